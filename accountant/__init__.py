@@ -1,0 +1,1 @@
+"""What is exactly true about a mechanism."""

@@ -1,0 +1,53 @@
+"""Neighbouring relations and the two directions of a pair."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from accountant.errors import AdjacencyError, suggestion
+
+
+class Adjacency(Enum):
+    """When two datasets are neighbours."""
+
+    ADD_REMOVE = "add-remove"
+    """One is the other with one record added or removed."""
+    REPLACE_ONE = "replace-one"
+    """They have the same size and differ in one record."""
+
+    @classmethod
+    def read(cls, value: Adjacency | str | None) -> Adjacency | None:
+        """Accept the member, its name on the command line, or None.
+
+        Raises AdjacencyError for anything else.
+        """
+        if value is None or isinstance(value, cls):
+            return value
+        try:
+            return cls(str(value).replace("_", "-").lower())
+        except ValueError:
+            known = [member.value for member in cls]
+            raise AdjacencyError(
+                f"Expected adjacency={value!r} to be one of {known}. "
+                f"{suggestion(str(value), known)}"
+            ) from None
+
+
+class Direction(Enum):
+    """Which of two neighbours the numerator of the likelihood ratio belongs to."""
+
+    REMOVE = "remove"
+    """P is the law on the larger (or shifted) dataset, Q the law without the record."""
+    ADD = "add"
+    """P is the law without the record, Q the law with it."""
+
+
+def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:
+    """Return the adjacency, or raise: this mechanism's guarantee depends on it."""
+    if adjacency is None:
+        raise AdjacencyError(
+            f"Expected adjacency to be named for {type(mechanism).__name__}: its guarantee "
+            "differs between neighbouring relations. "
+            "Give adjacency='add-remove' or adjacency='replace-one'."
+        )
+    return adjacency

@@ -1,0 +1,52 @@
+"""What can go wrong, and the one place where its words are put together."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DpassayError(Exception):
+    """Base class of every error that this package raises on purpose."""
+
+
+class InvalidInputError(DpassayError, ValueError):
+    """An argument, a claim or a file is not what it must be."""
+
+
+class AdjacencyError(InvalidInputError):
+    """The neighbouring relation is missing, unknown, or does not fit the mechanism."""
+
+
+class NotApplicableError(DpassayError):
+    """The question has no answer for this mechanism (not: the answer could not be found)."""
+
+
+class UndecidedError(DpassayError):
+    """The highest precision of the ladder did not separate the two sides of a question."""
+
+
+def expected(argument: str, value: object, requirement: str, remedy: str = "") -> InvalidInputError:
+    """Build the error "Expected argument=value requirement. Remedy." and return it.
+
+    Examples
+    --------
+    >>> print(expected("scale", -1, "> 0", "The scale of the noise is a positive number."))
+    Expected scale=-1 > 0. The scale of the noise is a positive number.
+    """
+    shown = repr(value) if isinstance(value, str) else str(value)
+    if len(shown) > 80:
+        shown = f"{shown[:60]}… ({len(shown)} characters)"
+    return InvalidInputError(
+        f"Expected {argument}={shown} {requirement}.{' ' * bool(remedy)}{remedy}"
+    )
+
+
+def suggestion(unknown: str, known: Iterable[str]) -> str:
+    """Return 'Did you mean X?' for the nearest known name, else the list of known names."""
+    known = list(known)
+    near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
+    if not near:  # the same comparison without regard to case
+        folded = {name.casefold(): name for name in known}
+        near = [folded[n] for n in difflib.get_close_matches(unknown.casefold(), folded, n=1)]
+    return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(known))}."

@@ -1,0 +1,192 @@
+"""Single-number guarantees: total variation, loss distribution, Rényi, zCDP, Gaussian DP."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from accountant.adjacency import Adjacency, Direction
+from accountant.errors import UndecidedError, expected
+from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose
+from accountant.mechanism import Mechanism
+from accountant.number import ExactReal, Number, exact
+from accountant.pair import Pair
+from accountant.profile import hockey_stick, least, most, worst_pairs
+
+RHO_RELATIVE_WIDTH = Fraction(1, 10**6)
+_MAX_SPLITS = 4000
+_RHO_PRECISION = 256
+
+
+def total_variation(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose the total variation distance sup_S P(S) − Q(S) = δ(0)."""
+    pairs = worst_pairs(mechanism, adjacency, None)
+    zero = ExactReal.of_rational(0)
+    return enclose(lambda: hockey_stick(pairs, zero), relative_width=relative_width)
+
+
+def loss_cdf(
+    mechanism: Mechanism,
+    loss: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction = Direction.REMOVE,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose the least P(L ≤ loss) over the worst pairs of one direction."""
+    at = exact(loss, "loss")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+    return enclose(
+        lambda: least([pair.tails(at).p_below for pair in pairs]), relative_width=relative_width
+    )
+
+
+def loss_survival(
+    mechanism: Mechanism,
+    loss: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction = Direction.REMOVE,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose the largest P(L > loss) over the worst pairs of one direction."""
+    at = exact(loss, "loss")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+    return enclose(
+        lambda: most([pair.tails(at).p_above for pair in pairs]), relative_width=relative_width
+    )
+
+
+def renyi(
+    mechanism: Mechanism,
+    order: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose the Rényi divergence of real order ≥ 1 (order 1: Kullback–Leibler).
+
+    Raises
+    ------
+    InvalidInputError
+        If the order is below 1.
+    """
+    a = exact(order, "order")
+    if a < ExactReal.of_rational(1):
+        raise expected("order", order, "≥ 1", "Order 1 is the Kullback–Leibler divergence.")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+
+    def divergence(pair: Pair) -> arb:
+        return pair.kullback_leibler() if a.rational == 1 else pair.renyi(a.ball())
+
+    return enclose(
+        lambda: most([divergence(pair) for pair in pairs]), relative_width=relative_width
+    )
+
+
+def mu(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose the exact μ of a mechanism whose trade-off function is Gaussian.
+
+    Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
+    """
+    relation = Adjacency.read(adjacency)
+    return enclose(lambda: mechanism.mu(relation), relative_width=relative_width)
+
+
+def rho(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Fraction = RHO_RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose the least ρ for which the mechanism is ρ-zCDP: sup over a > 1 of D_a/a.
+
+    It is +∞ where some divergence is infinite. The supremum is searched by branch and bound:
+    K(a) = (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
+
+    Raises
+    ------
+    UndecidedError
+        If the width is not reached within a fixed number of splits.
+    """
+    found = [_rho(pair, relative_width) for pair in worst_pairs(mechanism, adjacency, None)]
+    return Interval(max(r.lower for r in found), max(r.upper for r in found))
+
+
+def _rho(pair: Pair, relative_width: Fraction) -> Interval:
+    if pair.has_closed_rho:
+        return enclose(pair.closed_rho, relative_width=relative_width)
+    with ctx.workprec(_RHO_PRECISION):
+        return _search(pair, relative_width)
+
+
+def _search(pair: Pair, relative_width: Fraction) -> Interval:
+    divergence = _divergence(pair)
+    if not divergence(Fraction(2)).is_finite():
+        return Interval.of_ball(arb.pos_inf())
+    most_loss = pair.max_loss()
+    if not most_loss.is_finite():
+        raise UndecidedError(f"No closed form bounds D_a/a over all orders a for {pair.law()}.")
+    stretch = 1 + ball(relative_width) / 2
+    best = divergence(Fraction(1))  # D_a/a tends to KL as a → 1
+    end = Fraction(2)
+    pieces = [(Fraction(1), end)]
+    for _ in range(_MAX_SPLITS):
+        if not pieces:
+            if most_loss / ball(end) <= best * stretch:  # D_a ≤ max loss beyond `end`
+                return Interval.of_ball(best.union(best * stretch))
+            pieces.append((end, 2 * end))
+            end *= 2
+        low, high = pieces.pop()
+        best = best.max(divergence(high) / ball(high))
+        if not _bound(divergence, low, high) <= best * stretch:
+            middle = (low + high) / 2
+            pieces += [(low, middle), (middle, high)]
+    raise UndecidedError(
+        f"rho was not found to relative width {float(relative_width):.1e} within {_MAX_SPLITS} "
+        f"splits; it is at least {Interval.of_ball(best)}. Ask for a larger relative_width."
+    )
+
+
+def _divergence(pair: Pair) -> Callable[[Fraction], arb]:
+    @functools.cache
+    def divergence(order: Fraction) -> arb:
+        return pair.kullback_leibler() if order == 1 else pair.renyi(ball(order))
+
+    return divergence
+
+
+def _bound(divergence: Callable[[Fraction], arb], low: Fraction, high: Fraction) -> arb:
+    """Bound D_x/x = K(x)/(x(x − 1)) on [low, high] through the chord s·x + c of K there.
+
+    (s·x + c)/(x(x − 1)) = −c/x + (c + s)/(x − 1) with c < 0 and, since the chord extended to
+    x = 1 lies below K(1) = 0, c + s = r·c with r in [0, 1]. It rises up to x = 1/(1 − √r), where
+    it is −c(1 − √r)², and falls after that.
+    """
+    if low == 1:  # the chord is (x − 1) D_high
+        return divergence(high)
+    a, b = ball(low), ball(high)
+    k_a, k_b = (a - 1) * divergence(low), (b - 1) * divergence(high)
+    s = (k_b - k_a) / (b - a)
+    c = k_a - s * a
+    root = ((c + s) / c).max(arb(0)).sqrt()
+    peak = 1 / (1 - root)
+    if peak < a:
+        return k_a / (a * (a - 1))
+    if peak > b:
+        return k_b / (b * (b - 1))
+    return -c * (1 - root) ** 2

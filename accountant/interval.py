@@ -1,0 +1,212 @@
+"""Enclosures: two decimals that a real number provably lies between."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import final
+
+from flint import arb, ctx, fmpq
+
+from accountant.errors import InvalidInputError, UndecidedError
+
+RELATIVE_WIDTH = Fraction(1, 10**30)
+"""Relative width that an enclosure is narrowed to unless asked otherwise."""
+
+START_PRECISION = 128
+MAX_PRECISION = 1 << 15
+_GUARD_DIGITS = 6
+
+
+@functools.cache
+def _context(digits: int, rounding: str) -> Context:
+    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
+    """Round an exact ball to `digits` decimal digits in the given direction."""
+    if not endpoint.is_finite():
+        return Decimal("Infinity") if endpoint > 0 else Decimal("-Infinity")
+    mantissa, exponent = (int(part) for part in endpoint.man_exp())
+    context = _context(digits, rounding)
+    if exponent >= 0:
+        return context.create_decimal(mantissa << exponent)
+    return context.divide(Decimal(mantissa), Decimal(1 << -exponent))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The closed interval [lower, upper]: an enclosure of one real number.
+
+    Both ends are exact decimals, rounded outward when the interval was made, so what is
+    printed is what was proved. An end may be infinite; no end is ever NaN.
+    """
+
+    lower: Decimal
+    upper: Decimal
+
+    def __post_init__(self) -> None:
+        """Reject ends that are NaN or out of order."""
+        if self.lower.is_nan() or self.upper.is_nan() or not self.lower <= self.upper:
+            raise InvalidInputError(
+                f"Expected lower={self.lower} ≤ upper={self.upper}, neither of them NaN."
+            )
+
+    @staticmethod
+    def of_ball(ball: arb, digits: int = 40) -> Interval:
+        """Return the outward decimal rounding of a ball.
+
+        Raises UndecidedError if the ball is NaN (nothing is known about the number).
+        """
+        if ball.is_nan():
+            raise UndecidedError("The computation gave no enclosure (NaN ball).")
+        return Interval(
+            _round(ball.lower(), digits, ROUND_FLOOR), _round(ball.upper(), digits, ROUND_CEILING)
+        )
+
+    @staticmethod
+    def of_exact(value: Fraction | int, digits: int = 40) -> Interval:
+        """Return the narrowest interval with ends of `digits` digits around a rational."""
+        value = Fraction(value)
+        n, d = Decimal(value.numerator), Decimal(value.denominator)
+        return Interval(
+            _context(digits, ROUND_FLOOR).divide(n, d), _context(digits, ROUND_CEILING).divide(n, d)
+        )
+
+    def ball(self) -> arb:
+        """Return a ball that contains the interval, at flint's current precision."""
+        return _decimal_ball(self.lower).union(_decimal_ball(self.upper))
+
+    @property
+    def relative_width(self) -> Fraction | None:
+        """(upper − lower)/min(|lower|, |upper|); 0 for a point; None if it is unbounded."""
+        if self.lower == self.upper:
+            return Fraction(0)
+        if not (self.lower.is_finite() and self.upper.is_finite()) or self.lower <= 0 <= self.upper:
+            return None
+        lower, upper = Fraction(self.lower), Fraction(self.upper)
+        return (upper - lower) / min(abs(lower), abs(upper))
+
+    def __contains__(self, value: object) -> bool:
+        """Whether an int, Fraction, Decimal or (binary) float lies in the interval."""
+        if isinstance(value, Fraction):
+            below = self.lower == Decimal("-Infinity") or (
+                self.lower.is_finite() and Fraction(self.lower) <= value
+            )
+            above = self.upper == Decimal("Infinity") or (
+                self.upper.is_finite() and value <= Fraction(self.upper)
+            )
+            return below and above
+        if isinstance(value, (int, float, Decimal)):
+            return self.lower <= Decimal(value) <= self.upper
+        raise TypeError(f"Expected a number, not {type(value).__name__}.")
+
+    def overlaps(self, other: Interval) -> bool:
+        """Whether the two intervals share a point."""
+        return self.lower <= other.upper and other.lower <= self.upper
+
+    def hull(self, other: Interval) -> Interval:
+        """Return the smallest interval that contains both."""
+        return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
+
+    def to_json(self) -> dict[str, str]:
+        """Return {"lower": "…", "upper": "…"}."""
+        return {"lower": str(self.lower), "upper": str(self.upper)}
+
+    def __str__(self) -> str:
+        """Print the digits that both ends share, or both ends when they share few."""
+        if self.lower == self.upper:
+            return f"{self.lower.normalize():g}" if self.lower.is_finite() else str(self.lower)
+        for digits in range(12, 1, -1):
+            low, high = f"{self.lower:.{digits - 1}e}", f"{self.upper:.{digits - 1}e}"
+            if low == high:
+                return f"{Decimal(low):.{digits}g}"
+        return f"[{self.lower:.6g}, {self.upper:.6g}]"
+
+
+def ball(value: Fraction | int) -> arb:
+    """Return a ball around a rational number, at flint's current precision."""
+    value = Fraction(value)
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _decimal_ball(value: Decimal) -> arb:
+    if value.is_infinite():
+        return arb.pos_inf() if value > 0 else arb.neg_inf()
+    return ball(Fraction(value))
+
+
+def enclose(
+    compute: Callable[[], arb],
+    *,
+    relative_width: Fraction = RELATIVE_WIDTH,
+    max_precision: int = MAX_PRECISION,
+) -> Interval:
+    """Evaluate a ball-valued function up a ladder of precisions until it is narrow.
+
+    Parameters
+    ----------
+    compute
+        Called with flint's precision set; returns a ball that contains the number.
+    relative_width
+        The width asked for, relative to the magnitude. An exact ball is always narrow enough.
+    max_precision
+        The last rung, in bits.
+
+    Returns
+    -------
+    Interval
+        An enclosure of relative width at most `relative_width`.
+
+    Raises
+    ------
+    UndecidedError
+        If the last rung is still wider; the message carries the enclosure that was reached.
+    """
+    bits = _bits(relative_width)
+    digits = int(bits * 0.30103) + _GUARD_DIGITS
+    precision = max(START_PRECISION, bits + 32)
+    while True:
+        with ctx.workprec(precision):
+            ball = compute()
+            if ball.is_exact() and not ball.is_nan():
+                return Interval.of_ball(ball, digits)
+            if ball.is_finite() and ball.rel_accuracy_bits() > bits:
+                return Interval.of_ball(ball, digits)
+        if precision >= max_precision:
+            reached = "no enclosure" if ball.is_nan() else str(Interval.of_ball(ball, digits))
+            raise UndecidedError(
+                f"Relative width {float(relative_width):.1e} was not reached at {precision} bits; "
+                f"reached {reached}. Ask for a larger relative_width."
+            )
+        precision = min(2 * precision, max_precision)
+
+
+def sign(compute: Callable[[], arb], *, max_precision: int = MAX_PRECISION) -> int | None:
+    """Return the sign of a number, or None if the last rung does not decide it."""
+    precision = START_PRECISION
+    while True:
+        with ctx.workprec(precision):
+            ball = compute()
+            if ball > 0:
+                return 1
+            if ball < 0:
+                return -1
+            if ball.is_zero():
+                return 0
+        if precision >= max_precision:
+            return None
+        precision = min(4 * precision, max_precision)
+
+
+def _bits(relative_width: Fraction) -> int:
+    """Bits of relative accuracy that make a ball narrower than `relative_width`."""
+    if not 0 < relative_width < 1:
+        raise InvalidInputError(
+            f"Expected relative_width={relative_width} in (0, 1). Give a width such as 1e-30."
+        )
+    return (relative_width.denominator // relative_width.numerator).bit_length() + 2

@@ -1,0 +1,101 @@
+"""What every mechanism can be asked."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flint import arb
+
+from accountant.adjacency import Adjacency
+from accountant.errors import NotApplicableError
+from accountant.number import ExactReal
+from accountant.pair import WorstCase
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Mechanism(ABC):
+    """A randomised algorithm with a known law: frozen data that functions compute on.
+
+    A concrete mechanism is a final frozen dataclass whose fields are the arguments of the
+    notation; `repr` gives the notation back. Methods that return balls work at flint's current
+    precision; the functions of `accountant.profile`, `tradeoff`, `guarantees` and `utility`
+    turn them into enclosures of a stated width.
+    """
+
+    noise_argument: ClassVar[str | None] = None
+    """The argument that `calibrate` adjusts; None where there is no single one."""
+    noise_grows: ClassVar[bool] = True
+    """Whether a larger `noise_argument` means more noise (and never a larger δ)."""
+
+    @abstractmethod
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the dominating pairs, and why they are worst.
+
+        Raises AdjacencyError where the relations differ and none is named.
+        """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of released coordinates."""
+
+    @abstractmethod
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of `size` independent releases, shape (size,) or (size, dimension)."""
+
+    @abstractmethod
+    def variances(self) -> Sequence[arb]:
+        """Return the variance of each released coordinate; one entry if they are all equal."""
+
+    def mean_squared_error(self) -> arb:
+        """Return the average over the released coordinates of E[(released − true)²]."""
+        entries = self.variances()
+        return sum(entries, start=arb(0)) / len(entries)
+
+    def covariance(self) -> list[list[arb]]:
+        """Return the covariance matrix of the noise (default: independent coordinates)."""
+        entries = list(self.variances())
+        entries *= self.dimension if len(entries) == 1 else 1
+        zero = arb(0)
+        return [[v if i == j else zero for j in range(len(entries))] for i, v in enumerate(entries)]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the least x with P(noise ≤ x) ≥ probability, for one coordinate.
+
+        Raises NotApplicableError where the coordinates have no common scalar law.
+        """
+        raise NotApplicableError(
+            f"{type(self).__name__} has no quantile: it is not one scalar law."
+        )
+
+    def mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the exact μ of a mechanism whose trade-off function is Gaussian.
+
+        Raises NotApplicableError for every other mechanism.
+        """
+        raise NotApplicableError(
+            f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
+            "for any mu. Ask for its trade-off function, or verify a mu-GDP claim."
+        )
+
+    def __repr__(self) -> str:
+        """Return the notation, which reads back as an equal mechanism."""
+        shown = []
+        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, field.name)
+            if value is not None and value != field.default:
+                shown.append(f"{field.name}={notation(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def notation(value: object) -> str:
+    """Print a field in the notation: nested lists in brackets, numbers exactly."""
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(notation(entry) for entry in value)}]"
+    return repr(value)

@@ -1,0 +1,194 @@
+"""Exact real numbers as arguments: rationals and square roots of rationals."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+from flint import arb, fmpq
+
+from accountant.errors import expected
+
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?")
+_ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
+_MAX_LENGTH = 20_000
+_SHOWN_DIGITS = 40
+_MAX_PLACES = 4000
+_REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
+
+
+@final
+@functools.total_ordering
+@dataclass(frozen=True, slots=True)
+class ExactReal:
+    """The number sign(signed_square)·√|signed_square| or the rational itself, without rounding.
+
+    Exactly one of the two forms is stored: a rational number keeps `rational`; an irrational
+    square root keeps `signed_square` (the square, with the sign of the number) and
+    `rational=None`. These numbers are closed under products and quotients; sums are formed on
+    balls, at the precision of the question, never here.
+    """
+
+    rational: Fraction | None
+    signed_square: Fraction
+
+    @staticmethod
+    def of_rational(value: Fraction | int) -> ExactReal:
+        """Return the exact number with this rational value."""
+        value = Fraction(value)
+        return ExactReal(value, value * abs(value))
+
+    @staticmethod
+    def of_root(signed_square: Fraction) -> ExactReal:
+        """Return sign(s)·√|s|, in rational form when s is a perfect square."""
+        n, d = abs(signed_square.numerator), signed_square.denominator
+        root_n, root_d = math.isqrt(n), math.isqrt(d)
+        if root_n * root_n == n and root_d * root_d == d:
+            return ExactReal.of_rational(
+                Fraction(root_n if signed_square >= 0 else -root_n, root_d)
+            )
+        return ExactReal(None, signed_square)
+
+    @property
+    def square(self) -> Fraction:
+        """The exact square."""
+        return abs(self.signed_square)
+
+    @property
+    def sign(self) -> int:
+        """−1, 0 or 1."""
+        return (self.signed_square > 0) - (self.signed_square < 0)
+
+    def ball(self) -> arb:
+        """Return a ball that contains the number, at flint's current precision."""
+        if self.rational is not None:
+            return arb(fmpq(self.rational.numerator, self.rational.denominator))
+        root = arb(fmpq(self.square.numerator, self.square.denominator)).sqrt()
+        return root if self.sign >= 0 else -root
+
+    def mpf(self) -> Any:
+        """Return the number as an mpmath real at mpmath's current precision."""
+        import mpmath
+
+        if self.rational is not None:
+            return mpmath.mpf(self.rational.numerator) / self.rational.denominator
+        square = mpmath.mpf(self.square.numerator) / self.square.denominator
+        return self.sign * mpmath.sqrt(square)
+
+    def __float__(self) -> float:
+        """Round to the nearest float (for samplers and plots, never for a verdict)."""
+        if self.rational is not None:
+            return float(self.rational)
+        return self.sign * math.sqrt(self.square)
+
+    def __lt__(self, other: ExactReal) -> bool:
+        return self.signed_square < other.signed_square
+
+    def __neg__(self) -> ExactReal:
+        rational = None if self.rational is None else -self.rational
+        return ExactReal(rational, -self.signed_square)
+
+    def __mul__(self, other: ExactReal) -> ExactReal:
+        return ExactReal.of_root(self.signed_square * other.signed_square)
+
+    def __truediv__(self, other: ExactReal) -> ExactReal:
+        return ExactReal.of_root(self.signed_square / other.signed_square)
+
+    def __str__(self) -> str:
+        """Return the notation that reads back as the same number."""
+        if self.rational is None:
+            return f"{'-' * (self.sign < 0)}sqrt({_rational_text(self.square)})"
+        return _rational_text(self.rational)
+
+    def __repr__(self) -> str:
+        """Return an int literal or a quoted string, as the notation prints arguments."""
+        text = str(self)
+        return text if text.lstrip("-").isdigit() else repr(text)
+
+
+Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
+"""What a caller may pass for a real number. A float is the binary number that it is."""
+
+
+def _rational_text(value: Fraction) -> str:
+    """Print as an integer or terminating decimal when short, else as p/q."""
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    odd, fives = value.denominator >> twos, 0
+    while odd % 5 == 0:
+        odd, fives = odd // 5, fives + 1
+    if odd != 1:
+        return f"{value.numerator}/{value.denominator}"
+    places = max(twos, fives)
+    if places > _MAX_PLACES:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * (10**places // value.denominator))
+    sign = "-" * (value < 0)
+    if places <= _SHOWN_DIGITS or len(digits) > _SHOWN_DIGITS:
+        digits = digits.rjust(places + 1, "0")
+        whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
+        return f"{sign}{whole}.{part}" if part else f"{sign}{whole}"
+    mantissa = digits.rstrip("0")
+    return f"{sign}{mantissa}e{len(digits) - len(mantissa) - places}"
+
+
+def exact(value: Number, argument: str = "number") -> ExactReal:
+    """Read a number exactly.
+
+    Parameters
+    ----------
+    value
+        int, Fraction, Decimal, float (the binary number that it is), or a string: an integer,
+        a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000") or "sqrt(…)" of one.
+    argument
+        The name used in the error.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is not such a number, is a bool, NaN or infinite.
+    """
+    if isinstance(value, ExactReal):
+        return value
+    if isinstance(value, bool):
+        raise expected(argument, value, "to be a number, not a truth value", _REMEDY)
+    if isinstance(value, str):
+        return _read(value, argument)
+    if isinstance(value, (Fraction, int)):
+        return ExactReal.of_rational(value)
+    if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            raise expected(argument, value, "to be finite", _REMEDY)
+        return ExactReal.of_rational(Fraction(value))
+    try:
+        return ExactReal.of_rational(operator.index(value))
+    except TypeError:
+        raise expected(
+            argument, value, f"to be a number, not {type(value).__name__}", _REMEDY
+        ) from None
+
+
+def _read(text: str, argument: str) -> ExactReal:
+    if len(text) > _MAX_LENGTH:
+        raise expected(argument, text, f"to have at most {_MAX_LENGTH} characters", _REMEDY)
+    if root := _ROOT.fullmatch(text):
+        square = _ratio(root[2], argument, text)
+        if square < 0:
+            raise expected(argument, text, "to be the root of a number ≥ 0", _REMEDY)
+        return ExactReal.of_root(-square if root[1] else square)
+    return ExactReal.of_rational(_ratio(text, argument, text))
+
+
+def _ratio(text: str, argument: str, whole: str) -> Fraction:
+    parts = [part.strip() for part in text.split("/")]
+    if len(parts) > 2 or not all(_DECIMAL.fullmatch(part) for part in parts):
+        raise expected(argument, whole, "to be a number", _REMEDY)
+    numerator, denominator = Fraction(parts[0]), Fraction(parts[-1] if parts[1:] else 1)
+    if denominator == 0:
+        raise expected(argument, whole, "to have a denominator other than 0", _REMEDY)
+    return numerator / denominator

@@ -1,0 +1,105 @@
+"""The Gaussian pair N(μ, 1) against N(0, 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.adjacency import Adjacency
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+
+def normal_cdf(x: arb) -> arb:
+    """Return Φ(x) with relative accuracy in both tails."""
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
+@final
+@dataclass(frozen=True)
+class GaussianPair(Pair):
+    """P = N(μ, 1), Q = N(0, 1), for the exact μ of a mechanism under one adjacency.
+
+    L = μx − μ²/2 has law N(±μ²/2, μ²) under P and Q, so the pair equals its own reverse, and
+    H(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, Theorem 8).
+    """
+
+    mechanism: Mechanism
+    adjacency: Adjacency | None
+
+    def mu(self) -> arb:
+        """Return the shift μ > 0."""
+        return self.mechanism.mu(self.adjacency)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for any real ε."""
+        tails = self.tails(epsilon)
+        return tails.p_above - epsilon.ball().exp() * tails.q_above
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the normal probabilities on both sides of x = ε/μ + μ/2."""
+        mu = self.mu()
+        half, cut = mu / 2, epsilon.ball() / mu
+        return Tails(
+            p_above=normal_cdf(half - cut),
+            p_below=normal_cdf(cut - half),
+            q_above=normal_cdf(-half - cut),
+            q_below=normal_cdf(half + cut),
+        )
+
+    def renyi(self, order: arb) -> arb:
+        """Return order·μ²/2."""
+        return order * self.kullback_leibler()
+
+    def kullback_leibler(self) -> arb:
+        """Return μ²/2."""
+        return self.mu() ** 2 / 2
+
+    has_closed_rho = True
+
+    def closed_rho(self) -> arb:
+        """Return μ²/2."""
+        return self.kullback_leibler()
+
+    def max_loss(self) -> arb:
+        """Return +∞."""
+        return arb.pos_inf()
+
+    def reverse(self) -> GaussianPair:
+        """Return the pair itself: reflection x → μ − x exchanges P and Q."""
+        return self
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "gaussian", "mu": enclosure}."""
+        return {"law": "gaussian", "mu": Interval.of_ball(self.mu(), 60).to_json()}
+
+    def reference(self) -> Reference:
+        """Return the two normal densities."""
+        from accountant.reference import Continuous, ball_to_mpf
+
+        mu = ball_to_mpf(self.mu)
+
+        def log_density(x: Any, mean: Any) -> Any:
+            return -((x - mean) ** 2) / 2
+
+        return Continuous(
+            log_p=lambda x: log_density(x, mu()),
+            log_q=lambda x: log_density(x, 0),
+            log_normaliser=lambda mp: -mp.log(2 * mp.pi) / 2,
+            knots=lambda: [mu() / 2],
+        )
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-space {L > ε}."""
+        cut = epsilon.ball() / self.mu() + self.mu() / 2
+        return (
+            "the half-space of outcomes whose noise-whitened projection on the difference of "
+            f"the true answers exceeds {Interval.of_ball(cut, 12)} (mean 0 under Q, mu under P)"
+        )

@@ -1,0 +1,162 @@
+"""The privacy profile δ(ε) of a mechanism: value, logarithm, complement and inverse.
+
+A mechanism is (ε, δ)-DP exactly when δ ≥ δ(ε) := max over its worst pairs and both directions
+of the hockey-stick divergence H(ε) = sup_S P(S) − e^ε Q(S). ε may be any real number: below 0
+the profile exceeds the total variation distance and tends to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import arb
+
+from accountant import solve
+from accountant._validate import probability
+from accountant.adjacency import Adjacency, Direction
+from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.mechanism import Mechanism
+from accountant.number import ExactReal, Number, exact
+from accountant.pair import Pair
+
+
+def worst_pairs(
+    mechanism: Mechanism, adjacency: Adjacency | str | None, direction: Direction | None
+) -> Sequence[Pair]:
+    """Return the pairs that a question ranges over: of one direction, or (None) of both."""
+    return mechanism.worst_case(Adjacency.read(adjacency)).pairs(direction)
+
+
+def delta(
+    mechanism: Mechanism,
+    epsilon: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose δ(ε).
+
+    Parameters
+    ----------
+    mechanism
+        Any mechanism.
+    epsilon
+        Any real number, read exactly.
+    adjacency
+        The neighbouring relation, required where the two differ.
+    direction
+        One direction of the pair; None takes the worse of both.
+    relative_width
+        Width of the enclosure relative to δ.
+
+    Raises
+    ------
+    AdjacencyError
+        If the relation is needed and not named, or does not fit.
+    UndecidedError
+        If the width cannot be reached.
+    """
+    eps = exact(epsilon, "epsilon")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+    return enclose(lambda: hockey_stick(pairs, eps), relative_width=relative_width)
+
+
+def log_delta(
+    mechanism: Mechanism,
+    epsilon: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose ln δ(ε); −∞ where δ(ε) = 0. Arguments and errors as for `delta`."""
+    eps = exact(epsilon, "epsilon")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+
+    def logarithm() -> arb:
+        value = hockey_stick(pairs, eps)
+        return arb.neg_inf() if value.is_zero() else value.log()
+
+    return enclose(logarithm, relative_width=relative_width)
+
+
+def delta_complement(
+    mechanism: Mechanism,
+    epsilon: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose 1 − δ(ε) = P(L ≤ ε) + e^ε Q(L > ε), without cancellation where δ is near 1."""
+    eps = exact(epsilon, "epsilon")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+
+    def complement() -> arb:
+        values = []
+        for pair in pairs:
+            tails = pair.tails(eps)
+            values.append(tails.p_below + eps.ball().exp() * tails.q_above)
+        return least(values)
+
+    return enclose(complement, relative_width=relative_width)
+
+
+def epsilon(
+    mechanism: Mechanism,
+    delta: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    relative_width: Fraction = RELATIVE_WIDTH,
+) -> Interval:
+    """Enclose ε(δ) = inf {ε real : δ(ε) ≤ δ}, the inverse of the profile.
+
+    It is +∞ where no finite ε has δ(ε) ≤ δ, negative where δ exceeds the total variation
+    distance, and −∞ at δ = 1. At δ = 0 it is the largest privacy loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If δ is outside [0, 1].
+    """
+    target = probability("delta", delta)
+    pairs = worst_pairs(mechanism, adjacency, direction)
+    if target.rational == 1:
+        return Interval.of_ball(arb.neg_inf())
+    if target.sign == 0:
+        return enclose(lambda: most([pair.max_loss() for pair in pairs]))
+
+    mass = enclose(lambda: most([pair.infinity_mass() for pair in pairs]))
+    if mass.lower > 0 and not target.ball() > mass.ball():
+        return Interval.of_ball(arb.pos_inf())
+
+    def excess(eps: ExactReal) -> arb:
+        value = hockey_stick(pairs, eps)
+        return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
+
+    between = solve.bracket(excess, Fraction(1))
+    return solve.root(excess, between, relative_width=relative_width)
+
+
+def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+    """Return the largest H(ε) among the pairs, at flint's current precision."""
+    return most([pair.hockey_stick(epsilon) for pair in pairs])
+
+
+def most(values: Sequence[arb]) -> arb:
+    """Return a ball for the largest of some numbers."""
+    result = values[0]
+    for value in values[1:]:
+        result = result.max(value)
+    return result
+
+
+def least(values: Sequence[arb]) -> arb:
+    """Return a ball for the smallest of some numbers."""
+    result = values[0]
+    for value in values[1:]:
+        result = result.min(value)
+    return result

@@ -1,0 +1,146 @@
+"""Certified roots of non-increasing functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from accountant.errors import UndecidedError
+from accountant.interval import MAX_PRECISION, Interval
+from accountant.number import ExactReal
+
+Function = Callable[[ExactReal], arb]
+Bracket = tuple[Fraction, Fraction]
+_MAX_DOUBLINGS = 4096
+_WIDENINGS = 3
+
+
+def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
+    """Find low < high with function(low) ≥ 0 ≥ function(high), by steps that double.
+
+    Parameters
+    ----------
+    function
+        Non-increasing; returns a ball for the value at an exact point.
+    step
+        The first step, > 0. The search begins at `floor`, or at 0.
+    floor
+        A point below which the search never goes; without it, negative points are tried too.
+    """
+    origin = Fraction(0) if floor is None else floor
+    downward = floor is None and _sign(function, origin) < 0
+    near = origin
+    for _ in range(_MAX_DOUBLINGS):
+        far = origin - step if downward else origin + step
+        if downward and _sign(function, far) >= 0:
+            return far, near
+        if not downward and _sign(function, far) <= 0:
+            return near, far
+        near, step = far, 2 * step
+    raise UndecidedError(f"No change of sign was found within 2^{_MAX_DOUBLINGS} of {origin}.")
+
+
+def root(function: Function, between: Bracket, *, relative_width: Fraction) -> Interval:
+    """Enclose the point where a non-increasing function passes from ≥ 0 to ≤ 0.
+
+    A fast approximation (regula falsi on ball midpoints) is followed by a proof: the function
+    is certainly positive at the lower end of the answer and certainly negative at the upper
+    end, or the end is one of `between`.
+
+    Raises
+    ------
+    UndecidedError
+        If the signs beside the root cannot be told apart at the highest precision.
+    """
+    bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
+    low, high = between
+    guess = _approximate(function, low, high, bits)
+    slack = abs(guess) * relative_width / 4 or Fraction(1, 1 << (4 * bits))
+    for _ in range(_WIDENINGS):
+        lower, upper = max(low, guess - slack), min(high, guess + slack)
+        proved_low = lower == low or _sign(function, lower) > 0
+        if proved_low and (upper == high or _sign(function, upper) < 0):
+            digits = int(bits * 0.30103) + 6
+            return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
+        slack *= 4
+    raise UndecidedError(
+        f"The root near {float(guess):.6g} could not be proved to relative width "
+        f"{float(relative_width):.1e}. Ask for a larger relative_width."
+    )
+
+
+def _sign(function: Function, point: Fraction) -> int:
+    """Sign at a point; 0 if the ladder cannot tell the point from a root."""
+    exact, precision = ExactReal.of_rational(point), 128
+    while True:
+        with ctx.workprec(precision):
+            ball = function(exact)
+        if ball > 0:
+            return 1
+        if ball < 0:
+            return -1
+        if precision >= MAX_PRECISION // 8 or ball.is_zero():
+            return 0
+        precision *= 2
+
+
+def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -> Fraction:
+    """Return a point near the root, without proof: Illinois steps, every fourth a bisection."""
+    with ctx.workprec(2 * bits + 64):
+        at_low, at_high = _value(function, low), _value(function, high)
+        for step in range(16 * bits):
+            if high - low <= abs(high + low) / (1 << (bits + 1)):
+                break
+            secant = None if step % 4 == 3 else _secant(low, high, at_low, at_high, bits)
+            point = _halfway(low, high) if secant is None else secant
+            value = _value(function, point)
+            if value is None or value < 0:
+                high, at_high = point, value
+                at_low = at_low if at_low is None else at_low / 2
+            elif value > 0:
+                low, at_low = point, value
+                at_high = at_high if at_high is None else at_high / 2
+            else:
+                return point
+    return (low + high) / 2
+
+
+def _secant(
+    low: Fraction, high: Fraction, at_low: arb | None, at_high: arb | None, bits: int
+) -> Fraction | None:
+    """Where the chord crosses zero, rounded and kept inside; None where there is no chord."""
+    if at_low is None or at_high is None or not at_low > at_high:
+        return None
+    share = _fraction((at_low / (at_low - at_high)).mid())
+    margin = Fraction(1, 1 << (bits + 4))
+    share = min(max(share, margin), 1 - margin)
+    grid = Fraction(2) ** (_exponent(high - low) - bits - 8)
+    point = (low + (high - low) * share) // grid * grid
+    return point if low < point < high else None
+
+
+def _halfway(low: Fraction, high: Fraction) -> Fraction:
+    """Return the middle: of the exponents, where the ends are on one side of 0 and far apart."""
+    if low > 0 and high > 16 * low:
+        return low * (1 << ((_exponent(high) - _exponent(low)) // 2))
+    if high < 0 and low < 16 * high:
+        return high * (1 << ((_exponent(-low) - _exponent(-high)) // 2))
+    return (low + high) / 2
+
+
+def _value(function: Function, point: Fraction) -> arb | None:
+    """Midpoint of the value; None where it is infinite (the logarithm of 0)."""
+    ball = function(ExactReal.of_rational(point))
+    middle: arb = ball.mid()
+    return middle if ball.is_finite() else None
+
+
+def _exponent(value: Fraction) -> int:
+    return value.numerator.bit_length() - value.denominator.bit_length()
+
+
+def _fraction(value: arb) -> Fraction:
+    mantissa, exponent = (int(part) for part in value.man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent

@@ -1,0 +1,48 @@
+"""How much noise a mechanism adds: variance, mean squared error, covariance, quantiles."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from accountant._validate import probability
+from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.mechanism import Mechanism
+from accountant.number import Number
+
+
+def variance(mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH) -> list[Interval]:
+    """Enclose the variance of each released coordinate; one entry where they are all equal."""
+    count = len(mechanism.variances())
+    return [
+        enclose(lambda j=j: mechanism.variances()[j], relative_width=relative_width)  # type: ignore[misc]
+        for j in range(count)
+    ]
+
+
+def mean_squared_error(
+    mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH
+) -> Interval:
+    """Enclose the average over the outputs of E[(released − true)²]."""
+    return enclose(mechanism.mean_squared_error, relative_width=relative_width)
+
+
+def covariance(
+    mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH
+) -> list[list[Interval]]:
+    """Enclose every entry of the covariance matrix of the noise."""
+    size = len(mechanism.covariance())
+    return [
+        [
+            enclose(lambda i=i, j=j: mechanism.covariance()[i][j], relative_width=relative_width)  # type: ignore[misc]
+            for j in range(size)
+        ]
+        for i in range(size)
+    ]
+
+
+def quantile(
+    mechanism: Mechanism, level: Number, *, relative_width: Fraction = RELATIVE_WIDTH
+) -> Interval:
+    """Enclose the least x with P(noise ≤ x) ≥ level, for mechanisms with one scalar law."""
+    p = probability("level", level)
+    return enclose(lambda: mechanism.quantile(p), relative_width=relative_width)

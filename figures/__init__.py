@@ -1,0 +1,1 @@
+"""Figures: tables computed below, drawn here."""

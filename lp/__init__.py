@@ -1,0 +1,1 @@
+"""Optimal noise: linear and semidefinite programs with certified optima."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 
-DESCRIPTIONS: dict[str, type] = {
-    description.__name__: description
-    for description in (
-        Gaussian,
-        Laplace,
-    )
-}
-"""Everything that the notation can name."""
+__all__ = [
+    "Gaussian",
+    "Laplace",
+]
 
-__all__ = ["DESCRIPTIONS", *DESCRIPTIONS]
+DESCRIPTIONS: dict[str, type] = {name: globals()[name] for name in __all__}
+"""Everything that the notation can name."""

@@ -1,5 +1,6 @@
 """Pairs that several mechanisms share."""
 
+from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.pairs.gaussian import GaussianPair
 
-__all__ = ["GaussianPair"]
+__all__ = ["FiniteLaws", "FinitePair", "GaussianPair"]

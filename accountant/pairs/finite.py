@@ -1,0 +1,282 @@
+"""Pairs of laws on finitely many outcomes, given mass by mass."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+from flint import arb, ctx
+
+from accountant.interval import Interval, ball
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+Balls: TypeAlias = list[arb]
+Fractions: TypeAlias = Sequence[Fraction]
+_ZERO = ExactReal.of_rational(0)
+_SHOWN = 12
+
+
+class FiniteLaws(ABC):
+    """Whatever has pairs (P, Q) of laws on finitely many outcomes, numbered by `index`.
+
+    A mechanism derives from it (beside `Mechanism`) and lists `FinitePair(self, index)` among
+    its worst pairs; it must be hashable. Masses are listed outcome by outcome, in one order.
+    """
+
+    @abstractmethod
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Return the label of each outcome (an int or a short text)."""
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the masses of P and of Q, at flint's current precision.
+
+        A mass that is zero must be the exact ball 0. The default reads `rational_masses`;
+        a subclass overrides this method or that one.
+        """
+        exact = self.rational_masses(index)
+        if exact is None:
+            raise NotImplementedError(f"{type(self).__name__} states neither kind of masses.")
+        return [ball(p) for p in exact[0]], [ball(q) for q in exact[1]]
+
+    def rational_masses(self, index: int) -> tuple[Fractions, Fractions] | None:
+        """Return the masses of P and of Q where all of them are rational, else None."""
+        return None
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ln(p/q) of each outcome where it is an exact number, None elsewhere.
+
+        What decides ln(p/q) > ε where balls cannot: at equality. The default is complete for
+        rational masses: 0 where p = q, and nowhere else, since e^ε is transcendental for every
+        algebraic ε ≠ 0 (Lindemann), so that a sufficient precision decides. Entries of outcomes
+        with p = 0 or q = 0 are ignored.
+        """
+        exact = self.rational_masses(index)
+        if exact is None:
+            return [None] * len(self.outcomes(index))
+        return [_ZERO if p == q else None for p, q in zip(*exact, strict=True)]
+
+
+@final
+@dataclass(frozen=True)
+class _Outcome:
+    """One outcome with p > 0 or q > 0 and all that is known of its loss."""
+
+    label: object
+    p: arb
+    q: arb
+    loss: ExactReal | None
+
+    def log_ratio(self) -> arb:
+        """Return L = ln(p/q), ±∞ where one of the masses is the exact ball 0."""
+        if self.q.is_zero():
+            return arb.pos_inf()
+        if self.p.is_zero():
+            return arb.neg_inf()
+        return (self.p / self.q).log() if self.loss is None else self.loss.ball()
+
+    def above(self, epsilon: ExactReal) -> bool | None:
+        """Whether L > ε, or None where the precision does not decide."""
+        if self.q.is_zero() or self.p.is_zero():
+            return self.q.is_zero()
+        if self.loss is not None:
+            return self.loss > epsilon
+        threshold, log_ratio = epsilon.ball(), self.log_ratio()
+        if log_ratio > threshold:
+            return True
+        return False if log_ratio <= threshold else None
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return (p − e^ε q)⁺."""
+        above = self.above(epsilon)
+        if above is False:
+            return arb(0)
+        if self.q.is_zero():
+            return self.p
+        # p(1 − e^{ε−L}) loses nothing to cancellation where the loss is known exactly
+        distance = self.log_ratio() - epsilon.ball()
+        value = -self.p * (-distance).expm1()
+        if above:
+            return value
+        return value.max(arb(0)) if value.is_finite() else arb(0).union(self.p)
+
+
+@final
+@dataclass(frozen=True)
+class FinitePair(Pair):
+    """The pair number `index` of a source of finite laws; (Q, P) of it when `flipped`.
+
+    Every quantity is a finite sum over the outcomes: H(ε) = Σ (p − e^ε q)⁺. Where the current
+    precision does not decide on which side of ε the loss of an outcome lies, its mass is
+    counted as possible on both.
+    """
+
+    source: FiniteLaws
+    index: int
+    flipped: bool = False
+
+    def _outcomes(self) -> list[_Outcome]:
+        p, q = self.source.masses(self.index)
+        losses = self.source.exact_losses(self.index)
+        labels = self.source.outcomes(self.index)
+        if self.flipped:
+            p, q = q, p
+            losses = [None if loss is None else -loss for loss in losses]
+        rows = zip(labels, p, q, losses, strict=True)
+        return [_Outcome(*row) for row in rows if not (row[1].is_zero() and row[2].is_zero())]
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return Σ (p − e^ε q)⁺."""
+        return _total(outcome.excess(epsilon) for outcome in self._outcomes())
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
+        sides: dict[bool, tuple[Balls, Balls]] = {True: ([], []), False: ([], [])}
+        for outcome in self._outcomes():
+            above = outcome.above(epsilon)
+            for side, (p, q) in sides.items():
+                if above is None:
+                    p.append(arb(0).union(outcome.p))
+                    q.append(arb(0).union(outcome.q))
+                elif above is side:
+                    p.append(outcome.p)
+                    q.append(outcome.q)
+        return Tails(
+            p_above=_total(sides[True][0]),
+            p_below=_total(sides[False][0]),
+            q_above=_total(sides[True][1]),
+            q_below=_total(sides[False][1]),
+        )
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln(Σ p e^{(a−1)L})/(a − 1) = ln(1 + Σ p (e^{(a−1)L} − 1))/(a − 1)."""
+        less = order - 1
+
+        def moment(outcome: _Outcome) -> arb:
+            return outcome.p * (less * outcome.log_ratio()).expm1()
+
+        return self._expectation(moment, lambda total: total.log1p() / less)
+
+    def kullback_leibler(self) -> arb:
+        """Return Σ p L."""
+        return self._expectation(lambda outcome: outcome.p * outcome.log_ratio(), lambda t: t)
+
+    def _expectation(self, term: Callable[[_Outcome], arb], finish: Callable[[arb], arb]) -> arb:
+        charged = [outcome for outcome in self._outcomes() if not outcome.p.is_zero()]
+        if any(outcome.q.is_zero() and outcome.p > 0 for outcome in charged):
+            return arb.pos_inf()
+        value = finish(_total(term(outcome) for outcome in charged))
+        return arb(0).union(arb.pos_inf()) if value.is_nan() else value
+
+    def max_loss(self) -> arb:
+        """Return the largest ln(p/q) among the outcomes with p > 0."""
+        charged = [outcome for outcome in self._outcomes() if not outcome.p.is_zero()]
+        if all(outcome.loss is not None and not outcome.q.is_zero() for outcome in charged):
+            return max(outcome.loss for outcome in charged if outcome.loss is not None).ball()
+        losses = [outcome.log_ratio() for outcome in charged]
+        if any(outcome.q.is_zero() for outcome in charged):
+            return arb.pos_inf()
+        most = losses[0]
+        for loss in losses[1:]:
+            most = most.max(loss)
+        return most
+
+    def infinity_mass(self) -> arb:
+        """Return the P-mass of the outcomes with q = 0."""
+        return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
+
+    def reverse(self) -> FinitePair:
+        """Return the pair (Q, P)."""
+        return FinitePair(self.source, self.index, not self.flipped)
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "finite", "outcomes", "p", "q"}.
+
+        A mass is a text such as "1/3" where all masses are rational, else an enclosure.
+        """
+        exact = self.source.rational_masses(self.index)
+        p: Sequence[object]
+        q: Sequence[object]
+        if exact is not None:
+            p, q = [str(mass) for mass in exact[0]], [str(mass) for mass in exact[1]]
+        else:
+            balls = self.source.masses(self.index)
+            p, q = ([Interval.of_ball(m, 60).to_json() for m in masses] for masses in balls)
+        if self.flipped:
+            p, q = q, p
+        labels = [label if isinstance(label, int) else str(label) for label in self._labels()]
+        return {"law": "finite", "outcomes": labels, "p": p, "q": q}
+
+    def _labels(self) -> Sequence[object]:
+        return self.source.outcomes(self.index)
+
+    def reference(self) -> Reference:
+        """Return the masses as mpmath numbers."""
+        import mpmath
+
+        from accountant.reference import Discrete
+
+        known: dict[int, tuple[list[Any], list[Any]]] = {}
+
+        def masses(number: int) -> tuple[Any, Any]:
+            precision = mpmath.mp.prec
+            if precision not in known:
+                known[precision] = self._mpmath_masses(precision)
+            p, q = known[precision]
+            return p[number], q[number]
+
+        return Discrete(masses, 0, len(self._labels()) - 1)
+
+    def _mpmath_masses(self, precision: int) -> tuple[list[Any], list[Any]]:
+        import mpmath
+
+        exact = self.source.rational_masses(self.index)
+        if exact is not None:
+            p, q = ([mpmath.mpf(m.numerator) / m.denominator for m in masses] for masses in exact)
+        else:
+            with ctx.workprec(2 * precision + 64):
+                balls = self.source.masses(self.index)
+            p, q = ([_midpoint(mass) for mass in masses] for masses in balls)
+        return (q, p) if self.flipped else (p, q)
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """List the outcomes in {L > ε}, integers in runs."""
+        chosen = [outcome.label for outcome in self._outcomes() if outcome.above(epsilon)]
+        runs = _runs(chosen)
+        shown = ", ".join(runs[:_SHOWN])
+        more = f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+        return f"the outcomes {{{shown}{more}}}" if chosen else "the empty event"
+
+
+def _total(values: Any) -> arb:
+    return sum(values, start=arb(0))
+
+
+def _midpoint(value: arb) -> Any:
+    import mpmath
+
+    mantissa, exponent = value.mid().man_exp()
+    return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
+
+
+def _runs(labels: Sequence[object]) -> list[str]:
+    """Print labels, consecutive runs of at least three integers as "a..b"."""
+    shown: list[str] = []
+    start = 0
+    while start < len(labels):
+        end, first = start + 1, labels[start]
+        if isinstance(first, int):
+            while end < len(labels) and labels[end] == first + (end - start):
+                end += 1
+        if end - start >= 3:
+            shown.append(f"{first}..{labels[end - 1]}")
+        else:
+            shown += [str(label) for label in labels[start:end]]
+        start = end
+    return shown

@@ -104,7 +104,7 @@ def mu(
     Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
     """
     relation = Adjacency.read(adjacency)
-    return enclose(lambda: mechanism.mu(relation), relative_width=relative_width)
+    return enclose(lambda: mechanism.gaussian_mu(relation), relative_width=relative_width)
 
 
 def rho(

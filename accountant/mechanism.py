@@ -74,7 +74,7 @@ class Mechanism(ABC):
             f"{type(self).__name__} has no quantile: it is not one scalar law."
         )
 
-    def mu(self, adjacency: Adjacency | None) -> arb:
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ of a mechanism whose trade-off function is Gaussian.
 
         Raises NotApplicableError for every other mechanism.

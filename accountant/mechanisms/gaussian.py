@@ -52,7 +52,7 @@ class Gaussian(Mechanism):
         """One: every coordinate has the same law."""
         return 1
 
-    def mu(self, adjacency: Adjacency | None) -> arb:
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return l2_sensitivity/σ."""
         return (self.l2_sensitivity / self.standard_deviation).ball()
 

@@ -36,7 +36,7 @@ class GaussianPair(Pair):
 
     def mu(self) -> arb:
         """Return the shift μ > 0."""
-        return self.mechanism.mu(self.adjacency)
+        return self.mechanism.gaussian_mu(self.adjacency)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""

@@ -1,0 +1,199 @@
+"""Run dpassay from a clone, in an environment of its own.
+
+    python3 run.py                         the demonstration
+    python3 run.py ARGS                    dpassay ARGS
+    python3 run.py test [PYTEST ARGS]      the tests
+    python3 run.py --setup core|test|dev   only create or refresh the environment
+
+The environment is `.venv` beside this file. It is made from the lock by uv where there is one,
+else by venv and pip, and made again when `pyproject.toml`, the lock, the Python version or the
+place of the clone has changed. A Python too old must still be able to read this file and say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator, NoReturn, Sequence  # noqa: UP035 (Python 3.8 reads this)
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "dpassay-stamp.json"
+INPUTS = ("pyproject.toml", "uv.lock", "constraints.txt")
+NEWER = ("python3.13", "python3.12", "python3.11", "python3.14")
+EXTRAS = ("core", "test", "dev")  # each contains the one before
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do what the command line says; it returns only where no other program takes over."""
+    require_python(sys.version_info[:2])
+    if os.name != "posix":
+        raise SystemExit("run.py needs Linux, macOS or WSL. Elsewhere: pip install -e .")
+    first, rest = (arguments or ["demo"])[0], arguments[1:]
+    if first == "--setup":
+        if len(rest) != 1 or rest[0] not in EXTRAS:
+            raise SystemExit(f"Usage: python3 run.py --setup {'|'.join(EXTRAS)}")
+        ensure(rest[0])
+    elif first == "test":
+        ensure("test")
+        os.chdir(ROOT)
+        replace_by([str(PYTHON), "-m", "pytest", *rest])
+    else:
+        ensure("core")
+        replace_by([str(VENV / "bin" / "dpassay"), first, *rest])
+
+
+def require_python(version: tuple[int, int]) -> None:
+    """Return if this Python is new enough; else go on with a newer one, or end with the remedy."""
+    if version >= (3, 11):
+        return
+    for name in NEWER:
+        found = shutil.which(name)
+        # A shim of a version manager may exist for a Python that is not there.
+        if found and succeeds([found, "-c", ""]):
+            replace_by([found, *sys.argv])
+    raise SystemExit(
+        f"dpassay needs Python 3.11 or newer; {sys.executable} is {version[0]}.{version[1]} and no "
+        "newer one is on PATH. Install one (apt install python3 python3-venv, or uv python "
+        "install 3.12, or https://www.python.org) and run this file with it."
+    )
+
+
+def ensure(wanted: str) -> None:
+    """Leave an environment that is up to date and has at least the extra `wanted`."""
+    if is_current(wanted):
+        return
+    with locked() as lock:
+        if is_current(wanted):  # another run has just made it
+            return
+        extra = max(wanted, read_stamp()["extra"], key=EXTRAS.index)
+        STAMP.unlink(missing_ok=True)  # an interrupted installation leaves none
+        say(f"preparing .venv ({extra}) with Python {sys.version.split()[0]}")
+        install(extra, lock)
+        unfinished = STAMP.with_suffix(".new")
+        unfinished.write_text(json.dumps({"inputs": fingerprint(), "extra": extra}) + "\n")
+        unfinished.replace(STAMP)
+        say("ready")
+
+
+def fingerprint() -> str:
+    """Return a hash of everything that the environment is a function of."""
+    digest = hashlib.sha256(repr((sys.version_info[:2], str(ROOT))).encode())
+    for name in INPUTS:
+        digest.update(hashlib.sha256((ROOT / name).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def read_stamp() -> dict[str, str]:
+    """Return what the last finished installation recorded."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+        return {"inputs": str(stamp["inputs"]), "extra": EXTRAS[EXTRAS.index(stamp["extra"])]}
+    except (OSError, ValueError, TypeError, KeyError):  # none, or a damaged one
+        return {"inputs": "", "extra": "core"}
+
+
+def is_current(wanted: str) -> bool:
+    """Tell whether the environment is the one that the lock describes, with the extra."""
+    stamp = read_stamp()
+    return (
+        stamp["inputs"] == fingerprint()
+        and EXTRAS.index(stamp["extra"]) >= EXTRAS.index(wanted)
+        and PYTHON.exists()  # a link to a Python that may have been removed
+    )
+
+
+def install(extra: str, lock: int) -> None:
+    """Fill `.venv` with the locked versions and this clone (editable)."""
+    # Inside an activated .venv, sys.executable is what may be replaced: use what it came from.
+    python = getattr(sys, "_base_executable", sys.executable)
+    uv = find_uv()
+    if uv:
+        command = [*uv, "sync", "--frozen", "--inexact", "--reinstall-package", "dpassay"]
+        if succeeds(command + ["--python", python] + ["--extra", extra] * (extra != "core"), lock):
+            return
+        say("uv did not succeed; trying venv and pip")
+
+    target = "." if extra == "core" else f".[{extra}]"
+    steps = [[str(PYTHON), "-m", "pip", "install", "-c", "constraints.txt", "-e", target]]
+    usable = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    if not succeeds([str(PYTHON), "-c", usable]):
+        steps.insert(0, [*venv_maker(python), "--clear", str(VENV)])
+    for step in steps:
+        if not succeeds(step, lock):
+            raise SystemExit("This step failed; .venv is unfinished: " + " ".join(step))
+
+
+def find_uv() -> list[str]:
+    """Return the command that is uv, or nothing."""
+    candidates = ["uv"], [sys.executable, "-m", "uv"]
+    return next((uv for uv in candidates if succeeds([*uv, "--version"])), [])
+
+
+def venv_maker(python: str) -> list[str]:
+    """Return the command that makes an environment with pip in it."""
+    if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
+        return [python, "-m", "venv"]
+    if importlib.util.find_spec("virtualenv"):
+        return [sys.executable, "-m", "virtualenv", "--python", python]
+    raise SystemExit(
+        f"{python} cannot make environments: ensurepip is missing. On Debian and Ubuntu: apt "
+        "install python3-venv. Or install uv (https://docs.astral.sh/uv). Then run this again."
+    )
+
+
+def succeeds(command: Sequence[str], lock: int | None = None) -> bool:
+    """Run a command and tell whether it returned 0; a step of the installation is shown."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    try:
+        return not subprocess.call(
+            command,
+            cwd=ROOT,
+            env={**inherited, "UV_PROJECT_ENVIRONMENT": str(VENV)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if lock is None else sys.stderr,
+            stderr=subprocess.DEVNULL if lock is None else None,
+            pass_fds=() if lock is None else (lock,),  # held while the step goes on, come what may
+        )
+    except OSError:
+        return False
+
+
+@contextmanager
+def locked() -> Iterator[int]:
+    """Hold the lock that lets one installation at a time into `.venv`."""
+    import fcntl  # POSIX only
+
+    with open(ROOT / ".venv.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another run that prepares .venv")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def replace_by(command: list[str]) -> NoReturn:
+    """Become another program: its output, signals and exit code are the caller's."""
+    sys.stdout.flush()
+    os.execv(command[0], command)
+
+
+def say(text: str) -> None:
+    """Report progress, on stderr."""
+    print("run.py: " + text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

@@ -1,0 +1,199 @@
+"""What is shipped, what it is called, and what importing it costs."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import accountant.mechanisms
+import dpassay
+
+ROOT = Path(dpassay.__file__).parent
+PACKAGES = ("accountant", "lp", "verify", "figures")
+
+
+def read_toml(name: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def normalised(requirement: str) -> str:
+    """Name and version of one line, as both files spell them."""
+    name, version = requirement.split(";", maxsplit=1)[0].strip().split("==")
+    return f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}"
+
+
+@pytest.fixture(scope="module")
+def imported_by_face() -> dict[str, int]:
+    """Every module that `import dpassay` loads, with its cumulative microseconds."""
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import dpassay"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    rows = [line.removeprefix("import time:").split("|") for line in run.stderr.splitlines()]
+    return {row[2].strip(): int(row[1]) for row in rows if row[1].strip().isdigit()}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+    )
+    (built,) = folder.glob("*.whl")
+    return zipfile.Path(built)
+
+
+def test_metadata() -> None:
+    metadata = importlib.metadata.metadata("dpassay")
+    project = read_toml("pyproject.toml")["project"]
+    assert metadata["Version"] == project["version"] == dpassay.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert "Private :: Do Not Upload" in metadata.get_all("Classifier", [])
+
+
+def test_console_script() -> None:
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="dpassay")
+    assert script.value == "dpassay:main"
+    assert script.load() is dpassay.main
+
+
+def test_import_of_the_face_loads_no_library(imported_by_face: dict[str, int]) -> None:
+    loaded = {name.partition(".")[0] for name in imported_by_face}
+    assert "dpassay" in loaded
+    assert loaded.isdisjoint(
+        {"numpy", "scipy", "cvxpy", "highspy", "matplotlib", "mpmath", "rich", "msgspec", "flint"}
+    )
+
+
+def test_import_of_the_face_is_fast(imported_by_face: dict[str, int]) -> None:
+    assert imported_by_face["dpassay"] < 250_000  # microseconds; a few thousand when measured
+
+
+def test_public_names_are_those_of_the_stub() -> None:
+    stub = ast.parse((ROOT / "dpassay.pyi").read_text(encoding="utf-8"))
+    listed: set[str] = set()
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            if names == ["*"]:
+                assert node.module == "accountant.mechanisms"
+                names = accountant.mechanisms.__all__
+            listed.update(names)
+            source = importlib.import_module(str(node.module))
+            assert all(getattr(dpassay, name) is getattr(source, name) for name in names)
+    assert dir(dpassay) == sorted({*listed, "__version__", "main"})
+    imported: dict[str, object] = {}
+    exec("from dpassay import *", imported)
+    assert imported.keys() - {"__builtins__"} == listed
+
+
+def test_unknown_name() -> None:
+    name = "Gausian"
+    with pytest.raises(AttributeError, match=r"module 'dpassay' has no attribute 'Gausian'"):
+        getattr(dpassay, name)
+
+
+def test_wheel_has_only_our_names(wheel: zipfile.Path) -> None:
+    version = dpassay.__version__
+    assert {entry.name for entry in wheel.iterdir()} == {
+        *PACKAGES,
+        "dpassay.py",
+        "dpassay-stubs",
+        f"dpassay-{version}.dist-info",
+    }
+
+
+def test_wheel_is_complete(wheel: zipfile.Path) -> None:
+    shipped = set(wheel.root.namelist())
+    sources = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for suffix in ("py", "toml", "json")
+        for path in (ROOT / package).rglob(f"*.{suffix}")
+    }
+    assert sources <= shipped
+    assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
+
+
+def test_wheel_works_alone(wheel: zipfile.Path, tmp_path: Path) -> None:
+    wheel.root.extractall(tmp_path)
+    program = (
+        "import dpassay, accountant, lp, verify, figures\n"
+        "print(dpassay.__file__, accountant.__file__)\n"
+        "print(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    places, delta = run.stdout.splitlines()
+    assert places == f"{tmp_path / 'dpassay.py'} {tmp_path / 'accountant' / '__init__.py'}"
+    assert delta == str(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))
+
+
+def test_import_floors() -> None:
+    run = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_constraints_are_those_of_the_lock() -> None:
+    locked = {
+        f"{package['name']}=={package['version']}"
+        for package in read_toml("uv.lock")["package"]
+        if package["name"] != "dpassay"
+    }
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert {normalised(line) for line in lines if not line.startswith("#")} == locked
+
+
+def test_lock_is_of_this_project() -> None:
+    project = read_toml("pyproject.toml")["project"]
+    wanted = {None: project["dependencies"], **project["optional-dependencies"]}
+    declared = {
+        (requirement.name, str(requirement.specifier), extra)
+        for extra, lines in wanted.items()
+        for requirement in map(Requirement, lines)
+    }
+    (package,) = (p for p in read_toml("uv.lock")["package"] if p["name"] == "dpassay")
+    locked = {
+        (row["name"], row.get("specifier", ""), extra[1] if extra else None)
+        for row in package["metadata"]["requires-dist"]
+        for extra in [re.fullmatch(r"extra == '(.*)'", row.get("marker", ""))]
+    }
+    assert locked == declared
+
+
+def test_lock_names_only_public_places() -> None:
+    text = (ROOT / "uv.lock").read_text(encoding="utf-8")
+    hosts = set(re.findall(r'"[a-z+]+://([^/"]*)', text))
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}
+    assert {str(row["source"]) for row in read_toml("uv.lock")["package"]} == {
+        "{'registry': 'https://pypi.org/simple'}",
+        "{'editable': '.'}",
+    }

@@ -1,6 +1,75 @@
 """dpassay: is this differential-privacy guarantee true, and how good is it?
 
-The public face: names are imported on first use, so that `import dpassay` stays fast.
+The public face. `import dpassay` loads none of the parts: a name is imported when it is first
+used (PEP 562), so the import costs milliseconds and a question pays for what it asks.
+
+>>> import dpassay
+>>> noise = dpassay.Gaussian(standard_deviation=1)
+>>> print(dpassay.delta(noise, epsilon=1))
+0.126936737507
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MECHANISMS = "accountant.mechanisms"  # all of its own list is public here too
+_HOME = {
+    "Adjacency": "accountant.adjacency",
+    "Direction": "accountant.adjacency",
+    "AdjacencyError": "accountant.errors",
+    "DpassayError": "accountant.errors",
+    "InvalidInputError": "accountant.errors",
+    "NotApplicableError": "accountant.errors",
+    "UndecidedError": "accountant.errors",
+    "loss_cdf": "accountant.guarantees",
+    "loss_survival": "accountant.guarantees",
+    "mu": "accountant.guarantees",
+    "renyi": "accountant.guarantees",
+    "rho": "accountant.guarantees",
+    "total_variation": "accountant.guarantees",
+    "Interval": "accountant.interval",
+    "parse": "accountant.notation",
+    "delta": "accountant.profile",
+    "delta_complement": "accountant.profile",
+    "epsilon": "accountant.profile",
+    "log_delta": "accountant.profile",
+    "beta": "accountant.tradeoff",
+    "power": "accountant.tradeoff",
+    "covariance": "accountant.utility",
+    "mean_squared_error": "accountant.utility",
+    "quantile": "accountant.utility",
+    "variance": "accountant.utility",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, and keep it: the next use does not come here."""
+    value: Any
+    if name == "__version__":
+        value = import_module("importlib.metadata").version("dpassay")
+    elif name == "__all__":
+        value = sorted({*_HOME, *import_module(_MECHANISMS).__all__})
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif not name.startswith("_") and name in import_module(_MECHANISMS).__all__:
+        value = getattr(import_module(_MECHANISMS), name)
+    else:
+        raise AttributeError(f"module 'dpassay' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return ["__version__", "main", *__getattr__("__all__")]
+
+
+def main() -> int:
+    """Run the command line; return its exit code."""
+    exit_code: int = import_module("verify.cli").main()
+    return exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,32 @@
+"""The names of `dpassay`, for type checkers; a test holds this list and the table together."""
+
+from accountant.adjacency import Adjacency as Adjacency
+from accountant.adjacency import Direction as Direction
+from accountant.errors import AdjacencyError as AdjacencyError
+from accountant.errors import DpassayError as DpassayError
+from accountant.errors import InvalidInputError as InvalidInputError
+from accountant.errors import NotApplicableError as NotApplicableError
+from accountant.errors import UndecidedError as UndecidedError
+from accountant.guarantees import loss_cdf as loss_cdf
+from accountant.guarantees import loss_survival as loss_survival
+from accountant.guarantees import mu as mu
+from accountant.guarantees import renyi as renyi
+from accountant.guarantees import rho as rho
+from accountant.guarantees import total_variation as total_variation
+from accountant.interval import Interval as Interval
+from accountant.mechanisms import *
+from accountant.notation import parse as parse
+from accountant.profile import delta as delta
+from accountant.profile import delta_complement as delta_complement
+from accountant.profile import epsilon as epsilon
+from accountant.profile import log_delta as log_delta
+from accountant.tradeoff import beta as beta
+from accountant.tradeoff import power as power
+from accountant.utility import covariance as covariance
+from accountant.utility import mean_squared_error as mean_squared_error
+from accountant.utility import quantile as quantile
+from accountant.utility import variance as variance
+
+__version__: str
+
+def main() -> int: ...

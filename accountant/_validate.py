@@ -14,8 +14,10 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
+from accountant.adjacency import Adjacency
 from accountant.errors import InvalidInputError, expected
 from accountant.number import ExactReal, Number, exact
 
@@ -133,6 +135,89 @@ class Reals(Field[tuple[ExactReal, ...], Sequence[Number]]):
                 sign = ">" if self._strict else "≥"
                 raise expected(f"{self._name}[{index}]", given, f"{sign} {self._least}")
         return entries
+
+
+@final
+class OptionalPositive(Field[ExactReal | None, Number | None]):
+    """A number > 0, or None for the default that the mechanism describes."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def read(self, value: Number | None) -> ExactReal | None:
+        """Convert unless None, and require > 0."""
+        if value is None:
+            return None
+        number = exact(value, self._name)
+        if number.sign <= 0:
+            raise expected(self._name, value, "> 0", "Give a positive number.")
+        return number
+
+
+@final
+class Rational(Field[Fraction, Number]):
+    """A rational number, optionally ≥ 0 or > 0."""
+
+    def __init__(
+        self, default: Number = _REQUIRED, *, least: int | None = None, strict: bool = False
+    ) -> None:
+        super().__init__(default)
+        self._least, self._strict = least, strict
+
+    def read(self, value: Number) -> Fraction:
+        """Convert, and require a rational number in the range."""
+        return rational(self._name, value, least=self._least, strict=self._strict)
+
+
+@final
+class Rationals(Field[tuple[Fraction, ...], Sequence[Number]]):
+    """A non-empty list of rational numbers, each optionally ≥ 0 or > 0."""
+
+    def __init__(self, *, least: int | None = None, strict: bool = False) -> None:
+        super().__init__()
+        self._least, self._strict = least, strict
+
+    def read(self, value: Sequence[Number]) -> tuple[Fraction, ...]:
+        """Convert every entry, naming the one that is wrong."""
+        return tuple(
+            rational(f"{self._name}[{index}]", entry, least=self._least, strict=self._strict)
+            for index, entry in enumerate(exact_list(self._name, value))
+        )
+
+
+@final
+class Switch(Field[bool, bool]):
+    """True or False."""
+
+    def read(self, value: bool) -> bool:
+        """Require a truth value: 0 and 1 are numbers."""
+        if not isinstance(value, bool):
+            raise expected(self._name, value, "to be True or False")
+        return value
+
+
+@final
+class Relation(Field[Adjacency, Adjacency | str]):
+    """A neighbouring relation that the mechanism is made for."""
+
+    def read(self, value: Adjacency | str) -> Adjacency:
+        """Convert, and refuse None."""
+        relation = Adjacency.read(value)
+        if relation is None:
+            raise expected(self._name, value, "to be 'add-remove' or 'replace-one'")
+        return relation
+
+
+def rational(
+    name: str, value: object, *, least: int | None = None, strict: bool = False
+) -> Fraction:
+    """Return a Fraction, requiring ≥ least (> least when strict)."""
+    number = exact(value, name).rational  # type: ignore[arg-type]  # exact refuses what is no number
+    if number is None:
+        raise expected(name, value, "to be rational", 'Give a rational such as "141/100".')
+    if least is not None and (number < least or (strict and number == least)):
+        raise expected(name, value, f"{'>' if strict else '≥'} {least}")
+    return number
 
 
 def integer(name: str, value: object, *, least: int | None = None) -> int:

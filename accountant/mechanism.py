@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flint import arb
 
 from accountant.adjacency import Adjacency
+from accountant.description import Description
 from accountant.errors import NotApplicableError
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Mechanism(ABC):
+class Mechanism(Description, ABC):
     """A randomised algorithm with a known law: frozen data that functions compute on.
 
     A concrete mechanism is a final frozen dataclass whose fields are the arguments of the
@@ -43,7 +43,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """Number of released coordinates."""
+        """Number of coordinates of the true answer."""
 
     @abstractmethod
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
@@ -83,19 +83,3 @@ class Mechanism(ABC):
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
             "for any mu. Ask for its trade-off function, or verify a mu-GDP claim."
         )
-
-    def __repr__(self) -> str:
-        """Return the notation, which reads back as an equal mechanism."""
-        shown = []
-        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            value = getattr(self, field.name)
-            if value is not None and value != field.default:
-                shown.append(f"{field.name}={notation(value)}")
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def notation(value: object) -> str:
-    """Print a field in the notation: nested lists in brackets, numbers exactly."""
-    if isinstance(value, (tuple, list)):
-        return f"[{', '.join(notation(entry) for entry in value)}]"
-    return repr(value)

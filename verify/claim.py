@@ -1,0 +1,207 @@
+"""What a claim is: plain data with a kind, quantifiers, and a way to decide one case."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import msgspec
+from flint import arb, ctx
+
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError
+from accountant.interval import Interval
+from accountant.number import ExactReal, exact
+from verify.expression import Expression, split_relation
+from verify.value import Value, number
+from verify.verdict import Rigour, Verdict
+
+Scalar = int | str
+
+
+class Domain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a universally quantified variable ranges over, and where it is looked at.
+
+    A claim over a domain is refuted by one counterexample from the grid, and supported, never
+    proved, by the grid alone. A relation may be proved over [low, high] by an interval sweep.
+    """
+
+    statement: str
+    """The domain in words or symbols, as the claim has it: "M > 2 integer"."""
+    grid: list[Scalar]
+    """Values that are decided one by one."""
+    low: str | None = None
+    high: str | None = None
+    """Expressions for the ends of a closed interval that contains the domain, for a sweep."""
+
+
+class Claim(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    omit_defaults=True,
+):
+    """A statement that can be true or false.
+
+    Expressions are strings in the language of `verify.expression`. `where` lists the values the
+    claim is exactly about (all combinations); `for_all` gives domains it ranges over; `let`
+    names sub-expressions, each of which may use the ones before it; `assume` drops the cases in
+    which a listed comparison is false.
+    """
+
+    kind: ClassVar[str]
+    id: str
+    statement: str = ""
+    source: str = ""
+    adjacency: str | None = None
+    let: dict[str, str] = {}
+    where: dict[str, list[Scalar]] = {}
+    for_all: dict[str, Domain] = {}
+    assume: list[str] = []
+    cause: str = ""
+    correction: str = ""
+
+    @abstractmethod
+    def decide(self, scope: Scope) -> Decision:
+        """Decide one case, in which every variable has a value."""
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add what is worth knowing about the case that is reported (default: nothing)."""
+        return decision
+
+    def sweep(self) -> Decision | None:
+        """Prove the claim over whole domains at once, or return None."""
+        return None
+
+    def expressions(self) -> dict[str, str]:
+        """Return every field that is an expression, by name (for checks on reading)."""
+        return dict(self.let)
+
+    def relation(self) -> Adjacency | None:
+        """Return the adjacency."""
+        return Adjacency.read(self.adjacency)
+
+    def cases(self) -> Iterator[Scope]:
+        """Yield every combination of the listed values that satisfies the assumptions."""
+        values = {**self.where, **{name: d.grid for name, d in self.for_all.items()}}
+        for combination in itertools.product(*values.values()):
+            read = (_scalar(name, v) for name, v in zip(values, combination, strict=True))
+            scope = Scope(dict(zip(values, read, strict=True)), self.let)
+            if all(holds(assumption, scope) for assumption in self.assume):
+                yield scope
+
+
+def _scalar(name: str, value: Scalar) -> Value:
+    """Read a listed value: a number where it is one, else a text (a mechanism's name, say)."""
+    try:
+        return number(exact(value, name))
+    except InvalidInputError:
+        return value
+
+
+@final
+class Scope(Mapping[str, Value]):
+    """Variables with values, and named sub-expressions evaluated at flint's precision."""
+
+    def __init__(self, variables: Mapping[str, Value], let: Mapping[str, str]) -> None:
+        self.variables = dict(variables)
+        self.let = {name: Expression(text) for name, text in let.items()}
+        self._known: dict[tuple[str, int], Value] = {}
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.variables:
+            return self.variables[name]
+        key = (name, ctx.prec)
+        if key not in self._known:
+            self._known[key] = self.let[name].value(self)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.variables, **self.let})
+
+    def __len__(self) -> int:
+        return len({**self.variables, **self.let})
+
+    def to_json(self) -> dict[str, str]:
+        """Return the variables as exact strings."""
+        return {
+            name: str(ExactReal.of_rational(v)) if isinstance(v, Fraction) else str(v)
+            for name, v in self.variables.items()
+        }
+
+
+def compare(
+    left: Callable[[], arb], relation: str, right: Callable[[], arb], max_precision: int = 1 << 14
+) -> bool | None:
+    """Decide `left relation right` up the ladder of precisions; None if it stays open.
+
+    An equality of balls is never proved: it can only be refuted here, or be exact.
+    """
+    precision = 128
+    while True:
+        with ctx.workprec(precision):
+            x, y = left(), right()
+            difference = x - y
+            if x.is_exact() and y.is_exact() and not x.is_finite() and x == y:
+                difference = arb(0)  # ∞ ≤ ∞
+            if difference > 0:
+                return relation in (">", ">=", "!=")
+            if difference < 0:
+                return relation in ("<", "<=", "!=")
+            if difference.is_zero():
+                return relation in ("<=", ">=", "==")
+            if (relation == "<=" and difference <= 0) or (relation == ">=" and difference >= 0):
+                return True
+        if precision >= max_precision:
+            return None
+        precision *= 4
+
+
+def holds(assumption: str, scope: Scope) -> bool:
+    """Whether a comparison is certainly true in a case."""
+    left, relation, right = (part for part in split_relation(assumption))
+    return (
+        compare(
+            lambda: Expression(left).ball(scope), relation, lambda: Expression(right).ball(scope)
+        )
+        is True
+    )
+
+
+@final
+@dataclass(frozen=True)
+class Decision:
+    """The outcome of one case."""
+
+    verdict: Verdict
+    true: dict[str, Interval] = field(default_factory=dict)
+    claimed: dict[str, str] = field(default_factory=dict)
+    margin: dict[str, Interval] = field(default_factory=dict)
+    witness: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    route: str = "balls"
+    rigour: Rigour = Rigour.PROVED
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+    """What a certificate carries: facts with enclosures, each checkable on its own."""
+    conclusion: str = ""
+    """The comparison between named facts that gives the verdict."""
+
+    def severity(self) -> Fraction:
+        """How far true exceeds claimed: what the worst counterexample maximises."""
+        for name in ("factor", "difference"):
+            if name in self.margin and self.margin[name].lower.is_finite():
+                return Fraction(self.margin[name].lower)
+        return Fraction(0)
+
+
+def verdict_of(truth: bool | None) -> Verdict:
+    """Return HOLDS, REFUTED or UNDECIDED."""
+    if truth is None:
+        return Verdict.UNDECIDED
+    return Verdict.HOLDS if truth else Verdict.REFUTED

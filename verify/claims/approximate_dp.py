@@ -1,0 +1,102 @@
+"""(ε, δ)-differential privacy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar, final
+
+from flint import arb
+
+from accountant import profile
+from accountant._validate import probability
+from accountant.interval import enclose
+from accountant.number import ExactReal
+from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claims.privacy import (
+    SEARCH_WIDTH,
+    VERDICT_WIDTH,
+    PrivacyClaim,
+    describe_factor,
+    event,
+    hockey,
+    margin,
+    unless_undecided,
+    worst_at,
+)
+from verify.expression import Expression
+from verify.verdict import Verdict
+
+
+@final
+class ApproximateDP(
+    PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """The mechanism is (ε, δ)-DP: P(S) ≤ e^ε Q(S) + δ for every neighbouring pair and event S."""
+
+    kind: ClassVar[str] = "approximate-dp"
+    epsilon: str
+    delta: str
+
+    def expressions(self) -> dict[str, str]:
+        """Return the claimed numbers and the mechanism."""
+        return {**super().expressions(), "epsilon": self.epsilon, "delta": self.delta}
+
+    def numbers(self, scope: Scope) -> tuple[ExactReal, ExactReal]:
+        """Return ε and δ of a case, exactly."""
+        eps = Expression(self.epsilon).exact(scope)
+        return eps, probability("delta", Expression(self.delta).exact(scope))
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare the exact profile at ε with δ."""
+        eps, claimed = self.numbers(scope)
+        worst = self.worst(scope)
+        pairs = worst.pairs(None)
+
+        def true() -> arb:
+            return profile.hockey_stick(pairs, eps)
+
+        truth = compare(true, "<=", claimed.ball)
+        value = enclose(true, relative_width=VERDICT_WIDTH)
+        differences = margin(value, claimed)
+        return Decision(
+            verdict=verdict_of(truth),
+            true={"delta": value},
+            claimed={"epsilon": str(eps), "delta": str(claimed)},
+            margin=differences,
+            reason=_reason(truth) + describe_factor(differences.get("factor"), "delta"),
+            conclusion="p - exp(epsilon)*q > delta" if truth is False else "value <= delta",
+        )
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the true ε at the claimed δ, the pair, and the explicit event."""
+        eps, claimed = self.numbers(scope)
+        worst = self.worst(scope)
+        pairs = worst.pairs(None)
+        mechanism = self.built(scope)
+        inverse = unless_undecided(
+            lambda: profile.epsilon(
+                mechanism, claimed, adjacency=self.relation(), relative_width=SEARCH_WIDTH
+            )
+        )
+        true = dict(decision.true)
+        if inverse is not None:
+            true["epsilon"] = inverse
+        if decision.verdict is Verdict.REFUTED:
+            evidence = [event(worst_at(pairs, eps), eps)]
+        else:
+            evidence = [hockey(pair, eps) for pair in pairs]
+        return dataclasses.replace(
+            decision,
+            true=true,
+            witness={"mechanism": repr(mechanism), "worst_case": worst.reason, **evidence[0]},
+            evidence=evidence,
+        )
+
+
+def _reason(truth: bool | None) -> str:
+    if truth is None:
+        return "The exact delta and the claimed one could not be told apart."
+    if truth:
+        return "The exact delta at the claimed epsilon does not exceed the claimed delta."
+    return "An explicit event has P(S) > e^epsilon Q(S) + delta."

@@ -1,0 +1,138 @@
+"""Claims about whole curves: a bound on the profile δ(ε), or on the trade-off function β(α)."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import ClassVar, final
+
+from accountant import tradeoff
+from accountant.interval import enclose
+from accountant.number import ExactReal
+from accountant.profile import hockey_stick
+from verify.claim import Decision, Scope, verdict_of
+from verify.claims.privacy import (
+    SEARCH_WIDTH,
+    VERDICT_WIDTH,
+    PrivacyClaim,
+    event,
+    hockey,
+    margin,
+    worst_at,
+)
+from verify.claims.sweep import Bound, Swept, prove_below
+from verify.expression import Expression
+from verify.verdict import Verdict
+
+
+class CurveClaim(
+    PrivacyClaim, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """Shared by bounds on curves: `bound` is an expression, `low` and `high` its range."""
+
+    bound: str
+    low: str
+    high: str
+
+    def expressions(self) -> dict[str, str]:
+        """Return the range and the mechanism (`bound` has its own free variable)."""
+        return {**super().expressions(), "low": self.low, "high": self.high}
+
+    def span(self, scope: Scope) -> tuple[Fraction, Fraction]:
+        """Return the ends of the range."""
+        low, high = Expression(self.low).exact(scope), Expression(self.high).exact(scope)
+        return Fraction(low.rational or 0), Fraction(high.rational or 0)
+
+    def limit(self, scope: Scope, variable: str, *, falling: bool) -> Bound:
+        """Return the claimed curve as a monotone function of its variable."""
+        expression = Expression(self.bound)
+
+        def at(point: ExactReal) -> object:
+            inner = Scope({**scope.variables, variable: point}, self.let)
+            return expression.ball(inner)
+
+        return Bound(at, falling=falling)  # type: ignore[arg-type]
+
+
+@final
+class ProfileBound(
+    CurveClaim, frozen=True, kw_only=True, tag="profile", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """δ(ε) ≤ bound(ε) for every ε in [low, high]; the bound must not increase with `epsilon`."""
+
+    kind: ClassVar[str] = "profile"
+
+    def decide(self, scope: Scope) -> Decision:
+        """Prove or refute by an interval sweep."""
+        pairs = self.worst(scope).pairs(None)
+        limit = self.limit(scope, "epsilon", falling=True)
+        low, high = self.span(scope)
+        profile = Bound(lambda eps: hockey_stick(pairs, eps), falling=True)
+        return _decision(prove_below(profile, limit, start=low, end=high), profile, limit, self)
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the pair and the event at the ε of the witness, or at the lower end."""
+        worst = self.worst(scope)
+        eps = Expression(str(decision.witness.get("epsilon", self.low))).exact(scope)
+        pairs = worst.pairs(None)
+        refuted = decision.verdict is Verdict.REFUTED
+        bound = f"({self.bound})"
+        facts = [event(worst_at(pairs, eps), eps)] if refuted else [hockey(p, eps) for p in pairs]
+        return dataclasses.replace(
+            decision,
+            witness={
+                "mechanism": repr(self.built(scope)),
+                "worst_case": worst.reason,
+                "epsilon": str(eps),
+                **facts[0],
+            },
+            evidence=facts,
+            conclusion=f"p - exp(epsilon)*q > {bound}" if refuted else f"value <= {bound}",
+        )
+
+
+@final
+class TradeoffBound(
+    CurveClaim, frozen=True, kw_only=True, tag="tradeoff", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """β(α) ≥ bound(α) for every α in [low, high]; the bound must not increase with `alpha`."""
+
+    kind: ClassVar[str] = "tradeoff"
+
+    def decide(self, scope: Scope) -> Decision:
+        """Prove or refute by an interval sweep: the claimed bound must stay below β."""
+        mechanism, relation = self.built(scope), self.relation()
+
+        def beta(level: ExactReal) -> object:
+            return tradeoff.beta(
+                mechanism, level, adjacency=relation, relative_width=SEARCH_WIDTH
+            ).ball()
+
+        claimed = self.limit(scope, "alpha", falling=True)
+        curve = Bound(beta, falling=True)  # type: ignore[arg-type]
+        low, high = self.span(scope)
+        return _decision(prove_below(claimed, curve, start=low, end=high), curve, claimed, self)
+
+
+def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> Decision:
+    """Turn a sweep into a decision; at the failing point, give both values."""
+    name, value = ("epsilon", "delta") if claim.kind == "profile" else ("alpha", "beta")
+    true, differences, witness = {}, {}, {}
+    if swept.point is not None:
+        point = swept.point
+        true[value] = enclose(lambda: curve.at(point), relative_width=VERDICT_WIDTH)
+        bound = enclose(lambda: limit.at(point), relative_width=VERDICT_WIDTH)
+        true["bound"] = bound
+        differences = margin(true[value], ExactReal.of_rational(Fraction(bound.lower)))
+        witness = {name: str(point)}
+    return Decision(
+        verdict=verdict_of(swept.truth),
+        true=true,
+        claimed={"bound": claim.bound, name: f"[{claim.low}, {claim.high}]"},
+        margin=differences,
+        witness=witness,
+        reason=swept.reason("the claimed curve" if value == "delta" else "the true curve"),
+        route=f"interval sweep, {swept.pieces} pieces",
+    )

@@ -1,0 +1,120 @@
+"""μ-Gaussian differential privacy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar, final
+
+from accountant.errors import NotApplicableError
+from accountant.interval import Interval, enclose
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.number import ExactReal
+from accountant.profile import hockey_stick, most
+from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claims.privacy import (
+    VERDICT_WIDTH,
+    PrivacyClaim,
+    describe_factor,
+    event,
+    hockey,
+    margin,
+    worst_at,
+)
+from verify.claims.sweep import Bound, prove_below
+from verify.expression import Expression
+from verify.verdict import Verdict
+
+
+@final
+class GaussianDP(
+    PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """Every pair of neighbours is at least as hard to tell apart as N(μ, 1) from N(0, 1)."""
+
+    kind: ClassVar[str] = "gaussian-dp"
+    mu: str
+
+    def expressions(self) -> dict[str, str]:
+        """Return μ and the mechanism."""
+        return {**super().expressions(), "mu": self.mu}
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare the exact μ, or the whole profile, with that of N(μ, 1) against N(0, 1)."""
+        claimed = Expression(self.mu).exact(scope)
+        mechanism = self.built(scope)
+        try:
+            value = enclose(lambda: mechanism.gaussian_mu(self.relation()))
+        except NotApplicableError:
+            return self._by_profile(scope, claimed)
+        truth = compare(lambda: mechanism.gaussian_mu(self.relation()), "<=", claimed.ball)
+        differences = margin(value, claimed)
+        words = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
+        return Decision(
+            verdict=verdict_of(truth),
+            true={"mu": value},
+            claimed={"mu": str(claimed)},
+            margin=differences,
+            reason=f"The mechanism is exactly mu-GDP, and its mu {words[truth]} the claimed one."
+            + describe_factor(differences.get("factor"), "mu"),
+            route="the exact mu, in balls",
+        )
+
+    def _by_profile(self, scope: Scope, claimed: ExactReal) -> Decision:
+        """Compare δ(ε) with the Gaussian profile at every ε ≥ 0 by a sweep."""
+        pairs = self.worst(scope).pairs(None)
+        target = _standard(claimed).worst_case(None).remove
+        swept = prove_below(
+            Bound(lambda eps: hockey_stick(pairs, eps), falling=True),
+            Bound(lambda eps: hockey_stick(target, eps), falling=True),
+            end=lambda: most([pair.max_loss() for pair in pairs]),
+        )
+        truth = swept.truth
+        witness = {} if swept.point is None else {"epsilon": str(swept.point)}
+        true: dict[str, Interval] = {}
+        if swept.point is not None:
+            at = swept.point
+            true["delta"] = enclose(lambda: hockey_stick(pairs, at), relative_width=VERDICT_WIDTH)
+            limit = enclose(lambda: hockey_stick(target, at), relative_width=VERDICT_WIDTH)
+            true["gaussian_delta"] = limit
+            with_margin = compare(true["delta"].ball, ">", limit.ball)
+            truth = False if with_margin else None
+        return Decision(
+            verdict=verdict_of(truth),
+            true=true,
+            claimed={"mu": str(claimed)},
+            witness=witness,
+            reason=swept.reason("delta(epsilon) of N(mu, 1) against N(0, 1)"),
+            route=f"interval sweep over epsilon ≥ 0, {swept.pieces} pieces",
+        )
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the pair, and the event at the ε of the witness, or at ε = 0."""
+        worst = self.worst(scope)
+        pairs = worst.pairs(None)
+        eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
+        claimed = Expression(self.mu).exact(scope)
+        target = _standard(claimed).worst_case(None).remove[0]
+        limit = hockey(target, eps)
+        if decision.verdict is Verdict.REFUTED:
+            facts = [event(worst_at(pairs, eps), eps), limit]
+        else:
+            facts = [*(hockey(pair, eps) for pair in pairs), limit]
+        facts[-1]["name"] = "gaussian_delta"
+        return dataclasses.replace(
+            decision,
+            witness={
+                "mechanism": repr(self.built(scope)),
+                "worst_case": worst.reason,
+                "epsilon": str(eps),
+                **facts[0],
+            },
+            evidence=facts,
+            conclusion=f"p - exp({eps})*q > gaussian_delta"
+            if decision.verdict is Verdict.REFUTED
+            else "value <= gaussian_delta",
+        )
+
+
+def _standard(mu: ExactReal) -> Gaussian:
+    return Gaussian(standard_deviation=1, l2_sensitivity=mu)

@@ -1,0 +1,30 @@
+"""Statements that are not about one release, kept in the ledger with the reason."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, final
+
+from verify.claim import Claim, Decision, Scope
+from verify.verdict import Rigour, Verdict
+
+
+@final
+class Pending(
+    Claim, frozen=True, kw_only=True, tag="pending", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """A statement that needs more than one release; `needs` says what, `reason` why."""
+
+    kind: ClassVar[str] = "pending"
+    needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof"]
+    reason: str
+
+    def decide(self, scope: Scope) -> Decision:
+        """Return PENDING with the reason."""
+        return Decision(
+            verdict=Verdict.PENDING,
+            claimed={},
+            reason=f"Needs {self.needs}: {self.reason}",
+            route="",
+            rigour=Rigour.NONE,
+        )

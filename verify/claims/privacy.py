@@ -1,0 +1,121 @@
+"""Shared pieces of the claims about a mechanism's privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from flint import ctx
+
+from accountant.errors import UndecidedError
+from accountant.interval import Interval, enclose
+from accountant.mechanism import Mechanism
+from accountant.number import ExactReal
+from accountant.pair import Pair, WorstCase
+from accountant.profile import hockey_stick
+from verify.claim import Claim, Scope
+from verify.expression import Expression
+
+VERDICT_WIDTH = Fraction(1, 10**15)
+SEARCH_WIDTH = Fraction(1, 10**9)
+LAW_PRECISION = 256
+
+
+class PrivacyClaim(
+    Claim, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A claim about one mechanism; `mechanism` is its notation, with expressions as arguments."""
+
+    mechanism: str
+
+    def expressions(self) -> dict[str, str]:
+        """Return the mechanism and the named sub-expressions."""
+        return {"mechanism": self.mechanism, **super().expressions()}
+
+    def built(self, scope: Scope) -> Mechanism:
+        """Return the mechanism of a case."""
+        return Expression(self.mechanism).mechanism(scope)
+
+    def worst(self, scope: Scope) -> WorstCase:
+        """Return its worst pairs under the claimed adjacency."""
+        return self.built(scope).worst_case(self.relation())
+
+
+def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
+    """Return the pair with the largest H(ε), as far as balls can tell them apart."""
+    best = pairs[0]
+    for pair in pairs[1:]:
+        if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
+            best = pair
+    return best
+
+
+def law(pair: Pair) -> dict[str, object]:
+    """Return the pair as plain data, its parameters enclosed to many digits."""
+    with ctx.workprec(LAW_PRECISION):
+        return pair.law()
+
+
+def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
+    """Return the worst event {L > ε} with both probabilities enclosed: a checkable fact."""
+    return {
+        "fact": "event",
+        "law": law(pair),
+        "loss_above": str(epsilon),
+        "description": pair.describe_event(epsilon),
+        "p": enclose(lambda: pair.tails(epsilon).p_above, relative_width=VERDICT_WIDTH).to_json(),
+        "q": enclose(lambda: pair.tails(epsilon).q_above, relative_width=VERDICT_WIDTH).to_json(),
+    }
+
+
+def hockey(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
+    """Return H(ε) of a pair, enclosed: a checkable fact."""
+    value = enclose(lambda: pair.hockey_stick(epsilon), relative_width=VERDICT_WIDTH)
+    return {
+        "fact": "hockey-stick",
+        "law": law(pair),
+        "epsilon": str(epsilon),
+        "value": value.to_json(),
+    }
+
+
+def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:
+    """Return true/claimed and true − claimed."""
+    with ctx.workprec(LAW_PRECISION):
+        value, bound = true.ball(), claimed.ball()
+        result = {"difference": Interval.of_ball(value - bound, 20)}
+        if claimed.sign > 0 and value.is_finite():
+            result["factor"] = Interval.of_ball(value / bound, 20)
+    return result
+
+
+def describe_factor(factor: Interval | None, what: str) -> str:
+    """Say how far a true bound is from tight, or a false one from true."""
+    if factor is None:
+        return ""
+    low, high = factor.lower, factor.upper
+    if low > 1:
+        return f" The true {what} is {_short(factor)} times the claimed one."
+    if high <= 0:
+        return f" The true {what} is 0."
+    if high < Decimal("1e-3"):
+        loose = Interval.of_ball(1 / factor.ball(), 12) if low > 0 else None
+        size = _short(loose) if loose is not None else f"more than {Decimal(1) / high:.3g}"
+        return f" The claim is true but loose: it exceeds the true {what} by a factor of {size}."
+    return f" The true {what} is {_short(factor)} of the claimed one."
+
+
+def _short(value: Interval) -> str:
+    middle = (value.lower + value.upper) / 2
+    return f"{middle:.4g}" if middle.is_finite() else "∞"
+
+
+def unless_undecided(compute: Any) -> Interval | None:
+    """Return an enclosure, or None where the ladder does not reach it (reported as absent)."""
+    try:
+        result: Interval = compute()
+    except UndecidedError:
+        return None
+    return result

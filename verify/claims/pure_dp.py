@@ -1,0 +1,88 @@
+"""Pure ε-differential privacy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar, final
+
+from flint import arb
+
+from accountant.interval import Interval, enclose
+from accountant.profile import hockey_stick, most
+from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claims.privacy import (
+    VERDICT_WIDTH,
+    PrivacyClaim,
+    describe_factor,
+    event,
+    hockey,
+    margin,
+    worst_at,
+)
+from verify.expression import Expression
+from verify.verdict import Verdict
+
+
+@final
+class PureDP(
+    PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """The mechanism is ε-DP: the privacy loss never exceeds ε. The δ of the claim is 0."""
+
+    kind: ClassVar[str] = "pure-dp"
+    epsilon: str
+
+    def expressions(self) -> dict[str, str]:
+        """Return ε and the mechanism."""
+        return {**super().expressions(), "epsilon": self.epsilon}
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare the largest privacy loss with ε."""
+        claimed = Expression(self.epsilon).exact(scope)
+        pairs = self.worst(scope).pairs(None)
+
+        def true() -> arb:
+            return most([pair.max_loss() for pair in pairs])
+
+        truth = compare(true, "<=", claimed.ball)
+        value = enclose(true, relative_width=VERDICT_WIDTH)
+        differences = margin(value, claimed)
+        return Decision(
+            verdict=verdict_of(truth),
+            true={"epsilon": value},
+            claimed={"epsilon": str(claimed), "delta": "0"},
+            margin=differences,
+            reason=_reason(truth, value) + describe_factor(differences.get("factor"), "epsilon"),
+            conclusion="p - exp(epsilon)*q > 0" if truth is False else "value <= 0",
+        )
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the pair and an event whose loss exceeds ε, or the zero of H(ε)."""
+        claimed = Expression(self.epsilon).exact(scope)
+        worst = self.worst(scope)
+        pairs = worst.pairs(None)
+        if decision.verdict is Verdict.REFUTED:
+            evidence = [event(worst_at(pairs, claimed), claimed)]
+        else:
+            evidence = [hockey(pair, claimed) for pair in pairs]
+        true = dict(decision.true)
+        true["delta"] = enclose(lambda: hockey_stick(pairs, claimed), relative_width=VERDICT_WIDTH)
+        return dataclasses.replace(
+            decision,
+            true=true,
+            witness={
+                "mechanism": repr(self.built(scope)),
+                "worst_case": worst.reason,
+                **evidence[0],
+            },
+            evidence=evidence,
+        )
+
+
+def _reason(truth: bool | None, value: Interval) -> str:
+    if truth is None:
+        return "The largest privacy loss and the claimed epsilon could not be told apart."
+    if truth:
+        return f"The privacy loss never exceeds {value}."
+    return f"The privacy loss reaches {value}."

@@ -1,0 +1,261 @@
+"""Comparisons of two expressions, and printed numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import msgspec
+from flint import arb, ctx
+
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.interval import Interval, ball, enclose
+from verify.claim import Claim, Decision, Scope, compare, verdict_of
+from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
+from verify.expression import Expression, split_relation
+from verify.verdict import Verdict
+
+_AGREEMENT = Fraction(1, 10**60)
+_SWEEP_PRECISION = 128
+_MAX_PIECES = 50_000
+
+
+@final
+class Relation(
+    Claim, frozen=True, kw_only=True, tag="relation", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """`left <= right` (or <, >=, >, ==, !=) between two expressions.
+
+    With `proof = "sweep"` an inequality is proved over the boxes given by the ends of its
+    domains; without it, over the listed values only. An equality that is not exact is refuted
+    or, where both sides agree to 60 digits, supported.
+    """
+
+    kind: ClassVar[str] = "relation"
+    claim: str
+    proof: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that the claim is one comparison and the proof a known one."""
+        split_relation(self.claim)
+        if self.proof not in ("", "sweep"):
+            raise InvalidInputError(f"Expected proof={self.proof!r} to be 'sweep' or absent.")
+
+    def expressions(self) -> dict[str, str]:
+        """Return both sides."""
+        left, _, right = split_relation(self.claim)
+        return {**super().expressions(), "left": left, "right": right}
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare both sides up the ladder of precisions."""
+        left_text, relation, right_text = split_relation(self.claim)
+        left, right = Expression(left_text), Expression(right_text)
+        truth: bool | None
+        if relation == "==":
+            truth = _equal(left, right, scope)
+        else:
+            truth = compare(lambda: left.ball(scope), relation, lambda: right.ball(scope))
+        return Decision(
+            verdict=verdict_of(truth),
+            true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
+            claimed={"relation": self.claim},
+            margin=_margin(left, right, relation, scope),
+            reason=_reason(truth, relation),
+            route="exact rationals and balls",
+        )
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add both sides as facts that can be evaluated by hand."""
+        left, relation, right = split_relation(self.claim)
+        facts: list[dict[str, Any]] = [
+            {
+                "fact": "expression",
+                "name": name,
+                "expression": text,
+                "value": decision.true[name].to_json(),
+            }
+            for name, text in (("left", left), ("right", right))
+        ]
+        opposite = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+        shown = opposite[relation] if decision.verdict is Verdict.REFUTED else relation
+        return dataclasses.replace(
+            decision,
+            witness={name: str(interval) for name, interval in decision.true.items()},
+            evidence=facts,
+            conclusion=f"left {shown} right",
+        )
+
+    def sweep(self) -> Decision | None:
+        """Prove the comparison over the whole box of its domains by bisection."""
+        if self.proof != "sweep":
+            return None
+        left_text, relation, right_text = split_relation(self.claim)
+        left, right = Expression(left_text), Expression(right_text)
+        boxes = [_box(self, Scope(dict(fixed.variables), self.let)) for fixed in _fixed(self)]
+        pieces = 0
+        with ctx.workprec(_SWEEP_PRECISION):
+            while boxes:
+                pieces += 1
+                if pieces > _MAX_PIECES:
+                    return None
+                fixed, box = boxes.pop()
+                balls = {name: ball(a).union(ball(b)) for name, (a, b) in box.items()}
+                scope = Scope({**fixed, **balls}, self.let)
+                difference = left.ball(scope) - right.ball(scope)
+                if _certain(difference, relation):
+                    continue
+                boxes += _halves(fixed, box)
+        domain = "; ".join(domain.statement for domain in self.for_all.values())
+        return Decision(
+            verdict=Verdict.HOLDS,
+            claimed={"relation": self.claim},
+            reason=f"The comparison was proved over the whole range ({domain}) by an interval "
+            f"sweep of {pieces} boxes.",
+            route=f"interval sweep, {pieces} boxes at {_SWEEP_PRECISION} bits",
+        )
+
+
+def _equal(left: Expression, right: Expression, scope: Scope) -> bool | None:
+    return compare(lambda: left.ball(scope), "==", lambda: right.ball(scope), 1 << 10)
+
+
+def _enclosed(expression: Expression, scope: Scope) -> Interval:
+    """Enclose a side: narrowly, or (a root that balls cannot narrow, say 0) as it comes."""
+    try:
+        return enclose(lambda: expression.ball(scope), relative_width=VERDICT_WIDTH)
+    except UndecidedError:
+        with ctx.workprec(1 << 12):
+            return Interval.of_ball(expression.ball(scope))
+
+
+def _margin(
+    left: Expression, right: Expression, relation: str, scope: Scope
+) -> dict[str, Interval]:
+    """Return how far the left side exceeds (for >=: falls short of) the right one."""
+    with ctx.workprec(LAW_PRECISION):
+        x, y = left.ball(scope), right.ball(scope)
+        if relation in (">", ">="):
+            x, y = y, x
+        difference = abs(x - y) if relation == "==" else x - y
+        result = {}
+        if difference.is_finite():
+            result["difference"] = Interval.of_ball(difference, 20)
+        factor = x / y
+        if factor.is_finite() and (x > 0) and (y > 0):
+            result["factor"] = Interval.of_ball(factor, 20)
+    return result
+
+
+def _reason(truth: bool | None, relation: str) -> str:
+    if truth is None and relation == "==":
+        return "Both sides agree to many digits, which is not a proof that they are equal."
+    return {
+        True: "The comparison was proved.",
+        False: "The opposite of the comparison was proved.",
+        None: "The two sides could not be told apart.",
+    }[truth]
+
+
+def _certain(difference: arb, relation: str) -> bool:
+    tests = {
+        "<": difference < 0,
+        "<=": difference <= 0,
+        ">": difference > 0,
+        ">=": difference >= 0,
+        "!=": difference > 0 or difference < 0,
+    }
+    return bool(tests.get(relation, False))
+
+
+Box = dict[str, tuple[Fraction, Fraction]]
+
+
+def _fixed(claim: Claim) -> list[Scope]:
+    """Return the combinations of the listed values, without the domains that a sweep covers."""
+    kept = {n: d for n, d in claim.for_all.items() if d.low is None or d.high is None}
+    return list(msgspec.structs.replace(claim, for_all=kept, assume=[]).cases())
+
+
+def _box(claim: Claim, fixed: Scope) -> tuple[dict[str, Any], Box]:
+    box = {}
+    for name, domain in claim.for_all.items():
+        if domain.low is not None and domain.high is not None:
+            low = Expression(domain.low).exact(fixed).rational
+            high = Expression(domain.high).exact(fixed).rational
+            if low is None or high is None or low > high:
+                raise InvalidInputError(f"Expected for_all.{name}: rational low ≤ high.")
+            box[name] = (low, high)
+    return dict(fixed.variables), box
+
+
+def _halves(fixed: dict[str, Any], box: Box) -> list[tuple[dict[str, Any], Box]]:
+    """Split the relatively widest side."""
+    name = max(box, key=lambda key: _relative_width(*box[key]))
+    low, high = box[name]
+    middle = (low + high) / 2
+    return [(fixed, {**box, name: (low, middle)}), (fixed, {**box, name: (middle, high)})]
+
+
+def _relative_width(low: Fraction, high: Fraction) -> Fraction:
+    return (high - low) / max(abs(low), abs(high), Fraction(1, 10**9))
+
+
+@final
+class PrintedNumber(
+    Claim, frozen=True, kw_only=True, tag="printed-number", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """A printed decimal is the value of an expression, rounded to the digits that are printed."""
+
+    kind: ClassVar[str] = "printed-number"
+    expression: str
+    printed: str
+
+    def expressions(self) -> dict[str, str]:
+        """Return the expression."""
+        return {**super().expressions(), "expression": self.expression}
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare the distance with half a unit of the last printed digit."""
+        printed = Decimal(self.printed)
+        exponent = printed.as_tuple().exponent
+        half = Fraction(10) ** int(exponent) / 2
+        expression = Expression(self.expression)
+
+        def distance() -> arb:
+            return abs(expression.ball(scope) - ball(Fraction(printed)))
+
+        truth = compare(distance, "<=", lambda: ball(half))
+        value = _enclosed(expression, scope)
+        with ctx.workprec(LAW_PRECISION):
+            differences = {"difference": Interval.of_ball(distance(), 12)}
+        rounded = f"{(value.lower + value.upper) / 2:.12g}"
+        return Decision(
+            verdict=verdict_of(truth),
+            true={"value": value},
+            claimed={"printed": self.printed},
+            margin=differences,
+            reason=f"The value is {rounded}, which "
+            f"{'rounds' if truth else 'does not round'} to the printed {self.printed}.",
+            route="balls",
+        )
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the value as a fact."""
+        fact = {
+            "fact": "expression",
+            "name": "value",
+            "expression": self.expression,
+            "value": decision.true["value"].to_json(),
+        }
+        half = Fraction(10) ** int(Decimal(self.printed).as_tuple().exponent) / 2
+        relation = ">" if decision.verdict is Verdict.REFUTED else "<="
+        return dataclasses.replace(
+            decision,
+            witness={"value": str(decision.true["value"])},
+            evidence=[fact],
+            conclusion=f"abs(value - {self.printed}) {relation} {half}",
+        )

@@ -1,0 +1,91 @@
+"""Interval sweeps: an inequality between monotone functions proved on a whole half-line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb, ctx
+
+from accountant.interval import Interval
+from accountant.number import ExactReal
+
+_PRECISION = 192
+_MAX_PIECES = 20_000
+_FIRST = Fraction(1, 64)
+
+
+@final
+@dataclass(frozen=True)
+class Bound:
+    """A monotone function of one exact variable, with values in balls."""
+
+    at: Callable[[ExactReal], arb]
+    falling: bool = True
+
+    def largest(self, low: Fraction, high: Fraction) -> arb:
+        """Return its largest value on [low, high]."""
+        return self.at(ExactReal.of_rational(low if self.falling else high))
+
+    def smallest(self, low: Fraction, high: Fraction) -> arb:
+        """Return its smallest value on [low, high]."""
+        return self.at(ExactReal.of_rational(high if self.falling else low))
+
+
+@final
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep found."""
+
+    truth: bool | None
+    pieces: int
+    point: ExactReal | None = None
+    """Where the inequality certainly fails."""
+
+    def reason(self, bound: str) -> str:
+        """Say what was found."""
+        if self.truth:
+            return f"The value stays below {bound} on every piece of the range."
+        if self.truth is False:
+            return f"The value exceeds {bound} at {self.point}."
+        return f"The sweep did not separate the value from {bound} within {self.pieces} pieces."
+
+
+def prove_below(
+    value: Bound,
+    limit: Bound,
+    *,
+    start: Fraction = Fraction(0),
+    end: Callable[[], arb] | Fraction,
+) -> Swept:
+    """Decide value ≤ limit on [start, end]; beyond a finite ball `end`, value is 0.
+
+    Each piece [a, b] is proved by value's largest against limit's smallest value on it, else
+    halved; one point where value certainly exceeds limit refutes.
+    """
+    with ctx.workprec(_PRECISION):
+        stop = end if isinstance(end, Fraction) else _finite_end(end())
+        if stop is None:
+            return Swept(None, 0)
+        pieces = [(start, stop)] if stop > start else []
+        for count in range(1, _MAX_PIECES + 1):
+            if not pieces:
+                return Swept(True, count - 1)
+            low, high = pieces.pop()
+            if value.largest(low, high) <= limit.smallest(low, high):
+                continue
+            middle = (low + high) / 2
+            point = ExactReal.of_rational(middle)
+            if value.at(point) > limit.at(point):
+                return Swept(False, count, point)
+            pieces += [(middle, high), (low, middle)]
+    return Swept(None, _MAX_PIECES)
+
+
+def _finite_end(ball: arb) -> Fraction | None:
+    """Return a rational just above a finite ball, None for an infinite one."""
+    if not ball.is_finite():
+        return None
+    return Fraction(Interval.of_ball(ball, 20).upper)

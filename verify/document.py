@@ -1,0 +1,194 @@
+"""Claim files: TOML, many claims per file, every error at once with its path."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError, suggestion
+from verify.claim import Claim
+from verify.claims import KINDS
+from verify.expression import Expression, split_relation
+
+SCHEMA_VERSION = 1
+_MAX_BYTES = 10_000_000
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The claims of one file, with what the file says about their source."""
+
+    name: str = ""
+    title: str = ""
+    authors: str = ""
+    claims: tuple[Claim, ...]
+
+
+def read_file(path: Path) -> Document:
+    """Read a claim file.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read or is not a valid claim file; the message lists every error
+        with its path, such as `claims[3].delta: …`.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {path}: {error.strerror or error}.") from None
+    if len(data) > _MAX_BYTES:
+        raise InvalidInputError(f"Expected {path} to be at most {_MAX_BYTES} bytes.")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is not UTF-8 text: byte {error.start}.") from None
+    return read_text(text, str(path))
+
+
+def read_text(text: str, origin: str = "claims") -> Document:
+    """Read the text of a claim file; numbers are kept as written, and so are exact."""
+    try:
+        data = tomllib.loads(text, parse_float=str)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(
+            f"{origin} is not a TOML file: {error}. Look for a missing quote or bracket, or a "
+            "file that was cut off."
+        ) from None
+    errors: list[str] = []
+    document = _document(data, errors)
+    if errors:
+        count = f"{len(errors)} error{'s' if len(errors) > 1 else ''}"
+        raise InvalidInputError(f"{origin}: {count}.\n" + "\n".join(f"  {e}" for e in errors))
+    return document
+
+
+def _document(data: dict[str, Any], errors: list[str]) -> Document:
+    known = {"schema_version", "name", "title", "authors", "claims"}
+    errors += [f"{key}: unknown key. {suggestion(key, known)}" for key in data if key not in known]
+    version = data.get("schema_version")
+    if version != SCHEMA_VERSION:
+        errors.append(f"schema_version: expected {SCHEMA_VERSION}, not {version!r}.")
+    entries = data.get("claims", [])
+    if not isinstance(entries, list) or not entries:
+        errors.append("claims: expected at least one [[claims]] table.")
+        entries = []
+    claims, seen = [], set()
+    for index, entry in enumerate(entries):
+        path = f"claims[{index}]"
+        found = _claim(entry, path, errors)
+        if found is None:
+            continue
+        if found.id in seen:
+            errors.append(f"{path}.id: {found.id!r} is used twice.")
+        seen.add(found.id)
+        claims.append(found)
+    texts = {key: data.get(key, "") for key in ("name", "title", "authors")}
+    errors += [f"{k}: expected a text." for k, v in texts.items() if not isinstance(v, str)]
+    return Document(claims=tuple(claims), **texts) if not errors else Document(claims=())
+
+
+def _claim(entry: object, path: str, errors: list[str]) -> Claim | None:
+    """Read one claim, field by field, so that every wrong field is reported."""
+    if not isinstance(entry, dict):
+        errors.append(f"{path}: expected a table.")
+        return None
+    kind = entry.get("kind")
+    if kind not in KINDS:
+        hint = suggestion(str(kind), KINDS) if kind else f"Known: {', '.join(sorted(KINDS))}."
+        errors.append(f"{path}.kind: unknown kind {kind!r}. {hint}")
+        return None
+    before = len(errors)
+    fields = {field.name: field for field in msgspec.structs.fields(KINDS[kind])}
+    for key, value in entry.items():
+        if key == "kind":
+            continue
+        if key not in fields:
+            errors.append(f"{path}.{key}: unknown field. {suggestion(key, fields)}")
+            continue
+        errors += _field_errors(value, fields[key].type, f"{path}.{key}")
+    errors += [
+        f"{path}.{name}: missing."
+        for name, field in fields.items()
+        if field.required and name not in entry
+    ]
+    if len(errors) > before:
+        return None
+    try:
+        claim: Claim = msgspec.convert(_texts(entry), KINDS[kind])
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        errors.append(f"{path}: {error}")
+        return None
+    errors += _meaning_errors(claim, path)
+    return claim
+
+
+def _field_errors(value: object, kind: Any, path: str) -> list[str]:
+    try:
+        msgspec.convert(_texts(value), kind)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).partition(" - at ")
+        inner = where.strip("`").removeprefix("$") if where else ""
+        return [f"{path}{inner}: {text[0].lower()}{text[1:]}."]
+    return []
+
+
+def _texts(value: object) -> object:
+    """Write bare numbers of expression fields as text; they are exact either way."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list):
+        return [_texts(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _texts(entry) for key, entry in value.items()}
+    return value
+
+
+def _meaning_errors(claim: Claim, path: str) -> list[str]:
+    """Check expressions, assumptions and the adjacency before anything is computed."""
+    errors = []
+    for name, text in claim.expressions().items():
+        try:
+            Expression(text)
+        except InvalidInputError as error:
+            errors.append(f"{path}.{name}: {error}")
+    for index, text in enumerate(claim.assume):
+        try:
+            for side in split_relation(text)[::2]:
+                Expression(side)
+        except InvalidInputError as error:
+            errors.append(f"{path}.assume[{index}]: {error}")
+    try:
+        Adjacency.read(claim.adjacency)
+    except InvalidInputError as error:
+        errors.append(f"{path}.adjacency: {error}")
+    return errors
+
+
+def papers() -> list[str]:
+    """Return the names of the papers whose ledgers come with the package."""
+    found = (entry.name for entry in resources.files("verify.papers").iterdir())
+    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+
+
+def read_paper(name: str) -> Document:
+    """Read the ledger of one paper.
+
+    Raises InvalidInputError for an unknown name, with a suggestion.
+    """
+    if name not in papers():
+        raise InvalidInputError(f"Unknown paper {name!r}. {suggestion(name, papers())}")
+    ledger = resources.files("verify.papers") / f"{name}.toml"
+    return read_text(ledger.read_text("utf-8"), f"{name}.toml")
+
+
+def every_paper() -> Iterator[Document]:
+    """Read all ledgers."""
+    return (read_paper(name) for name in papers())

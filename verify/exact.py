@@ -1,0 +1,121 @@
+"""Decide claims: every case of a claim, the worst one reported, the verdict of the whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import msgspec
+
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.interval import Interval
+from verify.claim import Claim, Decision, Scope
+from verify.verdict import Finding, Verdict
+
+_ORDER = (
+    Verdict.REFUTED,
+    Verdict.UNDECIDED,
+    Verdict.PENDING,
+    Verdict.SUPPORTED,
+    Verdict.HOLDS,
+)
+"""The verdict of a claim is the first of these that any of its cases has."""
+
+
+def verify(claim: Claim) -> Finding:
+    """Decide a claim and say why.
+
+    Every listed case is decided; the worst one (largest true/claimed) is reported with its
+    witness. A claim that ranges over more than its listed cases is at best SUPPORTED, unless a
+    sweep proves it over the whole range.
+
+    Raises
+    ------
+    InvalidInputError
+        If the claim cannot be evaluated (a bad argument, an unknown variable, no case left).
+    """
+    finding, _ = verify_with_evidence(claim)
+    return finding
+
+
+def verify_with_evidence(claim: Claim) -> tuple[Finding, tuple[Scope, Decision]]:
+    """Decide a claim; also return the case and decision that a certificate is made from."""
+    started = time.perf_counter()
+    cases = list(claim.cases())
+    if not cases:
+        raise InvalidInputError(
+            f"Claim {claim.id!r}: its assumptions leave no case. Widen where, for_all or assume."
+        )
+    decided = [(scope, _decide(claim, scope)) for scope in cases]
+    verdict = next(v for v in _ORDER if any(d.verdict is v for _, d in decided))
+    scope, decision = max(
+        ((s, d) for s, d in decided if d.verdict is verdict), key=lambda case: case[1].severity()
+    )
+    decision = claim.explain(scope, decision)
+    if verdict is Verdict.HOLDS and claim.for_all:
+        verdict, decision = _over_the_range(claim, decision, len(cases))
+    decision = dataclasses.replace(decision, verdict=verdict)
+    finding = _finding(claim, scope, decision)
+    finding = msgspec.structs.replace(
+        finding, cases=len(cases), seconds=round(time.perf_counter() - started, 3)
+    )
+    return finding, (scope, decision)
+
+
+def _decide(claim: Claim, scope: Scope) -> Decision:
+    """Decide one case; a precision that does not suffice is UNDECIDED, with its reason."""
+    try:
+        return claim.decide(scope)
+    except UndecidedError as error:
+        return Decision(verdict=Verdict.UNDECIDED, reason=str(error))
+    except InvalidInputError as error:
+        case = f" (case {scope.to_json()})" if scope.variables else ""
+        raise InvalidInputError(f"Claim {claim.id!r}{case}: {error}") from error
+
+
+def _over_the_range(claim: Claim, decision: Decision, count: int) -> tuple[Verdict, Decision]:
+    """Return HOLDS if a sweep proves the claim, else SUPPORTED with the size of the grid."""
+    swept = claim.sweep()
+    if swept is not None:
+        reason = f"{swept.reason} {decision.reason}"
+        return Verdict.HOLDS, dataclasses.replace(decision, reason=reason, route=swept.route)
+    domain = "; ".join(domain.statement for domain in claim.for_all.values())
+    reason = (
+        f"{decision.reason} All {count} cases of the grid were proved; "
+        f"the claim is for all {domain}."
+    )
+    return Verdict.SUPPORTED, dataclasses.replace(decision, reason=reason)
+
+
+def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
+    witness: dict[str, Any] = dict(decision.witness)
+    if scope.variables:
+        witness = {"case": scope.to_json(), **witness}
+    return Finding(
+        id=claim.id,
+        source=claim.source,
+        statement=claim.statement or _restated(claim),
+        kind=claim.kind,
+        verdict=decision.verdict,
+        true=_plain(decision.true),
+        claimed=decision.claimed,
+        margin=_plain(decision.margin),
+        rigour=decision.rigour,
+        witness=witness,
+        reason=decision.reason.strip(),
+        adjacency=claim.adjacency,
+        route=decision.route,
+        cause=claim.cause if decision.verdict is Verdict.REFUTED else "",
+        correction=claim.correction,
+    )
+
+
+def _plain(values: dict[str, Interval]) -> dict[str, Any]:
+    return {name: interval.to_json() for name, interval in values.items()}
+
+
+def _restated(claim: Claim) -> str:
+    """Say a claim that came without words."""
+    fields = claim.expressions()
+    return f"{claim.kind}: " + ", ".join(f"{name} {text}" for name, text in fields.items())

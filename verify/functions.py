@@ -1,0 +1,186 @@
+"""The functions that expressions may call, on exact numbers and balls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from flint import arb, ctx
+
+from accountant import guarantees, profile, tradeoff
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.gaussian import normal_quantile
+from accountant.number import ExactReal
+from accountant.pairs.gaussian import normal_cdf
+from verify.value import Value, to_ball, to_exact, to_integer
+
+Function: TypeAlias = Callable[..., Value]
+
+
+def _on_balls(function: Callable[..., arb]) -> Function:
+    """Lift a function of balls to values."""
+
+    def lifted(*values: Value) -> arb:
+        return function(*(to_ball(value) for value in values))
+
+    return lifted
+
+
+def _log(x: arb, base: arb | None = None) -> arb:
+    return x.log() if base is None else x.log() / base.log()
+
+
+def _fold(choose: Callable[[arb, arb], arb]) -> Function:
+    def folded(*values: Value) -> Value:
+        if all(isinstance(value, Fraction) for value in values):
+            fractions = [value for value in values if isinstance(value, Fraction)]
+            return min(fractions) if choose is arb.min else max(fractions)
+        result = to_ball(values[0])
+        for value in values[1:]:
+            result = choose(result, to_ball(value))
+        return result
+
+    return folded
+
+
+def _sqrt(value: Value) -> Value:
+    if isinstance(value, Fraction):
+        if value < 0:
+            raise InvalidInputError(f"Root of the negative number {value}.")
+        return ExactReal.of_root(value)
+    return to_ball(value).sqrt()
+
+
+def _floor(value: Value) -> Value:
+    return _integer_part(value, lambda x: x.__floor__(), arb.floor, "floor")
+
+
+def _ceil(value: Value) -> Value:
+    return _integer_part(value, lambda x: x.__ceil__(), arb.ceil, "ceil")
+
+
+def _integer_part(
+    value: Value, on_fraction: Callable[[Fraction], int], on_ball: Callable[[arb], arb], name: str
+) -> Fraction:
+    if isinstance(value, Fraction):
+        return Fraction(on_fraction(value))
+    found = on_ball(to_ball(value)).unique_fmpz()
+    if found is None:
+        raise InvalidInputError(f"{name} is not decided: the number is too near an integer.")
+    return Fraction(int(found))
+
+
+def _rounded(direction: str) -> Function:
+    """Return a rational with a given number of digits on a stated side of a number."""
+
+    def rounded(value: Value, digits: Value = Fraction(40)) -> Fraction:
+        with ctx.workprec(max(ctx.prec, 4 * to_integer(digits) + 64)):
+            interval = Interval.of_ball(to_ball(value), to_integer(digits))
+        return Fraction(interval.upper if direction == "up" else interval.lower)
+
+    return rounded
+
+
+def _binomial(n: Value, k: Value) -> Fraction:
+    from math import comb
+
+    return Fraction(comb(to_integer(n), to_integer(k)))
+
+
+def _harmonic(count: Value, order: Value = Fraction(1)) -> arb:
+    """Σ_{i=1}^{count} i^{−order}."""
+    power = to_ball(order)
+    return sum((arb(i) ** -power for i in range(1, to_integer(count) + 1)), start=arb(0))
+
+
+def _regularised_gamma_upper(shape: arb, x: arb) -> arb:
+    """Q(shape, x) = Γ(shape, x)/Γ(shape)."""
+    return x.gamma_upper(shape, regularized=1)
+
+
+def _regularised_beta(a: arb, b: arb, x: arb) -> arb:
+    """I_x(a, b)."""
+    return x.beta_lower(a, b, regularized=True)
+
+
+def _question(name: str) -> Function:
+    """Return a question of the accountant, answered as a ball at the current precision."""
+
+    def ask(mechanism: Value, *arguments: Value, adjacency: Value = None) -> arb:
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidInputError(f"Expected {name}(mechanism, …), not {mechanism!r}.")
+        relation = Adjacency.read(adjacency if isinstance(adjacency, str) else None)
+        at = [to_exact(argument) for argument in arguments]
+        return _QUESTIONS[name](mechanism, relation, *at)
+
+    return ask
+
+
+def _pairs(mechanism: Mechanism, adjacency: Adjacency | None) -> Any:
+    return profile.worst_pairs(mechanism, adjacency, None)
+
+
+def _coordinate_variance(
+    mechanism: Mechanism, _: Adjacency | None, index: ExactReal | None = None
+) -> arb:
+    entries = mechanism.variances()
+    if index is None:
+        if len(entries) > 1:
+            raise InvalidInputError("The variances differ: give variance(mechanism, index).")
+        return entries[0]
+    position = to_integer(index)
+    return entries[0] if len(entries) == 1 else entries[position]
+
+
+_QUESTIONS: dict[str, Callable[..., arb]] = {
+    "delta": lambda m, a, eps: profile.hockey_stick(_pairs(m, a), eps),
+    "epsilon": lambda m, a, d: profile.epsilon(m, d, adjacency=a).ball(),
+    "beta": lambda m, a, level: tradeoff.beta(m, level, adjacency=a).ball(),
+    "renyi": lambda m, a, order: guarantees.renyi(m, order, adjacency=a).ball(),
+    "rho": lambda m, a: guarantees.rho(m, adjacency=a).ball(),
+    "mu": lambda m, a: m.gaussian_mu(a),
+    "max_loss": lambda m, a: profile.most([pair.max_loss() for pair in _pairs(m, a)]),
+    "loss_above": lambda m, a, x: profile.most([p.tails(x).p_above for p in _pairs(m, a)]),
+    "total_variation": lambda m, a: guarantees.total_variation(m, adjacency=a).ball(),
+    "variance": _coordinate_variance,
+    "mse": lambda m, _: m.mean_squared_error(),
+    "quantile": lambda m, _, level: m.quantile(level),
+    "dimension": lambda m, _: arb(m.dimension),
+}
+
+FUNCTIONS: dict[str, Function] = {
+    "sqrt": _sqrt,
+    "exp": _on_balls(arb.exp),
+    "expm1": _on_balls(arb.expm1),
+    "log": _on_balls(_log),
+    "log1p": _on_balls(arb.log1p),
+    "log2": _on_balls(lambda x: x.log() / arb(2).log()),
+    "sin": _on_balls(arb.sin),
+    "cos": _on_balls(arb.cos),
+    "tanh": _on_balls(arb.tanh),
+    "gamma": _on_balls(arb.gamma),
+    "lgamma": _on_balls(arb.lgamma),
+    "erf": _on_balls(arb.erf),
+    "erfc": _on_balls(arb.erfc),
+    "Phi": _on_balls(normal_cdf),
+    "Phi_inverse": lambda p: normal_quantile(to_exact(p)),
+    "gamma_upper": _on_balls(_regularised_gamma_upper),
+    "beta_lower": _on_balls(_regularised_beta),
+    "lambert_w": _on_balls(arb.lambertw),
+    "pi": arb.pi,
+    "abs": _on_balls(abs),
+    "min": _fold(arb.min),
+    "max": _fold(arb.max),
+    "floor": _floor,
+    "ceil": _ceil,
+    "round_up": _rounded("up"),
+    "round_down": _rounded("down"),
+    "binomial": _binomial,
+    "harmonic": _harmonic,
+    **{name: _question(name) for name in _QUESTIONS},
+}
+"""Name → function of values. Add a function here, and its mpmath twin in `verify.checker`."""

@@ -1,0 +1,1 @@
+"""The ledgers of the papers: one TOML file each."""

@@ -87,6 +87,13 @@ class ExactReal:
             return float(self.rational)
         return self.sign * math.sqrt(self.square)
 
+    def __floor__(self) -> int:
+        """Return the largest integer ≤ the number."""
+        if self.rational is not None:
+            return math.floor(self.rational)
+        root = math.isqrt(self.square.numerator // self.square.denominator)
+        return root if self.sign > 0 else -root - 1  # an irrational number is no integer
+
     def __lt__(self, other: ExactReal) -> bool:
         return self.signed_square < other.signed_square
 

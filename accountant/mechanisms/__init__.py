@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 
 __all__ = [
+    "DiscreteLaplace",
     "Gaussian",
     "Laplace",
 ]

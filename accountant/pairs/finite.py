@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -177,19 +178,30 @@ class FinitePair(Pair):
     def max_loss(self) -> arb:
         """Return the largest ln(p/q) among the outcomes with p > 0."""
         charged = [outcome for outcome in self._outcomes() if not outcome.p.is_zero()]
-        if all(outcome.loss is not None and not outcome.q.is_zero() for outcome in charged):
-            return max(outcome.loss for outcome in charged if outcome.loss is not None).ball()
-        losses = [outcome.log_ratio() for outcome in charged]
         if any(outcome.q.is_zero() for outcome in charged):
             return arb.pos_inf()
-        most = losses[0]
-        for loss in losses[1:]:
-            most = most.max(loss)
-        return most
+        return _largest_loss(charged)
+
+    def max_finite_loss(self) -> arb:
+        """Return the largest ln(p/q) among the outcomes with p > 0 and q > 0; −∞ without any."""
+        return _largest_loss(
+            outcome
+            for outcome in self._outcomes()
+            if not (outcome.p.is_zero() or outcome.q.is_zero())
+        )
 
     def infinity_mass(self) -> arb:
         """Return the P-mass of the outcomes with q = 0."""
         return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
+
+    def exact_infinity_mass(self) -> ExactReal | None:
+        """Return the P-mass of the outcomes with q = 0 where all masses are rational."""
+        exact = self.source.rational_masses(self.index)
+        if exact is None:
+            return _ZERO if self.infinity_mass().is_zero() else None
+        p, q = exact[::-1] if self.flipped else exact
+        mass = sum((p for p, q in zip(p, q, strict=True) if q == 0), start=Fraction(0))
+        return ExactReal.of_rational(mass)
 
     def reverse(self) -> FinitePair:
         """Return the pair (Q, P)."""
@@ -254,7 +266,19 @@ class FinitePair(Pair):
         return f"the outcomes {{{shown}{more}}}" if chosen else "the empty event"
 
 
-def _total(values: Any) -> arb:
+def _largest_loss(outcomes: Iterable[_Outcome]) -> arb:
+    known, enclosed = [], []
+    for outcome in outcomes:
+        if outcome.loss is None:
+            enclosed.append(outcome.log_ratio())
+        else:
+            known.append(outcome.loss)
+    if known:
+        enclosed.append(max(known).ball())
+    return functools.reduce(lambda most, loss: most.max(loss), enclosed, arb.neg_inf())
+
+
+def _total(values: Iterable[arb]) -> arb:
     return sum(values, start=arb(0))
 
 

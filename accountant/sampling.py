@@ -98,9 +98,10 @@ def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: G
     """
 
     @functools.cache
-    def known(z: int, precision: int) -> arb:
-        with ctx.workprec(precision):
-            return cumulative(z)
+    def bounds(z: int, bits: int) -> tuple[int, int]:
+        with ctx.workprec(bits + _WORD):
+            value = cumulative(z)
+            return _scaled_floor(value, bits), _scaled_ceiling(value, bits)
 
     def draw() -> int:
         value, bits = int(rng.integers(0, 1 << _WORD, dtype=np.uint64)), _WORD
@@ -109,10 +110,10 @@ def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: G
             """Whether the uniform number is below P(Z ≤ z); draws more digits where needed."""
             nonlocal value, bits
             while True:
-                threshold = known(z, bits + _WORD)
-                if value >= _scaled_ceiling(threshold, bits):
+                lower, upper = bounds(z, bits)
+                if value >= upper:
                     return False
-                if value < _scaled_floor(threshold, bits):
+                if value < lower:
                     return True
                 value = value << _WORD | int(rng.integers(0, 1 << _WORD, dtype=np.uint64))
                 bits += _WORD

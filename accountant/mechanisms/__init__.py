@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from accountant.mechanisms.correlated import CorrelatedGaussian
+from accountant.mechanisms.count_ellipse import CountEllipse
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
+from accountant.mechanisms.elliptical import EllipticalGaussian
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.integer_noise import IntegerNoise
+from accountant.mechanisms.known_size import KnownSizeGaussian
 from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.truncated_geometric import TruncatedGeometric
 
 __all__ = [
+    "CorrelatedGaussian",
+    "CountEllipse",
     "DiscreteLaplace",
+    "DisjointGroupsGaussian",
+    "EllipticalGaussian",
     "Gaussian",
     "IntegerNoise",
+    "KnownSizeGaussian",
     "Laplace",
+    "OptimalEllipse",
     "TruncatedGeometric",
 ]
 

@@ -16,6 +16,7 @@ from accountant.guarantees import total_variation as total_variation
 from accountant.interval import Interval as Interval
 from accountant.mechanisms import *
 from accountant.notation import parse as parse
+from accountant.number import exact as exact
 from accountant.profile import delta as delta
 from accountant.profile import delta_complement as delta_complement
 from accountant.profile import epsilon as epsilon
@@ -26,6 +27,27 @@ from accountant.utility import covariance as covariance
 from accountant.utility import mean_squared_error as mean_squared_error
 from accountant.utility import quantile as quantile
 from accountant.utility import variance as variance
+from verify.certificate import certify as certify
+from verify.claims import ApproximateDP as ApproximateDP
+from verify.claims import GaussianDP as GaussianDP
+from verify.claims import Limit as Limit
+from verify.claims import Minimiser as Minimiser
+from verify.claims import Monotone as Monotone
+from verify.claims import Optimality as Optimality
+from verify.claims import Pending as Pending
+from verify.claims import PrintedNumber as PrintedNumber
+from verify.claims import ProfileBound as ProfileBound
+from verify.claims import PureDP as PureDP
+from verify.claims import Relation as Relation
+from verify.claims import RenyiDP as RenyiDP
+from verify.claims import TradeoffBound as TradeoffBound
+from verify.claims import ZeroConcentratedDP as ZeroConcentratedDP
+from verify.document import read_file as read_file
+from verify.document import read_paper as read_paper
+from verify.exact import verify as verify
+from verify.verdict import Finding as Finding
+from verify.verdict import Rigour as Rigour
+from verify.verdict import Verdict as Verdict
 
 __version__: str
 

@@ -15,6 +15,7 @@ from flint import arb, ctx
 from accountant.adjacency import Adjacency
 from accountant.errors import InvalidInputError
 from accountant.interval import Interval
+from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, exact
 from verify.expression import Expression, split_relation
 from verify.value import Value, number
@@ -66,6 +67,14 @@ class Claim(
     assume: list[str] = []
     cause: str = ""
     correction: str = ""
+
+    def __post_init__(self) -> None:
+        """Accept mechanisms and numbers where a claim file has their notation."""
+        for info in msgspec.structs.fields(self):
+            value = getattr(self, info.name)
+            if info.type is str and not isinstance(value, str):
+                text = repr(value) if isinstance(value, Mechanism) else str(exact(value, info.name))
+                msgspec.structs.force_setattr(self, info.name, text)
 
     @abstractmethod
     def decide(self, scope: Scope) -> Decision:

@@ -271,6 +271,7 @@ class Optimality(
 
     def __post_init__(self) -> None:
         """Require something to compare with."""
+        super().__post_init__()
         if not self.lower_bound and not self.competitor:
             raise InvalidInputError("Expected lower_bound or competitor to be given.")
 

@@ -40,6 +40,7 @@ class Relation(
 
     def __post_init__(self) -> None:
         """Check that the claim is one comparison and the proof a known one."""
+        super().__post_init__()
         split_relation(self.claim)
         if self.proof not in ("", "sweep"):
             raise InvalidInputError(f"Expected proof={self.proof!r} to be 'sweep' or absent.")

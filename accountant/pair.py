@@ -66,6 +66,21 @@ class Pair(ABC):
         """Return P(L = +∞), the mass that P gives to outcomes that Q cannot produce."""
         return arb(0)
 
+    def exact_infinity_mass(self) -> ExactReal | None:
+        """Return P(L = +∞) where it is known as an exact number, else None."""
+        return ExactReal.of_rational(0) if self.infinity_mass().is_zero() else None
+
+    def max_finite_loss(self) -> arb:
+        """Return the essential supremum of L under P where L is finite.
+
+        Raises NotApplicableError where a pair with infinity mass does not know it.
+        """
+        if not self.infinity_mass().is_zero():
+            raise NotApplicableError(
+                f"{type(self).__name__} does not know its largest finite loss."
+            )
+        return self.max_loss()
+
     has_closed_rho: ClassVar[bool] = False
     """Whether `closed_rho` is known; else the supremum is searched."""
 

@@ -15,7 +15,8 @@ from flint import arb
 from accountant import solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
-from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.errors import UndecidedError
+from accountant.interval import RELATIVE_WIDTH, Interval, enclose, sign
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
@@ -127,11 +128,38 @@ def epsilon(
     if target.rational == 1:
         return Interval.of_ball(arb.neg_inf())
     if target.sign == 0:
-        return enclose(lambda: most([pair.max_loss() for pair in pairs]))
-
-    mass = enclose(lambda: most([pair.infinity_mass() for pair in pairs]))
-    if mass.lower > 0 and not target.ball() > mass.ball():
+        return enclose(
+            lambda: most([pair.max_loss() for pair in pairs]), relative_width=relative_width
+        )
+    sides = [_infinity_against(pair, target) for pair in pairs]
+    if 1 in sides:
         return Interval.of_ball(arb.pos_inf())
+    found = [
+        enclose(pair.max_finite_loss, relative_width=relative_width)
+        for pair, side in zip(pairs, sides, strict=True)
+        if side == 0
+    ]
+    if open_pairs := [pair for pair, side in zip(pairs, sides, strict=True) if side < 0]:
+        found.append(_inverse(open_pairs, target, relative_width))
+    return Interval(max(f.lower for f in found), max(f.upper for f in found))
+
+
+def _infinity_against(pair: Pair, target: ExactReal) -> int:
+    """Return the sign of P(L = +∞) − δ: ε(δ) is +∞ above 0, the largest finite loss at 0."""
+    mass = pair.exact_infinity_mass()
+    if mass is not None:
+        return (mass > target) - (mass < target)
+    side = sign(lambda: pair.infinity_mass() - target.ball())
+    if side is None:
+        raise UndecidedError(
+            f"delta={target} was not told from the probability of an infinite loss, "
+            "at and below which epsilon jumps to infinity. Ask for a larger delta."
+        )
+    return side
+
+
+def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
+    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
 
     def excess(eps: ExactReal) -> arb:
         value = hockey_stick(pairs, eps)

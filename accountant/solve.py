@@ -93,8 +93,8 @@ def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -
         for step in range(16 * bits):
             if high - low <= abs(high + low) / (1 << (bits + 1)):
                 break
-            secant = None if step % 4 == 3 else _secant(low, high, at_low, at_high, bits)
-            point = _halfway(low, high) if secant is None else secant
+            chord = None if step % 4 == 3 else secant(low, high, at_low, at_high, bits)
+            point = _halfway(low, high) if chord is None else chord
             value = _value(function, point)
             if value is None or value < 0:
                 high, at_high = point, value
@@ -107,13 +107,13 @@ def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -
     return (low + high) / 2
 
 
-def _secant(
+def secant(
     low: Fraction, high: Fraction, at_low: arb | None, at_high: arb | None, bits: int
 ) -> Fraction | None:
     """Where the chord crosses zero, rounded and kept inside; None where there is no chord."""
     if at_low is None or at_high is None or not at_low > at_high:
         return None
-    share = _fraction((at_low / (at_low - at_high)).mid())
+    share = fraction((at_low / (at_low - at_high)).mid())
     margin = Fraction(1, 1 << (bits + 4))
     share = min(max(share, margin), 1 - margin)
     grid = Fraction(2) ** (_exponent(high - low) - bits - 8)
@@ -141,6 +141,7 @@ def _exponent(value: Fraction) -> int:
     return value.numerator.bit_length() - value.denominator.bit_length()
 
 
-def _fraction(value: arb) -> Fraction:
+def fraction(value: arb) -> Fraction:
+    """Return the midpoint of a ball as the dyadic rational that it is."""
     mantissa, exponent = (int(part) for part in value.man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent

@@ -1,26 +1,40 @@
 """The trade-off function β(α): the least type II error of any test at type I error α.
 
-H₀ is Q, H₁ is P: a test S has type I error α = Q(S) and type II error β = 1 − P(S). By convex
-duality, f(α) = sup over real ε of 1 − H(ε) − e^ε α, and the likelihood-ratio tests {L > ε}
-lie on the curve. Both facts give bounds whose distance is quadratic in the error of ε.
+H₀ is Q, H₁ is P: a test S has type I error α = Q(S) and type II error β = 1 − P(S). Write
+f for the trade-off function of one pair: convex, non-increasing, on [0, 1]. For every real ε
+the likelihood-ratio test {L > ε}, of level q = Q(L > ε), says something about f(α):
+
+- it lies on the curve, f(q) = P(L ≤ ε) (Neyman–Pearson);
+- the line of slope −e^ε through that point supports f, so f(α) ≥ P(L ≤ ε) + e^ε (q − α);
+- rejecting with probability min(1, α/q) where it rejects is a test of level ≤ α, so
+  f(α) ≤ P(L ≤ ε) + P(L > ε)(1 − α/q)⁺.
+
+Two tests with levels on both sides of α bound f(α) from above by the chord between them. Where
+L has atoms f is linear between two vertices: the chord is then f itself, and its slope −e^ε*
+gives the ε* whose supporting line proves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import final
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant import solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
-from accountant.errors import UndecidedError
-from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, sign
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number
-from accountant.pair import Pair
-from accountant.profile import least, worst_pairs
+from accountant.pair import Pair, Tails
+from accountant.profile import worst_pairs
+
+_SPARE_BITS = 20
+_MAX_STEPS = 2000
+_MAX_BLURS = 2
+_WIDENINGS = 4
 
 
 def beta(
@@ -47,7 +61,7 @@ def beta(
     """
     level = probability("alpha", alpha)
     values = [
-        _on_curve(pair, level, relative_width)
+        _type_two_error(pair, level, relative_width)
         for pair in worst_pairs(mechanism, adjacency, direction)
     ]
     return Interval(min(v.lower for v in values), min(v.upper for v in values))
@@ -69,85 +83,201 @@ def power(
     return Interval(max(v.lower for v in values), max(v.upper for v in values))
 
 
-def _on_curve(pair: Pair, level: ExactReal, relative_width: Fraction) -> Interval:
-    """Enclose the trade-off function of one pair at one level."""
-    if level.rational == 1:
-        return Interval.of_exact(0)
+def _type_two_error(pair: Pair, level: ExactReal, relative_width: Fraction) -> Interval:
+    """Enclose f(α) of one pair."""
     if level.sign == 0:  # reject only where Q has no mass
-        return enclose(lambda: 1 - pair.infinity_mass())
-    low, high = _threshold(pair, level, relative_width)
-    return enclose(
-        lambda: _between(pair, level, low, high, complement=False), relative_width=relative_width
-    )
+        return enclose(lambda: 1 - pair.infinity_mass(), relative_width=relative_width)
+    if _covers_p(pair, level):
+        return Interval.of_exact(0)
+    return enclose(lambda: _search(pair, level, power=False), relative_width=relative_width)
 
 
 def _power(pair: Pair, level: ExactReal, relative_width: Fraction) -> Interval:
-    if level.rational == 1:
-        return Interval.of_exact(1)
+    """Enclose 1 − f(α) of one pair."""
     if level.sign == 0:
-        return enclose(pair.infinity_mass)
-    low, high = _threshold(pair, level, relative_width)
-    return enclose(
-        lambda: _between(pair, level, low, high, complement=True), relative_width=relative_width
-    )
+        return enclose(pair.infinity_mass, relative_width=relative_width)
+    if _covers_p(pair, level):
+        return Interval.of_exact(1)
+    return enclose(lambda: _search(pair, level, power=True), relative_width=relative_width)
 
 
-def _threshold(
-    pair: Pair, level: ExactReal, relative_width: Fraction
-) -> tuple[ExactReal, ExactReal]:
-    """Return ε₁ < ε₂, near each other, with Q(L > ε₁) ≥ α ≥ Q(L > ε₂)."""
-
-    def excess(eps: ExactReal) -> arb:
-        above = pair.tails(eps).q_above
-        return arb.neg_inf() if above.is_zero() else (above / level.ball()).log()
-
-    width = min(relative_width, Fraction(1, 10**6)) ** 2  # squared again by duality
-    try:
-        found = solve.root(excess, solve.bracket(excess, Fraction(1)), relative_width=width)
-    except UndecidedError:  # an atom: Q(L > ε) jumps across α and no sign can be proved beside it
-        found = _jump(excess, width)
-    return (
-        ExactReal.of_rational(Fraction(found.lower)),
-        ExactReal.of_rational(Fraction(found.upper)),
-    )
+def _covers_p(pair: Pair, level: ExactReal) -> bool:
+    """Whether α ≥ Q(L > −∞), so that a test can reject wherever P has mass: β = 0."""
+    if level.rational == 1:
+        return True
+    missed = pair.reverse().exact_infinity_mass()
+    if missed is not None and missed.rational is not None and level.rational is not None:
+        return level.rational + missed.rational >= 1
+    excess = sign(lambda: level.ball() + pair.reverse().infinity_mass() - 1)
+    return excess is not None and excess >= 0
 
 
-def _jump(excess: solve.Function, width: Fraction) -> Interval:
-    """Enclose by plain bisection the point where a step function passes zero."""
-    low, high = solve.bracket(excess, Fraction(1))
-    while high - low > width * max(abs(low), abs(high)):
-        middle = (low + high) / 2
-        if excess(ExactReal.of_rational(middle)) > 0:
-            low = middle
-        else:
-            high = middle
-    return Interval.of_exact(low).hull(Interval.of_exact(high))
+def _search(pair: Pair, level: ExactReal, *, power: bool) -> arb:
+    """Return a ball around f(α), or 1 − f(α), as narrow as flint's current precision makes it.
 
-
-def _between(
-    pair: Pair, level: ExactReal, low: ExactReal, high: ExactReal, *, complement: bool
-) -> arb:
-    """Bound f(α) (or 1 − f(α)) between two thresholds, from below by duality, above by a chord.
-
-    Below: f(α) ≥ 1 − H(ε) − e^ε α = P(L ≤ ε) + e^ε (Q(L > ε) − α), for ε = ε₁ and ε₂.
-    Above: the tests {L > ε₁} and {L > ε₂} lie on the convex curve, at levels on both sides of α.
+    The bounds are proved by whatever tests are met; the steps only choose which. Most go to the
+    root of ln(q/α), fast where the loss has a density; some to the slope of the chord, exact
+    where it has atoms; some to the middle, safe everywhere.
     """
-    alpha = level.ball()
-    one, two = pair.tails(low), pair.tails(high)
-    share = (one.q_above - alpha) / (one.q_above - two.q_above)
-    if not share.is_finite() or share < 0 or share > 1:
-        share = arb("0.5 +/- 0.5")
-    bounds = []
-    for eps, tails in ((low, one), (high, two)):
-        slope = eps.ball().exp() * (tails.q_above - alpha)
-        bounds.append(tails.p_above - slope if complement else tails.p_below + slope)
-    if complement:
-        chord = one.p_above + share * (two.p_above - one.p_above)
-        return chord.union(least(bounds))
-    chord = one.p_below + share * (two.p_below - one.p_below)
-    return chord.union(-least([-bound for bound in bounds]))
+    curve = _Curve(pair, level, power)
+    epsilon: Fraction | None = Fraction(0)
+    blurs = 0
+    for turn in range(_MAX_STEPS):
+        if epsilon is None or curve.accurate() or blurs > _MAX_BLURS:
+            break
+        if not curve.visit(epsilon):  # q = α, or an atom at ε, as far as the precision tells
+            blurs += 1
+            for direction in (-1, 1):
+                steps = (direction * _nudge(epsilon) * 16**k for k in range(_WIDENINGS))
+                any(curve.visit(epsilon + step) for step in steps)
+        epsilon = curve.next(turn)
+    return curve.value()
 
 
-def curve(pairs: Sequence[Pair], epsilon: ExactReal) -> list[tuple[arb, arb]]:
-    """Return the points (Q(L > ε), P(L ≤ ε)) of the likelihood-ratio tests, one per pair."""
-    return [(t.q_above, t.p_below) for t in (pair.tails(epsilon) for pair in pairs)]
+@final
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """The likelihood-ratio test {L > ε}."""
+
+    epsilon: Fraction
+    tails: Tails
+    gap: arb
+    """q − α, from α and q or from their complements, whichever are smaller."""
+    score: arb
+    """Of the sign of the gap: the logarithm of the smaller pair's ratio, or a share of it."""
+
+
+@final
+class _Curve:
+    """The tests of one pair near one level, and the bounds that they prove."""
+
+    def __init__(self, pair: Pair, level: ExactReal, power: bool) -> None:
+        self._pair, self._power = pair, power
+        self._alpha = level.ball()
+        self._rest = ball(1 - level.rational) if level.rational is not None else 1 - self._alpha
+        self._lower, self._upper = arb(0), arb(1)
+        self._above: _Test | None = None
+        self._below: _Test | None = None
+        self._last_side = 0
+        self._width = Fraction(0)
+
+    def value(self) -> arb:
+        """Return a ball that contains both bounds."""
+        return self._lower.union(self._upper)
+
+    def accurate(self) -> bool:
+        """Whether the bounds agree to nearly the current precision."""
+        return self.value().rel_accuracy_bits() >= ctx.prec - _SPARE_BITS
+
+    def visit(self, epsilon: Fraction) -> bool:
+        """Take in the test {L > ε}; return whether its level is told from α."""
+        test = self._test(epsilon)
+        self._bound(test)
+        side = 1 if test.score > 0 else -1 if test.score < 0 else 0
+        if side > 0:
+            self._above = test
+        elif side < 0:
+            self._below = test
+        if side and side == self._last_side:  # Illinois: pull the next root to the other end
+            self._halve(-side)
+        self._last_side = side or self._last_side
+        if side and self._above is not None and self._below is not None:
+            self._bound_by_chord(self._above, self._below)
+        return side != 0
+
+    def next(self, turn: int) -> Fraction | None:
+        """Return the next ε to try, or None where f is straight between the two nearest tests."""
+        if self._below is None:
+            return _outward(self._above, 1)
+        if self._above is None:
+            return _outward(self._below, -1)
+        low, high = self._above.epsilon, self._below.epsilon
+        stuck = high - low > self._width / 2
+        self._width = high - low
+        if turn % 5 == 2:
+            slope = _chord_slope(self._above.tails, self._below.tails)
+            return slope if slope is not None and low < slope < high else None
+        if turn % 5 == 0 and stuck:
+            return (low + high) / 2
+        scores = (_finite(self._above.score), _finite(self._below.score))
+        root = solve.secant(low, high, *scores, ctx.prec)
+        return (low + high) / 2 if root is None else root
+
+    def _test(self, epsilon: Fraction) -> _Test:
+        tails = self._pair.tails(ExactReal.of_rational(epsilon))
+        above, below = tails.q_above, tails.q_below
+        if self._alpha < self._rest:
+            return _Test(epsilon, tails, above - self._alpha, _log_ratio(above, self._alpha))
+        return _Test(epsilon, tails, self._rest - below, -_log_ratio(below, self._rest))
+
+    def _bound(self, test: _Test) -> None:
+        """Take in the supporting line at a test, and the test made less likely to reject."""
+        tails = test.tails
+        rise = ball(test.epsilon).exp() * test.gap
+        if self._power:
+            kept = arb(1) if test.score < 0 else _clipped(self._alpha / tails.q_above)
+            self._take(tails.p_above * kept, tails.p_above - rise)
+        else:
+            lost = arb(0) if test.score < 0 else _clipped(test.gap / tails.q_above)
+            self._take(tails.p_below + rise, tails.p_below + tails.p_above * lost)
+
+    def _bound_by_chord(self, above: _Test, below: _Test) -> None:
+        """Take in the chord, written so that nothing cancels: one gap is > 0, the other < 0."""
+        weight = 1 / (above.gap - below.gap)
+        if self._power:
+            chord = above.gap * below.tails.p_above - below.gap * above.tails.p_above
+            self._take(chord * weight, self._upper)
+        else:
+            chord = above.gap * below.tails.p_below - below.gap * above.tails.p_below
+            self._take(self._lower, chord * weight)
+
+    def _take(self, lower: arb, upper: arb) -> None:
+        """Keep the better ends: a bound by a wide ball is no reason to forget a sharp one."""
+        if not lower.is_nan():
+            self._lower = self._lower.max(lower.lower())
+        if not upper.is_nan():
+            self._upper = self._upper.min(upper.upper())
+
+    def _halve(self, side: int) -> None:
+        if side > 0 and self._above is not None:
+            self._above = replace(self._above, score=self._above.score / 2)
+        if side < 0 and self._below is not None:
+            self._below = replace(self._below, score=self._below.score / 2)
+
+
+def _log_ratio(level: arb, target: arb) -> arb:
+    return arb.neg_inf() if level.is_zero() else (level / target).log()
+
+
+def _clipped(share: arb) -> arb:
+    """Clip a share to [0, 1]; return all of [0, 1] where nothing is known about it."""
+    return share.max(arb(0)).min(arb(1)) if share.is_finite() else arb("0.5 +/- 0.5")
+
+
+def _finite(score: arb) -> arb | None:
+    return score.mid() if score.is_finite() else None
+
+
+def _outward(nearest: _Test | None, direction: int) -> Fraction | None:
+    """Return a point beyond the outermost test, at steps that double; None if there is no test."""
+    if nearest is None:
+        return None
+    beyond = 2 * nearest.epsilon * direction
+    return direction * max(beyond, Fraction(1))
+
+
+def _chord_slope(above: Tails, below: Tails) -> Fraction | None:
+    """Return a point just beside the ε for which −e^ε is the slope of the chord."""
+    falls = (above.p_above - below.p_above, below.p_below - above.p_below)
+    rises = (above.q_above - below.q_above, below.q_below - above.q_below)
+    fall, rise = (max(pair, key=lambda value: value.rel_accuracy_bits()) for pair in (falls, rises))
+    slope = (fall / rise).mid()  # each from the smaller tails: they lose less to subtraction
+    if not (slope.is_finite() and slope > 0):
+        return None
+    epsilon = solve.fraction(slope.log().mid())
+    return epsilon + _nudge(epsilon)
+
+
+def _nudge(epsilon: Fraction) -> Fraction:
+    """Return a step that is small at the current precision, but larger than its rounding."""
+    return max(abs(epsilon), Fraction(1)) / (1 << (ctx.prec - _SPARE_BITS + 6))

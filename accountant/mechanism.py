@@ -58,7 +58,7 @@ class Mechanism(Description, ABC):
         entries = self.variances()
         return sum(entries, start=arb(0)) / len(entries)
 
-    def covariance(self) -> list[list[arb]]:
+    def covariance_matrix(self) -> list[list[arb]]:
         """Return the covariance matrix of the noise (default: independent coordinates)."""
         entries = list(self.variances())
         entries *= self.dimension if len(entries) == 1 else 1
@@ -83,3 +83,15 @@ class Mechanism(Description, ABC):
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
             "for any mu. Ask for its trade-off function, or verify a mu-GDP claim."
         )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the exact μ where it is known as an exact number, else None.
+
+        Balls never prove that two numbers are equal; these settle a claim that is just met.
+        """
+        return None
+
+    def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the exact ρ of zCDP where it is known as an exact number (μ²/2), else None."""
+        mu = self.exact_gaussian_mu(adjacency)
+        return None if mu is None else ExactReal.of_rational(mu.square / 2)

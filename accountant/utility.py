@@ -30,14 +30,12 @@ def covariance(
     mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH
 ) -> list[list[Interval]]:
     """Enclose every entry of the covariance matrix of the noise."""
-    size = len(mechanism.covariance())
-    return [
-        [
-            enclose(lambda i=i, j=j: mechanism.covariance()[i][j], relative_width=relative_width)  # type: ignore[misc]
-            for j in range(size)
-        ]
-        for i in range(size)
-    ]
+    size = len(mechanism.covariance_matrix())
+
+    def entry(i: int, j: int) -> Interval:
+        return enclose(lambda: mechanism.covariance_matrix()[i][j], relative_width=relative_width)
+
+    return [[entry(i, j) for j in range(size)] for i in range(size)]
 
 
 def quantile(

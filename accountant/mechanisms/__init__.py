@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
 from accountant.mechanisms.correlated import CorrelatedGaussian
 from accountant.mechanisms.count_ellipse import CountEllipse
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.elliptical import EllipticalGaussian
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.general_gaussian import GeneralGaussian
 from accountant.mechanisms.integer_noise import IntegerNoise
 from accountant.mechanisms.known_size import KnownSizeGaussian
 from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.truncated_geometric import TruncatedGeometric
+from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 
 __all__ = [
+    "Box",
     "CorrelatedGaussian",
     "CountEllipse",
+    "Diagonal",
     "DiscreteLaplace",
+    "DisjointGroups",
     "DisjointGroupsGaussian",
     "EllipticalGaussian",
+    "Exchangeable",
+    "FiniteSet",
     "Gaussian",
+    "GeneralGaussian",
     "IntegerNoise",
+    "Isotropic",
     "KnownSizeGaussian",
+    "L2Ball",
     "Laplace",
+    "Matrix",
+    "MatrixVariateGaussian",
     "OptimalEllipse",
+    "SparseBox",
     "TruncatedGeometric",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from flint import arb
 
@@ -21,6 +21,9 @@ from accountant.pairs.gaussian import GaussianPair
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+Real = TypeVar("Real", Fraction, arb)
 
 
 @final
@@ -93,19 +96,35 @@ class CorrelatedGaussian(Mechanism):
         which is μ only where B/2 is an integer. Replace one: 2μ√(d/B) with the size;
         without it 2μ√((d − (d mod 2)/B)/B).
         """
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        return (
+            self.mu.ball()
+            * self._unit_square(
+                require(adjacency, self), self.dimension + self.c_squared.ball()
+            ).sqrt()
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same where C² does not enter, or is rational."""
         relation = require(adjacency, self)
-        d, mu = self.dimension, self.mu.ball()
-        B = d + self.c_squared.ball()
-        match relation, self.release_size:
-            case Adjacency.ADD_REMOVE, True:
-                return mu
-            case Adjacency.ADD_REMOVE, False:
-                j = self._worst_ones()
-                return 2 * mu * (j * (B - j)).sqrt() / B
-            case Adjacency.REPLACE_ONE, True:
-                return 2 * mu * (d / B).sqrt()
-            case _:
-                return 2 * mu * ((d - (d % 2) / B) / B).sqrt()
+        if relation is Adjacency.ADD_REMOVE and self.release_size:
+            return self.mu
+        rational = self.c_squared.rational
+        if rational is None:
+            return None
+        return self.mu * ExactReal.of_root(self._unit_square(relation, self.dimension + rational))
+
+    def _unit_square(self, relation: Adjacency, B: Real) -> Real:
+        """Return (μ'/μ)² for B = d + C², exact or as a ball (not for add/remove with the size)."""
+        d = self.dimension
+        if relation is Adjacency.ADD_REMOVE:
+            j = self._worst_ones()
+            return 4 * j * (B - j) / (B * B)
+        if self.release_size:
+            return 4 * d / B
+        return 4 * (d - d % 2 / B) / B
 
     def _worst_ones(self) -> int:
         """Return the j in 0..d that maximises j(B − j): the largest with 2j − 1 ≤ B."""
@@ -135,7 +154,7 @@ class CorrelatedGaussian(Mechanism):
             return entries[0]
         return (self.dimension * entries[0] + entries[-1]) / (self.dimension + 1)
 
-    def covariance(self) -> list[list[arb]]:
+    def covariance_matrix(self) -> list[list[arb]]:
         """Return diagonal (A + B)/4, off-diagonal A/4, cross A/2, last A, all over μ²."""
         size = self._size_factor()
         query, shared = (size + self._embedding_factor()) / 4, size / 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -11,6 +12,7 @@ from flint import arb
 from accountant._validate import Integer, Positive, Relation, Switch
 from accountant.adjacency import Adjacency
 from accountant.mechanism import Mechanism
+from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.gaussian import GaussianPair
 
@@ -81,19 +83,35 @@ class DisjointGroupsGaussian(Mechanism):
         replace-one the worst of d/Var z (same row), 2A (another row, m ≥ 2) and A (to or from
         an all-zero record).
         """
-        relation = self.adjacency if adjacency is None else adjacency
-        if relation is self.adjacency and not self.as_printed:
-            return self._calibrated()
-        eta, z = self._unit_variances()
-        alone = self.dimension / (4 * z) + 1 / (4 * eta)
-        if relation is Adjacency.ADD_REMOVE:
-            return self.mu.ball() * alone.sqrt()
-        moved = 2 * alone if self.groups > 1 else alone
-        return self.mu.ball() * (self.dimension / z).max(moved).sqrt()
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        # made for add/remove, asked for replace-one: A = 1, and √d is irrational
+        within = 4 * self.dimension / (self.dimension + arb(self.dimension).sqrt())
+        return self.mu.ball() * within.max(arb(self._moves)).sqrt()
 
-    def _calibrated(self) -> arb:
-        """Return μ: d/(d + √d) + 1/(√d + 1) = 1, and max(1, 2(1/4 + 1/4)) = 1."""
-        return self.mu.ball()
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same where √d does not enter, or is an integer."""
+        relation = self.adjacency if adjacency is None else adjacency
+        d = self.dimension
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            if relation is Adjacency.ADD_REMOVE:  # d/(d + √d) + 1/(√d + 1) = 1
+                return self.mu
+            root = math.isqrt(d)
+            if root * root != d:
+                return None
+            square = max(Fraction(4 * d, d + root), Fraction(self._moves))
+        else:
+            alone = Fraction(1, 4) + (Fraction(1, 16) if self.as_printed else Fraction(1, 4))
+            square = (
+                alone if relation is Adjacency.ADD_REMOVE else max(Fraction(1), self._moves * alone)
+            )
+        return self.mu * ExactReal.of_root(square)
+
+    @property
+    def _moves(self) -> int:
+        """Rows that a replacement can change at most."""
+        return min(2, self.groups)
 
     def _unit_variances(self) -> tuple[arb, arb]:
         """Return the variances of η_j and of z_jk for μ = 1."""
@@ -113,7 +131,7 @@ class DisjointGroupsGaussian(Mechanism):
         eta, z = (entry / self.mu.ball() ** 2 for entry in self._unit_variances())
         return (self.dimension * (eta + z) + 4 * eta) / (self.dimension + 1)
 
-    def covariance(self) -> list[list[arb]]:
+    def covariance_matrix(self) -> list[list[arb]]:
         """Return blocks: Var η between counts of a row, 2 Var η between a count and its size."""
         eta, z = (entry / self.mu.ball() ** 2 for entry in self._unit_variances())
         d, zero = self.dimension, arb(0)

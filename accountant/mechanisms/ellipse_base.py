@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
@@ -70,10 +71,24 @@ class EllipseMechanism(Mechanism):
         A difference with n non-zero entries of sum t has n/a₂² + (t²/d)(1/a₁² − 1/a₂²), and
         a₁ ≥ a₂ for every ellipse here, so n = min(2k, d) and t = n mod 2 are worst.
         """
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        return self.mu.ball() * self._worst_difference().ball().sqrt()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same where its square is rational."""
         if require(adjacency, self) is Adjacency.ADD_REMOVE:
-            return self.mu.ball()
+            return self.mu
+        square = self._worst_difference()
+        if square.coefficient != 0:
+            return None
+        rational = Fraction(int(square.rational.p), int(square.rational.q))
+        return self.mu * ExactReal.of_root(rational)
+
+    def _worst_difference(self) -> Surd:
         nonzero = min(2 * self.sparsity, self.dimension)
-        return self.mu.ball() * self.ellipse.squared_norm(nonzero, nonzero % 2).ball().sqrt()
+        return self.ellipse.squared_norm(nonzero, nonzero % 2)
 
     def _over_mu_squared(self, value: Surd) -> arb:
         square = self.mu.square
@@ -83,7 +98,7 @@ class EllipseMechanism(Mechanism):
         """Return the variance of each query."""
         return [self._over_mu_squared(self.ellipse.query_variance)]
 
-    def covariance(self) -> list[list[arb]]:
+    def covariance_matrix(self) -> list[list[arb]]:
         """Return a common diagonal and a common off-diagonal entry."""
         query = self.variances()[0]
         shared = self._over_mu_squared(self.ellipse.correlated_variance)

@@ -64,6 +64,10 @@ class EllipticalGaussian(Mechanism):
         """Return μ."""
         return self.mu.ball()
 
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
+        """Return μ."""
+        return self.mu
+
     def variances(self) -> list[arb]:
         """Return σ_j² = Δ_j·ΣΔ_i/μ²."""
         return [self._factor() * entry.ball() for entry in self.sensitivities]

@@ -54,7 +54,11 @@ class Gaussian(Mechanism):
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return l2_sensitivity/σ."""
-        return (self.l2_sensitivity / self.standard_deviation).ball()
+        return self.exact_gaussian_mu(adjacency).ball()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
+        """Return l2_sensitivity/σ."""
+        return self.l2_sensitivity / self.standard_deviation
 
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of one coordinate of `size` releases."""

@@ -66,11 +66,15 @@ class KnownSizeGaussian(Mechanism):
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return √(μ² + μ₀²) under add/remove (μ for a public ñ), and 2μ under replace-one."""
+        return self.exact_gaussian_mu(adjacency).ball()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
+        """Return the same as an exact number."""
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
-            return 2 * self.mu.ball()
+            return ExactReal.of_rational(2) * self.mu
         if self.size_mu is None:
-            return self.mu.ball()
-        return ExactReal.of_root(self.mu.square + self.size_mu.square).ball()
+            return self.mu
+        return ExactReal.of_root(self.mu.square + self.size_mu.square)
 
     def _size_variance(self) -> arb:
         return arb(0) if self.size_mu is None else 1 / self.size_mu.ball() ** 2
@@ -81,7 +85,7 @@ class KnownSizeGaussian(Mechanism):
         count = (self.dimension / self.mu.ball() ** 2 + size) / 4
         return [count] if self.size_mu is None else [count] * self.dimension + [size]
 
-    def covariance(self) -> list[list[arb]]:
+    def covariance_matrix(self) -> list[list[arb]]:
         """Return the covariance of the counts and, where it is released, ñ."""
         size, count, d = self._size_variance(), self.variances()[0], self.dimension
         rows = [[count if i == j else size / 4 for j in range(d)] for i in range(d)]

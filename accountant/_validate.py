@@ -222,7 +222,7 @@ def rational(
 
 def integer(name: str, value: object, *, least: int | None = None) -> int:
     """Return an int; accepts anything integral, also a string or an exact number."""
-    if isinstance(value, (str, ExactReal)):
+    if isinstance(value, (str, ExactReal, Fraction)):
         number = exact(value, name).rational
         if number is None or number.denominator != 1:
             raise expected(name, value, "to be an integer")

@@ -62,6 +62,10 @@ class Pair(ABC):
     def max_loss(self) -> arb:
         """Return the essential supremum of L under P, +∞ where there is none."""
 
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the essential supremum of L where it is known as an exact number, else None."""
+        return None
+
     def infinity_mass(self) -> arb:
         """Return P(L = +∞), the mass that P gives to outcomes that Q cannot produce."""
         return arb(0)

@@ -65,6 +65,10 @@ class LaplacePair(Pair):
         """Return t."""
         return self.distance.ball()
 
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.distance
+
     def reverse(self) -> LaplacePair:
         """Return the pair itself: reflection x → t − x exchanges P and Q."""
         return self

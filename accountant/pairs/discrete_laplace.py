@@ -92,6 +92,10 @@ class DiscreteLaplacePair(Pair):
         """Return s/b."""
         return self._largest().ball()
 
+    def exact_max_loss(self) -> ExactReal:
+        """Return s/b."""
+        return self._largest()
+
     def reverse(self) -> DiscreteLaplacePair:
         """Return the pair itself: reflection z → s − z exchanges P and Q."""
         return self

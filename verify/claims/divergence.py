@@ -110,6 +110,9 @@ class RenyiDP(
         mechanism = self.built(scope)
         value = guarantees.renyi(mechanism, order, adjacency=self.relation())
         truth = compare(value.ball, "<=", claimed.ball)
+        rho = mechanism.exact_rho(self.relation())
+        if rho is not None:  # D_a = ρ a: settles a claim that is just met
+            truth = rho * order <= claimed
         return self.against("epsilon", truth, value, {"epsilon": claimed, "order": order})
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
@@ -141,6 +144,9 @@ class ZeroConcentratedDP(
             truth = compare(value.ball, "<=", claimed.ball, max_precision=512)
             if truth is not None:
                 break
+        known = mechanism.exact_rho(self.relation())
+        if known is not None:  # settles a claim that is just met
+            truth = known <= claimed
         return self.against("rho", truth, value, {"rho": claimed})
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:

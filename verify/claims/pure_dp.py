@@ -46,6 +46,9 @@ class PureDP(
             return most([pair.max_loss() for pair in pairs])
 
         truth = compare(true, "<=", claimed.ball)
+        if truth is None:  # balls never prove that two numbers are equal
+            known = [pair.exact_max_loss() for pair in pairs]
+            truth = all(loss <= claimed for loss in known if loss) if all(known) else None
         value = enclose(true, relative_width=VERDICT_WIDTH)
         differences = margin(value, claimed)
         return Decision(

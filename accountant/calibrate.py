@@ -1,0 +1,277 @@
+"""Calibration: the least noise with which a mechanism has a guarantee, certified from above."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+from fractions import Fraction
+from typing import Any, final
+
+from flint import arb, ctx
+
+from accountant import notation, solve
+from accountant.adjacency import Adjacency
+from accountant.errors import (
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    expected,
+    suggestion,
+)
+from accountant.interval import MAX_PRECISION, Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import DESCRIPTIONS
+from accountant.number import ExactReal
+from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+
+__all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
+
+CALIBRATION_WIDTH = Fraction(1, 10**12)
+DIGITS = 12
+_SEARCH_PRECISION = 128
+_MAX_STEPS = 4096
+_STALLED_STEPS = 24
+_STALLED = 1e-6
+_MAX_ULPS = 1000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The result of a calibration."""
+
+    mechanism: Mechanism
+    """The mechanism with its noise argument rounded to the safe side; it has the guarantee."""
+    argument: str
+    """The noise argument."""
+    least: Interval
+    """Encloses the value of the noise argument at which the noise is least."""
+    achieved: dict[str, Interval]
+    """What `mechanism` has of what the target is about, by name."""
+    target: Target
+    """What was asked for."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "mechanism": repr(self.mechanism),
+            "argument": self.argument,
+            "least": self.least.to_json(),
+            "achieved": {name: value.to_json() for name, value in self.achieved.items()},
+            "target": str(self.target),
+        }
+
+
+def calibrate(
+    name: str | type[Mechanism],
+    target: Target,
+    *,
+    adjacency: Adjacency | str | None = None,
+    digits: int = DIGITS,
+    relative_width: Fraction = CALIBRATION_WIDTH,
+    **fixed: Any,
+) -> Calibration:
+    """Find the least noise with which a mechanism has a guarantee.
+
+    Parameters
+    ----------
+    name
+        The mechanism, by its name in the notation or its class.
+    target
+        `EpsilonDelta`, `Mu`, `Rho`, or `ProfileBelow` a mechanism's profile or a function.
+    adjacency
+        The neighbouring relation, where the mechanism's guarantee depends on it. A mechanism
+        that has an argument of this name is made for the same relation.
+    digits
+        Significant digits of the noise argument of the result, rounded to the side of more
+        noise and then certified by evaluating the target again.
+    relative_width
+        Width of the enclosure of the least noise, relative to it.
+    fixed
+        The other arguments of the mechanism.
+
+    Raises
+    ------
+    InvalidInputError
+        For an unknown mechanism or argument, or a target that no mechanism, or every one, meets.
+    NotApplicableError
+        If the mechanism has no single noise argument, or does not reach the target at any.
+    UndecidedError
+        If the width cannot be reached.
+
+    Examples
+    --------
+    >>> print(calibrate("Laplace", EpsilonDelta(epsilon="0.1")).mechanism)
+    Laplace(scale=10)
+    """
+    if objection := target.objection():
+        raise InvalidInputError(objection)
+    if digits < 1:
+        raise expected("digits", digits, "≥ 1")
+    relation = Adjacency.read(adjacency)
+    family = _Family(_class_of(name), _with_adjacency(name, fixed, relation), target, relation)
+    enclosure = solve.root(family.signed_excess, family.bracket(), relative_width=relative_width)
+    point = family.rounded(enclosure, digits)
+    mechanism = family.at(point)
+    return Calibration(
+        mechanism=mechanism,
+        argument=family.argument,
+        least=family.clipped(enclosure, point),
+        achieved=target.achieved(mechanism, relation),
+        target=target,
+    )
+
+
+def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
+    if isinstance(name, str):
+        if name not in DESCRIPTIONS:
+            raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
+        name = DESCRIPTIONS[name]
+    if not issubclass(name, Mechanism):
+        raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
+    if name.noise_argument is None:
+        adjustable = [
+            other
+            for other, kind in DESCRIPTIONS.items()
+            if issubclass(kind, Mechanism) and kind.noise_argument is not None
+        ]
+        raise NotApplicableError(
+            f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
+            f"calibrate. Mechanisms that have one: {', '.join(sorted(adjustable))}."
+        )
+    return name
+
+
+def _with_adjacency(
+    name: str | type[Mechanism], fixed: dict[str, Any], relation: Adjacency | None
+) -> dict[str, Any]:
+    """Pass the relation on to a mechanism that is made for one."""
+    known = notation.argument_names(name if isinstance(name, str) else name.__name__)
+    if "adjacency" in known and relation is not None:
+        return {"adjacency": relation, **fixed}
+    return fixed
+
+
+@final
+@dataclass(frozen=True)
+class _Family:
+    """The mechanisms that differ in one argument only."""
+
+    kind: type[Mechanism]
+    fixed: dict[str, Any]
+    target: Target
+    relation: Adjacency | None
+
+    def __post_init__(self) -> None:
+        if self.argument in self.fixed:
+            raise InvalidInputError(
+                f"{self.argument} is what calibration finds for {self.kind.__name__}; leave it out."
+            )
+
+    @property
+    def argument(self) -> str:
+        return str(self.kind.noise_argument)
+
+    def at(self, value: ExactReal) -> Mechanism:
+        """Return the mechanism with this noise argument."""
+        built = notation.build(self.kind.__name__, {self.argument: value, **self.fixed})
+        assert isinstance(built, Mechanism)
+        return built
+
+    def signed_excess(self, value: ExactReal) -> arb:
+        """Return the excess, with the sign that makes it non-increasing in the argument.
+
+        Where the noise is very large or small a δ may cancel down to nothing at flint's current
+        precision, so that its logarithm is unknown: then the precision is raised.
+        """
+        mechanism = self.at(value)
+        precision = ctx.prec
+        excess = self.target.excess(mechanism, self.relation)
+        while not excess.is_finite() and precision < MAX_PRECISION:
+            precision *= 2
+            with ctx.workprec(precision):
+                excess = self.target.excess(mechanism, self.relation)
+        return excess if self.kind.noise_grows else -excess
+
+    def bracket(self) -> solve.Bracket:
+        """Return arguments with the root between them, by doubling or halving from 1.
+
+        Raises NotApplicableError where the excess no longer changes.
+        """
+        near = Fraction(1)
+        values = [self._middle(near)]
+        up = values[0] > 0
+        for _ in range(_MAX_STEPS):
+            far = 2 * near if up else near / 2
+            values.append(self._middle(far))
+            if (values[-1] <= 0) == up or values[-1] == 0:
+                return (near, far) if up else (far, near)
+            if len(values) > _STALLED_STEPS and self._stalled(values[-_STALLED_STEPS:]):
+                raise self._unreachable(far, failing=up == self.kind.noise_grows)
+            near = far
+        raise UndecidedError(f"No {self.argument} was found within 2^{_MAX_STEPS} of 1.")
+
+    def _middle(self, value: Fraction) -> float:
+        """Return an approximate excess: the root is proved later."""
+        with ctx.workprec(_SEARCH_PRECISION):
+            excess = float(self.signed_excess(ExactReal.of_rational(value)).mid())
+        if math.isnan(excess):
+            raise UndecidedError(
+                f"{self.kind.__name__} could not be evaluated at {self.argument}={float(value):g}."
+            )
+        return excess
+
+    @staticmethod
+    def _stalled(values: list[float]) -> bool:
+        return max(values) - min(values) <= _STALLED * abs(values[-1])
+
+    def _unreachable(self, at: Fraction, *, failing: bool) -> NotApplicableError:
+        name = self.kind.__name__
+        if not failing:
+            return NotApplicableError(
+                f"{name} meets {self.target} however little noise it adds: there is no least. "
+                "Give a smaller target."
+            )
+        obstacle = self.target.obstacle(self.at(ExactReal.of_rational(at)), self.relation)
+        return NotApplicableError(
+            f"No {self.argument} makes {name} meet {self.target}: {obstacle}."
+        )
+
+    def rounded(self, enclosure: Interval, digits: int) -> ExactReal:
+        """Return the first number of `digits` digits, from the nearest on, that is certified."""
+        middle = (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
+        direction = ROUND_UP if self.kind.noise_grows else ROUND_DOWN
+        candidate = _decimal(middle, digits, ROUND_HALF_EVEN)
+        for _ in range(_MAX_ULPS):
+            value = ExactReal.of_rational(Fraction(candidate))
+            if self.target.holds(self.at(value), self.relation):
+                return value
+            candidate = _next(candidate, digits, direction)
+        raise UndecidedError(
+            f"No {self.argument} near {enclosure} could be certified. Ask for fewer digits."
+        )
+
+    def clipped(self, enclosure: Interval, point: ExactReal) -> Interval:
+        """Return the enclosure, cut at a point that is known to meet the target."""
+        assert point.rational is not None
+        at = Interval.of_exact(point.rational)
+        if self.kind.noise_grows:
+            return Interval(min(enclosure.lower, at.upper), min(enclosure.upper, at.upper))
+        return Interval(max(enclosure.lower, at.lower), max(enclosure.upper, at.lower))
+
+
+def _decimal(value: Fraction, digits: int, rounding: str) -> Decimal:
+    context = _context(digits, rounding)
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _next(value: Decimal, digits: int, rounding: str) -> Decimal:
+    """Return the next positive decimal of so many digits, away from or towards 0."""
+    context = _context(digits, rounding)
+    step = context.next_plus if rounding == ROUND_UP else context.next_minus
+    return step(value)
+
+
+def _context(digits: int, rounding: str) -> Context:
+    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])

@@ -1,0 +1,272 @@
+"""What a calibration aims at: a guarantee, and by how much a mechanism misses it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant import guarantees, profile
+from accountant._validate import Positive, Probability, Real
+from accountant.adjacency import Adjacency
+from accountant.dominance import largest_ratio
+from accountant.errors import NotApplicableError
+from accountant.interval import Interval, enclose, sign
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.number import ExactReal, exact
+
+ACHIEVED_WIDTH = Fraction(1, 10**15)
+_RHO_WIDTH = Fraction(1, 10**18)
+_TIE_PRECISION = 2048
+_UNBOUNDED = 10**9
+"""Stands for an infinite excess: roots are searched among finite numbers."""
+
+
+class Target(ABC):
+    """A guarantee that a mechanism satisfies or not."""
+
+    @abstractmethod
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return a finite ball, > 0 where the guarantee fails and < 0 where there is room.
+
+        It never increases when noise is added.
+        """
+
+    @abstractmethod
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose what the mechanism has of what the guarantee is about, by name."""
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Whether the guarantee is proved."""
+        found = sign(lambda: self.excess(mechanism, adjacency), max_precision=_TIE_PRECISION)
+        return found in (-1, 0)
+
+    def objection(self) -> str:
+        """Say why no mechanism, or every mechanism, has the guarantee; "" if neither is so."""
+        return ""
+
+    def obstacle(self, mechanism: Mechanism, adjacency: Adjacency | None) -> str:
+        """Say why a mechanism stays above the guarantee however much noise it adds."""
+        (name, value), *_ = self.achieved(mechanism, adjacency).items()
+        return f"its {name} is still {value}"
+
+
+@final
+@dataclass(frozen=True)
+class EpsilonDelta(Target):
+    """(ε, δ)-DP; δ = 0 is pure ε-DP. ε may be any real number."""
+
+    epsilon: Real = Real()
+    delta: Probability = Probability(0)
+
+    def objection(self) -> str:
+        """Object to δ = 1, and to δ ≤ 1 − e^ε, which the event of all outcomes exceeds."""
+        if self.delta.rational == 1:
+            return "Expected delta < 1. Every mechanism has delta = 1; there is no least noise."
+        if self.epsilon.sign < 0:
+            room = sign(lambda: self.delta.ball() + self.epsilon.ball().expm1())
+            if room is not None and room <= 0:
+                return (
+                    f"Expected delta={self.delta} > 1 - e^epsilon at epsilon={self.epsilon} < 0. "
+                    "The event of all outcomes has probability 1 under both laws, so no "
+                    "mechanism reaches this. Give a larger epsilon or delta."
+                )
+        return ""
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return ln(δ(ε)/δ), or (δ = 0) the largest privacy loss minus ε."""
+        pairs = mechanism.worst_case(adjacency).pairs(None)
+        if self.delta.sign == 0:
+            return finite(profile.most([p.max_loss() for p in pairs]) - self.epsilon.ball())
+        return log_ratio(profile.hockey_stick(pairs, self.epsilon), self.delta.ball())
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Compare exactly where the largest loss is an exact number."""
+        pairs = mechanism.worst_case(adjacency).pairs(None)
+        losses = [pair.exact_max_loss() for pair in pairs]
+        if self.delta.sign == 0 and all(loss is not None for loss in losses):
+            return all(loss is not None and loss <= self.epsilon for loss in losses)
+        return super().holds(mechanism, adjacency)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose δ(ε), or (δ = 0) the largest privacy loss."""
+        if self.delta.sign == 0:
+            return {"epsilon": profile.epsilon(mechanism, 0, adjacency=adjacency)}
+        value = profile.delta(
+            mechanism, self.epsilon, adjacency=adjacency, relative_width=ACHIEVED_WIDTH
+        )
+        return {"delta": value}
+
+    def obstacle(self, mechanism: Mechanism, adjacency: Adjacency | None) -> str:
+        """Name the unbounded privacy loss, where that is it."""
+        if self.delta.sign == 0:
+            loss = self.achieved(mechanism, adjacency)["epsilon"]
+            if not loss.lower.is_finite():
+                return (
+                    "its privacy loss is unbounded at every amount of noise, so delta = 0 is "
+                    "impossible; give a delta > 0"
+                )
+        return super().obstacle(mechanism, adjacency)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon}, delta={self.delta}"
+
+
+@final
+@dataclass(frozen=True)
+class Mu(Target):
+    """μ-Gaussian DP: the trade-off function is at least that of N(μ, 1) against N(0, 1)."""
+
+    mu: Positive = Positive()
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return ln(μ'/μ) for a mechanism with an exact μ', else that of the profiles."""
+        try:
+            value = mechanism.gaussian_mu(adjacency)
+        except NotApplicableError:
+            return self._profile().excess(mechanism, adjacency)
+        return log_ratio(value, self.mu.ball())
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Compare exactly where the mechanism's μ is an exact number."""
+        value = mechanism.exact_gaussian_mu(adjacency)
+        return value <= self.mu if value is not None else super().holds(mechanism, adjacency)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose μ', or the largest ratio of the profiles."""
+        try:
+            return {"mu": enclose(lambda: mechanism.gaussian_mu(adjacency))}
+        except NotApplicableError:
+            return self._profile().achieved(mechanism, adjacency)
+
+    def _profile(self) -> ProfileBelow:
+        return ProfileBelow(Gaussian(standard_deviation=1, l2_sensitivity=self.mu))
+
+    def __str__(self) -> str:
+        return f"mu={self.mu}"
+
+
+@final
+@dataclass(frozen=True)
+class Rho(Target):
+    """ρ-zCDP: every Rényi divergence D_a ≤ ρ a, a > 1."""
+
+    rho: Positive = Positive()
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return ln(ρ'/ρ)."""
+        value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=_RHO_WIDTH)
+        return log_ratio(value.ball(), self.rho.ball())
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Compare exactly where the mechanism's ρ is an exact number."""
+        value = mechanism.exact_rho(adjacency)
+        return value <= self.rho if value is not None else super().holds(mechanism, adjacency)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose ρ'."""
+        width = ACHIEVED_WIDTH
+        return {"rho": guarantees.rho(mechanism, adjacency=adjacency, relative_width=width)}
+
+    def __str__(self) -> str:
+        return f"rho={self.rho}"
+
+
+@final
+@dataclass(frozen=True)
+class ProfileBelow(Target):
+    """δ(ε) ≤ limit(ε) for every ε ≥ 0.
+
+    Parameters
+    ----------
+    limit
+        A mechanism, whose profile is the limit; or a function that returns a ball for the limit
+        at an exact ε. The function must be a profile: non-increasing, and convex in e^ε.
+    relation
+        The neighbouring relation of a mechanism that is the limit, where it needs one.
+    """
+
+    limit: Mechanism | Callable[[ExactReal], arb]
+    relation: Adjacency | None = None
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.
+
+        Profiles that coincide at the least noise leave no room to prove anything near it. They
+        are told apart by μ where both are Gaussian, and by the noise argument where the limit
+        is of the mechanism's own family.
+        """
+        if isinstance(self.limit, Mechanism):
+            noise = self._noise(mechanism, adjacency)
+            if noise is not None:
+                return log_ratio(*noise)
+            try:
+                mu = mechanism.gaussian_mu(adjacency), self.limit.gaussian_mu(self.relation)
+            except NotApplicableError:
+                pass
+            else:
+                return log_ratio(*mu)
+        return log_ratio(self._ratio(mechanism, adjacency), arb(1))
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Whether it is proved; a mechanism meets its own profile."""
+        if mechanism == self.limit and adjacency == self.relation:
+            return True
+        return super().holds(mechanism, adjacency)
+
+    def _noise(self, mechanism: Mechanism, adjacency: Adjacency | None) -> tuple[arb, arb] | None:
+        """Return the noise arguments, more noise last, of two mechanisms of one family."""
+        name = mechanism.noise_argument
+        if type(mechanism) is not type(self.limit) or name is None or adjacency != self.relation:
+            return None
+        if replace(mechanism, **{name: getattr(self.limit, name)}) != self.limit:  # type: ignore[type-var]
+            return None
+        own, other = (exact(getattr(each, name)).ball() for each in (mechanism, self.limit))
+        return (other, own) if mechanism.noise_grows else (own, other)
+
+    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        pairs = mechanism.worst_case(adjacency).pairs(None)
+        end = profile.most([pair.max_loss() for pair in pairs])
+        if not end.is_finite():
+            raise NotApplicableError(
+                f"The privacy loss of {type(mechanism).__name__} is unbounded: its profile cannot "
+                "be compared with another one over all epsilon. Calibrate it to (epsilon, delta), "
+                "mu or rho."
+            )
+        stop = Fraction(Interval.of_ball(end, 30).upper)
+        return largest_ratio(lambda at: profile.hockey_stick(pairs, at), self._at(), stop)
+
+    def _at(self) -> Callable[[ExactReal], arb]:
+        if not isinstance(self.limit, Mechanism):
+            return self.limit
+        limits = self.limit.worst_case(self.relation).pairs(None)
+        return lambda at: profile.hockey_stick(limits, at)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose the largest δ(ε)/limit(ε) (of exact Gaussian profiles: μ'/μ)."""
+        value = enclose(
+            lambda: self.excess(mechanism, adjacency).exp(), relative_width=ACHIEVED_WIDTH
+        )
+        return {"ratio": value}
+
+    def __str__(self) -> str:
+        return f"the profile of {self.limit!r}"
+
+
+def log_ratio(value: arb, limit: arb) -> arb:
+    """Return ln(value/limit), made finite."""
+    return finite((value / limit).log() if not value.is_zero() else arb.neg_inf())
+
+
+def finite(value: arb) -> arb:
+    """Return the ball itself, or a large number in place of ±∞."""
+    if value.is_finite() or value.is_nan():
+        return value
+    if value > 0:
+        return arb(_UNBOUNDED)
+    return arb(-_UNBOUNDED) if value < 0 else arb(0, _UNBOUNDED)

@@ -1,0 +1,243 @@
+"""Laws that every mechanism with jointly normal noise obeys, by brute force over records."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, arb_mat, ctx
+
+from accountant import guarantees, profile, utility
+from accountant.adjacency import Adjacency
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.notation import parse
+from accountant.number import exact
+from accountant.pairs.gaussian import GaussianPair
+
+ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+Vector = tuple[int, ...]
+
+
+def vectors(dimension: int, sparsity: int | None = None) -> list[Vector]:
+    """All 0/1 vectors with at most `sparsity` ones."""
+    most = dimension if sparsity is None else sparsity
+    return [v for v in itertools.product((0, 1), repeat=dimension) if sum(v) <= most]
+
+
+def grouped(groups: int, dimension: int) -> list[Vector]:
+    """Records of disjoint groups with their size beside each row; one record in no group."""
+    records: list[Vector] = [(0,) * (groups * (dimension + 1))]
+    for group in range(groups):
+        for row in vectors(dimension):
+            if any(row):
+                block = (*row, 1)
+                before = (0,) * (group * len(block))
+                after = (0,) * ((groups - group - 1) * len(block))
+                records.append(before + block + after)
+    return records
+
+
+def worst_norm(mechanism: Mechanism, records: Iterable[Vector], relation: Adjacency) -> arb:
+    """Largest √(w'Σ⁻¹w) over the differences of neighbours, Σ the covariance matrix."""
+    records = list(records)
+    if relation is ADD:
+        differences = records
+    else:
+        differences = [
+            tuple(a - b for a, b in zip(x, y, strict=True)) for x in records for y in records
+        ]
+    inverse = arb_mat(mechanism.covariance_matrix()).inv()
+    largest = arb(0)
+    for difference in set(differences):
+        column = arb_mat([[entry] for entry in difference])
+        largest = largest.max((column.transpose() * inverse * column)[0, 0])
+    return largest.sqrt()
+
+
+CASES: list[tuple[str, list[Vector]]] = []
+for d in (1, 2, 3, 4, 5):
+    with_size = [(*v, 1) for v in vectors(d)]
+    for c in ("", ", c=1", ', c="sqrt(2)"', ", c=3", ', c="1/3"'):
+        CASES.append((f"CorrelatedGaussian(dimension={d}, mu=1.5{c})", with_size))
+        hidden = f"CorrelatedGaussian(dimension={d}, mu=1.5{c}, release_size=False)"
+        CASES.append((hidden, vectors(d)))
+    CASES.append((f'KnownSizeGaussian(dimension={d}, mu="sqrt(2)", size_mu="1/3")', with_size))
+    for k in range(1, d + 1):
+        if 2 * k <= max(d, 2):
+            CASES.append((f"CountEllipse(dimension={d}, sparsity={k}, mu=2)", vectors(d, k)))
+        CASES.append((f"OptimalEllipse(dimension={d}, sparsity={k}, mu=0.7)", vectors(d, k)))
+for groups, d, printed in itertools.product((1, 2, 3), (2, 3), (True, False)):
+    for made_for in ("add-remove", "replace-one"):
+        text = (
+            f"DisjointGroupsGaussian(groups={groups}, dimension={d}, mu=1.2, "
+            f"adjacency='{made_for}', as_printed={printed})"
+        )
+        CASES.append((text, grouped(groups, d)))
+
+
+@pytest.mark.parametrize(("text", "records"), CASES, ids=[text for text, _ in CASES])
+def test_mu_is_the_largest_norm_over_all_differences(text: str, records: list[Vector]) -> None:
+    mechanism = parse(text)
+    for relation in Adjacency:
+        with ctx.workprec(192):
+            mu = mechanism.gaussian_mu(relation)
+            assert mu.overlaps(worst_norm(mechanism, records, relation))
+            assert mu.rel_accuracy_bits() > 170
+            known = mechanism.exact_gaussian_mu(relation)
+            assert known is None or mu.overlaps(known.ball())
+
+
+ALL = [
+    'CorrelatedGaussian(dimension=3, mu=1, c="sqrt(2)")',
+    "CorrelatedGaussian(dimension=3, mu=2, release_size=False)",
+    "CountEllipse(dimension=5, sparsity=2, mu=1)",
+    "OptimalEllipse(dimension=5, sparsity=5, mu=1)",
+    "OptimalEllipse(dimension=1, sparsity=1, mu=2)",
+    'EllipticalGaussian(sensitivities=[1, "sqrt(2)", 3], mu=1)',
+    "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='add-remove')",
+    "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='replace-one')",
+    "KnownSizeGaussian(dimension=3, mu=1)",
+    "KnownSizeGaussian(dimension=3, mu=1, size_mu=2)",
+    "GeneralGaussian(covariance=Isotropic(dimension=3, variance=2), space=L2Ball(dimension=3))",
+    "GeneralGaussian(covariance=Diagonal(variances=[1, 0, 4]), space=Box(bounds=[1, 0, 1]))",
+    "GeneralGaussian(covariance=Exchangeable(dimension=3, diagonal=2, off_diagonal=-0.5), "
+    "space=SparseBox(dimension=3, sparsity=2))",
+    "GeneralGaussian(covariance=Matrix(rows=[[2, 1, 0], [1, 3, 1], [0, 1, 1]]), "
+    "space=FiniteSet(vectors=[[1, 0, 0], [1, -1, 1]]))",
+    "MatrixVariateGaussian(row_covariance=Matrix(rows=[[2, 1], [1, 3]]), "
+    "column_covariance=Exchangeable(dimension=3, diagonal=2, off_diagonal=1))",
+    "MatrixVariateGaussian(row_covariance=Isotropic(dimension=2, variance=2), "
+    "column_covariance=Diagonal(variances=[1, 2]), l2_sensitivity=3)",
+]
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_the_notation_reads_back(text: str) -> None:
+    mechanism = parse(text)
+    assert parse(repr(mechanism)) == mechanism
+    assert hash(parse(repr(mechanism))) == hash(mechanism)
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_the_profile_is_that_of_a_gaussian_with_the_same_mu(text: str) -> None:
+    mechanism = parse(text)
+    for relation in Adjacency:
+        (pair,) = mechanism.worst_case(relation).pairs(None)
+        assert isinstance(pair, GaussianPair)
+        assert len(mechanism.worst_case(relation).reason) > 30
+        mu = guarantees.mu(mechanism, adjacency=relation)
+        assert mu.relative_width is not None
+        assert mu.relative_width <= Fraction(1, 10**30)
+        scalar = Gaussian(1, Fraction(mu.lower) if mu.lower == mu.upper else Fraction(mu.upper))
+        mine = profile.delta(
+            mechanism, "0.5", adjacency=relation, relative_width=Fraction(1, 10**20)
+        )
+        bound = profile.delta(scalar, "0.5", relative_width=Fraction(1, 10**20))
+        # the upper end of μ is within 1e-30 of μ, and δ is Lipschitz in it
+        assert mine.lower <= bound.upper
+        assert abs(mine.lower - bound.lower) < abs(mine.lower) / 10**18
+
+
+@pytest.mark.parametrize("text", ALL[:8])
+def test_two_routes_agree(text: str) -> None:
+    import mpmath
+
+    (pair,) = parse(text).worst_case(ADD).pairs(None)
+    with mpmath.workdps(60), ctx.workprec(256):
+        reference = pair.reference().hockey_stick(exact("0.4"), 50)
+        ball = Interval.of_ball(pair.hockey_stick(exact("0.4")), 50)
+        assert abs(mpmath.mpf(str(ball.lower)) - reference) < mpmath.mpf("1e-30")
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_variances_are_the_diagonal_of_the_covariance_matrix(text: str) -> None:
+    mechanism = parse(text)
+    with ctx.workprec(128):
+        matrix = mechanism.covariance_matrix()
+        entries = list(mechanism.variances())
+        entries = entries * len(matrix) if len(entries) == 1 else entries
+        assert len(entries) == len(matrix)
+        for i, entry in enumerate(entries):
+            assert entry.overlaps(matrix[i][i])
+            assert all(matrix[i][j].overlaps(matrix[j][i]) for j in range(i))
+        mean = sum(entries, start=arb(0)) / len(entries)
+        assert mechanism.mean_squared_error().overlaps(mean)
+    assert utility.mean_squared_error(mechanism).relative_width is not None
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_samples_have_the_covariance_matrix(text: str) -> None:
+    # 200000 draws; each entry's z-score is normal to good accuracy, |z| ≤ 6.5 fails with
+    # probability 8e-11 each, below 1e-8 over all entries of all mechanisms here.
+    draws = 200_000
+    mechanism = parse(text)
+    noise = mechanism.sample(draws, rng=np.random.default_rng(20240601))
+    expected = np.array([[float(entry) for entry in row] for row in mechanism.covariance_matrix()])
+    assert noise.shape == (draws, len(expected))
+    observed = noise.T @ noise / draws
+    diagonal = np.diag(expected)
+    spread = np.sqrt((np.outer(diagonal, diagonal) + expected**2) / draws)
+    assert (np.abs(observed - expected) <= 6.5 * spread).all()
+    assert (np.abs(noise.mean(axis=0)) <= 6.5 * np.sqrt(diagonal / draws)).all()
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_quantiles_are_those_of_one_coordinate(text: str) -> None:
+    mechanism = parse(text)
+    variances = {str(entry) for entry in utility.variance(mechanism)}
+    if len(variances) > 1 or text.startswith("MatrixVariate"):
+        with pytest.raises(NotApplicableError, match="has no"):
+            utility.quantile(mechanism, "0.9")
+        return
+    variance = Fraction(utility.variance(mechanism)[0].lower)
+    scalar = utility.quantile(Gaussian(1), "0.9").lower
+    value = utility.quantile(mechanism, "0.9").lower
+    assert abs(float(value) - float(scalar) * float(variance) ** 0.5) < 1e-12 * float(value)
+
+
+@pytest.mark.parametrize(
+    "text", [t for t in ALL if t.startswith(("Corr", "Count", "Opt", "Known"))]
+)
+def test_the_adjacency_must_be_named(text: str) -> None:
+    mechanism = parse(text)
+    with pytest.raises(AdjacencyError, match="adjacency to be named"):
+        guarantees.mu(mechanism)
+    with pytest.raises(AdjacencyError, match="adjacency='add-remove'"):
+        profile.delta(mechanism, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CorrelatedGaussian(dimension=0, mu=1)", "Expected dimension=0 ≥ 1"),
+        ("CorrelatedGaussian(dimension=2, mu=0)", "Expected mu='0' > 0"),
+        ("CorrelatedGaussian(dimension=2, mu=1, c=-1)", "Expected c='-1' > 0"),
+        ("CorrelatedGaussian(dimension=2, mu=1, release_size=1)", "to be True or False"),
+        ("CountEllipse(dimension=4, sparsity=5, mu=1)", "Expected sparsity=5 between 1 and dim"),
+        ("CountEllipse(dimension=4, sparsity=3, mu=1)", "OptimalEllipse serves every sparsity"),
+        ("OptimalEllipse(dimension=4, sparsity=5, mu=1)", "Expected sparsity=5 between 1 and dim"),
+        ("OptimalEllipse(dimension=4, sparsity=0, mu=1)", "Expected sparsity=0 ≥ 1"),
+        ("EllipticalGaussian(sensitivities=[1, 0], mu=1)", r"sensitivities\[1\]='0' > 0"),
+        ("EllipticalGaussian(sensitivities=[], mu=1)", "at least one entry"),
+        (
+            "DisjointGroupsGaussian(groups=1, dimension=1, mu=1, adjacency='add')",
+            "Expected adjacency='add' to be one of",
+        ),
+        ("DisjointGroupsGaussian(groups=1, dimension=1, mu=1)", "needs adjacency"),
+        ("KnownSizeGaussian(dimension=1, mu=1, size_mu=0)", "Expected size_mu='0' > 0"),
+        (
+            "MatrixVariateGaussian(row_covariance=Matrix(rows=[[1, 1], [1, 1]]), "
+            "column_covariance=Isotropic(dimension=1, variance=1))",
+            "Expected row_covariance to be positive definite",
+        ),
+    ],
+)
+def test_bad_input(text: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        parse(text)

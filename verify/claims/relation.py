@@ -15,9 +15,9 @@ from accountant.interval import Interval, ball, enclose
 from verify.claim import Claim, Decision, Scope, compare, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation
+from verify.value import number, to_exact
 from verify.verdict import Verdict
 
-_AGREEMENT = Fraction(1, 10**60)
 _SWEEP_PRECISION = 128
 _MAX_PIECES = 50_000
 
@@ -30,8 +30,8 @@ class Relation(
     """`left <= right` (or <, >=, >, ==, !=) between two expressions.
 
     With `proof = "sweep"` an inequality is proved over the boxes given by the ends of its
-    domains; without it, over the listed values only. An equality that is not exact is refuted
-    or, where both sides agree to 60 digits, supported.
+    domains; without it, over the listed values only. Exact sides (rationals and their roots) are
+    compared exactly; an equality between balls can be refuted, but never proved.
     """
 
     kind: ClassVar[str] = "relation"
@@ -54,11 +54,10 @@ class Relation(
         """Compare both sides up the ladder of precisions."""
         left_text, relation, right_text = split_relation(self.claim)
         left, right = Expression(left_text), Expression(right_text)
-        truth: bool | None
-        if relation == "==":
-            truth = _equal(left, right, scope)
-        else:
-            truth = compare(lambda: left.ball(scope), relation, lambda: right.ball(scope))
+        truth = _exact_truth(left, relation, right, scope)
+        if truth is None:
+            limit = 1 << (10 if relation == "==" else 14)
+            truth = compare(lambda: left.ball(scope), relation, lambda: right.ball(scope), limit)
         return Decision(
             verdict=verdict_of(truth),
             true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
@@ -91,7 +90,9 @@ class Relation(
 
     def sweep(self) -> Decision | None:
         """Prove the comparison over the whole box of its domains by bisection."""
-        if self.proof != "sweep":
+        if self.proof != "sweep" or any(
+            domain.low is None or domain.high is None for domain in self.for_all.values()
+        ):
             return None
         left_text, relation, right_text = split_relation(self.claim)
         left, right = Expression(left_text), Expression(right_text)
@@ -119,8 +120,21 @@ class Relation(
         )
 
 
-def _equal(left: Expression, right: Expression, scope: Scope) -> bool | None:
-    return compare(lambda: left.ball(scope), "==", lambda: right.ball(scope), 1 << 10)
+def _exact_truth(left: Expression, relation: str, right: Expression, scope: Scope) -> bool | None:
+    """Compare two exact sides; None where a side is only known as a ball."""
+    x, y = number(left.value(scope), left.text), number(right.value(scope), right.text)
+    if isinstance(x, arb) or isinstance(y, arb):
+        return None
+    one, other = to_exact(x), to_exact(y)
+    order = (other < one) - (one < other)
+    return {
+        "<": order < 0,
+        "<=": order <= 0,
+        ">": order > 0,
+        ">=": order >= 0,
+        "==": order == 0,
+        "!=": order != 0,
+    }[relation]
 
 
 def _enclosed(expression: Expression, scope: Scope) -> Interval:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import mpmath
@@ -142,6 +142,10 @@ class Discrete(Reference):
     lowest: int | None
     highest: int | None
     centre: int = 0
+
+    def reverse(self) -> Discrete:
+        """Return the same with P and Q exchanged."""
+        return replace(self, masses=lambda z: self.masses(z)[::-1])
 
     def integrate(self, integrand: Callable[[Any, Any], Any], epsilon: Any | None) -> Any:
         """Sum over all outcomes with p > e^ε q."""

@@ -47,7 +47,8 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
 
     A fast approximation (regula falsi on ball midpoints) is followed by a proof: the function
     is certainly positive at the lower end of the answer and certainly negative at the upper
-    end, or the end is one of `between`.
+    end, or the end is one of `between`. A root that the ladder cannot tell from 0 is enclosed to
+    an absolute width, about the fourth power of the relative one.
 
     Raises
     ------
@@ -56,7 +57,8 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
     """
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
     low, high = between
-    guess = _approximate(function, low, high, bits)
+    at_zero = low <= 0 <= high and _sign(function, Fraction(0)) == 0
+    guess = Fraction(0) if at_zero else _approximate(function, low, high, bits)
     slack = abs(guess) * relative_width / 4 or Fraction(1, 1 << (4 * bits))
     for _ in range(_WIDENINGS):
         lower, upper = max(low, guess - slack), min(high, guess + slack)

@@ -13,8 +13,12 @@ from accountant.mechanisms.general_gaussian import GeneralGaussian
 from accountant.mechanisms.integer_noise import IntegerNoise
 from accountant.mechanisms.known_size import KnownSizeGaussian
 from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.laplace_vector import LaplaceVector
 from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.optimal_ellipse import OptimalEllipse
+from accountant.mechanisms.randomized_response import RandomizedResponse
+from accountant.mechanisms.staircase import Staircase
+from accountant.mechanisms.tabulated import Tabulated
 from accountant.mechanisms.truncated_geometric import TruncatedGeometric
 from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 
@@ -36,10 +40,14 @@ __all__ = [
     "KnownSizeGaussian",
     "L2Ball",
     "Laplace",
+    "LaplaceVector",
     "Matrix",
     "MatrixVariateGaussian",
     "OptimalEllipse",
+    "RandomizedResponse",
     "SparseBox",
+    "Staircase",
+    "Tabulated",
     "TruncatedGeometric",
 ]
 

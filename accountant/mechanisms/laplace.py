@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
 from accountant._validate import Positive
 from accountant.adjacency import Adjacency
+from accountant.interval import ball
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails, WorstCase
@@ -138,8 +140,17 @@ class Laplace(Mechanism):
         return [2 * self.scale.ball() ** 2]
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return b ln(2p) below the median, −b ln(2(1 − p)) above."""
+        """Return b ln(2p) up to the median, −b ln(2(1 − p)) above."""
+        return self.scale.ball() * laplace_quantile(probability)
+
+
+def laplace_quantile(probability: ExactReal) -> arb:
+    """Return the quantile of Lap(1), −∞ at 0 and +∞ at 1."""
+    if probability.rational is None:
         p = probability.ball()
-        if 2 * p <= 1:
-            return self.scale.ball() * (2 * p).log() if probability.sign else arb.neg_inf()
-        return -self.scale.ball() * (2 - 2 * p).log() if p < 1 else arb.pos_inf()
+        half = ExactReal.of_rational(Fraction(1, 2))
+        return (2 * p).log() if probability < half else -(2 - 2 * p).log()
+    rest = 1 - probability.rational
+    if probability.rational <= rest:
+        return (2 * probability.ball()).log() if probability.sign else arb.neg_inf()
+    return -ball(2 * rest).log() if rest else arb.pos_inf()

@@ -16,7 +16,7 @@ from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
+    from accountant.reference import Discrete, Reference
 
 Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]
@@ -62,6 +62,14 @@ class FiniteLaws(ABC):
         if exact is None:
             return [None] * len(self.outcomes(index))
         return [_ZERO if p == q else None for p, q in zip(*exact, strict=True)]
+
+    def finer_laws(self, index: int) -> Discrete | None:
+        """Return the same pair on finer outcomes, for the independent route.
+
+        For a source whose outcomes are classes of outcomes with one loss, and whose masses are
+        therefore derived and not the definition.
+        """
+        return None
 
 
 @final
@@ -233,6 +241,10 @@ class FinitePair(Pair):
         import mpmath
 
         from accountant.reference import Discrete
+
+        finer = self.source.finer_laws(self.index)
+        if finer is not None:
+            return finer.reverse() if self.flipped else finer
 
         known: dict[int, tuple[list[Any], list[Any]]] = {}
 

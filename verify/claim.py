@@ -67,6 +67,10 @@ class Claim(
     assume: list[str] = []
     cause: str = ""
     correction: str = ""
+    argument: str = ""
+    """A proof of the whole range from the claims named in `lemmas`, in words."""
+    lemmas: list[str] = []
+    """Ids of claims of the same file: where all of them hold, the argument is accepted."""
 
     def __post_init__(self) -> None:
         """Accept mechanisms and numbers where a claim file has their notation."""

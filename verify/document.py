@@ -88,6 +88,13 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
             errors.append(f"{path}.id: {found.id!r} is used twice.")
         seen.add(found.id)
         claims.append(found)
+    for index, entry in enumerate(entries):
+        lemmas = entry.get("lemmas", []) if isinstance(entry, dict) else []
+        errors += [
+            f"claims[{index}].lemmas: no claim has the id {lemma!r}. {suggestion(str(lemma), seen)}"
+            for lemma in lemmas
+            if lemma not in seen
+        ]
     texts = {key: data.get(key, "") for key in ("name", "title", "authors")}
     errors += [f"{k}: expected a text." for k, v in texts.items() if not isinstance(v, str)]
     return Document(claims=tuple(claims), **texts) if not errors else Document(claims=())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
 from accountant.mechanisms.correlated import CorrelatedGaussian
 from accountant.mechanisms.count_ellipse import CountEllipse
+from accountant.mechanisms.discrete_correlated import DiscreteCorrelatedGaussian
+from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.elliptical import EllipticalGaussian
@@ -27,6 +29,8 @@ __all__ = [
     "CorrelatedGaussian",
     "CountEllipse",
     "Diagonal",
+    "DiscreteCorrelatedGaussian",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "DisjointGroups",
     "DisjointGroupsGaussian",

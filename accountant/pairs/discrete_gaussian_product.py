@@ -1,0 +1,227 @@
+"""Products of discrete Gaussian pairs: the discrete noise on an embedding."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb, arb_poly, ctx
+
+from accountant.errors import NotApplicableError
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+from accountant.pairs.theta import log_theta_ratio, theta, upper_tail
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+MAX_TERMS = 1 << 17
+"""Most values of the sum of the coordinates whose masses are formed."""
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteGaussianProductPair(Pair):
+    """d coordinates of parameter v moved by s, and one of parameter q²v moved by p (or none).
+
+    Coordinates are Z ~ p(z) ∝ e^{−z²/2v}; p = 0 leaves the last one out. The loss is a function
+    of U = q²s·Σz_i + p·z alone: L = (U − D/2)/(q²v), where U = U₀ under Q and U₀ + D under P,
+    D = q²ds² + p². So {L > ε} = {U ≥ m}, with the exact m = ⌊q²vε + D/2⌋ + 1, and
+    H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m). The law of Σz_i is a power of a polynomial; what is cut
+    off is bounded by the tails of one coordinate.
+    """
+
+    parameter: Fraction
+    count: int
+    shift: int
+    scale: int
+    last_shift: int
+
+    @property
+    def _distance(self) -> int:
+        """D."""
+        return self.scale**2 * self.count * self.shift**2 + self.last_shift**2
+
+    def _cut(self, epsilon: ExactReal) -> int:
+        """Return m = ⌊(⌊2q²vε⌋ + D)/2⌋ + 1."""
+        twice = ExactReal.of_rational(2 * self.scale**2 * self.parameter) * epsilon
+        return (math.floor(twice) + self._distance) // 2 + 1
+
+    def _upper(self, start: int) -> arb:
+        """Return P(U₀ ≥ start)."""
+        law = _law(self, ctx.prec)
+        step, p = self.scale**2 * self.shift, self.last_shift
+        total = arb(0)
+        if p == 0:
+            first = max(-(-start // step), -law.reach)  # ⌈start/(q²s)⌉
+            for s in range(first, law.reach + 1):
+                total += law.sums[s + law.reach]
+        else:
+            for s in range(-law.reach, law.reach + 1):
+                j = -(-(start - step * s) // p)
+                if j <= law.last_reach:
+                    total += law.sums[s + law.reach] * law.last_tails[max(j, -law.last_reach)]
+        return total + law.left_out
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m)."""
+        m = self._cut(epsilon)
+        return self._upper(m - self._distance) - epsilon.ball().exp() * self._upper(m)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses on both sides of m, each a sum of its own (U₀ is symmetric)."""
+        m, distance = self._cut(epsilon), self._distance
+        return Tails(
+            p_above=self._upper(m - distance),
+            p_below=self._upper(distance + 1 - m),
+            q_above=self._upper(m),
+            q_below=self._upper(1 - m),
+        )
+
+    def renyi(self, order: arb) -> arb:
+        """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
+        v, w = self._parameters()
+        ratio = self.count * log_theta_ratio(v, order * self.shift)
+        if self.last_shift:
+            ratio += log_theta_ratio(w, order * self.last_shift)
+        return order * self.kullback_leibler() + ratio / (order - 1)
+
+    def kullback_leibler(self) -> arb:
+        """Return D/(2q²v)."""
+        return self.exact_closed_rho().ball()
+
+    has_closed_rho = True
+
+    def closed_rho(self) -> arb:
+        """Return D/(2q²v): D_a ≤ a·D/(2q²v), with equality at integers a."""
+        return self.exact_closed_rho().ball()
+
+    def exact_closed_rho(self) -> ExactReal:
+        """Return the same as an exact number."""
+        return ExactReal.of_rational(self._distance / (2 * self.scale**2 * self.parameter))
+
+    def max_loss(self) -> arb:
+        """Return +∞."""
+        return arb.pos_inf()
+
+    def reverse(self) -> DiscreteGaussianProductPair:
+        """Return the pair itself: reflecting every coordinate exchanges P and Q."""
+        return self
+
+    def _parameters(self) -> tuple[ExactReal, ExactReal]:
+        """Return v and q²v."""
+        return (
+            ExactReal.of_rational(self.parameter),
+            ExactReal.of_rational(self.scale**2 * self.parameter),
+        )
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "discrete-gaussian-product", …} with v, d, s, q and p."""
+        return {
+            "law": "discrete-gaussian-product",
+            "parameter": str(ExactReal.of_rational(self.parameter)),
+            "count": self.count,
+            "shift": self.shift,
+            "scale": self.scale,
+            "last_shift": self.last_shift,
+        }
+
+    def reference(self) -> Reference:
+        """Return the two laws of U, by plain convolution in mpmath."""
+        import mpmath
+
+        from accountant.reference import Discrete
+
+        laws: dict[int, dict[int, Any]] = {}
+
+        def masses(z: int) -> tuple[Any, Any]:
+            precision = mpmath.mp.prec
+            if precision not in laws:
+                laws[precision] = self._plain_law()
+            law, zero = laws[precision], mpmath.mpf(0)
+            return law.get(z - self._distance, zero), law.get(z, zero)
+
+        return Discrete(masses, None, None, centre=self._distance // 2)
+
+    def _plain_law(self) -> dict[int, Any]:
+        """Return the masses of U₀ above about 2^−3·precision."""
+        import mpmath
+
+        def coordinate(parameter: Fraction, factor: int) -> dict[int, Any]:
+            v = mpmath.mpf(parameter.numerator) / parameter.denominator
+            reach = int(mpmath.sqrt(6 * v * mpmath.mp.prec)) + 2
+            weights = {z: mpmath.exp(-(z**2) / (2 * v)) for z in range(-reach, reach + 1)}
+            total = mpmath.fsum(weights.values())
+            return {factor * z: weight / total for z, weight in weights.items()}
+
+        factors = [coordinate(self.parameter, self.scale**2 * self.shift)] * self.count
+        if self.last_shift:
+            factors.append(coordinate(self.scale**2 * self.parameter, self.last_shift))
+        law = {0: mpmath.mpf(1)}
+        for factor in factors:
+            convolved: dict[int, Any] = {}
+            for a, x in law.items():
+                for b, y in factor.items():
+                    convolved[a + b] = convolved.get(a + b, 0) + x * y
+            law = convolved
+        return law
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-space {L > ε}."""
+        last = f" + {self.last_shift}·(last coordinate)" if self.last_shift else ""
+        return (
+            f"noise under Q with {self.scale**2 * self.shift}·(sum of {self.count} coordinates)"
+            f"{last} at least {self._cut(epsilon)} (it is {self._distance} higher under P)"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class _Law:
+    """Masses of Σz_i on −reach..reach, upper tails of the last coordinate, and what is missing."""
+
+    reach: int
+    sums: list[arb]
+    last_reach: int
+    last_tails: dict[int, arb]
+    left_out: arb
+
+
+@functools.lru_cache(maxsize=4)
+def _law(pair: DiscreteGaussianProductPair, precision: int) -> _Law:
+    """Form the laws of both parts, leaving out less than 2^−precision."""
+    v, w = pair._parameters()
+    bits = precision + 2 * pair.count.bit_length() + 16
+    reach = math.isqrt(math.ceil(2 * pair.parameter * bits)) + 1  # ln 2 < 1
+    last = math.isqrt(math.ceil(2 * pair.scale**2 * pair.parameter * bits)) + 1
+    last = last if pair.last_shift else 0
+    if max(2 * reach * pair.count, last) > MAX_TERMS:
+        raise NotApplicableError(
+            f"The exact profile of {pair.count} discrete Gaussian coordinates of parameter "
+            f"{float(pair.parameter):.6g} needs more than {MAX_TERMS} masses. Ask for rho or a "
+            "Rényi divergence, which have closed forms, or for fewer dimensions."
+        )
+    powers = arb_poly(_weights(v, reach)) ** pair.count
+    normaliser = theta(v) ** pair.count
+    sums = [powers[i] / normaliser for i in range(2 * reach * pair.count + 1)]
+    missing = pair.count * 2 * upper_tail(v, reach + 1)
+    tails: dict[int, arb] = {}
+    if pair.last_shift:
+        above, last_normaliser = arb(0), theta(w)
+        weights = _weights(w, last)
+        for z in range(last, -last - 1, -1):
+            above += weights[z + last] / last_normaliser
+            tails[z] = above
+        missing += 2 * upper_tail(w, last + 1)
+    return _Law(reach * pair.count, sums, last, tails, arb(0).union(missing))
+
+
+def _weights(v: ExactReal, reach: int) -> list[arb]:
+    half = [
+        (ExactReal.of_rational(-z * z) / v / ExactReal.of_rational(2)) for z in range(reach + 1)
+    ]
+    values = [exponent.ball().exp() for exponent in half]
+    return values[:0:-1] + values

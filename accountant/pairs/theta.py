@@ -1,0 +1,175 @@
+"""Sums of e^{−z²/2v} over integers z: all of them, or those from some point on.
+
+v is the parameter of the discrete Gaussian law p(z) = e^{−z²/2v}/θ, θ = Σ e^{−z²/2v}. By Poisson
+summation, Σ_z e^{−(z−c)²/2v} = √(2πv) Σ_k e^{−2π²v k²} cos(2πkc), so that one of the two series
+always has terms that fall at least like e^{−3k²}. Half-infinite sums have no such dual; they
+are summed term by term where few terms matter, and by Euler and Maclaurin's formula with an
+explicit bound of its remainder where many do. Every result is a ball at flint's current
+precision, with relative accuracy also far in the tail.
+"""
+
+from __future__ import annotations
+
+import math
+
+from flint import arb, ctx, fmpq
+
+from accountant.number import ExactReal
+
+_FEWEST_TERMS = 400
+
+
+def theta(v: ExactReal) -> arb:
+    """Return θ = Σ e^{−z²/2v} over all integers z."""
+    if _dual(v):
+        return (2 * arb.pi() * v.ball()).sqrt() * (1 + 2 * _series(v, 0))
+    return 1 + 2 * _series(v, 0)
+
+
+def variance(v: ExactReal) -> arb:
+    """Return Σ z² e^{−z²/2v}/θ.
+
+    It is 2v² d ln θ/dv; through the dual series, v − 4π²v² Σ k² e^{−2π²vk²}/Σ e^{−2π²vk²}.
+    """
+    share = 2 * _series(v, 2) / (1 + 2 * _series(v, 0))
+    if _dual(v):
+        return v.ball() - (2 * arb.pi() * v.ball()) ** 2 * share
+    return share
+
+
+def log_theta_ratio(v: ExactReal, c: arb) -> arb:
+    """Return ln(Σ e^{−(z−c)²/2v}/θ), which is at most 0, and 0 at integers c."""
+    if _dual(v):
+        # cos(2πkc) − 1 = −2 sin²(πkc), so that nothing cancels where the ratio is near 1
+        rate, total, k = _rate(v), arb(0), 1
+        weight = (-rate).exp()
+        while not weight < arb(2) ** -(ctx.prec + 10):
+            total += weight * (k * c).sin_pi() ** 2
+            k += 1
+            weight = (-rate * k * k).exp()
+        total += arb(0).union(2 * weight)
+        return (-4 * total / (1 + 2 * _series(v, 0))).log1p()
+    # c reduced by an integer to about [−1/2, 1/2]; each side falls by e^{−6} or more per step
+    offset = c - _nearest(c)
+    total, z = arb(0), 0
+    rate = _rate(v)
+    while True:
+        up, down = (-rate * (z - offset) ** 2).exp(), (-rate * (z + 1 + offset) ** 2).exp()
+        total += up + down
+        z += 1
+        if z > 1 and up + down < total * arb(2) ** -(ctx.prec + 10):
+            break
+    return ((total + arb(0).union(up + down)) / theta(v)).log()
+
+
+def upper_tail(v: ExactReal, start: int) -> arb:
+    """Return P(Z ≥ start) = Σ_{z ≥ start} e^{−z²/2v}/θ."""
+    if start <= 0:
+        return 1 - upper_tail(v, 1 - start)
+    exponent = ExactReal.of_rational(start * start) / v
+    guard = math.floor(exponent).bit_length() + math.floor(v).bit_length() + 32
+    with ctx.workprec(ctx.prec + guard):
+        first = (-exponent.ball() / 2).exp()
+        terms = _terms(v, start)
+        if terms <= _FEWEST_TERMS + ctx.prec:
+            value = first * _direct(v, start, terms)
+        else:
+            value = _euler_maclaurin(v, start, first)
+        value /= theta(v)
+    return +value
+
+
+def _dual(v: ExactReal) -> bool:
+    """Whether the dual series converges faster: 2π²v against 1/2v, equal at v = 1/2π."""
+    return v >= ExactReal.of_rational(1) / ExactReal.of_rational(6)
+
+
+def _rate(v: ExactReal) -> arb:
+    """Return the rate of the series in use: 2π²v or 1/2v, never below 3."""
+    return 2 * arb.pi() ** 2 * v.ball() if _dual(v) else 1 / (2 * v.ball())
+
+
+def _series(v: ExactReal, power: int) -> arb:
+    """Return Σ_{k ≥ 1} k^power e^{−rate·k²}, for a power of at most 2.
+
+    Each term is less than 4e^{−9} times the one before, so all the rest is less than twice the
+    first term left out.
+    """
+    rate, total, k = _rate(v), arb(0), 1
+    term = (-rate).exp()
+    first = term
+    while not term < first * arb(2) ** -(ctx.prec + 10):
+        total += term
+        k += 1
+        term = k**power * (-rate * k * k).exp()
+    return total + arb(0).union(2 * term)
+
+
+def _terms(v: ExactReal, start: int) -> int:
+    """Return after how many terms the next one is below 2^−(precision + 16) of the first.
+
+    The root n of (2·start·n + n²)/2v = (precision + 16)·ln 2.
+    """
+    bits = ctx.prec + 16
+    with ctx.workprec(64):
+        depth = 2 * v.ball() * bits * arb.const_log2()
+        root = depth / (start + (start * start + depth).sqrt())
+        return _nearest(root) + 1
+
+
+def _direct(v: ExactReal, start: int, terms: int) -> arb:
+    """Return Σ_{z ≥ start} e^{−(z² − start²)/2v} term by term.
+
+    The ratio of consecutive terms falls, so that the rest is below a geometric series.
+    """
+    with ctx.workprec(ctx.prec + 2 * terms.bit_length() + 8):
+        step = 1 / v.ball()
+        ratio, fall = (-step * (2 * start + 1) / 2).exp(), (-step).exp()
+        total, term = arb(0), arb(1)
+        for _ in range(terms):
+            total += term
+            term *= ratio
+            ratio *= fall
+        total += arb(0).union(term / (1 - ratio))
+    return +total
+
+
+def _euler_maclaurin(v: ExactReal, start: int, first: arb) -> arb:
+    """Return Σ_{z ≥ m} f(z) for f(z) = e^{−z²/2v}, where m = start and f(m) = first.
+
+    ∫_m^∞ f + f(m)/2 − Σ_{2j ≤ n} B_{2j} f^{(2j−1)}(m)/(2j)! + R, n even, where
+    |R| ≤ |B_n|/n! ∫_m^∞ |f^{(n)}|. By Cauchy's estimate of e^{tw−w²/2} = Σ He_n(t) w^n/n! on the
+    circle |w| = ρ, any ρ > 0, |He_n(t)| ≤ n! ρ^{−n} e^{tρ+ρ²/2}; hence,
+    with t = m/√v and f^{(n)} = ±v^{−n/2} He_n f,
+    |R| ≤ |B_n| (√v ρ)^{−n} e^{ρ²} √(πv/2) erfc((t − ρ)/√2).
+    """
+    parameter = v.ball()
+    sigma = parameter.sqrt()
+    t = start / sigma
+    half_width = sigma * (arb.pi() / 2).sqrt()
+    slope = start / parameter
+    value = arb(1) / 2
+    # f^{(i)}/f at m: D_{i+1} = −(m/v) D_i − (i/v) D_{i−1}
+    before, at = arb(1), -slope
+    factorial, n = 1, 2
+    while True:
+        factorial *= (n - 1) * n
+        bernoulli = arb(fmpq.bernoulli(n))
+        value -= bernoulli / factorial * at
+        radius = (2 * n / (t + (t * t + 4 * n).sqrt())).mid()  # minimises the bound
+        logarithm = abs(bernoulli).log() - n * (sigma * radius).log() + radius**2
+        bound = logarithm.exp() * half_width * ((t - radius) / arb(2).sqrt()).erfc()
+        if bound < first * arb(2) ** -(ctx.prec + 4):
+            break
+        for i in (n - 1, n):
+            before, at = at, -slope * at - i / parameter * before
+        n += 2
+    integral = half_width * (t / arb(2).sqrt()).erfc()
+    return integral + first * value + (-bound).union(bound)
+
+
+def _nearest(value: arb) -> int:
+    mantissa, exponent = (int(part) for part in value.mid().man_exp())
+    if exponent >= 0:
+        return mantissa << exponent
+    return (mantissa + (1 << (-exponent - 1))) >> -exponent

@@ -46,8 +46,8 @@ class DiscreteCorrelatedGaussian(Mechanism):
         C > 0, rational; near d^{1/4} for the least query variance.
     """
 
-    noise_argument = "mu"
-    noise_grows = False
+    # no noise_argument: the profile of discrete Gaussian noise need not be monotone in its
+    # parameter (one integer, ε = 1: δ rises between parameters 0.5 and 0.56)
 
     dimension: Integer = Integer(least=1)
     mu: Positive = Positive()

@@ -134,6 +134,15 @@ def test_an_atom_at_epsilon_is_below_it() -> None:
         assert (at.p_above + at.p_below).overlaps(arb(1))
 
 
+def test_more_noise_can_mean_a_larger_delta() -> None:
+    # why the mechanism names no argument to calibrate
+    with ctx.workprec(128):
+        less = DiscreteGaussianProductPair(Fraction(1, 2), 1, 1, 1, 0).hockey_stick(exact(1))
+        more = DiscreteGaussianProductPair(Fraction(14, 25), 1, 1, 1, 0).hockey_stick(exact(1))
+        assert more > less
+    assert DiscreteCorrelatedGaussian.noise_argument is None
+
+
 def test_samples_have_the_covariance_matrix() -> None:
     # 100000 draws, 9 entries; |z| ≤ 6.5 fails with probability below 1e-9
     draws = 100_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
+from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
 from accountant.mechanisms.correlated import CorrelatedGaussian
 from accountant.mechanisms.count_ellipse import CountEllipse
 from accountant.mechanisms.discrete_correlated import DiscreteCorrelatedGaussian
@@ -25,6 +26,7 @@ from accountant.mechanisms.truncated_geometric import TruncatedGeometric
 from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 
 __all__ = [
+    "BoundedCountNoise",
     "Box",
     "CorrelatedGaussian",
     "CountEllipse",

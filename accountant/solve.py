@@ -15,6 +15,7 @@ Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]
 _MAX_DOUBLINGS = 4096
 _WIDENINGS = 3
+_SLOW_STEPS = 3
 
 
 def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
@@ -89,23 +90,34 @@ def _sign(function: Function, point: Fraction) -> int:
 
 
 def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -> Fraction:
-    """Return a point near the root, without proof: Illinois steps, every fourth a bisection."""
+    """Return a point near the root, without proof: the Illinois method, guarded by bisection.
+
+    No point is nearer to an end of the bracket than the tolerance, so that an end next to the
+    root soon meets one on the other side.
+    """
     with ctx.workprec(2 * bits + 64):
         at_low, at_high = _value(function, low), _value(function, high)
-        for step in range(16 * bits):
-            if high - low <= abs(high + low) / (1 << (bits + 1)):
+        side = slow = 0
+        for _ in range(16 * bits):
+            least = abs(high + low) / (1 << (bits + 3))
+            if high - low <= 4 * least:
                 break
-            chord = None if step % 4 == 3 else secant(low, high, at_low, at_high, bits)
+            chord = secant(low, high, at_low, at_high, bits) if slow < _SLOW_STEPS else None
             point = _halfway(low, high) if chord is None else chord
-            value = _value(function, point)
+            point = min(max(point, low + least), high - least)
+            width, value = high - low, _value(function, point)
+            if value is not None and value.is_zero():
+                return point
             if value is None or value < 0:
                 high, at_high = point, value
-                at_low = at_low if at_low is None else at_low / 2
-            elif value > 0:
-                low, at_low = point, value
-                at_high = at_high if at_high is None else at_high / 2
+                at_low = at_low / 2 if at_low is not None and side < 0 else at_low
+                side = -1
             else:
-                return point
+                low, at_low = point, value
+                at_high = at_high / 2 if at_high is not None and side > 0 else at_high
+                side = 1
+            halved = 2 * (high - low) <= width
+            slow = 0 if halved or chord is None else slow + 1
     return (low + high) / 2
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant.errors import InvalidInputError, suggestion
 from accountant.mechanism import Mechanism
@@ -36,6 +36,9 @@ RELATIONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
+_ROUNDINGS = ("round_up", "round_down")
+_ROUNDING_PRECISION = 1024
+"""Their arguments are evaluated at no less, so that the result does not depend on the precision."""
 _MAX_LENGTH = 100_000
 _MAX_EXPONENT = 100_000
 
@@ -192,6 +195,9 @@ def _evaluate(node: ast.expr, variables: Environment, source: str) -> Value:
 def _call(name: str, node: ast.Call, variables: Environment, source: str) -> Value:
     if name in FORMS:
         return FORMS[name](node, variables, source)
+    if name in _ROUNDINGS and ctx.prec < _ROUNDING_PRECISION:
+        with ctx.workprec(_ROUNDING_PRECISION):
+            return _call(name, node, variables, source)
     positional = [_evaluate(argument, variables, source) for argument in node.args]
     named = {
         keyword.arg: _evaluate(keyword.value, variables, source)

@@ -20,6 +20,7 @@ from verify.claims.privacy import (
     event,
     hockey,
     margin,
+    shown,
     unless_undecided,
     worst_at,
 )
@@ -89,7 +90,11 @@ class ApproximateDP(
         return dataclasses.replace(
             decision,
             true=true,
-            witness={"mechanism": repr(mechanism), "worst_case": worst.reason, **evidence[0]},
+            witness={
+                "mechanism": repr(mechanism),
+                "worst_case": worst.reason,
+                **shown(evidence[0]),
+            },
             evidence=evidence,
         )
 

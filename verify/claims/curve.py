@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
+
+from flint import arb
 
 from accountant import tradeoff
 from accountant.interval import enclose
-from accountant.number import ExactReal
+from accountant.number import ExactReal, exact
+from accountant.pair import Pair
 from accountant.profile import hockey_stick
 from verify.claim import Decision, Scope, verdict_of
 from verify.claims.privacy import (
@@ -18,11 +21,15 @@ from verify.claims.privacy import (
     event,
     hockey,
     margin,
+    shown,
     worst_at,
 )
 from verify.claims.sweep import Bound, Swept, prove_below
 from verify.expression import Expression
 from verify.verdict import Verdict
+
+_CHORD = Fraction(1, 1 << 24)
+"""How far apart, in ε, the two tests of a refuted trade-off bound are."""
 
 
 class CurveClaim(
@@ -77,7 +84,6 @@ class ProfileBound(
         eps = Expression(str(decision.witness.get("epsilon", self.low))).exact(scope)
         pairs = worst.pairs(None)
         refuted = decision.verdict is Verdict.REFUTED
-        bound = f"({self.bound})"
         facts = [event(worst_at(pairs, eps), eps)] if refuted else [hockey(p, eps) for p in pairs]
         return dataclasses.replace(
             decision,
@@ -85,10 +91,10 @@ class ProfileBound(
                 "mechanism": repr(self.built(scope)),
                 "worst_case": worst.reason,
                 "epsilon": str(eps),
-                **facts[0],
+                **shown(facts[0]),
             },
-            evidence=facts,
-            conclusion=f"p - exp(epsilon)*q > {bound}" if refuted else f"value <= {bound}",
+            evidence=[*facts, *decision.evidence],
+            conclusion="p - exp(epsilon)*q > bound" if refuted else "value <= bound",
         )
 
 
@@ -115,14 +121,63 @@ class TradeoffBound(
         low, high = self.span(scope)
         return _decision(prove_below(claimed, curve, start=low, end=high), curve, claimed, self)
 
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the pair; for a refutation also two tests whose chord passes below the bound."""
+        worst = self.worst(scope)
+        witness = {"mechanism": repr(self.built(scope)), "worst_case": worst.reason}
+        decision = dataclasses.replace(decision, witness={**witness, **decision.witness})
+        if decision.verdict is not Verdict.REFUTED:
+            return dataclasses.replace(decision, conclusion="bound <= beta")
+        level = exact(decision.witness["alpha"])
+        chords = [_chord(pair, level) for pair in worst.pairs(None)]
+        narrow, wide = min(chords, key=lambda chord: _height(chord, level))
+        point = {"fact": "point", "name": "alpha", "value": str(level)}
+        return dataclasses.replace(
+            decision,
+            evidence=[narrow, {**wide, "name": "wide"}, point],
+            conclusion="1 - p - (alpha - q)*(p_wide - p)/(q_wide - q) < bound",
+        )
+
+
+def _chord(pair: Pair, level: ExactReal) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return tests {L > ε} on both sides of a level: rejecting by chance between them meets it.
+
+    The chord between two points of the trade-off function lies above it, by at most the square
+    of their distance.
+    """
+    low, high = Fraction(-1), Fraction(1)
+    while _level(pair, low) <= level.ball():
+        low *= 2
+    while _level(pair, high) >= level.ball():
+        high *= 2
+    while high - low > _CHORD:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _level(pair, middle) > level.ball() else (low, middle)
+    narrow, wide = (event(pair, ExactReal.of_rational(end)) for end in (high, low))
+    return narrow, wide
+
+
+def _level(pair: Pair, epsilon: Fraction) -> arb:
+    """Return Q(L > ε)."""
+    return pair.tails(ExactReal.of_rational(epsilon)).q_above
+
+
+def _height(chord: tuple[dict[str, Any], dict[str, Any]], level: ExactReal) -> Fraction:
+    """Return the type II error of the chord at a level, roughly."""
+    (p, q), (p_wide, q_wide) = (
+        (Fraction(test["p"]["lower"]), Fraction(test["q"]["lower"])) for test in chord
+    )
+    return 1 - p - (Fraction(str(float(level))) - q) * (p_wide - p) / (q_wide - q)
+
 
 def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> Decision:
     """Turn a sweep into a decision; at the failing point, give both values."""
     name, value = ("epsilon", "delta") if claim.kind == "profile" else ("alpha", "beta")
+    width = VERDICT_WIDTH if claim.kind == "profile" else SEARCH_WIDTH
     true, differences, witness = {}, {}, {}
     if swept.point is not None:
         point = swept.point
-        true[value] = enclose(lambda: curve.at(point), relative_width=VERDICT_WIDTH)
+        true[value] = enclose(lambda: curve.at(point), relative_width=width)
         bound = enclose(lambda: limit.at(point), relative_width=VERDICT_WIDTH)
         true["bound"] = bound
         differences = margin(true[value], ExactReal.of_rational(Fraction(bound.lower)))
@@ -135,4 +190,5 @@ def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> De
         witness=witness,
         reason=swept.reason("the claimed curve" if value == "delta" else "the true curve"),
         route=f"interval sweep, {swept.pieces} pieces",
+        evidence=[swept.fact()] if swept.truth else [],
     )

@@ -15,11 +15,13 @@ from accountant.number import ExactReal, exact
 from accountant.pair import Pair
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
+    FACT_WIDTH,
     VERDICT_WIDTH,
     PrivacyClaim,
     describe_factor,
     law,
     margin,
+    shown,
 )
 from verify.expression import Expression
 from verify.verdict import Verdict
@@ -59,9 +61,10 @@ class DivergenceClaim(
         evidence = [
             {
                 "fact": "renyi",
+                "name": "value",
                 "law": law(pair),
                 "order": str(order),
-                "value": enclose(_divergence(pair, order), relative_width=VERDICT_WIDTH).to_json(),
+                "value": enclose(_divergence(pair, order), relative_width=FACT_WIDTH).to_json(),
             }
             for pair in pairs
         ]
@@ -71,7 +74,7 @@ class DivergenceClaim(
             witness={
                 "mechanism": repr(self.built(scope)),
                 "worst_case": worst.reason,
-                **evidence[0],
+                **shown(evidence[0]),
             },
             evidence=evidence,
             conclusion=f"value {relation} {bound}",
@@ -154,7 +157,7 @@ class ZeroConcentratedDP(
         pairs = self.worst(scope).pairs(None)
         orders = [exact(order) for order in _ORDERS]
         best = max(orders, key=lambda a: max(_size(pair, a) for pair in pairs) / _rational(a))
-        return self.with_divergence(scope, decision, best, f"rho*{best}")
+        return self.with_divergence(scope, decision, best, "rho*order")
 
 
 def _rational(order: ExactReal) -> Fraction:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from accountant.errors import NotApplicableError
 from accountant.interval import Interval, enclose
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal
+from accountant.pair import Pair
 from accountant.profile import hockey_stick, most
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
@@ -17,7 +18,9 @@ from verify.claims.privacy import (
     describe_factor,
     event,
     hockey,
+    law,
     margin,
+    shown,
     worst_at,
 )
 from verify.claims.sweep import Bound, prove_below
@@ -90,34 +93,47 @@ class GaussianDP(
             witness=witness,
             reason=swept.reason("delta(epsilon) of N(mu, 1) against N(0, 1)"),
             route=f"interval sweep over epsilon ≥ 0, {swept.pieces} pieces",
+            evidence=[swept.fact()] if truth else [],
         )
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the pair, and the event at the ε of the witness, or at ε = 0."""
+        """Add the pair, and its μ, or the event or divergence at the ε of the witness, else 0."""
         worst = self.worst(scope)
         pairs = worst.pairs(None)
         eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
         claimed = Expression(self.mu).exact(scope)
         target = _standard(claimed).worst_case(None).remove[0]
-        limit = hockey(target, eps)
+        limit = hockey(target, eps, "gaussian_delta")
         if decision.verdict is Verdict.REFUTED:
             facts = [event(worst_at(pairs, eps), eps), limit]
+            conclusion = "p - exp(epsilon)*q > gaussian_delta"
+        elif "mu" not in decision.true:
+            facts = [*(hockey(pair, eps) for pair in pairs), limit, *decision.evidence]
+            conclusion = "value <= gaussian_delta"
         else:
-            facts = [*(hockey(pair, eps) for pair in pairs), limit]
-        facts[-1]["name"] = "gaussian_delta"
+            facts = [_exact(pair, decision.true) for pair in pairs]
+            conclusion = "value <= mu"
         return dataclasses.replace(
             decision,
             witness={
                 "mechanism": repr(self.built(scope)),
                 "worst_case": worst.reason,
                 "epsilon": str(eps),
-                **facts[0],
+                **shown(facts[0]),
             },
             evidence=facts,
-            conclusion=f"p - exp({eps})*q > gaussian_delta"
-            if decision.verdict is Verdict.REFUTED
-            else "value <= gaussian_delta",
+            conclusion=conclusion,
         )
+
+
+def _exact(pair: Pair, true: dict[str, Interval]) -> dict[str, Any]:
+    """Return the exact μ of a Gaussian pair as a checkable fact."""
+    return {
+        "fact": "gaussian-mu",
+        "name": "value",
+        "law": law(pair),
+        "value": true["mu"].to_json(),
+    }
 
 
 def _standard(mu: ExactReal) -> Gaussian:

@@ -19,6 +19,8 @@ from verify.claim import Claim, Scope
 from verify.expression import Expression
 
 VERDICT_WIDTH = Fraction(1, 10**15)
+FACT_WIDTH = Fraction(1, 10**30)
+"""Width of what a certificate states: enough to decide a claim that is nearly met."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
 
@@ -62,23 +64,30 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
     """Return the worst event {L > ε} with both probabilities enclosed: a checkable fact."""
     return {
         "fact": "event",
+        "name": "event",
         "law": law(pair),
         "loss_above": str(epsilon),
         "description": pair.describe_event(epsilon),
-        "p": enclose(lambda: pair.tails(epsilon).p_above, relative_width=VERDICT_WIDTH).to_json(),
-        "q": enclose(lambda: pair.tails(epsilon).q_above, relative_width=VERDICT_WIDTH).to_json(),
+        "p": enclose(lambda: pair.tails(epsilon).p_above, relative_width=FACT_WIDTH).to_json(),
+        "q": enclose(lambda: pair.tails(epsilon).q_above, relative_width=FACT_WIDTH).to_json(),
     }
 
 
-def hockey(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
+def hockey(pair: Pair, epsilon: ExactReal, name: str = "value") -> dict[str, Any]:
     """Return H(ε) of a pair, enclosed: a checkable fact."""
-    value = enclose(lambda: pair.hockey_stick(epsilon), relative_width=VERDICT_WIDTH)
+    value = enclose(lambda: pair.hockey_stick(epsilon), relative_width=FACT_WIDTH)
     return {
         "fact": "hockey-stick",
+        "name": name,
         "law": law(pair),
         "epsilon": str(epsilon),
         "value": value.to_json(),
     }
+
+
+def shown(fact: dict[str, Any]) -> dict[str, Any]:
+    """Return a fact as a witness shows it, without the name that only a certificate uses."""
+    return {key: value for key, value in fact.items() if key != "name"}
 
 
 def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:

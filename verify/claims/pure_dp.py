@@ -17,6 +17,7 @@ from verify.claims.privacy import (
     event,
     hockey,
     margin,
+    shown,
     worst_at,
 )
 from verify.expression import Expression
@@ -77,7 +78,7 @@ class PureDP(
             witness={
                 "mechanism": repr(self.built(scope)),
                 "worst_case": worst.reason,
-                **evidence[0],
+                **shown(evidence[0]),
             },
             evidence=evidence,
         )

@@ -43,6 +43,13 @@ class Swept:
     pieces: int
     point: ExactReal | None = None
     """Where the inequality certainly fails."""
+    cuts: tuple[Fraction, ...] = ()
+    """The ends of the pieces on which the inequality was proved, in increasing order."""
+
+    def fact(self) -> dict[str, object]:
+        """Return the pieces as checkable evidence."""
+        cuts = [str(ExactReal.of_rational(cut)) for cut in self.cuts]
+        return {"fact": "sweep", "name": "cuts", "cuts": cuts}
 
     def reason(self, bound: str) -> str:
         """Say what was found."""
@@ -69,12 +76,13 @@ def prove_below(
         stop = end if isinstance(end, Fraction) else _finite_end(end())
         if stop is None:
             return Swept(None, 0)
-        pieces = [(start, stop)] if stop > start else []
+        pieces, cuts = [(start, stop)] if stop > start else [], [start]
         for count in range(1, _MAX_PIECES + 1):
             if not pieces:
-                return Swept(True, count - 1)
+                return Swept(True, count - 1, cuts=tuple(cuts))
             low, high = pieces.pop()
             if value.largest(low, high) <= limit.smallest(low, high):
+                cuts.append(high)
                 continue
             middle = (low + high) / 2
             point = ExactReal.of_rational(middle)

@@ -1,0 +1,348 @@
+"""The independent checker: a certificate is verified by a second path, in mpmath alone.
+
+What has to be concluded is derived from the claim, not read from the certificate; every fact is
+recomputed at rising precision; the inequality is decided in interval arithmetic. No numerical
+code is shared with the path that made the certificate (an import contract says so).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any, final
+
+import msgspec
+from mpmath import iv, libmp, mp
+
+from verify import seal
+from verify.checker_facts import answers, ends, mechanism, named, parameters, read, same
+from verify.checker_kinds import KINDS, Kind, described, needed
+from verify.checker_language import Variables, evaluate, interval, number, split
+from verify.checker_laws import AGREEMENT, Law, UnknownError, agree, pairs, settle
+
+_DIGITS = 100
+_NARROW = Fraction(1, 10**12)
+_MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
+_BUDGET = 4000
+"""How many rows are recomputed besides the facts; one with quadratures counts as many."""
+_QUADRATURE = 500
+
+
+@final
+@dataclass(frozen=True)
+class Checked:
+    """What the checker found about one certificate."""
+
+    id: str
+    verdict: str
+    problems: list[tuple[str, str]]
+    """The field that is wrong, as a path such as `facts[0].p.lower`, and what is wrong."""
+    taken_as_given: list[str]
+    """What the checker could not recompute and took from the certificate."""
+    seconds: float
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def check_file(path: Path) -> list[Checked]:
+    """Check every certificate of a file; raise InvalidInputError if it is no such file."""
+    return [check(data) for data in seal.read(path)]
+
+
+def check(data: Mapping[str, Any]) -> Checked:
+    """Check one certificate."""
+    started = time.perf_counter()
+    problems: list[tuple[str, str]] = []
+    given: list[str] = []
+    stale = seal.broken(data)
+    if data.get("schema_version") != seal.SCHEMA_VERSION:
+        problems.append(("schema_version", f"expected {seal.SCHEMA_VERSION}"))
+    elif stale:
+        problems += [(path, "does not match its seal") for path in stale]
+    else:
+        try:
+            certificate = msgspec.convert(data, seal.Certificate)
+            with mp.workdps(_DIGITS), _interval_digits(_DIGITS):
+                _Check(certificate, problems, given).run()
+        except msgspec.ValidationError as error:
+            text, _, where = str(error).partition(" - at ")
+            problems.append((where.strip("`").removeprefix("$").removeprefix("."), text))
+    claim = data.get("claim")
+    return Checked(
+        id=str(claim.get("id", "")) if isinstance(claim, dict) else "",
+        verdict=str(data.get("verdict", "")),
+        problems=problems,
+        taken_as_given=list(dict.fromkeys(given)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+@contextmanager
+def _interval_digits(digits: int) -> Iterator[None]:
+    before = iv.prec
+    iv.dps = digits
+    try:
+        yield
+    finally:
+        iv.prec = before
+
+
+class _Check:
+    """One certificate; each step appends to `problems` and `given`."""
+
+    def __init__(
+        self, certificate: seal.Certificate, problems: list[tuple[str, str]], given: list[str]
+    ) -> None:
+        self.certificate, self.problems, self.given = certificate, problems, given
+        self.facts, self.refuted = certificate.facts, certificate.verdict == "REFUTED"
+        swept = [fact.cuts for fact in self.facts if isinstance(fact, seal.Sweep)]
+        self.cuts = [number(cut) for cut in swept[0]] if swept else []
+        self.found: dict[int, dict[str, Any]] = {}
+        """What the numbers of each fact were found to be."""
+
+    def run(self) -> None:
+        """Run every step; what cannot be evaluated is a problem of the field that it reads."""
+        steps = {
+            "claim": self._claim,
+            "case": self._case,
+            "claimed": self._claimed,
+            "mechanism": self._mechanism,
+            **{f"facts[{index}]": self._fact(index) for index in range(len(self.facts))},
+            "facts": self._requirements,
+            "conclusion": self._conclusion,
+            "verdict": self._recompute,
+        }
+        for path, step in steps.items():
+            try:
+                step()
+            except UnknownError as error:
+                self.given.append(str(error))
+            except _MALFORMED as error:
+                self.problems.append((path, f"cannot be checked: {error}"))
+            if self.problems and path in ("claim", "case"):
+                return
+
+    def _expect(self, truth: bool, path: str, message: str) -> None:
+        if not truth:
+            self.problems.append((path, message))
+
+    def _claim(self) -> None:
+        """Look up what must be shown for a claim of this kind."""
+        claim = self.certificate.claim
+        name = f"{claim['kind']} by sweep" if self.cuts else claim["kind"]
+        self.kind: Kind = KINDS[name if name in KINDS else claim["kind"]]
+        self.claim = described(claim)
+        case = {name: read(value) for name, value in self.certificate.case.items()}
+        self.scope = Variables(case, self.claim["let"])
+        template = self.kind.refuted if self.refuted else self.kind.holds
+        self.text = template.format_map(self.claim)
+
+    def _case(self) -> None:
+        """Require a case that the claim lists, and a verdict that cases can give."""
+        self._expect(self.scope in self._cases(), "case", "is not a case of the claim")
+        if self.certificate.verdict == "HOLDS":
+            provable = self.kind.provable and not self.claim["tail"]
+            self._expect(provable, "verdict", "listed points never prove this claim")
+            if self.claim["for_all"]:
+                self.given.append(f"that it holds between the cases ({self.certificate.route})")
+
+    def _cases(self) -> list[Variables]:
+        grids = {name: domain["grid"] for name, domain in self.claim["for_all"].items()}
+        values = {**self.claim["where"], **grids}
+        rows = product(*([read(entry) for entry in column] for column in values.values()))
+        cases = [Variables(dict(zip(values, row, strict=True)), self.scope.let) for row in rows]
+        return [c for c in cases if all(_holds(text, c) for text in self.claim["assume"])]
+
+    def _claimed(self) -> None:
+        """Require the claimed numbers and texts to be those of the claim."""
+        numbers = {name: evaluate(self.claim[name], self.scope) for name in self.kind.numbers}
+        texts = {name: text.format_map(self.claim) for name, text in self.kind.shown.items()}
+        stated = self.certificate.claimed
+        for name in {**numbers, **texts, **stated}:
+            right = name in stated and (
+                agree(number(stated[name]), number(numbers[name]))
+                if name in numbers
+                else stated[name] == texts.get(name)
+            )
+            self._expect(right, f"claimed.{name}", "is not what the claim says")
+
+    def _mechanism(self) -> None:
+        """Require the claim's mechanism, with the values of the case."""
+        shown = self.certificate.mechanism
+        if "mechanism" in self.claim:
+            derived = mechanism(self.claim["mechanism"], self.scope)
+            self._expect(
+                same(derived, mechanism(shown)),
+                "mechanism",
+                "is not the claim's, with the values of the case",
+            )
+        else:
+            self._expect(not shown, "mechanism", "is not named by the claim")
+
+    def _fact(self, index: int) -> Callable[[], None]:
+        """Require a fact that the claim needs, and true numbers in it."""
+        fact, path = self.facts[index], f"facts[{index}]"
+
+        def step() -> None:
+            expressions = self.kind.expressions(self.claim)
+            if self.kind.wanted(self.claim, self.refuted).get(fact.name) is not type(fact):
+                self.problems.append((path, "is not a fact that this claim needs"))
+            elif isinstance(fact, seal.ExpressionFact):
+                text = expressions[fact.name]
+                self._expect(fact.expression == text, f"{path}.expression", "is not the claim's")
+                self._expect(self._listed(fact.variables), f"{path}.variables", "are not listed")
+                scope = self.scope.but(**{k: read(v) for k, v in fact.variables.items()})
+                self._encloses(index, lambda: {"value": number(evaluate(text, scope))})
+            elif not isinstance(fact, (seal.Sweep, seal.Point)):
+                law = self._law(fact, f"{path}.law")
+                self._encloses(index, lambda: answers(fact, law()))
+
+        return step
+
+    def _listed(self, variables: Mapping[str, str]) -> bool:
+        if "at" not in self.claim:
+            return not variables
+        points = [read(point) for point in self.claim["at"]]
+        given = [read(value) for value in variables.values()]
+        return [*variables] == [self.claim["variable"]] and all(v in points for v in given)
+
+    def _law(self, fact: Any, path: str) -> Callable[[], Law]:
+        """Return the law as it follows from the mechanism, else as it is given."""
+
+        def derived() -> list[Law]:
+            if fact.name == "gaussian_delta":
+                return [{"law": "gaussian", "mu": evaluate(self.claim["mu"], self.scope)}]
+            return pairs(mechanism(self.claim["mechanism"], self.scope))
+
+        try:
+            laws = derived()
+        except UnknownError as error:
+            self.given.append(str(error))
+            return lambda: parameters(fact.law)
+        given = parameters(fact.law)
+        for index, law in enumerate(laws):
+            if all(same(value, given.get(key)) for key, value in law.items()):
+                return lambda: derived()[index]
+        raise ValueError(f"{path} does not follow from the mechanism")
+
+    def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:
+        """Require narrow enclosures that hold the recomputed numbers."""
+        fact, path = self.facts[index], f"facts[{index}]"
+        self.found[index] = settle(compute)
+        for name, value in self.found[index].items():
+            low, high = ends(getattr(fact, name))
+            narrow = _NARROW * abs(low) if low * high > 0 else AGREEMENT**2
+            right = low == high or 0 < high - low <= narrow
+            self._expect(right, f"{path}.{name}", "is not narrow")
+            slack = 0 if mp.isinf(value) else AGREEMENT * abs(value)
+            for end, inside in (("lower", low <= value + slack), ("upper", value - slack <= high)):
+                shown = mp.nstr(mp.mpf(value), 25)
+                self._expect(inside, f"{path}.{name}.{end}", f"does not enclose {shown}")
+
+    def _rows(self, *, recomputed: bool = False) -> list[Variables]:
+        """Return what the facts say, or were found to be: one row for each fact named `value`."""
+        entries = [
+            named(fact, self.found.get(index, {}) if recomputed else {})
+            for index, fact in enumerate(self.facts)
+        ]
+        shared = {k: v for entry in entries if "value" not in entry for k, v in entry.items()}
+        repeated = [entry for entry in entries if "value" in entry] or [{}]
+        return [self._with_numbers(self.scope, {**shared, **entry}) for entry in repeated]
+
+    def _with_numbers(self, scope: Variables, row: dict[str, Any]) -> Variables:
+        """Add the numbers that the claim states, and the claimed curve at the point of the row."""
+        numbers = {name: number(evaluate(self.claim[name], scope)) for name in self.kind.numbers}
+        variable = "alpha" if self.claim["kind"] == "tradeoff" else "epsilon"
+        if "bound" in self.claim and variable in row:
+            inner = scope.but(**{variable: row[variable]})
+            numbers["bound"] = number(evaluate(self.claim["bound"], inner))
+        return Variables({**row, **numbers}, {})
+
+    def _requirements(self) -> None:
+        """Require every fact that is needed, about the point that the claim names."""
+        for name in self.kind.wanted(self.claim, self.refuted):
+            there = any(fact.name == name for fact in self.facts)
+            self._expect(there, "facts", f"expected a fact named {name!r}")
+        if self.problems or (self.kind.by_sweep_alone and not self.refuted):
+            return
+        for row in self._rows():
+            for template in self.kind.requires:
+                text = template.format_map(self.claim)
+                self._expect(_holds(text, self.scope.but(**row)), "facts", f"expected {text}")
+
+    def _conclusion(self) -> None:
+        """Require the conclusion that the verdict needs, and that the facts give it."""
+        self._expect(self.certificate.conclusion == self.text, "conclusion", f"not {self.text!r}")
+        if self.refuted or not self.kind.by_sweep_alone:
+            for row, found in zip(self._rows(), self._rows(recomputed=True), strict=True):
+                truth = _compare(*_sides(self.text, row))
+                truth = _compare(*_sides(self.text, found)) if truth is None else truth
+                self._judge(truth, "conclusion", "does not follow from the facts")
+
+    def _judge(self, truth: bool | None, path: str, message: str) -> None:
+        """Let two sides that cannot be told apart pass for equal where equality confirms."""
+        equal = truth is None and not self.refuted and split(self.text)[1] in ("<=", ">=", "==")
+        self._expect(bool(truth) or equal, path, message)
+        if equal:
+            self.given.append("that two numbers that cannot be told apart are equal")
+
+    def _recompute(self) -> None:
+        """Decide the claim anew from its own text: all cases, unless one counterexample is it."""
+        cases = [self.scope, *(case for case in self._cases() if case != self.scope)]
+        cost = _QUADRATURE if "RankOneGaussian" in str(self.certificate.claim) else 1
+        for count, case in enumerate(cases if not self.refuted else []):
+            if (count + 1) * cost * max(len(self.cuts), 1) > _BUDGET or (count and self.cuts):
+                self.given.append(f"{len(cases) - count} of the {len(cases)} cases")
+                break
+
+            def sides(case: Variables = case) -> list[Any]:
+                found = needed(self.kind, self.claim, case, self.cuts)
+                rows = [self._with_numbers(case, row) for row in found]
+                return [side for row in rows for side in _sides(self.text, row)[::2]]
+
+            found = settle(sides)
+            if "bound" in self.claim:
+                self.given.append("that the claimed curve does not increase")
+            for left, right in zip(found[::2], found[1::2], strict=True):
+                truth = _compare(left, split(self.text)[1], right)
+                shown = f"{mp.nstr(mp.mpf(left), 12)}, {mp.nstr(mp.mpf(right), 12)}"
+                self._judge(truth, "verdict", f"{self.text} is false: {shown}")
+
+
+def _sides(text: str, row: Variables) -> tuple[Any, str, Any]:
+    left, relation, right = split(text)
+    return number(evaluate(left, row)), relation, number(evaluate(right, row))
+
+
+def _holds(text: str, scope: Variables) -> bool:
+    """Whether a comparison is true, two numbers that agree to 38 digits counting as equal."""
+    left, relation, right = split(text)
+    one, other = settle(lambda: [number(evaluate(side, scope)) for side in (left, right)])
+    truth = _compare(one, relation, other)
+    return relation in ("<=", ">=", "==") if truth is None else truth
+
+
+def _compare(left: Any, relation: str, right: Any) -> bool | None:
+    """Decide a comparison; None where the two sides cannot be told apart."""
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        low = high = left - right
+    else:
+        difference = interval(left) - interval(right)
+        low, high = mp.mpf(difference.a), mp.mpf(difference.b)
+    yes, no = {
+        "<": (high < 0, low >= 0),
+        "<=": (high <= 0, low > 0),
+        ">": (low > 0, high <= 0),
+        ">=": (low >= 0, high < 0),
+        "==": (low == high == 0, low > 0 or high < 0),
+        "!=": (low > 0 or high < 0, low == high == 0),
+    }[relation]
+    return True if yes else False if no else None

@@ -1,0 +1,117 @@
+"""The facts of a certificate as numbers, for the independent checker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+from mpmath import iv, mp
+
+from verify import seal
+from verify.checker_language import evaluate, number
+from verify.checker_laws import AGREEMENT, Law, Noise, agree, hockey_stick, renyi, tails
+
+
+def read(value: Any) -> Any:
+    """Read a listed value: a number where it is one, else a text."""
+    try:
+        return number(value)
+    except ValueError:
+        return value
+
+
+def ends(enclosure: seal.Enclosure) -> tuple[Any, Any]:
+    """Return both ends as exact numbers."""
+    low, high = (
+        mp.mpf(end.replace("Infinity", "inf")) if "I" in end else Fraction(end)
+        for end in (enclosure.lower, enclosure.upper)
+    )
+    return low, high
+
+
+def answers(fact: Any, law: Law) -> dict[str, Any]:
+    """Return the numbers that a fact about a law encloses."""
+    match fact:
+        case seal.Event():
+            p, q = tails(law, number(fact.loss_above))
+            return {"p": p, "q": q}
+        case seal.HockeyStick():
+            return {"value": hockey_stick(law, number(fact.epsilon))}
+        case seal.Renyi():
+            return {"value": renyi(law, number(fact.order))}
+    return {"value": law["mu"]}
+
+
+def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a fact contributes to the conclusion, and the point that it is about.
+
+    Its numbers are intervals, or what they were found to be.
+    """
+
+    def given(name: str) -> Any:
+        enclosure = getattr(fact, name)
+        both = [end.replace("Infinity", "inf") for end in (enclosure.lower, enclosure.upper)]
+        return found[name] if name in found else iv.mpf(both)
+
+    suffix = "" if fact.name in ("event", "value") else f"_{fact.name}"
+    match fact:
+        case seal.Sweep():
+            return {}
+        case seal.Point():
+            return {fact.name: number(fact.value)}
+        case seal.Event():
+            point = number(fact.loss_above)
+            sides = {f"p{suffix}": given("p"), f"q{suffix}": given("q")}
+            return {**sides, f"at{suffix}": point, "epsilon": point}
+        case seal.HockeyStick():
+            point = number(fact.epsilon)
+            return {fact.name: given("value"), f"at{suffix}": point, "epsilon": point}
+        case seal.Renyi():
+            point = number(fact.order)
+            return {fact.name: given("value"), f"at{suffix}": point, "order": point}
+        case seal.ExpressionFact():
+            points = [read(value) for value in fact.variables.values()]
+            at = {f"at{suffix}": points[0]} if points else {}
+            return {fact.name: given("value"), **at}
+    return {fact.name: given("value")}
+
+
+def parameters(law: Mapping[str, Any]) -> Law:
+    """Read the parameters of a law as they are given."""
+    found = {key: parameter(value) for key, value in law.items()}
+    if found.get("law") == "laplace-product":
+        found["distances"] = sorted(found["unit"] * multiple for multiple in found["multiples"])
+    return found
+
+
+def parameter(value: Any) -> Any:
+    """Read one parameter: a number, a text, a list, or a narrow enclosure."""
+    if isinstance(value, dict):
+        low, high = ends(msgspec.convert(value, seal.Enclosure))
+        if high - low > AGREEMENT * abs(low):
+            raise ValueError("a parameter of the law is not narrow")
+        return (low + high) / 2
+    return [parameter(entry) for entry in value] if isinstance(value, list) else read(value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same, mechanisms with their default arguments included."""
+    match one, other:
+        case Noise(), Noise():
+            names = {**one.arguments, **other.arguments}
+            return one.name == other.name and all(same(one[n], other[n]) for n in names)
+        case list(), list():
+            return len(one) == len(other) and all(map(same, one, other))
+        case (Fraction() | mp.mpf(), Fraction() | mp.mpf()):
+            return agree(one, other)
+    return bool(one == other)
+
+
+def mechanism(text: str, variables: Any = None) -> Noise:
+    """Evaluate the notation of a mechanism."""
+    noise = evaluate(text, variables)
+    if not isinstance(noise, Noise):
+        raise ValueError(f"expected a mechanism, not {text[:60]!r}")
+    return noise

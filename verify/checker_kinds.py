@@ -1,0 +1,221 @@
+"""What each kind of claim needs to be concluded: plain data for the independent checker.
+
+`{name}` in a template stands for a field of the claim as it is written. In a conclusion, a bare
+name is a fact, or a number that the claim states; in a requirement, `at_name` is the point (ε,
+order or value of the variable) that the fact of that name is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, final
+
+from verify import seal
+from verify.checker_facts import mechanism
+from verify.checker_language import Variables, evaluate, number, split
+from verify.checker_laws import Law, UnknownError, hockey_stick, pairs, renyi, trade_off
+
+_OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+
+
+@final
+@dataclass(frozen=True)
+class Kind:
+    """What must be shown for one kind of claim, when it is refuted and when it holds."""
+
+    refuted: str
+    holds: str
+    refuting: Mapping[str, type] = field(default_factory=dict)
+    """Facts by name, for a refutation."""
+    confirming: Mapping[str, type] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    """Fields of the claim that are numbers and are stated in `claimed`."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """Texts in `claimed`."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The expressions that expression facts are about."""
+    provable: bool = True
+    """Whether listed cases can prove such a claim."""
+    by_sweep_alone: bool = False
+    """Whether a confirmation has no facts but the pieces of a sweep."""
+
+    def wanted(self, claim: Mapping[str, Any], refuted: bool) -> Mapping[str, type]:
+        """Return the type of each fact by its name."""
+        expressions = dict.fromkeys(self.expressions(claim), seal.ExpressionFact)
+        return {**expressions, **(self.refuting if refuted else self.confirming)}
+
+    def expressions(self, claim: Mapping[str, Any]) -> dict[str, str]:
+        """Return the expressions that facts are about, by the names of the facts."""
+        return {
+            name.format_map(claim): str(text.format_map(claim)) for name, text in self.texts.items()
+        }
+
+
+def described(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a claim, with defaults and what follows from their text."""
+    more: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": []}
+    more |= {name: {} for name in ("let", "where", "for_all")}
+    match claim["kind"]:
+        case "relation":
+            left, relation, right = split(claim["claim"])
+            opposite = _OPPOSITE[relation]
+            more |= {"left": left, "relation": relation, "right": right, "opposite": opposite}
+        case "printed-number":
+            exponent = int(Decimal(claim["printed"]).as_tuple().exponent)
+            more["half_unit"] = str(Fraction(10) ** exponent / 2)
+        case "monotone":
+            falling = claim["direction"] == "decreasing"
+            more |= {"right_way": ">" if falling else "<", "wrong_way": "<=" if falling else ">="}
+        case "optimality":
+            more["rival"] = "competitor" if claim.get("competitor") else "lower_bound"
+            more["better"] = claim[more["rival"]]
+    return {**more, **claim}
+
+
+_EVENT: dict[str, type] = {"event": seal.Event}
+_HOCKEY: dict[str, type] = {"value": seal.HockeyStick}
+_RENYI: dict[str, type] = {"value": seal.Renyi}
+_GAUSSIAN: dict[str, type] = {"gaussian_delta": seal.HockeyStick}
+_SWEEP: dict[str, type] = {"cuts": seal.Sweep}
+_LOSS = "p - exp(epsilon)*q > "
+
+KINDS: dict[str, Kind] = {
+    "approximate-dp": Kind(
+        f"{_LOSS}delta", "value <= delta", _EVENT, _HOCKEY,
+        ("at == {epsilon}",), numbers=("epsilon", "delta"),
+    ),
+    "pure-dp": Kind(
+        f"{_LOSS}0", "value <= 0", _EVENT, _HOCKEY,
+        ("at == {epsilon}",), numbers=("epsilon",), shown={"delta": "0"},
+    ),
+    "gaussian-dp": Kind(
+        f"{_LOSS}gaussian_delta", "value <= mu",
+        {**_EVENT, **_GAUSSIAN}, {"value": seal.GaussianMu}, numbers=("mu",),
+    ),
+    "gaussian-dp by sweep": Kind(
+        "", "value <= gaussian_delta", {}, {**_HOCKEY, **_GAUSSIAN, **_SWEEP}, numbers=("mu",)
+    ),
+    "renyi-dp": Kind(
+        "value > epsilon", "value <= epsilon", _RENYI, _RENYI,
+        ("at == {order}",), numbers=("order", "epsilon"),
+    ),
+    "zcdp": Kind(
+        "value > rho*order", "value <= rho*order", _RENYI, _RENYI, ("at > 1",), numbers=("rho",)
+    ),
+    "profile": Kind(
+        f"{_LOSS}bound", "value <= bound", _EVENT, {**_HOCKEY, **_SWEEP},
+        ("at >= {low}", "at <= {high}"),
+        shown={"bound": "{bound}", "epsilon": "[{low}, {high}]"},
+    ),
+    "tradeoff": Kind(
+        "1 - p - (alpha - q)*(p_wide - p)/(q_wide - q) < bound", "bound <= beta",
+        {**_EVENT, "wide": seal.Event, "alpha": seal.Point}, _SWEEP,
+        ("alpha >= {low}", "alpha <= {high}"),
+        shown={"bound": "{bound}", "alpha": "[{low}, {high}]"}, by_sweep_alone=True,
+    ),
+    "relation": Kind(
+        "left {opposite} right", "left {relation} right",
+        shown={"relation": "{claim}"}, texts={"left": "{left}", "right": "{right}"},
+    ),
+    "printed-number": Kind(
+        "abs(value - {printed}) > {half_unit}", "abs(value - {printed}) <= {half_unit}",
+        shown={"printed": "{printed}"}, texts={"value": "{expression}"},
+    ),
+    "monotone": Kind(
+        "low {wrong_way} high", "low {right_way} high", requires=("at_low < at_high",),
+        shown={"behaviour": "{direction} in {variable}"},
+        texts=dict.fromkeys(("low", "high"), "{expression}"), provable=False,
+    ),
+    "limit": Kind(
+        "abs(value - limit) > rate", "abs(value - limit) <= rate",
+        requires=("at == at_limit", "at_limit == at_rate"),
+        shown={"limit": "{limit}", "rate": "{rate}"},
+        texts={"value": "{expression}", "limit": "{limit}", "rate": "{rate}"}, provable=False,
+    ),
+    "minimiser": Kind(
+        "best > rival", "best <= rival", requires=("at_best == {claimed}",),
+        shown={"minimiser": "{variable} = {claimed}"},
+        texts=dict.fromkeys(("best", "rival"), "{expression}"),
+    ),
+    "optimality": Kind(
+        "competitor < value", "value <= lower_bound*(1 + {tolerance})",
+        shown={"optimal": "{value}"}, texts={"value": "{value}", "{rival}": "{better}"},
+    ),
+}  # fmt: skip
+"""A claim of Gaussian DP has two forms: by the exact μ, and by a sweep over ε."""
+
+
+def needed(
+    kind: Kind, claim: Mapping[str, Any], scope: Variables, cuts: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Return the rows of facts that a confirmation needs, recomputed from the claim alone.
+
+    Evaluated at mpmath's precision. Raises UnknownError where the checker does not know the law.
+    """
+
+    def given(name: str) -> Any:
+        return number(evaluate(claim[name], scope))
+
+    laws = pairs(mechanism(claim["mechanism"], scope)) if "mechanism" in claim else []
+    match claim["kind"]:
+        case "gaussian-dp" | "profile" | "tradeoff" if cuts:
+            return _swept(claim, laws, cuts, given)
+        case "approximate-dp" | "pure-dp":
+            return [{"value": hockey_stick(law, given("epsilon"))} for law in laws]
+        case "gaussian-dp":
+            return [{"value": law["mu"]} for law in laws]
+        case "renyi-dp":
+            return [{"value": renyi(law, given("order"))} for law in laws]
+        case "zcdp":
+            if any(law["law"] != "gaussian" for law in laws):
+                raise UnknownError("that no other order has a larger divergence for its size")
+            return [{"value": renyi(law, Fraction(2)), "order": Fraction(2)} for law in laws]
+    expressions = kind.expressions(claim)
+    if "at" not in claim:
+        return [{name: number(evaluate(text, scope)) for name, text in expressions.items()}]
+    points = [number(point) for point in claim["at"]]
+    rows: list[dict[str, Any]]
+    match claim["kind"]:
+        case "monotone":
+            rows = [{"low": low, "high": high} for low, high in pairwise(points)]
+        case "minimiser":
+            best = given("claimed")
+            rows = [{"best": best, "rival": point} for point in points if point != best]
+        case _:
+            rows = [dict.fromkeys(expressions, point) for point in points]
+    return [
+        {
+            name: number(evaluate(expressions[name], scope.but(**{claim["variable"]: point})))
+            for name, point in row.items()
+        }
+        for row in rows
+    ]
+
+
+def _swept(
+    claim: Mapping[str, Any], laws: list[Law], cuts: Sequence[Any], given: Callable[[str], Any]
+) -> list[dict[str, Any]]:
+    """Return a row for each piece of a sweep: each curve at the end where it is worse."""
+
+    def delta(epsilon: Any) -> Any:
+        return max(hockey_stick(law, epsilon) for law in laws)
+
+    pieces = list(pairwise(cuts))
+    if claim["kind"] == "gaussian-dp":
+        whole = cuts[0] == 0 and delta(cuts[-1]) == 0
+        target = {"law": "gaussian", "mu": given("mu")}
+        rows = [{"value": delta(a), "gaussian_delta": hockey_stick(target, b)} for a, b in pieces]
+    else:
+        whole = (cuts[0], cuts[-1]) == (given("low"), given("high"))
+        if claim["kind"] == "profile":
+            rows = [{"value": delta(a), "epsilon": b} for a, b in pieces]
+        else:
+            rows = [{"alpha": a, "beta": min(trade_off(law, b) for law in laws)} for a, b in pieces]
+    if not whole or list(cuts) != sorted(cuts):
+        raise ValueError("the sweep does not cover the range")
+    return rows

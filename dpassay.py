@@ -18,6 +18,12 @@ _MECHANISMS = "accountant.mechanisms"  # all of its own list is public here too
 _HOME = {
     "Adjacency": "accountant.adjacency",
     "Direction": "accountant.adjacency",
+    "Calibration": "accountant.calibrate",
+    "EpsilonDelta": "accountant.calibrate",
+    "Mu": "accountant.calibrate",
+    "ProfileBelow": "accountant.calibrate",
+    "Rho": "accountant.calibrate",
+    "calibrate": "accountant.calibrate",
     "AdjacencyError": "accountant.errors",
     "DpassayError": "accountant.errors",
     "InvalidInputError": "accountant.errors",
@@ -94,8 +100,13 @@ def __dir__() -> list[str]:
 
 def main() -> int:
     """Run the command line; return its exit code."""
-    exit_code: int = import_module("verify.cli").main()
+    exit_code: int = import_module("verify.cli").main(plot=_plot)
     return exit_code
+
+
+def _plot(*arguments: Any, **options: Any) -> None:
+    """Draw for the command line, which lies on a floor below the figures."""
+    import_module("figures.profile").plot(*arguments, **options)
 
 
 if __name__ == "__main__":

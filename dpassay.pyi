@@ -2,6 +2,12 @@
 
 from accountant.adjacency import Adjacency as Adjacency
 from accountant.adjacency import Direction as Direction
+from accountant.calibrate import Calibration as Calibration
+from accountant.calibrate import EpsilonDelta as EpsilonDelta
+from accountant.calibrate import Mu as Mu
+from accountant.calibrate import ProfileBelow as ProfileBelow
+from accountant.calibrate import Rho as Rho
+from accountant.calibrate import calibrate as calibrate
 from accountant.errors import AdjacencyError as AdjacencyError
 from accountant.errors import DpassayError as DpassayError
 from accountant.errors import InvalidInputError as InvalidInputError

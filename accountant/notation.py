@@ -53,6 +53,18 @@ def parse_description(text: str) -> object:
     return _build(tree, source)
 
 
+def parse_value(text: str) -> object:
+    """Read one argument as the notation writes it: a number, a string, a list, a description."""
+    if len(text) > _MAX_LENGTH:
+        raise InvalidInputError(f"Expected a value of at most {_MAX_LENGTH} characters.")
+    source = text.strip()
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InvalidInputError(f"Expected a value, not {_shown(text)}.") from None
+    return _value(tree, source)
+
+
 def _build(call: ast.Call, source: str) -> object:
     if not isinstance(call.func, ast.Name):
         raise _refused(call.func, source)

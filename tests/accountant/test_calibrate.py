@@ -226,7 +226,7 @@ def test_target_of_a_bad_value() -> None:
 
 def test_a_floor_that_no_noise_removes() -> None:
     # μ' = √(μ² + 2²) here
-    with pytest.raises(NotApplicableError, match="No mu makes .* meet mu=1: its mu is still 2"):
+    with pytest.raises(NotApplicableError, match=r"No mu makes .* meet mu=1: its mu is still 2"):
         calibrate("KnownSizeGaussian", Mu(1), adjacency="add-remove", dimension=3, size_mu=2)
 
 

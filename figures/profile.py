@@ -1,0 +1,182 @@
+"""The privacy profile of one mechanism: δ against ε, both directions where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from accountant import profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.errors import NotApplicableError
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.number import exact
+from figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEAST_DELTA = Fraction(1, 10**12)
+_POINTS = 96
+_NEAR_END = 32
+_WIDTH = Fraction(1, 10**9)
+_END_WIDTH = Fraction(1, 10**15)
+_FALLBACK_END = Fraction(10)
+_SHORTEST = Fraction(1, 1000)
+_LEAST_SHOWN = Decimal("1e-300")
+"""A smaller δ is no float, and is left out."""
+_SHOWN_NAME = 70
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Row:
+    """δ(ε) at one ε, by direction; `add` is None in a table where both are the same."""
+
+    epsilon: Fraction
+    remove: Interval
+    add: Interval | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is drawn."""
+
+    mechanism: str
+    adjacency: str | None
+    rows: tuple[Row, ...]
+    marks: tuple[tuple[str, Interval], ...] = ()
+    """Points (ε, δ) to point out."""
+
+
+def plot(
+    mechanism: Mechanism,
+    path: Path,
+    *,
+    adjacency: str | None,
+    marks: Sequence[tuple[str, Interval]] = (),
+) -> None:
+    """Compute and draw a profile into a .png, .pdf or .svg file."""
+    table = compute(mechanism, adjacency=adjacency, marks=marks)
+    style.save(draw(table), path)
+
+
+def compute(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    marks: Sequence[tuple[str, Interval]] = (),
+    least: Fraction = LEAST_DELTA,
+) -> Table:
+    """Tabulate δ(ε) from ε = 0 down to a least δ, more densely where a bounded loss ends it."""
+    relation = Adjacency.read(adjacency)
+    worst = mechanism.worst_case(relation)
+    directions = [Direction.REMOVE]
+    if worst.remove != worst.add:
+        directions.append(Direction.ADD)
+    rows = []
+    for eps in _epsilons(mechanism, relation, least, marks):
+        values = [
+            profile.delta(mechanism, eps, adjacency=relation, direction=d, relative_width=_WIDTH)
+            for d in directions
+        ]
+        rows.append(Row(eps, values[0], values[-1] if values[-1] != values[0] else None))
+    if any(row.add is not None for row in rows):  # both curves are drawn whole, or one is
+        rows = [row if row.add is not None else replace(row, add=row.remove) for row in rows]
+    name = None if relation is None else relation.value
+    return Table(repr(mechanism), name, tuple(rows), tuple(marks))
+
+
+def _epsilons(
+    mechanism: Mechanism,
+    relation: Adjacency | None,
+    least: Fraction,
+    marks: Sequence[tuple[str, Interval]],
+) -> list[Fraction]:
+    """Return an even grid up to ε(least) with all marks inside; points accumulate at its end."""
+    asked = [Fraction(_number(at)) for at, value in marks if value.lower >= _LEAST_SHOWN]
+    start = min([Fraction(0), *asked])
+    found = profile.epsilon(mechanism, least, adjacency=relation, relative_width=_END_WIDTH).lower
+    end = Fraction(found) if found.is_finite() else _beyond_finite_losses(mechanism, relation)
+    end = max([end, start + _SHORTEST, *asked])
+    step = (end - start) / _POINTS
+    even = [start + i * step for i in range(_POINTS)]
+    return [*even, *(end - step / 2**i for i in range(1, _NEAR_END)), end]
+
+
+def _beyond_finite_losses(mechanism: Mechanism, relation: Adjacency | None) -> Fraction:
+    """Return a point beyond which a profile that never falls to 0 is level."""
+    try:
+        losses = [p.max_finite_loss() for p in mechanism.worst_case(relation).pairs(None)]
+    except NotApplicableError:
+        return _FALLBACK_END
+    finite = [Fraction(Interval.of_ball(loss).upper) for loss in losses if loss.is_finite()]
+    return max([_SHORTEST, *finite]) * 3 / 2 if len(finite) == len(losses) else _FALLBACK_END
+
+
+def draw(table: Table) -> Figure:
+    """Draw a table: log δ against ε; what is exactly 0 lies below every scale and is left out."""
+    with style.sheet() as (figure, axes):
+        two = any(row.add is not None for row in table.rows)
+        _curve(axes, table, 0, "remove" if two else None)
+        if two:
+            _curve(axes, table, 1, "add")
+            if axes.lines:
+                axes.legend(title="direction")
+        for at, value in table.marks:
+            _mark(axes, at, value)
+        axes.set_yscale("log")
+        axes.set_xlim(left=float(table.rows[0].epsilon))
+        if not axes.lines:
+            axes.set_ylim(float(LEAST_DELTA), 1)
+            axes.text(0.5, 0.5, "δ(ε) = 0 here", transform=axes.transAxes, ha="center")
+        axes.set_xlabel("ε (nats)")
+        axes.set_ylabel("δ(ε) (probability)")
+        axes.set_title(_title(table), fontsize=9, loc="left")
+        return figure
+
+
+def _curve(axes: Axes, table: Table, index: int, label: str | None) -> None:
+    points = [
+        (float(row.epsilon), float(_middle(value)))
+        for row in table.rows
+        if (value := (row.remove, row.add)[index]) is not None and value.lower >= _LEAST_SHOWN
+    ]
+    if points:
+        axes.plot(*zip(*points, strict=True), label=label, **style.CURVES[index].options())
+
+
+def _mark(axes: Axes, at: str, value: Interval) -> None:
+    """Point out one asked value, with its digits."""
+    if value.lower < _LEAST_SHOWN:
+        return
+    x, y = _number(at), float(_middle(value))
+    axes.plot([x], [y], "o", color="black", markersize=4, zorder=3, clip_on=False)
+    axes.annotate(
+        f"δ({at}) = {_middle(value):.4g}",
+        (x, y),
+        textcoords="offset points",
+        xytext=(6, 5),
+        fontsize=8,
+    )
+
+
+def _number(text: str) -> float:
+    return float(exact(text))
+
+
+def _middle(value: Interval) -> Decimal:
+    return (value.lower + value.upper) / 2
+
+
+def _title(table: Table) -> str:
+    name = table.mechanism
+    if len(name) > _SHOWN_NAME:
+        name = name[: _SHOWN_NAME - 1] + "…"
+    return name if table.adjacency is None else f"{name}, {table.adjacency}"

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import colorsys
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpassay
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import Gaussian, IntegerNoise, Laplace, Tabulated
+from accountant.profile import delta
+from figures import style
+from figures.profile import Table, compute, draw, plot
+
+HEADS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    marks = [(at, delta(Laplace(scale=2), at)) for at in ("0.1", "-0.2", "0.6")]
+    return compute(Laplace(scale=2), marks=marks)
+
+
+@pytest.mark.parametrize("suffix", HEADS)
+def test_a_file_is_written_and_the_same_one_again(suffix: str, tmp_path: Path) -> None:
+    marks = [("0.1", delta(Laplace(scale=2), "0.1"))]
+    paths = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
+    for path in paths:
+        plot(Laplace(scale=2), path, adjacency=None, marks=marks)
+    first, second = (path.read_bytes() for path in paths)
+    assert first.startswith(HEADS[suffix])
+    assert len(first) > 5000
+    assert first == second
+
+
+def test_the_command_line_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "profile.png"
+    arguments = ["dpassay", "profile", "Gaussian(standard_deviation=3)", "--plot", str(path)]
+    monkeypatch.setattr("sys.argv", arguments)
+    assert dpassay.main() == 0
+    assert f"wrote {path}" in capsys.readouterr().err
+    assert path.read_bytes().startswith(HEADS[".png"])
+
+
+def test_another_suffix_is_refused(table: Table, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"to end in \.png, \.pdf, \.svg"):
+        style.save(draw(table), tmp_path / "profile.jpg")
+
+
+def test_the_table_is_the_closed_form(table: Table) -> None:
+    # 1 − e^{(ε − ½)/2} up to ε = ½, and 1 − e^ε below −½
+    for row in table.rows:
+        exact = -math.expm1((float(row.epsilon) - 0.5) / 2) if row.epsilon < Fraction(1, 2) else 0.0
+        # the float itself cancels near ½; the enclosure does not
+        assert float(row.remove.lower) <= exact * (1 + 1e-8) + 1e-15
+        assert float(row.remove.upper) >= exact * (1 - 1e-8) - 1e-15
+        assert row.add is None
+
+
+def test_the_table_reaches_every_mark_and_the_end_of_the_loss(table: Table) -> None:
+    epsilons = [row.epsilon for row in table.rows]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[0] == Fraction(-0.2)
+    # δ(0.6) = 0 has no place on a logarithmic axis; the profile ends at ½
+    assert Fraction(1, 2) - Fraction(1, 10**9) < epsilons[-1] < Fraction(1, 2)
+    assert 0 < table.rows[-1].remove.lower <= Decimal("1e-11")
+
+
+def test_one_curve_and_a_logarithmic_axis(table: Table) -> None:
+    (axes,) = draw(table).axes
+    assert axes.get_yscale() == "log"
+    assert axes.get_xlabel() == "ε (nats)"
+    assert axes.get_ylabel() == "δ(ε) (probability)"
+    curve, *points = axes.lines
+    assert np.shape(curve.get_xdata())[0] == len(table.rows)
+    assert len(points) == 2  # δ(0.6) = 0 is left out
+    assert {text.get_text() for text in axes.texts} == {"δ(0.1) = 0.1813", "δ(-0.2) = 0.2953"}
+
+
+def test_two_directions_where_they_differ() -> None:
+    noise = IntegerNoise(probabilities=["1/2", "1/4", "1/4"], lowest=-1)
+    table = compute(noise, adjacency="add-remove")
+    assert table.rows[0].add is not None
+    # the profile never falls to 0: it is shown a little beyond its largest finite loss, ln 2
+    assert math.log(2) < float(table.rows[-1].epsilon) < 2 * math.log(2)
+    (axes,) = draw(table).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["remove", "add"]
+    assert axes.get_title(loc="left").endswith(", add-remove")
+    assert len({line.get_linestyle() for line in axes.lines}) == 2
+
+
+def test_nothing_to_hide() -> None:
+    table = compute(Tabulated(p=["1/2", "1/2"], q=["1/2", "1/2"]))
+    (axes,) = draw(table).axes
+    assert not axes.lines
+    assert [text.get_text() for text in axes.texts] == ["δ(ε) = 0 here"]
+
+
+def test_a_mark_beyond_the_usual_range_is_reached() -> None:
+    marks = [("3", delta(Gaussian(standard_deviation=3), 3))]
+    table = compute(Gaussian(standard_deviation=3), marks=marks)
+    assert table.rows[-1].epsilon == 3
+
+
+def test_a_long_name_is_shortened() -> None:
+    noise = IntegerNoise(probabilities=["1/32"] * 32, lowest=0)
+    table = compute(noise)
+    (axes,) = draw(table).axes
+    assert axes.get_title(loc="left").endswith("…")
+
+
+def test_curves_are_told_apart_in_grey_and_by_dashes() -> None:
+    dashes = {str(curve.dashes) for curve in style.CURVES}
+    assert len(dashes) == len(style.CURVES)
+    lightness = []
+    for curve in style.CURVES:
+        red, green, blue = (int(curve.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        lightness.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+        assert colorsys.rgb_to_hls(red, green, blue)[1] < 0.75  # visible on white
+    assert min(abs(a - b) for a, b in pairwise(lightness)) > 0.15

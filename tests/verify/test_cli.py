@@ -1,0 +1,724 @@
+"""The command line end to end: what it prints, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpassay
+from verify import certificate
+from verify.batch import fingerprint
+from verify.cli import joined, main
+from verify.cli.demo import SHOWN, flip_a_digit
+from verify.cli.shell import Command
+from verify.cli.verify import ledger, selected, with_lemmas
+from verify.document import papers, read_text
+
+ROOT = Path(dpassay.__file__).parent
+PROGRAM = [sys.executable, str(ROOT / "dpassay.py")]
+
+CLAIMS = """\
+schema_version = 1
+[[claims]]
+kind = "approximate-dp"
+id = "false"
+statement = "Three is enough."
+mechanism = "Gaussian(standard_deviation=3)"
+epsilon = 1
+delta = 1e-5
+cause = "the classical calibration was mistyped"
+[[claims]]
+kind = "pure-dp"
+id = "true/laplace"
+mechanism = "Laplace(scale=2)"
+epsilon = "0.5"
+[[claims]]
+kind = "pending"
+id = "later"
+needs = "lp"
+reason = "it is about an optimum"
+"""
+SLOW = """\
+[[claims]]
+kind = "tradeoff"
+id = "slow-{index}"
+mechanism = "Laplace(scale='{scale}')"
+bound = "1-exp(1.1)*alpha"
+low = "0.001"
+high = "0.3"
+"""
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> Path:
+    path = tmp_path / "claims.toml"
+    path.write_text(CLAIMS, "utf-8")
+    return path
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=cwd, timeout=60
+    )
+
+
+def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def is_enclosure(value: dict[str, str]) -> bool:
+    return Decimal(value["lower"]) <= Decimal(value["upper"])
+
+
+# ---------------------------------------------------------------- help and usage
+
+
+@pytest.mark.parametrize("command", ["verify", "check", "profile", "calibrate", "doctor", "demo"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "example" in text
+    assert f"dpassay {command}" in text
+
+
+def test_help_imports_nothing_heavy() -> None:
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", *PROGRAM[1:], "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "examples:" in result.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert loaded.isdisjoint({"numpy", "flint", "mpmath", "matplotlib", "rich", "msgspec"})
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dpassay {dpassay.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["verify", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["verify"], "a claim file, --paper NAME"),
+        (["profile"], "the following arguments are required: MECHANISM"),
+        (["calibrate", "Gaussian", "--mu", "1", "spam"], "Expected KEY=VALUE, not 'spam'"),
+        (["calibrate", "Gaussian"], "Expected one target"),
+        (["calibrate", "Gaussian", "--mu", "1", "--rho", "1"], "Expected one target"),
+        (["calibrate", "Gaussian", "--mu", "1", "--delta", "0.1"], "Expected one target"),
+        (["verify", "Laplace(scale=1)"], "Expected a claim about the mechanism"),
+        (["verify", "Laplace(scale=1)", "--delta", "1e-5"], "--delta D needs --epsilon E"),
+        (["verify", "Laplace(scale=1)", "--epsilon", "1", "--jobs", "0"], "--jobs 0 ≥ 1"),
+        (["verify", "--all-papers", "--epsilon", "1"], "a claim file states its own"),
+        (["verify", "--paper", "less-is-mor"], "Did you mean 'less-is-more'?"),
+        (["profile", "Laplace(scale=1)", "--plot", "x.bmp"], ".png, .pdf or .svg"),
+        (["profile", "Laplace(scale=1)", "--plot", "no/where.png"], "there is no folder no"),
+    ],
+)
+def test_usage(arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("dpassay: error: ")
+    assert message in output.err
+
+
+def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "usage: dpassay" in capsys.readouterr().err
+
+
+def test_negative_numbers_are_values() -> None:
+    assert joined(
+        ["--epsilon", "-1e-3", "-.5", "--delta=1", "-1", "--json", "--x", "-sqrt(2)"]
+    ) == [
+        "--epsilon=-1e-3",
+        "-.5",
+        "--delta=1",
+        "-1",
+        "--json",
+        "--x=-sqrt(2)",
+    ]
+
+
+def test_commands_from_above(capsys: pytest.CaptureFixture[str]) -> None:
+    def nothing(_: object) -> None:
+        pass
+
+    extra = Command("stream", "a stream", "A stream.", "", nothing, lambda _: 3)
+    assert main(["stream"], commands=[extra]) == 3
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ("Laplace(scale=-1)", "Expected scale='-1' > 0"),
+        ("Laplace(scale='nan')", "Expected scale='nan' to be a number"),
+        ("Laplace(scale=1e-3x)", "Expected a mechanism, not 'Laplace(scale=1e-3x)'"),
+        ("Laplace(scale='1e-3x')", "Expected scale='1e-3x' to be a number"),
+        ("Laplas(scale=1)", "Did you mean 'Laplace'?"),
+        ("Laplace(scal=1)", "Did you mean 'scale'?"),
+        ("Laplace(scale=open('x'))", "Unknown mechanism 'open'"),
+        ("__import__('os').system('true')", "Expected a number, a string, a list or a mechanism"),
+        ("CountEllipse(dimension=3, sparsity=4, mu=1)", "sparsity"),
+        ("CorrelatedGaussian(dimension=3, mu=1)", "adjacency='add-remove'"),
+    ],
+)
+def test_bad_mechanism(mechanism: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ["profile", mechanism, "--mu"],
+        ["verify", mechanism, "--epsilon", "1", "--delta", "1e-5"],
+    ):
+        assert main(arguments) == 2
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert output.err.startswith("dpassay: error: ")
+        assert message in output.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epsilon", "1e-3x", "--delta", "0.1"], "epsilon='1e-3x' to be a number"),
+        (["--epsilon", "1", "--delta", "1.5"], "in [0, 1]"),
+        (["--epsilon", "1", "--delta", "-0.5"], "in [0, 1]"),
+        (["--epsilon", "1", "--delta", "0.1", "--adjacency", "add"], "adjacency='add'"),
+    ],
+)
+def test_bad_claim(
+    options: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "Laplace(scale=1)", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_bad_claim_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(CLAIMS.replace("delta = 1e-5", 'delta = "open(1)"').replace("needs", "need"))
+    assert main(["verify", str(path)]) == 2
+    errors = capsys.readouterr().err
+    assert "claims[0].delta" in errors
+    assert "claims[2].need: unknown field. Did you mean 'needs'?" in errors
+
+    path.write_text(CLAIMS[:150])  # cut off
+    assert main(["verify", str(path)]) == 2
+    assert "is not a TOML file" in capsys.readouterr().err
+
+    assert main(["verify", str(tmp_path / "none.toml")]) == 2
+    assert "Cannot read" in capsys.readouterr().err
+
+
+def test_one_bad_claim_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text(CLAIMS.replace("Laplace(scale=2)", "Laplace(scale=0-2)"))
+    assert main(["verify", str(path), "--json"]) == 2
+    output = capsys.readouterr()
+    assert [entry["id"] for entry in json.loads(output.out)["findings"]] == ["false", "later"]
+    assert "dpassay: error: Claim 'true/laplace'" in output.err
+
+
+# ---------------------------------------------------------------- profile
+
+
+def test_profile_answers_several_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["profile", "Laplace(scale=2)", "--epsilon", "0.3", "--delta", "1e-6"]
+    arguments += ["--alpha", "0.05", "--order", "2", "--rho", "--mse", "--variance"]
+    assert main([*arguments, "--total-variation", "--json"]) == 0
+    data = printed_json(capsys)
+    for key in ("delta", "epsilon", "beta", "renyi", "rho", "mse", "variance", "total_variation"):
+        assert set(data[key]) == {"lower", "upper"}
+        assert is_enclosure(data[key])
+    assert data["mse"] == data["variance"] == {"lower": "8", "upper": "8"}
+    assert data["mechanism"] == "Laplace(scale=2)"
+    assert main(arguments) == 0
+    assert "delta     at epsilon 0.3  0.0951625819640" in capsys.readouterr().out
+
+
+def test_profile_repeats_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--epsilon", "0", "--epsilon", "-1e-3", "--mu", "--mu", "--json"]
+    assert main(["profile", "Gaussian(standard_deviation=4)", *options]) == 0
+    data = printed_json(capsys)
+    assert [entry["epsilon"] for entry in data["delta"]] == ["0", "-1e-3"]
+    assert Decimal(data["delta"][0]["upper"]) < Decimal(data["delta"][1]["lower"])
+    assert data["mu"] == {"lower": "0.25", "upper": "0.25"}
+
+
+def test_profile_lists_variances_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    noise = "CorrelatedGaussian(dimension=4, mu=1)"
+    assert main(["profile", noise, "--variance", "--json"]) == 0
+    values = printed_json(capsys)["variance"]
+    assert len(values) == 5
+    assert values[0] == values[3] != values[4]
+    assert main(["profile", noise, "--variance"]) == 0
+    assert "variance [0..3]" in capsys.readouterr().out
+
+
+def test_profile_without_a_question_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "Laplace(scale=2)"]) == 0
+    text = capsys.readouterr().out
+    assert "at delta 1e-5" in text
+    assert "mu" not in text  # it has none
+
+
+def test_profile_of_a_question_without_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "Laplace(scale=2)", "--mu"]) == 2
+    assert "not exactly Gaussian DP" in capsys.readouterr().err
+
+
+def test_profile_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "Laplace(scale=2)", "--mse", "--epsilon", "1", "--quiet"]) == 0
+    assert capsys.readouterr().out == "0\n8\n"
+
+
+def test_profile_hands_the_plot_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn: list[Any] = []
+
+    def plot(mechanism: object, path: Path, **options: object) -> None:
+        drawn.append((repr(mechanism), path, options))
+
+    path = tmp_path / "profile.svg"
+    arguments = ["profile", "Laplace(scale=2)", "--epsilon", "0.1", "--mse", "--plot", str(path)]
+    assert main(arguments, plot=plot) == 0
+    assert f"wrote {path}" in capsys.readouterr().err
+    ((mechanism, where, options),) = drawn
+    assert (mechanism, where, options["adjacency"]) == ("Laplace(scale=2)", path, None)
+    assert [at for at, _ in options["marks"]] == ["0.1"]
+    assert main(arguments) == 2
+    assert "without its drawing part" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- calibrate
+
+
+def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "Gaussian", "--epsilon", "1", "--delta", "1e-5", "--json"]) == 0
+    data = printed_json(capsys)
+    assert data["mechanism"] == "Gaussian(standard_deviation='3.73063163482')"
+    assert is_enclosure(data["least"])
+    assert Decimal(data["achieved"]["delta"]["upper"]) <= Decimal("1e-5")
+
+    assert main(["calibrate", "Laplace", "--epsilon", "0.1", "l1_sensitivity=2"]) == 0
+    assert capsys.readouterr().out.startswith("Laplace(scale=20, l1_sensitivity=2)\n  target")
+
+    options = ["--set", "sensitivities=[1, '1/3', 8]", "--rho", "0.1", "--digits", "3", "--quiet"]
+    assert main(["calibrate", "EllipticalGaussian", *options]) == 0
+    assert capsys.readouterr().out == (
+        "EllipticalGaussian(sensitivities=[1, '1/3', 8], mu='0.447')\n"
+    )
+    relation = ["--adjacency", "add-remove", "release_size=False"]
+    assert main(["calibrate", "CorrelatedGaussian", "--mu", "1", "dimension=4", *relation]) == 0
+    assert "release_size=False" in capsys.readouterr().out
+    options = ["--profile", "Laplace(scale=3)", "--quiet"]
+    assert main(["calibrate", "Laplace", *options]) == 0
+    assert capsys.readouterr().out == "Laplace(scale=3)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Gaussian", "--epsilon", "1"], "impossible"),
+        (["IntegerNoise", "--mu", "1"], "nothing to calibrate"),
+        (["Gaussian", "--mu", "1", "l2_sens=1"], "Did you mean 'l2_sensitivity'?"),
+        (["Gaussian", "--mu", "1", "adjacency=add-remove"], "as the option --adjacency"),
+        (["Gaussian", "--mu", "1", "x=1", "x=2"], "given twice"),
+        (["EllipticalGaussian", "--mu", "1", "sensitivities=[1,"], "Expected a value"),
+    ],
+)
+def test_calibrate_what_cannot_be(
+    arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- verify
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "verdict", "code"),
+    [
+        ("Gaussian(standard_deviation=3)", ["--epsilon", "1", "--delta", "1e-5"], "REFUTED", 1),
+        ("Gaussian(standard_deviation=4)", ["--epsilon", "1", "--delta", "1e-5"], "HOLDS", 0),
+        ("Laplace(scale=10)", ["--epsilon", "0.1"], "HOLDS", 0),
+        ("Laplace(scale=10)", ["--epsilon", "0.1", "--delta", "0"], "HOLDS", 0),
+        ("Gaussian(standard_deviation=10)", ["--mu", "0.1"], "HOLDS", 0),
+        ("Laplace(scale=2)", ["--rho", "0.1"], "REFUTED", 1),
+        (
+            "CorrelatedGaussian(dimension=9, mu=1)",
+            ["--mu", "1", "--adjacency", "replace-one"],
+            "REFUTED",
+            1,
+        ),
+    ],
+)
+def test_verify_a_mechanism(
+    mechanism: str,
+    options: Sequence[str],
+    verdict: str,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["verify", mechanism, *options, "--quiet"]) == code
+    assert capsys.readouterr().out == f"{verdict}\n"
+
+
+def test_verify_json_has_the_keys_of_the_contract(
+    claims: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(claims), "--json"]) == 1
+    data = printed_json(capsys)
+    assert set(data) == {"schema_version", "findings"}
+    for finding in data["findings"]:
+        assert {
+            "id",
+            "source",
+            "statement",
+            "verdict",
+            "true",
+            "claimed",
+            "margin",
+            "rigour",
+            "witness",
+            "reason",
+        } <= set(finding)
+    refuted, holds, pending = data["findings"]
+    assert [f["verdict"] for f in data["findings"]] == ["REFUTED", "HOLDS", "PENDING"]
+    assert is_enclosure(refuted["true"]["delta"])
+    assert refuted["claimed"] == {"epsilon": "1", "delta": "0.00001"}
+    assert refuted["witness"]["fact"] == "event"
+    assert holds["rigour"] == "PROVED"
+    assert pending["rigour"] == "NONE"
+
+
+def test_verify_shows_a_finding_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    mechanism = "Gaussian(standard_deviation=3)"
+    assert main(["verify", mechanism, "--epsilon", "1", "--delta", "1e-5"]) == 1
+    text = capsys.readouterr().out
+    for words in (
+        "REFUTED",
+        "It is (1, 0.00001)-DP.",
+        "0.000207512202053 (0.00001 claimed, at epsilon 1): 20.75 times",
+        "1.27108776",
+        "P(S) - e^1 Q(S) = 0.000207512202053",
+        "because",
+        "worst case",
+        "proved; balls",
+    ):
+        assert words in text
+
+
+def test_verify_shows_many_in_a_table(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claims.write_text(CLAIMS + SLOW.format(index=0, scale=1), "utf-8")
+    assert main(["verify", str(claims)]) == 1
+    text = capsys.readouterr().out
+    assert "REFUTED  false         20.75" in text
+    assert "4 claims: 2 HOLDS, 1 REFUTED, 1 PENDING" in text
+    assert "because" not in text
+    assert main(["verify", str(claims), "--details"]) == 1
+    assert capsys.readouterr().out.count("because") == 4
+
+
+def test_verify_quiet_names_several(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(claims), "--quiet"]) == 1
+    assert capsys.readouterr().out == "REFUTED  false\nHOLDS  true/laplace\nPENDING  later\n"
+
+
+@pytest.mark.parametrize(
+    ("only", "code", "ids"),
+    [
+        (["true"], 0, ["true/laplace"]),
+        (["true/laplace"], 0, ["true/laplace"]),
+        (["*l*"], 1, ["false", "true/laplace", "later"]),
+        (["later"], 3, ["later"]),
+        (["later", "true"], 0, ["true/laplace", "later"]),
+    ],
+)
+def test_verify_only(
+    claims: Path,
+    only: Sequence[str],
+    code: int,
+    ids: Sequence[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = [part for wanted in only for part in ("--only", wanted)]
+    assert main(["verify", str(claims), "--json", *options]) == code
+    assert [entry["id"] for entry in printed_json(capsys)["findings"]] == list(ids)
+
+
+def test_verify_only_an_unknown_id(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(claims), "--only", "tru/laplace"]) == 2
+    assert "Did you mean 'true/laplace'?" in capsys.readouterr().err
+
+
+def test_an_undecided_claim_has_its_own_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "claims.toml"
+    # equal, but balls never prove that
+    path.write_text(
+        'schema_version = 1\n[[claims]]\nkind = "relation"\nid = "equal"\n'
+        'claim = "sqrt(2)*sqrt(3) == sqrt(6)"\n'
+    )
+    code = main(["verify", str(path), "--quiet"])
+    assert (code, capsys.readouterr().out) in {(3, "UNDECIDED\n"), (0, "HOLDS\n")}
+    path.write_text(path.read_text().replace("sqrt(6)", "exp(log(6)/2)"))
+    assert main(["verify", str(path), "--quiet"]) == 3
+
+
+def test_claims_that_an_argument_rests_on_come_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text(
+        "schema_version = 1\n"
+        '[[claims]]\nkind = "relation"\nid = "lemma"\nclaim = "2 > 1"\n'
+        '[[claims]]\nkind = "relation"\nid = "theorem"\nclaim = "x**2 >= 0"\n'
+        'argument = "A square is not negative."\nlemmas = ["lemma"]\n'
+        'for_all.x = {statement = "x real", grid = [1, 2]}\n'
+    )
+    assert main(["verify", str(path), "--only", "theorem", "--json"]) == 0
+    (finding,) = printed_json(capsys)["findings"]
+    assert (finding["id"], finding["verdict"]) == ("theorem", "HOLDS")
+    document = read_text(path.read_text())
+    assert [c.id for c in with_lemmas(document.claims, {"theorem"})] == ["lemma", "theorem"]
+
+
+def test_ids_of_a_ledger_begin_with_the_paper() -> None:
+    for paper in papers():
+        found = ledger(paper)
+        assert all(claim.id.startswith(f"{paper}/") for claim in found)
+        known = {claim.id for claim in found}
+        assert all(lemma in known for claim in found for lemma in claim.lemmas)
+    assert selected(ledger("less-is-more"), ["less-is-more/theorem-5"])
+
+
+# ---------------------------------------------------------------- certificates
+
+
+def test_certificate_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "certificate.json"
+    mechanism = ["Gaussian(standard_deviation=3)", "--epsilon", "1", "--delta", "1e-5"]
+    assert main(["verify", *mechanism, "--certificate", str(path), "--quiet"]) == 1
+    assert f"wrote {path} (1 certificate)" in capsys.readouterr().err
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("VALID  approximate-dp")
+    assert main(["check", str(path), "--json"]) == 0
+    (entry,) = printed_json(capsys)["certificates"]
+    assert entry["valid"] is True
+    assert entry["problems"] == []
+
+    data = json.loads(path.read_text())
+    where = flip_a_digit(data["facts"])
+    path.write_text(json.dumps(data))
+    assert main(["check", str(path)]) == 1
+    assert f"  {where}: " in capsys.readouterr().out
+    assert main(["check", str(path), "--quiet"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_certificates_of_a_file(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = claims.with_name("certificates.json")
+    assert main(["verify", str(claims), "--certificate", str(path), "--quiet"]) == 1
+    assert len(certificate.read(path)) == 2
+    assert main(["verify", str(claims), "--certificate", str(path), "--only", "later"]) == 3
+    assert "is not written" in capsys.readouterr().err
+    assert main(["verify", str(claims), "--certificate", "no/where.json"]) == 2
+
+
+def test_check_what_is_no_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.json"
+    assert main(["check", str(path)]) == 2
+    path.write_text('{"cut off')
+    assert main(["check", str(path)]) == 2
+    assert "is not a JSON certificate" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- long runs
+
+
+def test_results_come_in_the_order_of_the_file_from_several_processes(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    parts = [SLOW.format(index=i, scale=f"{i + 10}/10") for i in range(6)]
+    path.write_text("schema_version = 1\n" + "".join(parts))
+    result = run("verify", str(path), "--jobs", "2", "--quiet")
+    assert result.stdout.splitlines() == [f"HOLDS  slow-{i}" for i in range(6)]
+    assert result.stderr == ""
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, jobs: str) -> None:
+    path, kept = tmp_path / "claims.toml", tmp_path / "kept.jsonl"
+    count = 60
+    parts = [SLOW.format(index=i, scale=f"{i + 100}/100") for i in range(count)]
+    path.write_text("schema_version = 1\n" + "".join(parts))
+    arguments = ["verify", str(path), "--jobs", jobs, "--resume", str(kept), "--json"]
+    with subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while not kept.exists() or kept.read_text().count("\n") < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert f"finished claims are in {kept}: run the same command again" in errors
+    partial = json.loads(output)["findings"]
+    assert 2 <= len(partial) < count
+
+    short = "schema_version = 1\n" + "".join(parts[: len(partial) + 1])
+    path.write_text(short)
+    known = kept.read_text()
+    resumed = run(*arguments)
+    assert resumed.returncode == 0
+    findings = json.loads(resumed.stdout)["findings"]
+    assert [f["id"] for f in findings] == [f"slow-{i}" for i in range(len(partial) + 1)]
+    old = {f["id"]: f for f in partial}
+    assert all(f == old[f["id"]] for f in findings if f["id"] in old)  # seconds too: not redone
+    assert kept.read_text().startswith(known)
+
+
+def test_resume_drops_a_line_that_was_cut_off(
+    claims: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = claims.with_name("kept.jsonl")
+    arguments = ["verify", str(claims), "--resume", str(kept), "--quiet"]
+    assert main(arguments) == 1
+    whole = kept.read_text()
+    kept.write_text(whole[:-20])
+    assert main(arguments) == 1
+    assert kept.read_text().count("\n") == 3
+    assert kept.read_text().splitlines()[:2] == whole.splitlines()[:2]
+
+    kept.write_text("not ours\n")
+    assert main(arguments) == 2
+    assert "(line 1). Give --resume a new file" in capsys.readouterr().err
+    assert kept.read_text() == "not ours\n"
+
+
+def test_the_fingerprint_is_of_the_claim() -> None:
+    first, second, _ = read_text(CLAIMS).claims
+    changed, *_ = read_text(CLAIMS.replace("1e-5", "1e-6")).claims
+    assert fingerprint(first) == fingerprint(read_text(CLAIMS).claims[0])
+    assert len({fingerprint(claim) for claim in (first, second, changed)}) == 3
+
+
+def test_a_reader_that_leaves_is_no_error(claims: Path) -> None:
+    command = " ".join([*PROGRAM, "verify", str(claims), "--details", "|", "true"])
+    result = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in result.stderr
+    assert "Exception" not in result.stderr
+
+
+# ---------------------------------------------------------------- what is seen
+
+
+def test_piped_output_has_no_escape_codes_and_is_the_same_text(claims: Path) -> None:
+    result = run("verify", str(claims), "--details")
+    assert result.returncode == 1
+    assert "\x1b" not in result.stdout + result.stderr
+    assert "cause" in result.stdout
+    assert result.stdout.isprintable() or set(result.stdout) & {"\n"}
+
+
+def test_output_that_cannot_show_greek(claims: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for option in ("--details", "--json"):
+        result = subprocess.run(
+            [*PROGRAM, "verify", str(claims), option],
+            capture_output=True,
+            check=False,
+            env=environment,
+        )
+        assert result.returncode == 1, result.stderr
+        result.stdout.decode("ascii")
+
+
+def test_a_terminal_sees_a_panel() -> None:
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    environment.pop("NO_COLOR", None)
+    mechanism = "Gaussian(standard_deviation=3)"
+    with subprocess.Popen(
+        [*PROGRAM, "verify", mechanism, "--epsilon", "1", "--delta", "1e-5"],
+        stdout=follower,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    ) as process:
+        os.close(follower)
+        seen = b""
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        os.close(leader)
+    assert process.returncode == 1
+    text = seen.decode()
+    assert "\x1b[" in text
+    for mark in ("╭", "REFUTED", "▼ true delta 0.0002075", "▲ claimed", "1e-5", "1e-3"):
+        assert mark in text
+
+
+# ---------------------------------------------------------------- doctor and demo
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    data = printed_json(capsys)
+    assert data["sound"] is True
+    assert {"python", "python-flint", "two routes to a delta", "terminal"} <= {
+        entry["name"] for entry in data["examined"]
+    }
+    assert main(["doctor"]) == 0
+    assert "Everything that is needed works." in capsys.readouterr().out
+
+
+def test_doctor_finds_a_missing_library(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from verify.cli import doctor
+
+    monkeypatch.setattr(doctor, "_NEEDED", ("no-such-library",))
+    assert main(["doctor"]) == 1
+    assert "BAD  no-such-library" in capsys.readouterr().out
+
+
+def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("  VALID") == len(SHOWN)
+    assert "INVALID" in text
+    assert ".lower: " in text
+    assert "dpassay verify --all-papers" in text
+    assert len(list(tmp_path.glob("*.json"))) == len(SHOWN) + 1

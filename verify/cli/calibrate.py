@@ -1,0 +1,136 @@
+"""`dpassay calibrate`: the mechanism with the least noise that has a guarantee."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
+
+if TYPE_CHECKING:
+    from accountant.calibrate import Calibration, Target
+
+_DESCRIPTION = """\
+Find the least noise with which a mechanism has a guarantee, certified from above: the printed
+number is rounded to the side of more noise and evaluated again.
+"""
+_EPILOG = """\
+examples:
+  dpassay calibrate Gaussian --epsilon 1 --delta 1e-5
+  dpassay calibrate Laplace --epsilon 0.1 l1_sensitivity=2
+  dpassay calibrate CorrelatedGaussian --mu 0.5 --adjacency add-remove dimension=1000
+  dpassay calibrate EllipticalGaussian --rho 0.1 sensitivities=[1,2,8]
+"""
+_NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("name", metavar="NAME", help="the mechanism's name, such as Gaussian")
+    parser.add_argument(
+        "fixed", nargs="*", metavar="KEY=VALUE", help="the other arguments of the mechanism"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="the same, as an option"
+    )
+    parser.add_argument("--epsilon", metavar="E", help="for (epsilon, delta)-DP")
+    parser.add_argument("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
+    parser.add_argument("--mu", metavar="M", help="for mu-Gaussian DP")
+    parser.add_argument("--rho", metavar="R", help="for rho-zCDP")
+    parser.add_argument(
+        "--profile", metavar="MECHANISM", help="for a profile nowhere above this mechanism's"
+    )
+    parser.add_argument(
+        "--digits", type=int, default=12, metavar="N", help="significant digits (default 12)"
+    )
+    add_adjacency(parser)
+    add_output_options(parser, quiet="print the mechanism only")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Calibrate and print."""
+    from accountant.calibrate import calibrate
+
+    found = calibrate(
+        options.name,
+        target(options),
+        adjacency=options.adjacency,
+        digits=options.digits,
+        **fixed_arguments([*options.fixed, *options.set]),
+    )
+    if options.json:
+        say_json({"schema_version": 1, "adjacency": options.adjacency, **found.to_json()})
+    elif options.quiet:
+        say(repr(found.mechanism))
+    else:
+        _show(found)
+    return ExitCode.DONE
+
+
+def target(options: argparse.Namespace) -> Target:
+    """Return the one guarantee that the options name."""
+    from accountant import notation
+    from accountant.adjacency import Adjacency
+    from accountant.calibrate import EpsilonDelta, Mu, ProfileBelow, Rho
+    from accountant.errors import InvalidInputError
+
+    given = [
+        name for name in ("epsilon", "mu", "rho", "profile") if getattr(options, name) is not None
+    ]
+    if len(given) != 1 or (options.delta is not None and given != ["epsilon"]):
+        raise InvalidInputError(
+            "Expected one target: --epsilon E [--delta D], --mu M, --rho R or --profile MECHANISM."
+        )
+    match given[0]:
+        case "epsilon":
+            return EpsilonDelta(options.epsilon, options.delta or "0")
+        case "mu":
+            return Mu(options.mu)
+        case "rho":
+            return Rho(options.rho)
+    return ProfileBelow(notation.parse(options.profile), Adjacency.read(options.adjacency))
+
+
+def fixed_arguments(entries: list[str]) -> dict[str, Any]:
+    """Read KEY=VALUE entries; a value is a number, a truth value, a list or a description."""
+    from accountant.errors import InvalidInputError
+
+    found: dict[str, Any] = {}
+    for entry in entries:
+        key, equals, value = entry.partition("=")
+        if not equals or not key.isidentifier():
+            raise InvalidInputError(
+                f"Expected KEY=VALUE, not {entry!r}. Write an argument such as l2_sensitivity=2."
+            )
+        if key in found:
+            raise InvalidInputError(f"Argument {key!r} is given twice.")
+        if key in _TAKEN:
+            raise InvalidInputError(f"Write {key} as the option --{key}.")
+        found[key] = _value(value)
+    return found
+
+
+_TAKEN = ("adjacency", "digits")
+
+
+def _value(text: str) -> object:
+    from accountant import notation
+
+    if text in ("True", "False"):
+        return text == "True"
+    return notation.parse_value(text) if _NOTATION.match(text) else text
+
+
+def _show(found: Calibration) -> None:
+    from verify import report
+
+    rows = [(f"least {found.argument}", str(found.least))]
+    rows += [(f"its {name}", str(value)) for name, value in found.achieved.items()]
+    say(repr(found.mechanism))
+    say(report.columns([("  target", str(found.target)), *((f"  {a}", b) for a, b in rows)]))
+
+
+COMMAND = Command(
+    "calibrate", "the least noise for a guarantee", _DESCRIPTION, _EPILOG, configure, run
+)

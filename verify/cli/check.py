@@ -1,0 +1,65 @@
+"""`dpassay check`: re-verify certificates with the independent checker."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+
+if TYPE_CHECKING:
+    from verify.checker import Checked
+
+_DESCRIPTION = """\
+Check certificates again, by a second program that shares no numerical code with the first.
+Prints VALID, or every field that is wrong.
+"""
+_EPILOG = """\
+example:
+  dpassay verify "Laplace(scale=2)" --epsilon 0.4 --certificate claim.json
+  dpassay check claim.json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a certificate")
+    add_output_options(parser, quiet="print nothing; the exit code says it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check every certificate of every file."""
+    from verify import checker
+
+    results = [(path, entry) for path in options.files for entry in checker.check_file(path)]
+    if options.json:
+        say_json({"schema_version": 1, "certificates": [_plain(*result) for result in results]})
+    elif not options.quiet:
+        for path, entry in results:
+            _show(path, entry, several=len(results) > 1)
+    return ExitCode.DONE if all(entry.valid for _, entry in results) else ExitCode.REFUTED
+
+
+def _plain(path: Path, entry: Checked) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "id": entry.id,
+        "verdict": entry.verdict,
+        "valid": entry.valid,
+        "problems": [{"field": field, "message": message} for field, message in entry.problems],
+        "taken_as_given": list(entry.taken_as_given),
+        "seconds": round(entry.seconds, 3),
+    }
+
+
+def _show(path: Path, entry: Checked, *, several: bool) -> None:
+    place = f"  {path}" if several else ""
+    say(f"{'VALID' if entry.valid else 'INVALID'}  {entry.id}{place}  ({entry.seconds:.2f} s)")
+    for field, message in entry.problems:
+        say(f"  {field}: {message}")
+    for given in entry.taken_as_given:
+        say(f"  taken as given: {given}")
+
+
+COMMAND = Command("check", "re-verify a certificate", _DESCRIPTION, _EPILOG, configure, run)

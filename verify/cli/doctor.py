@@ -1,0 +1,142 @@
+"""`dpassay doctor`: is this installation sound?"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+
+_DESCRIPTION = """\
+Say which versions are installed, and compute a number by two routes: a ball of python-flint must
+contain what mpmath computes, and be narrow.
+"""
+_EPILOG = """\
+example:
+  dpassay doctor --json
+
+exit code: 0 if everything needed is there and the self-tests pass, else 1
+"""
+_NEEDED = ("numpy", "scipy", "mpmath", "python-flint", "cvxpy", "highspy", "matplotlib",
+           "msgspec", "rich")  # fmt: skip
+_EXTRAS = ("pytest", "hypothesis", "dp-accounting", "import-linter", "ruff", "mypy")
+_DIGITS = 50
+
+
+@final
+@dataclass(frozen=True)
+class Examined:
+    """One thing that was looked at."""
+
+    name: str
+    found: str
+    sound: bool = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_output_options(parser, quiet="print nothing; the exit code says it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Examine and print."""
+    results = list(examine())
+    sound = all(result.sound for result in results)
+    if options.json:
+        entries = [{"name": r.name, "found": r.found, "sound": r.sound} for r in results]
+        say_json({"schema_version": 1, "sound": sound, "examined": entries})
+    elif not options.quiet:
+        from verify import report
+
+        rows = [("ok" if r.sound else "BAD", r.name, r.found) for r in results]
+        say(report.columns(rows))
+        say("\nEverything that is needed works." if sound else "\nReinstall what is marked BAD.")
+    return ExitCode.DONE if sound else ExitCode.REFUTED
+
+
+def examine() -> Iterator[Examined]:
+    """Yield everything that is looked at."""
+    yield Examined("python", platform.python_version(), sys.version_info >= (3, 11))
+    yield Examined("platform", platform.platform())
+    yield from (_version(name, needed=True) for name in ("dpassay", *_NEEDED))
+    yield from (_version(name, needed=False) for name in _EXTRAS)
+    yield _attempt("enclosure of erfc(10)", _enclosure)
+    yield _attempt("two routes to a delta", _two_routes)
+    yield _attempt("exact rounding", _rounding)
+    yield Examined("terminal", _terminal())
+
+
+def _version(name: str, *, needed: bool) -> Examined:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Examined(name, version(name))
+    except PackageNotFoundError:
+        return Examined(name, "not installed" if needed else "not installed (optional)", not needed)
+
+
+def _attempt(name: str, test: Callable[[], tuple[str, bool]]) -> Examined:
+    """Run a self-test; a library that cannot be imported is a result, too."""
+    try:
+        return Examined(name, *test())
+    except ImportError as error:
+        return Examined(name, str(error), sound=False)
+
+
+def _enclosure() -> tuple[str, bool]:
+    """Compare flint's ball for erfc(10), far in a tail, with mpmath."""
+    import mpmath
+    from flint import arb
+
+    from accountant.interval import RELATIVE_WIDTH, enclose
+
+    interval = enclose(lambda: arb(10).erfc())
+    with mpmath.workdps(_DIGITS):
+        value = mpmath.erfc(10)
+        inside = mpmath.mpf(str(interval.lower)) <= value <= mpmath.mpf(str(interval.upper))
+    width = interval.relative_width
+    if width is None:
+        return f"{interval}, which is unbounded", False
+    return f"{interval}, relative width {float(width):.1e}", inside and width <= RELATIVE_WIDTH
+
+
+def _two_routes() -> tuple[str, bool]:
+    """Compare δ(1) of Gaussian noise in balls with quadrature of the densities."""
+    import mpmath
+
+    from accountant.mechanisms.gaussian import Gaussian
+    from accountant.number import exact
+    from accountant.profile import delta
+
+    noise = Gaussian(standard_deviation=2)
+    interval = delta(noise, 1)
+    other = noise.worst_case(None).remove[0].reference().hockey_stick(exact(1), _DIGITS)
+    with mpmath.workdps(_DIGITS):
+        lower, upper = mpmath.mpf(str(interval.lower)), mpmath.mpf(str(interval.upper))
+        agree = lower * (1 - mpmath.mpf("1e-29")) <= other <= upper * (1 + mpmath.mpf("1e-29"))
+    return f"{interval} by balls and by quadrature", bool(agree)
+
+
+def _rounding() -> tuple[str, bool]:
+    """Round a third outward: it has no finite decimal and must lie strictly inside."""
+    from fractions import Fraction
+
+    from accountant.interval import Interval
+
+    third = Interval.of_exact(Fraction(1, 3), 20)
+    inside = Fraction(third.lower) < Fraction(1, 3) < Fraction(third.upper)
+    return f"1/3 in [{third.lower}, {third.upper}]", inside
+
+
+def _terminal() -> str:
+    import shutil
+
+    kind = "terminal" if sys.stdout.isatty() else "no terminal (plain output)"
+    return f"{kind}, {sys.stdout.encoding}, {shutil.get_terminal_size().columns} columns"
+
+
+COMMAND = Command("doctor", "is this installation sound?", _DESCRIPTION, _EPILOG, configure, run)

@@ -1,0 +1,301 @@
+"""`dpassay profile`: the exact privacy and the error of a mechanism, several questions at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from verify.cli.shell import (
+    Command,
+    ExitCode,
+    add_adjacency,
+    add_output_options,
+    note,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    from accountant.interval import Interval
+    from accountant.mechanism import Mechanism
+
+_DESCRIPTION = """\
+Answer questions about one release of a mechanism, each with a proved enclosure. Options may be
+repeated. Without a question: a table.
+"""
+_EPILOG = """\
+examples:
+  dpassay profile "Gaussian(standard_deviation=3)"
+  dpassay profile "Laplace(scale=2)" --epsilon 0 --epsilon 0.3 --delta 1e-6 --json
+  dpassay profile "CorrelatedGaussian(dimension=100, mu=1)" --mu --adjacency replace-one
+  dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
+"""
+SUFFIXES = (".png", ".pdf", ".svg")
+
+
+class Plot(Protocol):
+    """Draws a profile into a file."""
+
+    def __call__(
+        self,
+        mechanism: Mechanism,
+        path: Path,
+        *,
+        adjacency: str | None,
+        marks: Sequence[tuple[str, Interval]],
+    ) -> None:
+        """Draw δ(ε); `marks` are the points (ε, δ) that were asked for."""
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """One kind of question."""
+
+    option: str
+    """The option without its dashes; also the name of the argument of the question."""
+    key: str
+    """The name of the answer."""
+    ask: Callable[[Mechanism, str, str | None], Interval | list[Interval]]
+    metavar: str | None
+    """Stands for the argument; None for a question without one."""
+    help: str
+
+    @property
+    def name(self) -> str:
+        """The attribute of the parsed options."""
+        return self.option.replace("-", "_")
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    """What was asked and what came out."""
+
+    question: Question
+    argument: str
+    value: Interval | list[Interval]
+
+    def to_json(self, *, with_argument: bool) -> Any:
+        """Return the enclosure (or enclosures), beside the argument where there are several."""
+        if isinstance(self.value, list):
+            return [entry.to_json() for entry in self.value]
+        beside = {self.question.name: self.argument} if with_argument else {}
+        return {**beside, **self.value.to_json()}
+
+
+def _delta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+    from accountant.profile import delta
+
+    return delta(mechanism, argument, adjacency=adjacency)
+
+
+def _epsilon(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+    from accountant.profile import epsilon
+
+    return epsilon(mechanism, argument, adjacency=adjacency)
+
+
+def _beta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+    from accountant.tradeoff import beta
+
+    return beta(mechanism, argument, adjacency=adjacency)
+
+
+def _renyi(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+    from accountant.guarantees import renyi
+
+    return renyi(mechanism, argument, adjacency=adjacency)
+
+
+def _total_variation(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+    from accountant.guarantees import total_variation
+
+    return total_variation(mechanism, adjacency=adjacency)
+
+
+def _mu(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+    from accountant.guarantees import mu
+
+    return mu(mechanism, adjacency=adjacency)
+
+
+def _rho(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+    from accountant.guarantees import rho
+
+    return rho(mechanism, adjacency=adjacency)
+
+
+def _mse(mechanism: Mechanism, _: str, __: str | None) -> Interval:
+    from accountant.utility import mean_squared_error
+
+    return mean_squared_error(mechanism)
+
+
+def _variance(mechanism: Mechanism, _: str, __: str | None) -> Interval | list[Interval]:
+    from accountant.utility import variance
+
+    values = variance(mechanism)
+    return values[0] if len(set(values)) == 1 else values
+
+
+QUESTIONS = (
+    Question("epsilon", "delta", _delta, "E", "delta at this epsilon (any real number)"),
+    Question("delta", "epsilon", _epsilon, "D", "least epsilon at this delta"),
+    Question("alpha", "beta", _beta, "A", "least type II error at this type I error"),
+    Question("order", "renyi", _renyi, "R", "Renyi divergence of this order"),
+    Question("total-variation", "total_variation", _total_variation, None, "delta at epsilon 0"),
+    Question("mu", "mu", _mu, None, "exact mu of Gaussian DP, where it has one"),
+    Question("rho", "rho", _rho, None, "least rho of zCDP"),
+    Question("mse", "mse", _mse, None, "mean squared error, averaged over the outputs"),
+    Question("variance", "variance", _variance, None, "variance of each released coordinate"),
+)
+_DEFAULT = {
+    "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),
+    "delta": ("1e-3", "1e-5", "1e-6", "1e-9"),
+    "mu": ("",),
+    "rho": ("",),
+    "mse": ("",),
+}
+
+
+def command(plot: Plot | None) -> Command:
+    """Return the command, which draws with `plot`."""
+    return Command(
+        "profile",
+        "the exact privacy of one release",
+        _DESCRIPTION,
+        _EPILOG,
+        configure,
+        lambda options: run(options, plot),
+    )
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
+    for question in QUESTIONS:
+        if question.metavar is None:
+            parser.add_argument(
+                f"--{question.option}",
+                action="append_const",
+                const="",
+                help=question.help,
+            )
+        else:
+            parser.add_argument(
+                f"--{question.option}",
+                action="append",
+                metavar=question.metavar,
+                help=question.help,
+            )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)"
+    )
+    add_adjacency(parser)
+    add_output_options(parser, quiet="print the enclosures only, one line each")
+
+
+def run(options: argparse.Namespace, plot: Plot | None) -> int:
+    """Ask and print."""
+    from accountant import notation
+
+    draw = _plotter(options.plot, plot)
+    mechanism = notation.parse(options.mechanism)
+    answers = list(_answers(mechanism, options))
+    if options.json:
+        say_json(_json(mechanism, options.adjacency, answers))
+    elif options.quiet:
+        for answer in answers:
+            values = answer.value if isinstance(answer.value, list) else [answer.value]
+            say("  ".join(str(value) for value in values))
+    else:
+        _show(mechanism, options.adjacency, answers)
+    if draw is not None:
+        marks = [
+            (a.argument, a.value)
+            for a in answers
+            if a.question.key == "delta" and not isinstance(a.value, list)
+        ]
+        draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks)
+        note(f"wrote {options.plot}")
+    return ExitCode.DONE
+
+
+def _plotter(path: Path | None, plot: Plot | None) -> Plot | None:
+    """Return what draws, after checking before any work that it can."""
+    from accountant.errors import InvalidInputError
+
+    if path is None:
+        return None
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidInputError(
+            f"Expected --plot {path} to end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
+        )
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    if plot is None:
+        raise InvalidInputError("This program was started without its drawing part.")
+    return plot
+
+
+def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answer]:
+    """Ask every question that the options name, or the default ones that apply."""
+    from accountant.errors import NotApplicableError, UndecidedError
+
+    asked = {q.name: getattr(options, q.name) for q in QUESTIONS if getattr(options, q.name)}
+    for question in QUESTIONS:
+        for argument in (asked or _DEFAULT).get(question.name, ()):
+            try:
+                value = question.ask(mechanism, argument, options.adjacency)
+            except (NotApplicableError, UndecidedError):
+                if asked:
+                    raise
+                continue
+            yield Answer(question, argument, value)
+
+
+def _json(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return one entry per kind of question: an object, or a list where it was repeated."""
+    result: dict[str, Any] = {
+        "schema_version": 1,
+        "mechanism": repr(mechanism),
+        "adjacency": adjacency,
+    }
+    for question in QUESTIONS:
+        mine = [answer for answer in answers if answer.question is question]
+        if len(mine) == 1 or (mine and question.metavar is None):
+            result[question.key] = mine[0].to_json(with_argument=False)
+        elif mine:
+            result[question.key] = [answer.to_json(with_argument=True) for answer in mine]
+    return result
+
+
+def _show(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> None:
+    from verify import report
+
+    say(repr(mechanism) + (f"  ({adjacency})" if adjacency else ""))
+    rows = []
+    for answer in answers:
+        at = f"at {answer.question.option} {answer.argument}" if answer.argument else ""
+        for which, value in _runs(answer.value):
+            rows.append((f"  {answer.question.key}{which}", at, str(value)))
+    say(report.columns(rows))
+
+
+def _runs(value: Interval | list[Interval]) -> list[tuple[str, Interval]]:
+    """Return one entry for each run of equal values, with its coordinates: [0..99]."""
+    from itertools import groupby
+
+    if not isinstance(value, list):
+        return [("", value)]
+    found, first = [], 0
+    for entry, run in groupby(value):
+        last = first + len(list(run)) - 1
+        which = f" [{first}]" if first == last else f" [{first}..{last}]"
+        found.append((which, entry))
+        first = last + 1
+    return found

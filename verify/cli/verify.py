@@ -1,0 +1,300 @@
+"""`dpassay verify`: decide claims about a mechanism, of a file, or of the papers."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.shell import (
+    Command,
+    ExitCode,
+    add_adjacency,
+    add_output_options,
+    note,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    from verify.batch import Outcome
+    from verify.claim import Claim
+    from verify.verdict import Finding
+
+_DESCRIPTION = """\
+Decide claims. A claim about one mechanism is given by options; a claim file is TOML; the ledgers
+of the papers come with the program. What holds and what is refuted is proved, and --certificate
+writes the evidence down.
+"""
+_EPILOG = """\
+examples:
+  dpassay verify "Gaussian(standard_deviation=3)" --epsilon 1 --delta 1e-5
+  dpassay verify "Laplace(scale=2)" --epsilon 0.5 --certificate claim.json
+  dpassay verify claims.toml --only "theorem-*" --json
+  dpassay verify --paper less-is-more
+  dpassay verify --all-papers --jobs 4 --resume finished.jsonl
+
+exit code: 1 if any claim is refuted, else 3 if any is undecided, else 0
+"""
+_DETAILS = 3
+"""So many findings are shown in full; more are shown in a table."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "target", nargs="?", metavar="MECHANISM|FILE", help="a mechanism, or a claim file (.toml)"
+    )
+    parser.add_argument("--epsilon", metavar="E", help="claim (E, D)-DP of the mechanism")
+    parser.add_argument("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
+    parser.add_argument("--mu", metavar="M", help="claim M-Gaussian DP of the mechanism")
+    parser.add_argument("--rho", metavar="R", help="claim R-zCDP of the mechanism")
+    parser.add_argument(
+        "--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger"
+    )
+    parser.add_argument("--all-papers", action="store_true", help="verify all ledgers")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only claims of this id (or pattern, or everything below it)",
+    )
+    parser.add_argument(
+        "--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked"
+    )
+    parser.add_argument(
+        "--resume", type=Path, metavar="FILE", help="keep finished claims in FILE; reuse them"
+    )
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
+    parser.add_argument("--details", action="store_true", help="show every finding in full")
+    add_adjacency(parser)
+    add_output_options(parser, quiet="print the verdict only")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Decide and print."""
+    from accountant.errors import InvalidInputError
+
+    if options.jobs < 1:
+        raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
+    for path in (options.certificate, options.resume):
+        if path is not None and not path.parent.is_dir():
+            raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    everything = _claims(options)
+    wanted = {claim.id for claim in selected(everything, options.only)}
+    claims = with_lemmas(everything, wanted)
+    outcomes, interrupted = _decide(claims, options)
+    shown = [outcome for index, outcome in outcomes.items() if claims[index].id in wanted]
+    _print([outcome.finding for outcome in shown if outcome.finding is not None], options)
+    for outcome in shown:
+        if outcome.error:
+            note(f"{'undecided' if outcome.undecided else 'error'}: {outcome.error}")
+    if options.certificate is not None:
+        _write_certificates(options.certificate, shown)
+    if interrupted:
+        kept = (
+            f"finished claims are in {options.resume}: run the same command again to go on"
+            if options.resume
+            else "with --resume FILE a run can be taken up again"
+        )
+        note(f"interrupted after {len(outcomes)} of {len(claims)} claims; {kept}")
+        return ExitCode.INTERRUPTED
+    return exit_code(shown)
+
+
+def _claims(options: argparse.Namespace) -> list[Claim]:
+    """Return the claims that the command line names."""
+    from accountant.errors import InvalidInputError
+    from verify import document
+
+    sources = [options.target is not None, bool(options.paper), options.all_papers]
+    if sum(sources) != 1:
+        raise InvalidInputError(
+            "Expected one of: a mechanism with a claim (--epsilon E --delta D, --mu M or --rho R), "
+            "a claim file, --paper NAME, --all-papers."
+        )
+    by_options = [
+        name
+        for name in ("epsilon", "delta", "mu", "rho", "adjacency")
+        if getattr(options, name) is not None
+    ]
+    if options.target is not None and not _is_file(options.target):
+        return _about_mechanism(options)
+    if by_options:
+        raise InvalidInputError(
+            f"--{by_options[0]} is for a claim about a mechanism; a claim file states its own."
+        )
+    if options.target is not None:
+        return list(document.read_file(Path(options.target)).claims)
+    names = document.papers() if options.all_papers else options.paper
+    return [claim for name in names for claim in ledger(name)]
+
+
+def _is_file(target: str) -> bool:
+    """Whether the target is a claim file: a mechanism has an opening parenthesis or no dot."""
+    return target.endswith(".toml") or ("(" not in target and Path(target).exists())
+
+
+def ledger(name: str) -> list[Claim]:
+    """Return the claims of a paper, their ids beginning with its name."""
+    import msgspec
+
+    from verify import document
+
+    return [
+        msgspec.structs.replace(
+            claim, id=f"{name}/{claim.id}", lemmas=[f"{name}/{lemma}" for lemma in claim.lemmas]
+        )
+        for claim in document.read_paper(name).claims
+    ]
+
+
+def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
+    """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
+    from accountant import notation
+    from accountant.errors import InvalidInputError
+    from accountant.number import exact
+    from verify.claims import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+
+    shared = {
+        "mechanism": repr(notation.parse(options.target)),
+        "adjacency": options.adjacency,
+        "source": "command line",
+    }
+    found: list[Claim] = []
+    if options.delta is not None and options.epsilon is None:
+        raise InvalidInputError("--delta D needs --epsilon E: the claim is (E, D)-DP.")
+    if options.epsilon is not None:
+        eps, delta = str(exact(options.epsilon, "epsilon")), exact(options.delta or "0", "delta")
+        if delta.sign == 0:
+            found.append(PureDP(id="pure-dp", statement=f"It is {eps}-DP.", epsilon=eps, **shared))
+        else:
+            said = f"It is ({eps}, {delta})-DP."
+            found.append(
+                ApproximateDP(
+                    id="approximate-dp", statement=said, epsilon=eps, delta=str(delta), **shared
+                )
+            )
+    if options.mu is not None:
+        mu = str(exact(options.mu, "mu"))
+        found.append(GaussianDP(id="gaussian-dp", statement=f"It is {mu}-GDP.", mu=mu, **shared))
+    if options.rho is not None:
+        rho = str(exact(options.rho, "rho"))
+        found.append(
+            ZeroConcentratedDP(id="zcdp", statement=f"It is {rho}-zCDP.", rho=rho, **shared)
+        )
+    if not found:
+        raise InvalidInputError(
+            "Expected a claim about the mechanism: --epsilon E --delta D, --mu M or --rho R. "
+            "For its exact privacy without a claim: dpassay profile."
+        )
+    return found
+
+
+def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
+    """Return the claims whose id is one of `only`, matches it as a pattern, or lies below it."""
+    from accountant.errors import InvalidInputError, suggestion
+
+    kept: set[str] = set()
+    for wanted in only:
+        found = {
+            c.id
+            for c in claims
+            if c.id == wanted or c.id.startswith(f"{wanted}/") or fnmatch.fnmatchcase(c.id, wanted)
+        }
+        if not found:
+            hint = suggestion(wanted, [claim.id for claim in claims])
+            raise InvalidInputError(f"No claim has the id {wanted!r}. {hint}")
+        kept |= found
+    return [claim for claim in claims if claim.id in kept or not only]
+
+
+def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]:
+    """Return the wanted claims with all that their arguments rest on, in the order of the file."""
+    by_id = {claim.id: claim for claim in claims}
+    found: set[str] = set()
+    waiting = list(wanted)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += by_id[name].lemmas
+    return [claim for claim in claims if claim.id in found]
+
+
+def _decide(
+    claims: Sequence[Claim], options: argparse.Namespace
+) -> tuple[dict[int, Outcome], bool]:
+    """Return the outcomes in the order of the claims, and whether the run was interrupted."""
+    from verify.batch import concluded, decide_all
+    from verify.progress import Progress
+
+    found: dict[int, Outcome] = {}
+    interrupted = False
+    progress = Progress(len(claims), sys.stderr, silent=options.quiet)
+    try:
+        for index, outcome in decide_all(claims, jobs=options.jobs, keep=options.resume):
+            found[index] = outcome
+            progress.advance(claims[index].id)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        progress.close()
+    return concluded(claims, found), interrupted
+
+
+def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
+    from verify import report
+
+    if options.json:
+        say_json(as_json(findings))
+    elif options.quiet:
+        for finding in findings:
+            several = f"  {finding.id}" if len(findings) > 1 else ""
+            say(f"{finding.verdict.value}{several}")
+    elif len(findings) <= _DETAILS or options.details:
+        for finding in findings:
+            report.show(finding, sys.stdout)
+    if len(findings) > 1 and not (options.json or options.quiet):
+        report.show_table(findings, sys.stdout)
+
+
+def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return what --json prints."""
+    from verify.certificate import SCHEMA_VERSION
+
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "findings": [finding.to_json() for finding in findings],
+    }
+
+
+def _write_certificates(path: Path, outcomes: Sequence[Outcome]) -> None:
+    from verify import certificate
+
+    found = [outcome.certificate for outcome in outcomes if outcome.certificate is not None]
+    if not found:
+        note(f"nothing was decided that a certificate could show; {path} is not written")
+        return
+    certificate.write(path, found)
+    note(f"wrote {path} ({len(found)} certificate{'s' if len(found) > 1 else ''})")
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """Return 2 after a bad claim, else 1 if any is refuted, 3 if any is undecided, 0 else."""
+    from verify.verdict import Verdict
+
+    verdicts = {outcome.finding.verdict for outcome in outcomes if outcome.finding is not None}
+    if any(outcome.error and not outcome.undecided for outcome in outcomes):
+        return ExitCode.USAGE
+    if Verdict.REFUTED in verdicts:
+        return ExitCode.REFUTED
+    undecided = any(outcome.undecided for outcome in outcomes) or Verdict.UNDECIDED in verdicts
+    return ExitCode.UNDECIDED if undecided or verdicts == {Verdict.PENDING} else ExitCode.DONE
+
+
+COMMAND = Command("verify", "decide claims", _DESCRIPTION, _EPILOG, configure, run)

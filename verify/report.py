@@ -1,0 +1,292 @@
+"""Findings for people: a panel on a terminal, plain text when piped, a table for many."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, TextIO, final
+
+from accountant.interval import Interval
+from verify.ruler import Ruler
+from verify.verdict import Finding, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_STYLES = {
+    Verdict.HOLDS: "green",
+    Verdict.REFUTED: "red",
+    Verdict.UNDECIDED: "yellow",
+    Verdict.SUPPORTED: "cyan",
+    Verdict.PENDING: "bright_black",
+}
+_PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
+"""Names of two true numbers that are compared with each other."""
+_STATEMENT_WIDTH = 60
+_NEARLY_ONE = Decimal("1e-3")
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """A true number beside the one that was claimed."""
+
+    name: str
+    true: Interval
+    other: Interval | None
+    """The claimed number, or the other side; None where the claim has none of this name."""
+    other_name: str
+
+    @property
+    def factor(self) -> str:
+        """true/claimed; empty where that means nothing."""
+        if self.other is None:
+            return ""
+        if self.true.overlaps(self.other):
+            return "1.000"
+        try:
+            return _ratio(middle(self.true) / middle(self.other))
+        except (InvalidOperation, ZeroDivisionError):
+            return ""
+
+
+def comparisons(finding: Finding) -> list[Comparison]:
+    """Return the true numbers of a finding, each with what it is compared with."""
+    true = {name: _interval(value) for name, value in finding.true.items()}
+    for name, other in _PAIRS:
+        if {name, other} <= true.keys():
+            return [Comparison(name, true[name], true[other], other)]
+    found = []
+    for name, value in true.items():
+        claimed = finding.claimed.get(name, finding.claimed.get("printed"))
+        found.append(Comparison(name, value, _number(claimed), "claimed"))
+    return found
+
+
+def middle(value: Interval) -> Decimal:
+    """Return the middle of an enclosure, to the digits that a reader wants."""
+    return (value.lower + value.upper) / 2
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Align the cells of rows with spaces."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def show(finding: Finding, stream: TextIO) -> None:
+    """Print one finding: a panel on a terminal, plain text anywhere else."""
+    if is_pretty(stream):
+        from rich.console import Console
+
+        Console(file=stream, highlight=False).print(panel(finding))
+    else:
+        stream.write(plain(finding) + "\n")
+
+
+def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
+    """Print one line per finding, and how many there are of each verdict."""
+    if is_pretty(stream):
+        from rich.console import Console
+
+        Console(file=stream, highlight=False).print(table(findings))
+    else:
+        rows = [(f.verdict.value, f.id, _factor(f)) for f in findings]
+        stream.write(columns(rows) + "\n\n" + counts(findings) + "\n")
+
+
+def is_pretty(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that shows more than plain text."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def counts(findings: Sequence[Finding]) -> str:
+    """Say how many claims there are of each verdict."""
+    number = Counter(finding.verdict for finding in findings)
+    parts = [f"{number[verdict]} {verdict.value}" for verdict in Verdict if number[verdict]]
+    return f"{len(findings)} claims: " + ", ".join(parts)
+
+
+def details(finding: Finding) -> list[tuple[str, str]]:
+    """Return everything that is said about a finding, label by label."""
+    witness = finding.witness
+    rows = [
+        ("claim", finding.statement),
+        ("source", finding.source),
+        ("adjacency", finding.adjacency or ""),
+        ("case", _case(witness.get("case", {}))),
+        ("mechanism", str(witness.get("mechanism", ""))),
+    ]
+    if not any(entry.other for entry in comparisons(finding)):
+        rows.append(("claimed", ", ".join(f"{k} = {v}" for k, v in finding.claimed.items())))
+    elif "relation" in finding.claimed:
+        rows.append(("claimed", finding.claimed["relation"]))
+    rows += [(f"true {c.name}", _in_words(c, finding)) for c in comparisons(finding)]
+    rows += [("because", finding.reason), *_event(finding)]
+    if finding.verdict is not Verdict.REFUTED:
+        rows.append(("worst case", str(witness.get("worst_case", ""))))
+    rows += [
+        ("cause", finding.cause),
+        ("correction", finding.correction),
+        ("proof", _footer(finding)),
+    ]
+    return [(label, text) for label, text in rows if text]
+
+
+def plain(finding: Finding) -> str:
+    """Return a finding as plain text, a blank line at the end."""
+    rows = [(finding.verdict.value, finding.id), *details(finding)]
+    width = max(len(label) for label, _ in rows)
+    return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows)
+
+
+def panel(finding: Finding) -> RenderableType:
+    """Return a finding as a panel: badge, claim, numbers on a scale, evidence, explanation."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    style = _STYLES[finding.verdict]
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bright_black", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in details(finding):
+        if label != "claim":
+            strong = f"bold {style}" if label.startswith("true ") else ""
+            grid.add_row(label, Text(text, style=strong))
+    parts: list[RenderableType] = [Text(finding.statement, style="bold")]
+    ruler = _ruler(finding)
+    if ruler is not None:
+        parts.append(Padding(Text("\n").join(ruler.lines(style)), (1, 0, 0, 0)))
+    parts.append(Padding(grid, (1, 0, 0, 0)))
+    return Panel(
+        Group(*parts),
+        title=Text.assemble((f" {finding.verdict.value} ", f"bold reverse {style}")),
+        subtitle=Text(finding.id, style="bright_black"),
+        title_align="left",
+        subtitle_align="right",
+        border_style=style,
+        padding=(1, 2),
+    )
+
+
+def table(findings: Sequence[Finding]) -> RenderableType:
+    """Return a table of findings with the counts beneath."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    result = Table(box=SIMPLE_HEAD, caption=counts(findings), caption_justify="left")
+    result.add_column("verdict", no_wrap=True)
+    result.add_column("claim", overflow="fold")
+    result.add_column("true/claimed", justify="right", no_wrap=True)
+    result.add_column("statement", overflow="ellipsis", no_wrap=True, max_width=_STATEMENT_WIDTH)
+    for finding in findings:
+        result.add_row(
+            Text(finding.verdict.value, style=_STYLES[finding.verdict]),
+            Text(finding.id),
+            _factor(finding),
+            Text(finding.statement),
+        )
+    return result
+
+
+def _factor(finding: Finding) -> str:
+    """Return the factor by which the worst case exceeds what is claimed: above 1 it fails."""
+    value = finding.margin.get("factor")
+    return "" if value is None else _ratio(middle(_interval(value)))
+
+
+def _ratio(value: Decimal) -> str:
+    """Print four digits, or what is beside 1."""
+    if not value.is_finite():
+        return ""
+    return f"1{value - 1:+.2g}" if 0 < abs(value - 1) < _NEARLY_ONE else f"{value:.4g}"
+
+
+def _ruler(finding: Finding) -> Ruler | None:
+    """Return the scale for the first comparison of two positive numbers that are told apart."""
+    for entry in comparisons(finding):
+        if entry.other is not None:
+            return Ruler.of(
+                (f"true {entry.name}" if entry.other_name == "claimed" else entry.name),
+                middle(entry.true),
+                entry.other_name,
+                middle(entry.other),
+            )
+    return None
+
+
+def _in_words(entry: Comparison, finding: Finding) -> str:
+    text = str(entry.true)
+    if entry.other is None:
+        return text
+    if entry.other_name != "claimed":
+        text += f" against {entry.other_name} {entry.other}"
+    else:
+        text += f" ({entry.other} claimed{_beside(entry.name, finding)})"
+    return f"{text}: {entry.factor} times" if entry.factor else text
+
+
+def _beside(name: str, finding: Finding) -> str:
+    """Say at which other claimed number a true one was computed."""
+    others = [key for key in ("epsilon", "delta", "order") if key in finding.claimed]
+    return "".join(f", at {key} {finding.claimed[key]}" for key in others if key != name)
+
+
+def _event(finding: Finding) -> list[tuple[str, str]]:
+    """Return the event of a refutation, with both of its probabilities."""
+    witness = finding.witness
+    if witness.get("fact") != "event":
+        return []
+    p, q = _interval(witness["p"]), _interval(witness["q"])
+    excess = ""
+    if "delta" in finding.true:
+        value = _interval(finding.true["delta"])
+        excess = f": P(S) - e^{witness['loss_above']} Q(S) = {value}"
+    return [
+        ("worst case", str(witness.get("worst_case", ""))),
+        ("event S", str(witness["description"])),
+        ("P(S), Q(S)", f"{p}, {q}{excess}"),
+    ]
+
+
+def _case(case: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in case.items())
+
+
+def _footer(finding: Finding) -> str:
+    parts = [finding.rigour.value.lower(), finding.route]
+    if finding.cases > 1:
+        parts.append(f"{finding.cases} cases, the worst one shown")
+    parts.append(f"{finding.seconds:.2f} s")
+    return "; ".join(part for part in parts if part)
+
+
+def _interval(value: Mapping[str, str]) -> Interval:
+    return Interval(Decimal(value["lower"]), Decimal(value["upper"]))
+
+
+def _number(text: str | None) -> Interval | None:
+    """Return a claimed number, None for a claim in words."""
+    from accountant.errors import InvalidInputError
+    from accountant.interval import enclose
+    from accountant.number import exact
+
+    if text is None:
+        return None
+    try:
+        number = exact(text)
+    except InvalidInputError:
+        return None
+    if number.rational is not None:
+        return Interval.of_exact(number.rational)
+    return enclose(number.ball)

@@ -24,6 +24,7 @@ from verify.checker_facts import answers, ends, mechanism, named, parameters, re
 from verify.checker_kinds import KINDS, Kind, described, needed
 from verify.checker_language import Variables, evaluate, interval, number, split
 from verify.checker_laws import AGREEMENT, Law, UnknownError, agree, pairs, settle
+from verify.checker_sweep import sweep
 
 _DIGITS = 100
 _NARROW = Fraction(1, 10**12)
@@ -113,6 +114,7 @@ class _Check:
         steps = {
             "claim": self._claim,
             "case": self._case,
+            "claim.for_all": self._range,
             "claimed": self._claimed,
             "mechanism": self._mechanism,
             **{f"facts[{index}]": self._fact(index) for index in range(len(self.facts))},
@@ -151,8 +153,13 @@ class _Check:
         if self.certificate.verdict == "HOLDS":
             provable = self.kind.provable and not self.claim["tail"]
             self._expect(provable, "verdict", "listed points never prove this claim")
-            if self.claim["for_all"]:
-                self.given.append(f"that it holds between the cases ({self.certificate.route})")
+
+    def _range(self) -> None:
+        """Prove anew that a claim over whole domains holds between the cases, too."""
+        if self.certificate.verdict == "HOLDS" and self.claim["for_all"]:
+            if self.claim["kind"] != "relation":
+                raise UnknownError("that it holds between the cases")
+            sweep(self.claim)
 
     def _cases(self) -> list[Variables]:
         grids = {name: domain["grid"] for name, domain in self.claim["for_all"].items()}

@@ -19,7 +19,7 @@ from verify.checker_facts import mechanism
 from verify.checker_language import Variables, evaluate, number, split
 from verify.checker_laws import Law, UnknownError, hockey_stick, pairs, renyi, trade_off
 
-_OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 
 
 @final
@@ -63,7 +63,7 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
     match claim["kind"]:
         case "relation":
             left, relation, right = split(claim["claim"])
-            opposite = _OPPOSITE[relation]
+            opposite = OPPOSITE[relation]
             more |= {"left": left, "relation": relation, "right": right, "opposite": opposite}
         case "printed-number":
             exponent = int(Decimal(claim["printed"]).as_tuple().exponent)

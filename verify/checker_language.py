@@ -20,6 +20,7 @@ from verify.checker_laws import (
     UnknownError,
     hockey_stick,
     least_epsilon,
+    mean_squared_error,
     pairs,
     renyi,
     tails,
@@ -103,9 +104,11 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
             return -value if isinstance(node.op, ast.USub) else value
         case ast.BinOp(left=one, op=op, right=other):
             x, y = (number(_evaluate(side, variables, source)) for side in (one, other))
+            if isinstance(op, ast.Pow):
+                return _power(x, y)
             if isinstance(x, iv.mpf) or isinstance(y, iv.mpf):
                 x, y = interval(x), interval(y)
-            return _power(x, y) if isinstance(op, ast.Pow) else _OPERATORS[type(op)](x, y)
+            return _OPERATORS[type(op)](x, y)
         case ast.Call(
             func=ast.Name(id="sum" | "product" as name), args=[ast.Name(id=index), low, high, term]
         ):
@@ -119,7 +122,10 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
             if name in QUESTIONS and isinstance(values[0], Noise):
                 return QUESTIONS[name](values[0], *map(number, values[1:]))
             if name in FUNCTIONS:
-                return FUNCTIONS[name](*map(number, values))
+                numbers = [number(value) for value in values]
+                if any(isinstance(value, iv.mpf) for value in numbers):
+                    return _over_intervals(name, *numbers)
+                return FUNCTIONS[name](*numbers)
             if not name[0].isupper():
                 raise UnknownError(f"{name}(…)")
             return Noise(name, {key: _argument(value) for key, value in named.items()})
@@ -139,7 +145,9 @@ def _argument(value: Any) -> Any:
 def _power(x: Any, y: Any) -> Any:
     if isinstance(y, Fraction) and y.denominator == 1 and abs(y) <= _MAX_EXPONENT:
         return x ** int(y)
-    return x**y if isinstance(x, iv.mpf) else _root(x) if y == Fraction(1, 2) else mp.power(x, y)
+    if isinstance(x, iv.mpf) or isinstance(y, iv.mpf):
+        return interval(x) ** interval(y)
+    return _root(x) if y == Fraction(1, 2) else mp.power(x, y)
 
 
 def _root(x: Any) -> Any:
@@ -150,8 +158,18 @@ def _root(x: Any) -> Any:
     return mp.sqrt(x)
 
 
-def _exp(x: Any) -> Any:
-    return iv.exp(x) if isinstance(x, iv.mpf) else mp.exp(x)
+def _over_intervals(name: str, *values: Any) -> Any:
+    """Evaluate a function over intervals: in mpmath's own form, or at the ends if monotone."""
+    if name in ("exp", "log", "sqrt", "sin", "cos", "gamma", "expm1", "log1p") and not values[1:]:
+        return getattr(iv, name)(values[0])
+    if name == "lgamma":
+        return iv.loggamma(values[0])
+    if name == "abs":
+        return abs(values[0])
+    if name in ("erf", "erfc", "tanh", "Phi", "Phi_inverse"):
+        ends = [interval(FUNCTIONS[name](mp.mpf(end))) for end in (values[0].a, values[0].b)]
+        return iv.mpf([min(end.a for end in ends), max(end.b for end in ends)])
+    raise UnknownError(f"{name} over an interval")
 
 
 def _rounded(x: Any, digits: Any, up: int) -> Fraction:
@@ -170,9 +188,8 @@ def _whole(x: Any, rounding: Callable[[Any], Any]) -> Fraction:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(mp, name) for name in ("expm1", "log1p", "sin", "cos", "tanh", "gamma")},
-    **{name: getattr(mp, name) for name in ("erf", "erfc")},
-    "exp": _exp,
+    **{name: getattr(mp, name) for name in ("exp", "expm1", "log1p", "sin", "cos", "gamma")},
+    **{name: getattr(mp, name) for name in ("tanh", "erf", "erfc")},
     "sqrt": _root,
     "log": lambda x, base=None: mp.log(x) if base is None else mp.log(x) / mp.log(base),
     "log2": lambda x: mp.log(x) / mp.log(2),
@@ -216,6 +233,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "beta": lambda noise, alpha: min(trade_off(law, alpha) for law in pairs(noise)),
     "epsilon": lambda noise, delta: least_epsilon(pairs(noise), delta),
     "variance": variance,
-    "mse": variance,
+    "mse": mean_squared_error,
 }
 """Questions about a mechanism."""

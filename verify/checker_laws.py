@@ -192,9 +192,13 @@ def least_epsilon(laws: list[Law], delta: Any) -> Any:
     return _crossing(lambda loss: max(hockey_stick(law, loss) for law in laws) - delta, mp.prec)
 
 
-def variance(noise: Noise) -> Any:
-    """Return the variance of each coordinate, where it is the same for all of them."""
+def variance(noise: Noise, index: Any = 0) -> Any:
+    """Return the variance of a coordinate; of every one, where they are the same."""
     match noise.name:
+        case "EllipticalGaussian":
+            return (
+                noise["sensitivities"][int(index)] * sum(noise["sensitivities"]) / noise["mu"] ** 2
+            )
         case "Gaussian":
             return noise["standard_deviation"] ** 2
         case "Laplace" | "LaplaceVector":
@@ -204,6 +208,12 @@ def variance(noise: Noise) -> Any:
         case "RankOneGaussian":
             return noise["sigma_star"] / noise["dimension"]
     raise UnknownError(f"the variance of {noise.name}")
+
+
+def mean_squared_error(noise: Noise) -> Any:
+    """Return the average of the variances."""
+    count = len(noise["sensitivities"]) if noise.name == "EllipticalGaussian" else 1
+    return sum(variance(noise, index) for index in range(count)) / count
 
 
 def _crossing(falling: Callable[[Any], Any], bits: int) -> Any:

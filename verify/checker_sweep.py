@@ -1,0 +1,94 @@
+"""A comparison proved over whole boxes in the interval arithmetic of mpmath, for the checker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import product
+from typing import Any, TypeAlias
+
+from mpmath import iv
+
+from verify.checker_facts import read
+from verify.checker_kinds import OPPOSITE
+from verify.checker_language import Variables, evaluate, interval, number, split
+from verify.checker_laws import UnknownError
+
+Box: TypeAlias = dict[str, tuple[Fraction, Fraction]]
+
+_DIGITS = 25
+_MAX_PIECES = 4000
+
+
+def sweep(claim: Mapping[str, Any]) -> None:
+    """Prove a relation for every value of the variables whose domain has both ends.
+
+    Each box is proved as a whole, or split across its relatively widest side.
+
+    Raises
+    ------
+    UnknownError
+        If a function has no interval form here, or the pieces become too many.
+    ValueError
+        If the relation is false on a piece, or a domain has no rational ends.
+    """
+    domains = claim["for_all"]
+    swept = {name for name, d in domains.items() if d.get("low") and d.get("high")}
+    listed = {**claim["where"], **{n: d["grid"] for n, d in domains.items() if n not in swept}}
+    left, relation, right = split(claim["claim"])
+    before, iv.dps = iv.prec, _DIGITS
+    try:
+        for row in product(*([read(entry) for entry in column] for column in listed.values())):
+            fixed = Variables(dict(zip(listed, row, strict=True)), claim["let"])
+            ends = {name: _ends(domains[name], fixed) for name in swept}
+            boxes, pieces = [ends], 0
+            while boxes:
+                box, pieces = boxes.pop(), pieces + 1
+                if pieces > _MAX_PIECES:
+                    raise UnknownError("that it holds between the cases (too many pieces)")
+                scope = fixed.but(**{name: _hull(*side) for name, side in box.items()})
+                sides = evaluate(left, scope), evaluate(right, scope)
+                if _certain(*sides, OPPOSITE[relation]):
+                    raise ValueError("the relation is false between the cases")
+                if not _certain(*sides, relation):
+                    boxes += _halves(box)
+    finally:
+        iv.prec = before
+
+
+def _ends(domain: Mapping[str, Any], scope: Variables) -> tuple[Fraction, Fraction]:
+    low, high = (number(evaluate(domain[end], scope)) for end in ("low", "high"))
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction) or low > high:
+        raise ValueError("expected rational ends low ≤ high of a domain")
+    return low, high
+
+
+def _hull(low: Fraction, high: Fraction) -> Any:
+    return iv.mpf([interval(low).a, interval(high).b])
+
+
+def _certain(left: Any, right: Any, relation: str) -> bool:
+    difference = interval(number(left)) - interval(number(right))
+    return bool(
+        {
+            "<": difference.b < 0,
+            "<=": difference.b <= 0,
+            ">": difference.a > 0,
+            ">=": difference.a >= 0,
+            "!=": difference.a > 0 or difference.b < 0,
+            "==": difference.a == difference.b == 0,
+        }[relation]
+    )
+
+
+def _halves(box: Box) -> list[Box]:
+    """Split the side that is widest for its size."""
+
+    def width(name: str) -> Fraction:
+        low, high = box[name]
+        return (high - low) / max(abs(low), abs(high), Fraction(1, 10**9))
+
+    name = max(box, key=width)
+    low, high = box[name]
+    middle = (low + high) / 2
+    return [{**box, name: (low, middle)}, {**box, name: (middle, high)}]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from accountant import guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency
-from accountant.errors import InvalidInputError
+from accountant.errors import InvalidInputError, expected
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
+from accountant.mechanisms.count_noise_law import CountNoise
 from accountant.mechanisms.gaussian import normal_quantile
 from accountant.number import ExactReal
 from accountant.pairs.gaussian import normal_cdf
-from verify.value import Value, to_ball, to_exact, to_integer
+from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
 Function: TypeAlias = Callable[..., Value]
 
@@ -152,6 +155,38 @@ _QUESTIONS: dict[str, Callable[..., arb]] = {
     "dimension": lambda m, _: arb(m.dimension),
 }
 
+
+def _count_noise(question: Callable[..., Any]) -> Function:
+    """Lift a question about bounded count noise, asked as name(index, …, E, eta, D).
+
+    As in `accountant.mechanisms.count_noise_law`, with E = e^ε in the place of ε: where E and η
+    are rational, so is the answer, and equalities are decided.
+    """
+
+    def asked(*values: Value) -> Value:
+        *indices, ratio, eta, support = values
+        noise = _count_law(number(ratio), number(eta), to_integer(support))
+        found = question(noise, *map(to_integer, indices))
+        return Fraction(int(found.p), int(found.q)) if isinstance(found, fmpq) else found
+
+    return asked
+
+
+@functools.lru_cache(maxsize=256)
+def _rational_count_law(ratio: Fraction, eta: Fraction, support: int) -> CountNoise:
+    noise = CountNoise.of(0, eta, support)
+    return dataclasses.replace(noise, ratio=fmpq(ratio.numerator, ratio.denominator))
+
+
+def _count_law(ratio: RealValue, eta: RealValue, support: int) -> CountNoise:
+    if to_ball(ratio) < 1:
+        raise expected("E", ratio, "≥ 1", "E is e^epsilon.")
+    if isinstance(ratio, Fraction) and isinstance(eta, Fraction):
+        return _rational_count_law(ratio, eta, support)
+    share = to_ball(eta) if isinstance(eta, arb) else to_exact(eta)
+    return dataclasses.replace(CountNoise.of(0, share, support), ratio=to_ball(ratio))
+
+
 FUNCTIONS: dict[str, Function] = {
     "sqrt": _sqrt,
     "exp": _on_balls(arb.exp),
@@ -181,6 +216,10 @@ FUNCTIONS: dict[str, Function] = {
     "round_down": _rounded("down"),
     "binomial": _binomial,
     "harmonic": _harmonic,
+    "count_noise_delta": _count_noise(lambda noise: noise.delta),
+    "count_noise_optimal_delta": _count_noise(lambda noise: noise.optimal_delta),
+    "count_noise_weight": _count_noise(lambda noise, j: noise.weight(j)),
+    "count_noise_mass": _count_noise(lambda noise, z: noise.mass(z)),
     **{name: _question(name) for name in _QUESTIONS},
 }
 """Name → function of values. Add a function here, and its mpmath twin in `verify.checker`."""

@@ -110,6 +110,13 @@ class CountNoise:
         """δ* = max over k in 1..D + 1 of δ_k."""
         return _largest(self.bound(k) for k in range(1, self.support + 2))
 
+    @property
+    def optimal_delta(self) -> Value:
+        """The least largest p(z) − E p(z ± 1) of any law (see `count_noise_optimal_delta`)."""
+        lemma_one = (self.bound(k) for k in range(1, self.support + 1))
+        others = (self.missing_bound(m) for m in range(self.support // 2 + 1))
+        return _largest([*lemma_one, *others])
+
     def crossover(self, k: int) -> Value:
         """Return C_k = P_{k+1}/A_k of eq. (34), k in 1..D."""
         return self.plain[k + 1] / self.descending[k]
@@ -234,10 +241,7 @@ def count_noise_optimal_delta(epsilon: Real, eta: Real, support: int) -> arb:
     attained: x_i ≤ E x_j + Bδ defines a lattice, its least element has Σα ≤ 1 by Lemma 1 and its
     greatest Σα ≥ 1 by the other bounds, so that some point between them has Σα = 1.
     """
-    noise = CountNoise.of(epsilon, eta, support)
-    lemma_one = (noise.bound(k) for k in range(1, support + 1))
-    others = (noise.missing_bound(m) for m in range(support // 2 + 1))
-    return arb(_largest([*lemma_one, *others]))
+    return arb(CountNoise.of(epsilon, eta, support).optimal_delta)
 
 
 def _value(number: Real) -> Value:

@@ -14,19 +14,9 @@ from typing import Any
 
 from mpmath import iv, mp
 
-from verify.checker_laws import (
-    Law,
-    Noise,
-    UnknownError,
-    hockey_stick,
-    least_epsilon,
-    mean_squared_error,
-    pairs,
-    renyi,
-    tails,
-    trade_off,
-    variance,
-)
+from verify.checker.arithmetic import UnknownError, compare, interval, settle
+from verify.checker.functions import FUNCTIONS, QUESTIONS, over_intervals, root
+from verify.checker.mechanisms import Noise
 
 _MAX_EXPONENT = 100_000
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -82,13 +72,6 @@ def number(value: Any) -> Any:
     return Fraction(value) if isinstance(value, int) else value
 
 
-def interval(value: Any) -> Any:
-    """Return an interval around a number: exact for a rational, 38 digits wide otherwise."""
-    if isinstance(value, Fraction):
-        return iv.mpf(value.numerator) / iv.mpf(value.denominator)
-    return value if isinstance(value, iv.mpf) else iv.mpf(value) * (1 + iv.mpf([-1, 1]) / 10**38)
-
-
 def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
     match node:
         case ast.Constant(value=bool() | None | str()):
@@ -124,7 +107,7 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
             if name in FUNCTIONS:
                 numbers = [number(value) for value in values]
                 if any(isinstance(value, iv.mpf) for value in numbers):
-                    return _over_intervals(name, *numbers)
+                    return over_intervals(name, *numbers)
                 return FUNCTIONS[name](*numbers)
             if not name[0].isupper():
                 raise UnknownError(f"{name}(…)")
@@ -147,92 +130,18 @@ def _power(x: Any, y: Any) -> Any:
         return x ** int(y)
     if isinstance(x, iv.mpf) or isinstance(y, iv.mpf):
         return interval(x) ** interval(y)
-    return _root(x) if y == Fraction(1, 2) else mp.power(x, y)
+    return root(x) if y == Fraction(1, 2) else mp.power(x, y)
 
 
-def _root(x: Any) -> Any:
-    """Return √x, a Fraction where it is rational."""
-    if isinstance(x, Fraction) and x >= 0:
-        root = Fraction(math.isqrt(x.numerator), math.isqrt(x.denominator))
-        return root if root**2 == x else mp.sqrt(x)
-    return mp.sqrt(x)
+def sides(text: str, row: Variables) -> tuple[Any, str, Any]:
+    """Evaluate both sides of a comparison."""
+    left, relation, right = split(text)
+    return number(evaluate(left, row)), relation, number(evaluate(right, row))
 
 
-def _over_intervals(name: str, *values: Any) -> Any:
-    """Evaluate a function over intervals: in mpmath's own form, or at the ends if monotone."""
-    if name in ("exp", "log", "sqrt", "sin", "cos", "gamma", "expm1", "log1p") and not values[1:]:
-        return getattr(iv, name)(values[0])
-    if name == "lgamma":
-        return iv.loggamma(values[0])
-    if name == "abs":
-        return abs(values[0])
-    if name in ("erf", "erfc", "tanh", "Phi", "Phi_inverse"):
-        ends = [interval(FUNCTIONS[name](mp.mpf(end))) for end in (values[0].a, values[0].b)]
-        return iv.mpf([min(end.a for end in ends), max(end.b for end in ends)])
-    raise UnknownError(f"{name} over an interval")
-
-
-def _rounded(x: Any, digits: Any, up: int) -> Fraction:
-    """Round to significant digits, up for up = 1; what is not dyadic lies inside a ball."""
-    with mp.workdps(max(mp.dps, int(digits) + 40)):
-        exact = isinstance(x, Fraction) and x.denominator & (x.denominator - 1) == 0
-        nudged = mp.mpf(x) * (1 + (0 if exact else up * mp.sign(x) * mp.mpf(10) ** -(digits + 30)))
-        unit = Fraction(10) ** (int(mp.floor(mp.log10(abs(nudged)))) + 1 - int(digits))
-        return up * int(mp.ceil(up * nudged / unit)) * unit
-
-
-def _whole(x: Any, rounding: Callable[[Any], Any]) -> Fraction:
-    if not isinstance(x, Fraction) and abs(x - mp.nint(x)) < mp.mpf(10) ** (-mp.dps // 2):
-        raise UnknownError("the integer part of a number too near an integer")
-    return Fraction(int(rounding(x)))
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(mp, name) for name in ("exp", "expm1", "log1p", "sin", "cos", "gamma")},
-    **{name: getattr(mp, name) for name in ("tanh", "erf", "erfc")},
-    "sqrt": _root,
-    "log": lambda x, base=None: mp.log(x) if base is None else mp.log(x) / mp.log(base),
-    "log2": lambda x: mp.log(x) / mp.log(2),
-    "lgamma": mp.loggamma,
-    "Phi": mp.ncdf,
-    "Phi_inverse": lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1),
-    "gamma_upper": lambda shape, x: mp.gammainc(shape, x, regularized=True),
-    "beta_lower": lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
-    "lambert_w": mp.lambertw,
-    "pi": lambda: +mp.pi,
-    "abs": abs,
-    "min": min,
-    "max": max,
-    "floor": lambda x: _whole(x, math.floor if isinstance(x, Fraction) else mp.floor),
-    "ceil": lambda x: _whole(x, math.ceil if isinstance(x, Fraction) else mp.ceil),
-    "round_up": lambda x, digits=40: _rounded(x, digits, 1),
-    "round_down": lambda x, digits=40: _rounded(x, digits, -1),
-    "binomial": lambda n, k: Fraction(math.comb(int(n), int(k))),
-    "harmonic": lambda n, order=1: mp.fsum(mp.mpf(i) ** -order for i in range(1, int(n) + 1)),
-}
-
-
-def _mu(law: Law) -> Any:
-    if law["law"] != "gaussian":
-        raise UnknownError(f"mu of the law {law['law']!r}")
-    return law["mu"]
-
-
-def _largest(answer: Callable[..., Any]) -> Callable[..., Any]:
-    """Ask a question about each pair of a mechanism; the largest answer counts."""
-    return lambda noise, *at: max(answer(law, *at) for law in pairs(noise))
-
-
-QUESTIONS: dict[str, Callable[..., Any]] = {
-    "delta": _largest(hockey_stick),
-    "renyi": _largest(renyi),
-    "mu": _largest(_mu),
-    "rho": _largest(lambda law: _mu(law) ** 2 / 2),
-    "loss_above": _largest(lambda law, loss: tails(law, loss)[0]),
-    "total_variation": _largest(lambda law: hockey_stick(law, Fraction(0))),
-    "beta": lambda noise, alpha: min(trade_off(law, alpha) for law in pairs(noise)),
-    "epsilon": lambda noise, delta: least_epsilon(pairs(noise), delta),
-    "variance": variance,
-    "mse": mean_squared_error,
-}
-"""Questions about a mechanism."""
+def holds(text: str, scope: Variables) -> bool:
+    """Whether a comparison is true, two numbers that agree to 38 digits counting as equal."""
+    left, relation, right = split(text)
+    one, other = settle(lambda: [number(evaluate(side, scope)) for side in (left, right)])
+    truth = compare(one, relation, other)
+    return relation in ("<=", ">=", "==") if truth is None else truth

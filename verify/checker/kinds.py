@@ -15,9 +15,11 @@ from itertools import pairwise
 from typing import Any, final
 
 from verify import seal
-from verify.checker_facts import mechanism
-from verify.checker_language import Variables, evaluate, number, split
-from verify.checker_laws import Law, UnknownError, hockey_stick, pairs, renyi, trade_off
+from verify.checker.arithmetic import UnknownError
+from verify.checker.facts import mechanism
+from verify.checker.language import Variables, evaluate, number, split
+from verify.checker.laws import Law, hockey_stick, renyi, trade_off
+from verify.checker.mechanisms import pairs
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 

@@ -1,32 +1,23 @@
-"""The independent checker: a certificate is verified by a second path, in mpmath alone.
-
-What has to be concluded is derived from the claim, not read from the certificate; every fact is
-recomputed at rising precision; the inequality is decided in interval arithmetic. No numerical
-code is shared with the path that made the certificate (an import contract says so).
-"""
+"""The steps of checking one certificate."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from typing import Any, final
 
-import msgspec
-from mpmath import iv, libmp, mp
+from mpmath import libmp, mp
 
 from verify import seal
-from verify.checker_facts import answers, ends, mechanism, named, parameters, read, same
-from verify.checker_kinds import KINDS, Kind, described, needed
-from verify.checker_language import Variables, evaluate, interval, number, split
-from verify.checker_laws import AGREEMENT, Law, UnknownError, agree, pairs, settle
-from verify.checker_sweep import sweep
+from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, compare, settle
+from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
+from verify.checker.kinds import KINDS, Kind, described, needed
+from verify.checker.language import Variables, evaluate, holds, number, sides, split
+from verify.checker.laws import Law
+from verify.checker.mechanisms import pairs
+from verify.checker.sweep import sweep
 
-_DIGITS = 100
 _NARROW = Fraction(1, 10**12)
 _MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
 _BUDGET = 4000
@@ -35,68 +26,7 @@ _QUADRATURE = 500
 
 
 @final
-@dataclass(frozen=True)
-class Checked:
-    """What the checker found about one certificate."""
-
-    id: str
-    verdict: str
-    problems: list[tuple[str, str]]
-    """The field that is wrong, as a path such as `facts[0].p.lower`, and what is wrong."""
-    taken_as_given: list[str]
-    """What the checker could not recompute and took from the certificate."""
-    seconds: float
-
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
-
-def check_file(path: Path) -> list[Checked]:
-    """Check every certificate of a file; raise InvalidInputError if it is no such file."""
-    return [check(data) for data in seal.read(path)]
-
-
-def check(data: Mapping[str, Any]) -> Checked:
-    """Check one certificate."""
-    started = time.perf_counter()
-    problems: list[tuple[str, str]] = []
-    given: list[str] = []
-    stale = seal.broken(data)
-    if data.get("schema_version") != seal.SCHEMA_VERSION:
-        problems.append(("schema_version", f"expected {seal.SCHEMA_VERSION}"))
-    elif stale:
-        problems += [(path, "does not match its seal") for path in stale]
-    else:
-        try:
-            certificate = msgspec.convert(data, seal.Certificate)
-            with mp.workdps(_DIGITS), _interval_digits(_DIGITS):
-                _Check(certificate, problems, given).run()
-        except msgspec.ValidationError as error:
-            text, _, where = str(error).partition(" - at ")
-            problems.append((where.strip("`").removeprefix("$").removeprefix("."), text))
-    claim = data.get("claim")
-    return Checked(
-        id=str(claim.get("id", "")) if isinstance(claim, dict) else "",
-        verdict=str(data.get("verdict", "")),
-        problems=problems,
-        taken_as_given=list(dict.fromkeys(given)),
-        seconds=time.perf_counter() - started,
-    )
-
-
-@contextmanager
-def _interval_digits(digits: int) -> Iterator[None]:
-    before = iv.prec
-    iv.dps = digits
-    try:
-        yield
-    finally:
-        iv.prec = before
-
-
-class _Check:
+class Steps:
     """One certificate; each step appends to `problems` and `given`."""
 
     def __init__(
@@ -166,7 +96,7 @@ class _Check:
         values = {**self.claim["where"], **grids}
         rows = product(*([read(entry) for entry in column] for column in values.values()))
         cases = [Variables(dict(zip(values, row, strict=True)), self.scope.let) for row in rows]
-        return [c for c in cases if all(_holds(text, c) for text in self.claim["assume"])]
+        return [c for c in cases if all(holds(text, c) for text in self.claim["assume"])]
 
     def _claimed(self) -> None:
         """Require the claimed numbers and texts to be those of the claim."""
@@ -283,15 +213,15 @@ class _Check:
         for row in self._rows():
             for template in self.kind.requires:
                 text = template.format_map(self.claim)
-                self._expect(_holds(text, self.scope.but(**row)), "facts", f"expected {text}")
+                self._expect(holds(text, self.scope.but(**row)), "facts", f"expected {text}")
 
     def _conclusion(self) -> None:
         """Require the conclusion that the verdict needs, and that the facts give it."""
         self._expect(self.certificate.conclusion == self.text, "conclusion", f"not {self.text!r}")
         if self.refuted or not self.kind.by_sweep_alone:
             for row, found in zip(self._rows(), self._rows(recomputed=True), strict=True):
-                truth = _compare(*_sides(self.text, row))
-                truth = _compare(*_sides(self.text, found)) if truth is None else truth
+                truth = compare(*sides(self.text, row))
+                truth = compare(*sides(self.text, found)) if truth is None else truth
                 self._judge(truth, "conclusion", "does not follow from the facts")
 
     def _judge(self, truth: bool | None, path: str, message: str) -> None:
@@ -306,50 +236,26 @@ class _Check:
         cases = [self.scope, *(case for case in self._cases() if case != self.scope)]
         cost = _QUADRATURE if "RankOneGaussian" in str(self.certificate.claim) else 1
         for count, case in enumerate(cases if not self.refuted else []):
+            left_out = f"{len(cases) - count} of the {len(cases)} cases"
             if (count + 1) * cost * max(len(self.cuts), 1) > _BUDGET or (count and self.cuts):
-                self.given.append(f"{len(cases) - count} of the {len(cases)} cases")
+                self.given.append(left_out)
                 break
+            try:
+                self._recompute_case(case)
+            except UnknownError:
+                self.given += [left_out] if len(cases) > 1 else []
+                raise
 
-            def sides(case: Variables = case) -> list[Any]:
-                found = needed(self.kind, self.claim, case, self.cuts)
-                rows = [self._with_numbers(case, row) for row in found]
-                return [side for row in rows for side in _sides(self.text, row)[::2]]
+    def _recompute_case(self, case: Variables) -> None:
+        def both() -> list[Any]:
+            rows = needed(self.kind, self.claim, case, self.cuts)
+            found = [sides(self.text, self._with_numbers(case, row)) for row in rows]
+            return [side for left, _, right in found for side in (left, right)]
 
-            found = settle(sides)
-            if "bound" in self.claim:
-                self.given.append("that the claimed curve does not increase")
-            for left, right in zip(found[::2], found[1::2], strict=True):
-                truth = _compare(left, split(self.text)[1], right)
-                shown = f"{mp.nstr(mp.mpf(left), 12)}, {mp.nstr(mp.mpf(right), 12)}"
-                self._judge(truth, "verdict", f"{self.text} is false: {shown}")
-
-
-def _sides(text: str, row: Variables) -> tuple[Any, str, Any]:
-    left, relation, right = split(text)
-    return number(evaluate(left, row)), relation, number(evaluate(right, row))
-
-
-def _holds(text: str, scope: Variables) -> bool:
-    """Whether a comparison is true, two numbers that agree to 38 digits counting as equal."""
-    left, relation, right = split(text)
-    one, other = settle(lambda: [number(evaluate(side, scope)) for side in (left, right)])
-    truth = _compare(one, relation, other)
-    return relation in ("<=", ">=", "==") if truth is None else truth
-
-
-def _compare(left: Any, relation: str, right: Any) -> bool | None:
-    """Decide a comparison; None where the two sides cannot be told apart."""
-    if isinstance(left, Fraction) and isinstance(right, Fraction):
-        low = high = left - right
-    else:
-        difference = interval(left) - interval(right)
-        low, high = mp.mpf(difference.a), mp.mpf(difference.b)
-    yes, no = {
-        "<": (high < 0, low >= 0),
-        "<=": (high <= 0, low > 0),
-        ">": (low > 0, high <= 0),
-        ">=": (low >= 0, high < 0),
-        "==": (low == high == 0, low > 0 or high < 0),
-        "!=": (low > 0 or high < 0, low == high == 0),
-    }[relation]
-    return True if yes else False if no else None
+        values = settle(both)
+        if "bound" in self.claim:
+            self.given.append("that the claimed curve does not increase")
+        for left, right in zip(values[::2], values[1::2], strict=True):
+            shown = f"{mp.nstr(mp.mpf(left), 12)}, {mp.nstr(mp.mpf(right), 12)}"
+            truth = compare(left, split(self.text)[1], right)
+            self._judge(truth, "verdict", f"{self.text} is false: {shown}")

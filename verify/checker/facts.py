@@ -10,8 +10,10 @@ import msgspec
 from mpmath import iv, mp
 
 from verify import seal
-from verify.checker_language import evaluate, number
-from verify.checker_laws import AGREEMENT, Law, Noise, agree, hockey_stick, renyi, tails
+from verify.checker.arithmetic import AGREEMENT, agree
+from verify.checker.language import evaluate, number
+from verify.checker.laws import Law, hockey_stick, renyi, tails
+from verify.checker.mechanisms import Noise
 
 
 def read(value: Any) -> Any:

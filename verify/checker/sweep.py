@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from mpmath import iv
 
-from verify.checker_facts import read
-from verify.checker_kinds import OPPOSITE
-from verify.checker_language import Variables, evaluate, interval, number, split
-from verify.checker_laws import UnknownError
+from verify.checker.arithmetic import UnknownError, interval
+from verify.checker.facts import read
+from verify.checker.kinds import OPPOSITE
+from verify.checker.language import Variables, evaluate, number, split
 
 Box: TypeAlias = dict[str, tuple[Fraction, Fraction]]
 

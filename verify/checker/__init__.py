@@ -1,0 +1,87 @@
+"""The independent checker: a certificate is verified by a second path, in mpmath alone.
+
+What has to be concluded is derived from the claim, not read from the certificate; every fact is
+recomputed at rising precision; the inequality is decided in interval arithmetic. No numerical
+code is shared with the path that made the certificate (an import contract says so).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import msgspec
+from mpmath import iv, mp
+
+from verify import seal
+from verify.checker.steps import Steps
+
+__all__ = ["Checked", "check", "check_file"]
+
+_DIGITS = 100
+
+
+@final
+@dataclass(frozen=True)
+class Checked:
+    """What the checker found about one certificate."""
+
+    id: str
+    verdict: str
+    problems: list[tuple[str, str]]
+    """The field that is wrong, as a path such as `facts[0].p.lower`, and what is wrong."""
+    taken_as_given: list[str]
+    """What the checker could not recompute and took from the certificate."""
+    seconds: float
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def check_file(path: Path) -> list[Checked]:
+    """Check every certificate of a file; raise InvalidInputError if it is no such file."""
+    return [check(data) for data in seal.read(path)]
+
+
+def check(data: Mapping[str, Any]) -> Checked:
+    """Check one certificate."""
+    started = time.perf_counter()
+    problems: list[tuple[str, str]] = []
+    given: list[str] = []
+    stale = seal.broken(data)
+    if data.get("schema_version") != seal.SCHEMA_VERSION:
+        problems.append(("schema_version", f"expected {seal.SCHEMA_VERSION}"))
+    elif stale:
+        problems += [(path, "does not match its seal") for path in stale]
+    else:
+        try:
+            certificate = msgspec.convert(data, seal.Certificate)
+            with mp.workdps(_DIGITS), _interval_digits(_DIGITS):
+                Steps(certificate, problems, given).run()
+        except msgspec.ValidationError as error:
+            text, _, where = str(error).partition(" - at ")
+            problems.append((where.strip("`").removeprefix("$").removeprefix("."), text))
+    claim = data.get("claim")
+    return Checked(
+        id=str(claim.get("id", "")) if isinstance(claim, dict) else "",
+        verdict=str(data.get("verdict", "")),
+        problems=problems,
+        taken_as_given=list(dict.fromkeys(given)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+@contextmanager
+def _interval_digits(digits: int) -> Iterator[None]:
+    before = iv.prec
+    iv.dps = digits
+    try:
+        yield
+    finally:
+        iv.prec = before

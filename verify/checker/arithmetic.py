@@ -1,0 +1,68 @@
+"""Numbers of the checker: agreement of digits, rising precision, comparison in intervals.
+
+A number is a Fraction where it is rational, an mpmath real at the working precision elsewhere, or
+an interval of mpmath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from mpmath import iv, mp
+
+Numbers = TypeVar("Numbers", list[Any], dict[str, Any])
+AGREEMENT = Fraction(1, 10**38)
+"""Relative distance below which two numbers count as the same number."""
+
+_PRECISIONS = (45, 60, 120, 240, 480, 960)
+
+
+class UnknownError(Exception):
+    """A quantity that the checker cannot recompute; the message names it."""
+
+
+def settle(compute: Callable[[], Numbers]) -> Numbers:
+    """Evaluate at rising precision until all numbers agree twice to 38 digits (or are exact)."""
+    before: list[Any] | None = None
+    for digits in _PRECISIONS:
+        with mp.workdps(digits):
+            values = compute()
+            flat = list(values.values() if isinstance(values, dict) else values)
+            if all(isinstance(value, Fraction) for value in flat):
+                return values
+            if before is not None and all(map(agree, flat, before)):
+                return values
+        before = flat
+    raise UnknownError("a number that does not settle")
+
+
+def agree(one: Any, other: Any) -> bool:
+    """Whether two numbers are equal to 38 digits."""
+    return bool(one == other or abs(one - other) <= AGREEMENT * max(abs(one), abs(other)))
+
+
+def interval(value: Any) -> Any:
+    """Return an interval around a number: exact for a rational, 38 digits wide otherwise."""
+    if isinstance(value, Fraction):
+        return iv.mpf(value.numerator) / iv.mpf(value.denominator)
+    return value if isinstance(value, iv.mpf) else iv.mpf(value) * (1 + iv.mpf([-1, 1]) / 10**38)
+
+
+def compare(left: Any, relation: str, right: Any) -> bool | None:
+    """Decide a comparison; None where the two sides cannot be told apart."""
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        low = high = left - right
+    else:
+        difference = interval(left) - interval(right)
+        low, high = mp.mpf(difference.a), mp.mpf(difference.b)
+    yes, no = {
+        "<": (high < 0, low >= 0),
+        "<=": (high <= 0, low > 0),
+        ">": (low > 0, high <= 0),
+        ">=": (low >= 0, high < 0),
+        "==": (low == high == 0, low > 0 or high < 0),
+        "!=": (low > 0 or high < 0, low == high == 0),
+    }[relation]
+    return True if yes else False if no else None

@@ -1,0 +1,96 @@
+"""The two laws of the checker whose probabilities are more than one special function."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from mpmath import mp
+
+from verify.checker.arithmetic import AGREEMENT
+
+
+def laplace_product_tails(distances: list[Any], epsilon: Any) -> tuple[Any, Any]:
+    """Return both tails of a sum of independent losses of Laplace pairs.
+
+    With dP = e^{l/2} dm and dQ = e^{−l/2} dm, each coordinate gives m two atoms e^{−t/2}/2 at ±t
+    and the density e^{−t/2}/4 on (−t, t), the difference of the half-lines below t and −t. So m
+    is a sum of atoms and of powers (j − l)₊^{n−1}/(n − 1)!, whose integrals over l > ε are
+    confluent hypergeometric functions.
+    """
+    weights: dict[tuple[Any, int], Any] = {(Fraction(0), 0): Fraction(1)}
+    for t in distances:
+        grown: dict[tuple[Any, int], Any] = {}
+        for (j, n), weight in weights.items():
+            for state, share in (
+                ((j + t, n), 2),
+                ((j - t, n), 2),
+                ((j + t, n + 1), 1),
+                ((j - t, n + 1), -1),
+            ):
+                grown[state] = grown.get(state, 0) + weight * share / 4
+        weights = grown
+    p = q = mp.zero
+    for (j, n), weight in weights.items():
+        z = j - epsilon
+        if z > AGREEMENT and weight:
+            power = mp.mpf(weight) * mp.mpf(z) ** n / mp.factorial(n)
+            p += power * mp.exp(mp.mpf(j) / 2) * mp.hyp1f1(n, n + 1, -mp.mpf(z) / 2)
+            q += power * mp.exp(-mp.mpf(j) / 2) * mp.hyp1f1(n, n + 1, mp.mpf(z) / 2)
+    scale = mp.exp(-mp.mpf(sum(distances)) / 2)
+    return scale * p, scale * q
+
+
+def rank_one_complement(dimension: Any, ratio: Any, epsilon: Any) -> Any:
+    """Return G(ε) = ∫ erfc(ρ/√2) c (1 − τ²)^{a−1} dτ for the rank-one Gaussian law.
+
+    Noise √σ_* z v with z normal and v uniform on the sphere of R^M; a = (M − 1)/2, κ the shift
+    in units of √σ_*. At the distances ρ, w from the centres of P and Q the loss is
+    L = 2a ln(w/ρ) + (w² − ρ²)/2, and {L > ε} meets the sphere of radius ρ in the cap cos > τ(ρ),
+    of share C(τ), C' = −c (1 − τ²)^{a−1}. Integrating P(L > ε) = ∫ φ(ρ) C(τ(ρ)) dρ by parts gives
+    1 − G(ε), and the mirror image x → s − x gives Q(L > ε) = P(L < −ε) = G(−ε).
+
+    The curve L = ε is run through by x = ln(s/(1 − s)), s the share of (w² − ρ²)/2 in ε: there
+    ln(w²/ρ²) = ε(1 − s)/a. It has |τ| < 1 from the segment between the centres on, except
+    between two crossings of the axis beyond a centre, if there are any.
+    """
+    a, kappa, size = mp.mpf(dimension - 1) / 2, mp.mpf(ratio), mp.mpf(abs(epsilon))
+    c = mp.exp(mp.loggamma(a + mp.mpf(1) / 2) - mp.loggamma(a)) / mp.sqrt(mp.pi)
+    mirrored = epsilon < 0
+
+    def integrand(x: Any) -> Any:
+        s = 1 / (1 + mp.exp(-x))
+        d, z = 2 * size * s, size * (1 - s) / a
+        shape = z / mp.expm1(z) if z else mp.one
+        square = 2 * a * mp.exp(x) * shape + (d if mirrored else 0)  # ρ², or w² when mirrored
+        growth = 1 - s + s * shape + (0 if mirrored else s * z)  # its logarithmic derivative
+        sign, root = (-1 if mirrored else 1), mp.sqrt(square)
+        tau = (sign * d - kappa**2) / (2 * kappa * root)
+        slope = sign * d * (1 - s) / (2 * kappa * root) - tau * growth / 2
+        inside = max((1 - tau) * (1 + tau), mp.zero)
+        return mp.erfc(root / mp.sqrt(2)) * inside ** (a - 1) * slope
+
+    def crossing(v: Any, ends: list[Any]) -> Any:  # x at the root of v, ln(w²/ρ²) = 2v there
+        h = mp.findroot(v, ends, solver="anderson", tol=mp.eps, verify=False) if size else ends[0]
+        return mp.log(size - 2 * a * h) - mp.log(2 * a * h) if size else mp.log(kappa**2 / (8 * a))
+
+    def between(h: Any) -> Any:
+        return 2 * a * h + kappa**2 / 2 * mp.tanh(h / 2) - size
+
+    def beyond(h: Any) -> Any:
+        return 2 * a * h + kappa**2 / 2 * mp.coth(h / 2) - size
+
+    horizon = mp.log(mp.log(10) * (2 * mp.dps + 20) + size) - mp.log(a)
+    pieces = [(crossing(between, [mp.zero, size / (2 * a)]), horizon)]
+    lowest = 2 * mp.asinh(kappa / mp.sqrt(8 * a))
+    if size and beyond(lowest) < 0:
+        near = crossing(beyond, [lowest, size / (2 * a)])
+        far = crossing(beyond, [kappa**2 / size, lowest])
+        pieces = [(pieces[0][0], near), (far, horizon)]
+    total = mp.zero
+    for low, high in pieces:
+        steps = max(int(mp.ceil((high - low) / 2)), 0)
+        cuts = [low + (high - low) * k / steps for k in range(steps + 1)] if steps else []
+        total += mp.fsum(mp.quad(integrand, cut) for cut in pairwise(cuts))
+    return c * total

@@ -1,0 +1,106 @@
+"""What a mechanism's arguments say of its worst pairs and variances, derived a second time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from mpmath import mp
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.laws import Law
+
+_DEFAULTS = {
+    **dict.fromkeys(("l1_sensitivity", "l2_sensitivity", "sensitivity"), Fraction(1)),
+    "categories": Fraction(2),
+}
+
+
+@final
+@dataclass(frozen=True)
+class Noise:
+    """A mechanism as it is named: its arguments are numbers, texts, lists or mechanisms."""
+
+    name: str
+    arguments: dict[str, Any]
+
+    def __getitem__(self, argument: str) -> Any:
+        return self.arguments.get(argument, _DEFAULTS.get(argument))
+
+
+def pairs(noise: Noise) -> list[Law]:
+    """Derive the worst pairs of a mechanism from its arguments, or raise UnknownError."""
+    match noise.name:
+        case "Gaussian":
+            mu = noise["l2_sensitivity"] / noise["standard_deviation"]
+            return [{"law": "gaussian", "mu": mu}]
+        case "Laplace":
+            return [{"law": "laplace", "distance": noise["l1_sensitivity"] / noise["scale"]}]
+        case "LaplaceVector":
+            distances = sorted(abs(shift) / noise["scale"] for shift in noise["shifts"])
+            return [{"law": "laplace-product", "distances": distances}]
+        case "DiscreteLaplace" | "TruncatedGeometric":
+            law = {"law": "discrete-laplace", "scale": noise["scale"]}
+            return [{**law, "shift": noise["sensitivity"]}]
+        case "DiscreteGaussian":
+            law = {"law": "discrete-gaussian", "parameter": noise["parameter"]}
+            return [{**law, "shift": noise["sensitivity"]}]
+        case "EllipticalGaussian":  # Σ Δ_j²/σ_j² = μ² for σ_j² = Δ_j Σ Δ_i/μ²
+            return [{"law": "gaussian", "mu": noise["mu"]}]
+        case "Staircase":
+            decay, gamma = mp.exp(-noise["epsilon"]), noise["gamma"]
+            height = (1 - decay) / (2 * (gamma + decay * (1 - gamma)))
+            side = mp.mpf(1) / 2 + height * min(gamma, 1 - gamma)
+            middle = height * abs(1 - 2 * gamma) * (decay if 2 * gamma < 1 else 1)
+            return [
+                {
+                    "law": "finite",
+                    "p": [side, middle, decay * side],
+                    "q": [decay * side, middle, side],
+                }
+            ]
+        case "RandomizedResponse":
+            odds, rest = mp.exp(noise["epsilon"]), noise["categories"] - 2
+            p = [entry / (odds + rest + 1) for entry in (odds, rest, mp.one)]
+            return [{"law": "finite", "p": p, "q": p[::-1]}]
+        case "RankOneGaussian":
+            ratio = noise["l2_sensitivity"] / mp.sqrt(noise["sigma_star"])
+            return [{"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}]
+        case "Tabulated":
+            return _both_ways(list(noise["p"]), list(noise["q"]))
+        case "IntegerNoise":
+            masses, found = list(noise["probabilities"]), []
+            for shift in range(1, int(noise["sensitivity"]) + 1):
+                padding = [Fraction(0)] * shift
+                found += _both_ways(padding + masses, masses + padding)
+            return found
+    raise UnknownError(f"the law of {noise.name}")
+
+
+def _both_ways(p: list[Any], q: list[Any]) -> list[Law]:
+    return [{"law": "finite", "p": p, "q": q}, {"law": "finite", "p": q, "q": p}]
+
+
+def variance(noise: Noise, index: Any = 0) -> Any:
+    """Return the variance of a coordinate; of every one, where they are the same."""
+    match noise.name:
+        case "EllipticalGaussian":
+            return (
+                noise["sensitivities"][int(index)] * sum(noise["sensitivities"]) / noise["mu"] ** 2
+            )
+        case "Gaussian":
+            return noise["standard_deviation"] ** 2
+        case "Laplace" | "LaplaceVector":
+            return 2 * noise["scale"] ** 2
+        case "DiscreteLaplace":
+            return 1 / (2 * mp.sinh(1 / (2 * mp.mpf(noise["scale"]))) ** 2)
+        case "RankOneGaussian":
+            return noise["sigma_star"] / noise["dimension"]
+    raise UnknownError(f"the variance of {noise.name}")
+
+
+def mean_squared_error(noise: Noise) -> Any:
+    """Return the average of the variances."""
+    count = len(noise["sensitivities"]) if noise.name == "EllipticalGaussian" else 1
+    return sum(variance(noise, index) for index in range(count)) / count

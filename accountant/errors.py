@@ -34,7 +34,10 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
     >>> print(expected("scale", -1, "> 0", "The scale of the noise is a positive number."))
     Expected scale=-1 > 0. The scale of the noise is a positive number.
     """
-    shown = repr(value) if isinstance(value, str) else str(value)
+    try:
+        shown = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # Python prints no integer of more than 4300 digits
+        shown = f"<{type(value).__name__} of thousands of digits>"
     if len(shown) > 80:
         shown = f"{shown[:60]}… ({len(shown)} characters)"
     return InvalidInputError(

@@ -11,15 +11,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from flint import arb, fmpq
+from flint import arb, fmpq, fmpz
 
 from accountant.errors import expected
 
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
 _MAX_LENGTH = 20_000
 _SHOWN_DIGITS = 40
-_MAX_PLACES = 4000
 _REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
 
 
@@ -124,24 +123,43 @@ Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
 
 
 def _rational_text(value: Fraction) -> str:
-    """Print as an integer or terminating decimal when short, else as p/q."""
+    """Print as an integer or terminating decimal when there is one, else as p/q."""
     twos = (value.denominator & -value.denominator).bit_length() - 1
-    odd, fives = value.denominator >> twos, 0
-    while odd % 5 == 0:
-        odd, fives = odd // 5, fives + 1
-    if odd != 1:
-        return f"{value.numerator}/{value.denominator}"
+    fives = _exponent_of_five(value.denominator >> twos)
+    if fives is None:
+        return f"{_integer_text(value.numerator)}/{_integer_text(value.denominator)}"
     places = max(twos, fives)
-    if places > _MAX_PLACES:
-        return f"{value.numerator}/{value.denominator}"
-    digits = str(abs(value.numerator) * (10**places // value.denominator))
+    digits = _digits(abs(value.numerator) * (10**places // value.denominator))
     sign = "-" * (value < 0)
     if places <= _SHOWN_DIGITS or len(digits) > _SHOWN_DIGITS:
         digits = digits.rjust(places + 1, "0")
         whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
-        return f"{sign}{whole}.{part}" if part else f"{sign}{whole}"
+        return f"{sign}{whole}.{part}" if part else f"{sign}{_shortened(whole)}"
+    return f"{sign}{_shortened(digits, -places)}"
+
+
+def _exponent_of_five(odd: int) -> int | None:
+    """Return n with 5ⁿ = odd, or None."""
+    n = round((odd.bit_length() - 1) / math.log2(5))
+    return next((k for k in (n - 1, n, n + 1) if k >= 0 and 5**k == odd), None)
+
+
+def _integer_text(value: int) -> str:
+    return "-" * (value < 0) + _shortened(_digits(abs(value)))
+
+
+def _shortened(digits: str, exponent: int = 0) -> str:
+    """Write digits·10^exponent, with the trailing zeros of a long number in the exponent."""
+    if exponent == 0 and len(digits) <= _SHOWN_DIGITS:
+        return digits
     mantissa = digits.rstrip("0")
-    return f"{sign}{mantissa}e{len(digits) - len(mantissa) - places}"
+    exponent += len(digits) - len(mantissa)
+    return f"{mantissa}e{exponent}" if exponent else mantissa
+
+
+def _digits(value: int) -> str:
+    """Return the decimal digits of an integer ≥ 0, beyond Python's limit on conversions too."""
+    return str(fmpz(value))
 
 
 def exact(value: Number, argument: str = "number") -> ExactReal:
@@ -195,7 +213,8 @@ def _ratio(text: str, argument: str, whole: str) -> Fraction:
     parts = [part.strip() for part in text.split("/")]
     if len(parts) > 2 or not all(_DECIMAL.fullmatch(part) for part in parts):
         raise expected(argument, whole, "to be a number", _REMEDY)
-    numerator, denominator = Fraction(parts[0]), Fraction(parts[-1] if parts[1:] else 1)
+    # through Decimal: Python converts no more than 4300 digits to an int directly
+    numerator, denominator = Fraction(Decimal(parts[0])), Fraction(Decimal([*parts, "1"][1]))
     if denominator == 0:
         raise expected(argument, whole, "to have a denominator other than 0", _REMEDY)
     return numerator / denominator

@@ -20,6 +20,7 @@ from accountant.mechanisms.laplace_vector import LaplaceVector
 from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.randomized_response import RandomizedResponse
+from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
 from accountant.mechanisms.staircase import Staircase
 from accountant.mechanisms.tabulated import Tabulated
 from accountant.mechanisms.truncated_geometric import TruncatedGeometric
@@ -51,6 +52,7 @@ __all__ = [
     "MatrixVariateGaussian",
     "OptimalEllipse",
     "RandomizedResponse",
+    "RankOneGaussian",
     "SparseBox",
     "Staircase",
     "Tabulated",

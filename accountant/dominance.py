@@ -15,6 +15,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 
@@ -22,7 +23,7 @@ Profile = Callable[[ExactReal], arb]
 _MAX_PIECES = 2000
 
 
-def largest_ratio(value: Profile, limit: Profile, stop: Fraction) -> arb:
+def largest_ratio(value: Profile, limit: Profile, stop: Fraction, *, enough: int) -> arb:
     """Return a ball for sup of value(ε)/limit(ε) over 0 ≤ ε ≤ stop with value(ε) > 0.
 
     Parameters
@@ -31,18 +32,25 @@ def largest_ratio(value: Profile, limit: Profile, stop: Fraction) -> arb:
         Non-increasing functions of ε, convex in e^ε; each returns a ball at an exact point.
     stop
         An ε at and beyond which `value` is 0.
+    enough
+        A ratio above which the search ends.
 
     Returns
     -------
     arb
-        A ball of relative width 2^(−p/2) at flint's precision p; +∞ where `limit` is 0 and
-        `value` is not; (−∞, ∞) where a fixed number of pieces does not suffice.
+        A ball of relative width 2^(−p/2) at flint's precision p; or, once a ratio above `enough`
+        is met, that ratio: a lower bound, +∞ where `limit` is 0 and `value` is not.
+
+    Raises
+    ------
+    UndecidedError
+        If a fixed number of pieces does not suffice.
     """
     precision = ctx.prec
     with ctx.workprec(2 * precision):
         stretch = 1 + arb(2) ** (-precision // 2)
-        found = _Pieces(value, limit).search(stop, stretch)
-        return found.union(found * stretch) if found.is_finite() else found
+        found = _Pieces(value, limit).search(stop, stretch, enough)
+        return found if found > enough or not found.is_finite() else found.union(found * stretch)
 
 
 class _Pieces:
@@ -52,19 +60,22 @@ class _Pieces:
         self._value = functools.cache(lambda at: value(ExactReal.of_rational(at)))
         self._limit = functools.cache(lambda at: limit(ExactReal.of_rational(at)))
 
-    def search(self, stop: Fraction, stretch: arb) -> arb:
+    def search(self, stop: Fraction, stretch: arb, enough: int) -> arb:
         """Return the largest ratio met, once no piece can exceed `stretch` times it."""
         best = self._ratio(Fraction(0))
         pieces = [(Fraction(0), stop)]
         for _ in range(_MAX_PIECES):
-            if not pieces or not best.is_finite():
+            if not pieces or best > enough or not best.is_finite():
                 return best
             low, high = pieces.pop()
             middle = (low + high) / 2
             best = best.max(self._ratio(middle)).max(self._ratio(high))
             if best.is_finite() and not self._bounded(low, middle, high, best * stretch):
                 pieces += [(low, middle), (middle, high)]
-        return arb("0 +/- inf")
+        raise UndecidedError(
+            f"The largest ratio of the profiles was not found within {_MAX_PIECES} pieces: they "
+            "come too near each other."
+        )
 
     def _ratio(self, at: Fraction) -> arb:
         value, limit = self._value(at), self._limit(at)

@@ -17,7 +17,7 @@ from accountant.pair import Pair
 from accountant.profile import hockey_stick, least, most, worst_pairs
 
 RHO_RELATIVE_WIDTH = Fraction(1, 10**6)
-_MAX_SPLITS = 4000
+_MAX_SPLITS = 100_000
 _RHO_PRECISION = 256
 
 
@@ -155,6 +155,7 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
         best = best.max(divergence(high) / ball(high))
         if not _bound(divergence, low, high) <= best * stretch:
             middle = (low + high) / 2
+            best = best.max(divergence(middle) / ball(middle))  # both ends of a piece are in `best`
             pieces += [(low, middle), (middle, high)]
     raise UndecidedError(
         f"rho was not found to relative width {float(relative_width):.1e} within {_MAX_SPLITS} "

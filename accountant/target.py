@@ -14,15 +14,18 @@ from accountant import guarantees, profile
 from accountant._validate import Positive, Probability, Real
 from accountant.adjacency import Adjacency
 from accountant.dominance import largest_ratio
-from accountant.errors import NotApplicableError
-from accountant.interval import Interval, enclose, sign
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import Interval, ball, enclose, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, exact
 
 ACHIEVED_WIDTH = Fraction(1, 10**15)
-_RHO_WIDTH = Fraction(1, 10**18)
+_RHO_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (4, 6, 8, 10, 12, 15))
+_RHO_MARGIN = 1000
 _TIE_PRECISION = 2048
+_FAR_ABOVE = 16
+"""A ratio of profiles that need not be known any better."""
 _UNBOUNDED = 10**9
 """Stands for an infinite excess: roots are searched among finite numbers."""
 
@@ -159,9 +162,13 @@ class Rho(Target):
     rho: Positive = Positive()
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
-        """Return ln(ρ'/ρ)."""
-        value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=_RHO_WIDTH)
-        return log_ratio(value.ball(), self.rho.ball())
+        """Return ln(ρ'/ρ), the more sharply the nearer to 0 it is."""
+        for width in _RHO_WIDTHS:
+            value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=width)
+            excess = log_ratio(value.ball(), self.rho.ball())
+            if abs(excess) > _RHO_MARGIN * ball(width):
+                break
+        return excess
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
         """Compare exactly where the mechanism's ρ is an exact number."""
@@ -197,6 +204,8 @@ class ProfileBelow(Target):
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
         """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.
 
+        Far above 1 a lower bound of the ratio stands for it.
+
         Profiles that coincide at the least noise leave no room to prove anything near it. They
         are told apart by μ where both are Gaussian, and by the noise argument where the limit
         is of the mechanism's own family.
@@ -217,7 +226,10 @@ class ProfileBelow(Target):
         """Whether it is proved; a mechanism meets its own profile."""
         if mechanism == self.limit and adjacency == self.relation:
             return True
-        return super().holds(mechanism, adjacency)
+        try:
+            return super().holds(mechanism, adjacency)
+        except UndecidedError:  # the profiles touch, or nearly
+            return False
 
     def _noise(self, mechanism: Mechanism, adjacency: Adjacency | None) -> tuple[arb, arb] | None:
         """Return the noise arguments, more noise last, of two mechanisms of one family."""
@@ -239,7 +251,9 @@ class ProfileBelow(Target):
                 "mu or rho."
             )
         stop = Fraction(Interval.of_ball(end, 30).upper)
-        return largest_ratio(lambda at: profile.hockey_stick(pairs, at), self._at(), stop)
+        return largest_ratio(
+            lambda at: profile.hockey_stick(pairs, at), self._at(), stop, enough=_FAR_ABOVE
+        )
 
     def _at(self) -> Callable[[ExactReal], arb]:
         if not isinstance(self.limit, Mechanism):

@@ -191,10 +191,27 @@ def test_largest_ratio_is_narrow_and_right() -> None:
             lambda e: 1 - (e.ball() / 2).exp() / 3 if e < exact("2.19") else arb(0),
             lambda e: 1 - (e.ball() / 2).exp() / 4,
             Fraction("2.2"),
+            enough=16,
         ),
         relative_width=Fraction(1, 10**15),
     )
     assert Fraction(8, 9) in found
+
+
+def test_a_target_far_away_is_reached_fast() -> None:
+    # δ of Laplace at 0 is 1 − e^{−t/2}, of the limit 2Φ(μ/2) − 1: they touch at ε = 0
+    found = calibrate("Laplace", Mu("0.001"))
+    width = found.least.relative_width
+    assert width is not None
+    assert width <= WIDTH
+    at_zero = profile.delta(Laplace(scale=found.least.upper), 0)
+    limit = profile.delta(Gaussian(standard_deviation=1000), 0)
+    assert at_zero.lower <= limit.upper
+
+
+def test_zcdp_with_a_supremum_inside() -> None:
+    found = calibrate("RandomizedResponse", Rho("0.1"), categories=10)
+    assert Fraction(found.achieved["rho"].upper) <= Fraction("0.1")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 from mpmath import iv, mp
 
 from verify import seal
-from verify.checker.arithmetic import AGREEMENT, agree
+from verify.checker.arithmetic import AGREEMENT, agree, interval
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
 from verify.checker.mechanisms import Noise
@@ -53,9 +53,10 @@ def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:
     """
 
     def given(name: str) -> Any:
-        enclosure = getattr(fact, name)
-        both = [end.replace("Infinity", "inf") for end in (enclosure.lower, enclosure.upper)]
-        return found[name] if name in found else iv.mpf(both)
+        low, high = ends(getattr(fact, name))
+        if low > high:
+            raise ValueError(f"{name}.lower exceeds {name}.upper")
+        return found[name] if name in found else iv.mpf([interval(low).a, interval(high).b])
 
     suffix = "" if fact.name in ("event", "value") else f"_{fact.name}"
     match fact:

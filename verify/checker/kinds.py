@@ -35,6 +35,9 @@ class Kind:
     """Facts by name, for a refutation."""
     confirming: Mapping[str, type] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
+    """Comparisons without which the conclusion says nothing about the claim."""
+    to_refute: tuple[str, ...] = ()
+    """More of them, for a refutation."""
     numbers: tuple[str, ...] = ()
     """Fields of the claim that are numbers and are stated in `claimed`."""
     shown: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class Kind:
 
 def described(claim: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a claim, with defaults and what follows from their text."""
-    more: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": []}
+    more: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
     more |= {name: {} for name in ("let", "where", "for_all")}
     match claim["kind"]:
         case "relation":
@@ -97,10 +100,12 @@ KINDS: dict[str, Kind] = {
     ),
     "gaussian-dp": Kind(
         f"{_LOSS}gaussian_delta", "value <= mu",
-        {**_EVENT, **_GAUSSIAN}, {"value": seal.GaussianMu}, numbers=("mu",),
+        {**_EVENT, **_GAUSSIAN}, {"value": seal.GaussianMu},
+        to_refute=("at == at_gaussian_delta",), numbers=("mu",),
     ),
     "gaussian-dp by sweep": Kind(
-        "", "value <= gaussian_delta", {}, {**_HOCKEY, **_GAUSSIAN, **_SWEEP}, numbers=("mu",)
+        "", "value <= gaussian_delta", {}, {**_HOCKEY, **_GAUSSIAN, **_SWEEP},
+        ("at == at_gaussian_delta",), numbers=("mu",),
     ),
     "renyi-dp": Kind(
         "value > epsilon", "value <= epsilon", _RENYI, _RENYI,
@@ -117,7 +122,7 @@ KINDS: dict[str, Kind] = {
     "tradeoff": Kind(
         "1 - p - (alpha - q)*(p_wide - p)/(q_wide - q) < bound", "bound <= beta",
         {**_EVENT, "wide": seal.Event, "alpha": seal.Point}, _SWEEP,
-        ("alpha >= {low}", "alpha <= {high}"),
+        to_refute=("alpha >= {low}", "alpha <= {high}", "q < alpha", "alpha < q_wide"),
         shown={"bound": "{bound}", "alpha": "[{low}, {high}]"}, by_sweep_alone=True,
     ),
     "relation": Kind(

@@ -48,10 +48,12 @@ def sweep(claim: Mapping[str, Any]) -> None:
                     raise UnknownError("that it holds between the cases (too many pieces)")
                 scope = fixed.but(**{name: _hull(*side) for name, side in box.items()})
                 sides = evaluate(left, scope), evaluate(right, scope)
-                if _certain(*sides, OPPOSITE[relation]):
+                if _certain(*sides, relation):
+                    continue
+                middle = fixed.but(**{name: sum(side) / 2 for name, side in box.items()})
+                if _certain(evaluate(left, middle), evaluate(right, middle), OPPOSITE[relation]):
                     raise ValueError("the relation is false between the cases")
-                if not _certain(*sides, relation):
-                    boxes += _halves(box)
+                boxes += _halves(box)
     finally:
         iv.prec = before
 

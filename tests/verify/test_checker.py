@@ -1,0 +1,352 @@
+"""The independent checker: round trips, tampering with and without a new seal."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.mechanisms import Gaussian
+from accountant.number import exact
+from verify import certificate, checker, document, seal
+from verify.claims import ApproximateDP
+from verify.claims.privacy import hockey
+
+CLAIMS = {
+    claim.id: claim
+    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
+}
+Data = dict[str, Any]
+
+
+@functools.cache
+def _certified(identity: str) -> str:
+    _, data = certificate.certify(CLAIMS[identity])
+    assert data is not None
+    return json.dumps(data)
+
+
+def certified(identity: str) -> Data:
+    data: Data = json.loads(_certified(identity))
+    return data
+
+
+def sealed(data: Data) -> Data:
+    """Seal data anew, as someone who wants to deceive would."""
+    plain = {key: value for key, value in data.items() if key != "seal"}
+    return {**plain, "seal": seal.seal(plain)}
+
+
+@pytest.mark.parametrize("identity", CLAIMS)
+def test_every_certificate_is_valid(identity: str) -> None:
+    checked = checker.check(certified(identity))
+    assert checked.problems == []
+    assert checked.valid
+    assert checked.id == identity
+    assert checked.seconds < 5
+
+
+ASSUMED = {"profile/holds", "tradeoff/holds"}
+
+
+@pytest.mark.parametrize("identity", CLAIMS)
+def test_nothing_is_taken_as_given_without_saying_so(identity: str) -> None:
+    expected = ["that the claimed curve does not increase"] if identity in ASSUMED else []
+    assert checker.check(certified(identity)).taken_as_given == expected
+
+
+def test_a_law_that_the_checker_does_not_know_is_reported() -> None:
+    claim = ApproximateDP(
+        id="x",
+        mechanism="CorrelatedGaussian(dimension=10, mu=1)",
+        epsilon="1",
+        delta="0.01",
+        adjacency="add-remove",
+    )
+    _, data = certificate.certify(claim)
+    assert data is not None
+    checked = checker.check(data)
+    assert checked.valid
+    assert checked.taken_as_given == ["the law of CorrelatedGaussian"]
+
+
+def digits(data: Data) -> list[tuple[str, int]]:
+    """Return (path, index) of every digit of every leaf."""
+    return [
+        (path, index)
+        for path, leaf in seal.leaves({k: v for k, v in data.items() if k != "seal"})
+        for index, sign in enumerate(str(leaf))
+        if sign.isdecimal()
+    ]
+
+
+def changed(value: Any, path: str, index: int, step: int, at: str = "") -> Any:
+    """Return data with one digit of the leaf at `path` changed."""
+    if isinstance(value, dict) and value:
+        return {
+            k: changed(v, path, index, step, f"{at}.{k}" if at else k) for k, v in value.items()
+        }
+    if isinstance(value, list) and value:
+        return [changed(v, path, index, step, f"{at}[{i}]") for i, v in enumerate(value)]
+    if at != path:
+        return value
+    text = str(value)
+    digit = str((int(text[index]) + step) % 10)
+    found = text[:index] + digit + text[index + 1 :]
+    return type(value)(found)
+
+
+@given(data=st.data(), identity=st.sampled_from(sorted(CLAIMS)), step=st.integers(1, 9))
+def test_any_changed_digit_is_found_at_its_field(
+    data: st.DataObject, identity: str, step: int
+) -> None:
+    original = certified(identity)
+    path, index = data.draw(st.sampled_from(digits(original)))
+    tampered = changed(original, path, index, step)
+    assert tampered != original
+    checked = checker.check(tampered)
+    assert not checked.valid
+    assert [field for field, _ in checked.problems] == [path]
+
+
+@given(data=st.data(), identity=st.sampled_from(sorted(CLAIMS)), step=st.integers(1, 9))
+def test_a_leading_digit_of_an_enclosure_cannot_be_changed_under_a_new_seal(
+    data: st.DataObject, identity: str, step: int
+) -> None:
+    original = certified(identity)
+    leaves = dict(seal.leaves(original))
+
+    def significant(path: str, index: int) -> int:
+        mantissa = str(leaves[path]).split("E")[0]
+        if index >= len(mantissa):  # a digit of the exponent
+            return 1
+        return len(mantissa[: index + 1].replace(".", "").lstrip("-0"))
+
+    leading = [
+        (path, index)
+        for path, index in digits(original)
+        if path.endswith((".lower", ".upper"))
+        and ".law." not in path
+        and 1 <= significant(path, index) <= 12  # an enclosure is relatively narrower than 1e-12
+    ]
+    if leading:
+        path, index = data.draw(st.sampled_from(leading))
+        assert not checker.check(sealed(changed(original, path, index, step))).valid
+
+
+def test_a_digest_cannot_be_changed_either() -> None:
+    data = certified("relation/equal")
+    data["seal"]["route"] = "0" * 16
+    assert [field for field, _ in checker.check(data).problems] == ["route"]
+
+
+def _set(path: str, value: Any) -> Callable[[Data], None]:
+    """Return a change of the leaf at a path such as facts.0.p.lower."""
+
+    def change(data: Data) -> None:
+        *parents, last = path.split(".")
+        target: Any = data
+        for key in parents:
+            target = target[int(key) if isinstance(target, list) else key]
+        target[int(last) if isinstance(target, list) else last] = value
+
+    return change
+
+
+def _interval(path: str, text: str) -> Callable[[Data], None]:
+    return _set(path, {"lower": text, "upper": text})
+
+
+def _both(*changes: Callable[[Data], None]) -> Callable[[Data], None]:
+    def change(data: Data) -> None:
+        for entry in changes:
+            entry(data)
+
+    return change
+
+
+HOLDS_CONCLUSION = _both(_set("verdict", "HOLDS"), _set("conclusion", "value <= delta"))
+
+TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
+    # an enclosure that does not hold the number
+    ("approximate-dp/refuted", _interval("facts.0.p", "0.9"), "facts[0].p.lower"),
+    ("approximate-dp/refuted", _interval("facts.0.q", "0.0001"), "facts[0].q.upper"),
+    ("approximate-dp/holds", _interval("facts.0.value", "1e-40"), "facts[0].value.lower"),
+    ("renyi-dp/refuted", _interval("facts.0.value", "14"), "facts[0].value.lower"),
+    ("gaussian-dp/exact", _interval("facts.0.value", "0.2"), "facts[0].value.upper"),
+    ("relation/refuted", _interval("facts.0.value", "0.9"), "facts[0].value.lower"),
+    ("minimiser/refuted", _interval("facts.1.value", "0.1"), "facts[1].value.upper"),
+    # an enclosure that holds too much
+    ("approximate-dp/refuted", _set("facts.0.p.lower", "0"), "facts[0].p"),
+    ("relation/refuted", _set("facts.1.value.upper", "0.9"), "facts[1].value"),
+    # another pair, event, order, point
+    ("approximate-dp/refuted", _interval("facts.0.law.mu", "0.5"), "facts[0]"),
+    ("pure-dp/holds", _set("facts.0.law.shift", 1), "facts[0]"),
+    ("pure-dp/holds", _set("facts.0.law.law", "laplace"), "facts[0]"),
+    ("approximate-dp/table", _set("facts.0.law.p", ["1/4", "1/4", "1/2"]), "facts[0]"),
+    ("approximate-dp/laplace-vector", _set("facts.0.law.multiples", [1, 2, 2, 5]), "facts[0]"),
+    ("approximate-dp/refuted", _set("facts.0.loss_above", "0.5"), "facts[0].p.upper"),
+    ("renyi-dp/holds", _set("facts.0.order", "1.5"), "facts[0].value.lower"),
+    ("monotone/refuted", _set("facts.1.variables.x", "0.5"), "facts[1].variables"),
+    ("minimiser/holds", _set("facts.0.variables.k", "17"), "facts[0].value.upper"),
+    # another mechanism, case or statement
+    (
+        "approximate-dp/refuted",
+        _set("mechanism", "Gaussian(standard_deviation=2)"),
+        "mechanism",
+    ),
+    (
+        "approximate-dp/refuted",
+        _set("mechanism", "Gaussian(standard_deviation=3, l2_sensitivity=2)"),
+        "mechanism",
+    ),
+    ("relation/equal", _set("mechanism", "Laplace(scale=1)"), "mechanism"),
+    ("approximate-dp/refuted", _set("case.s", "4"), "case"),
+    ("approximate-dp/refuted", _set("case", {}), "case"),
+    ("relation/refuted", _set("case.x", "2"), "case"),
+    ("approximate-dp/refuted", _set("claimed.delta", "1e-6"), "claimed.delta"),
+    ("approximate-dp/refuted", _set("claimed.mu", "1"), "claimed.mu"),
+    ("minimiser/holds", _set("claimed.minimiser", "k = 21"), "claimed.minimiser"),
+    ("printed-number/holds", _set("claimed.printed", "0.84135"), "claimed.printed"),
+    ("approximate-dp/refuted", _set("claim.delta", "1e-6"), "claimed.delta"),
+    (
+        "approximate-dp/refuted",  # a true claim, "refuted"
+        _both(_set("claim.delta", "0.1"), _set("claimed.delta", "0.1")),
+        "conclusion",
+    ),
+    (
+        "approximate-dp/holds",  # a false claim that "holds"
+        _both(_set("claim.epsilon", "1/(2*s)"), _set("claimed.epsilon", "0.5")),
+        "facts",
+    ),
+    (
+        "printed-number/refuted",
+        _both(_set("claim.printed", "0.84134"), _set("claimed.printed", "0.84134")),
+        "conclusion",
+    ),
+    # another verdict or conclusion
+    ("approximate-dp/refuted", _set("verdict", "HOLDS"), "facts[0]"),
+    ("approximate-dp/refuted", HOLDS_CONCLUSION, "facts[0]"),
+    ("approximate-dp/refuted", _set("conclusion", "p > 0"), "conclusion"),
+    ("relation/refuted", _set("conclusion", "left < right"), "conclusion"),
+    ("monotone/supported", _set("verdict", "HOLDS"), "verdict"),
+    ("relation/equal", _set("verdict", "REFUTED"), "conclusion"),
+    ("relation/equal", _set("verdict", "TRUE"), "verdict"),
+    # facts that are missing, of the wrong kind, or of another expression
+    ("approximate-dp/refuted", _set("facts", []), "facts"),
+    ("relation/equal", _set("facts.0.expression", "1/2"), "facts[0].expression"),
+    ("relation/equal", _set("facts.0.name", "right"), "facts[0].expression"),
+    ("zcdp/gaussian", _set("facts.0.name", "gaussian_delta"), "facts[0]"),
+    # a sweep that leaves something out
+    ("profile/holds", _set("facts.1.cuts", ["1", "5"]), "verdict"),
+    ("profile/holds", _set("facts.1.cuts", ["0", "5"]), "verdict"),
+    ("tradeoff/holds", _set("facts.0.cuts", ["0.01", "0.2"]), "verdict"),
+    ("gaussian-dp/swept", _set("facts.2.cuts", ["0", "0.4"]), "verdict"),
+    # statements about a range, false between the cases
+    (
+        "relation/swept",
+        _both(
+            _set("claim.claim", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
+            _set("claimed.relation", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
+            _set("claim.for_all.e.grid", ["0.5"]),
+            _set("case.e", "0.5"),
+            _set("facts.1.expression", "1e6*e*(0.5 - e)"),
+            _interval("facts.1.value", "0"),
+        ),
+        "claim.for_all",
+    ),
+    # what cannot be evaluated
+    ("relation/equal", _set("claim.kind", "wish"), "claim"),
+    ("approximate-dp/refuted", _set("claim.mechanism", "Gaussian("), "mechanism"),
+    ("approximate-dp/refuted", _set("claim.epsilon", "__import__('os')"), "claimed"),
+    ("approximate-dp/refuted", _set("facts.0.loss_above", "x"), "facts[0]"),
+    ("approximate-dp/refuted", _set("facts.0.p.lower", "1e-3x"), "facts[0].p.lower"),
+    ("approximate-dp/refuted", _set("facts.0.p", "0.5"), "facts[0].p"),
+    ("approximate-dp/refuted", _set("schema_version", 2), "schema_version"),
+    ("approximate-dp/refuted", _set("surplus", "1"), ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("identity", "change", "field"), TAMPERED, ids=[f"{i}-{t[0]}" for i, t in enumerate(TAMPERED)]
+)
+def test_mathematics_finds_what_a_new_seal_hides(
+    identity: str, change: Callable[[Data], None], field: str
+) -> None:
+    data = copy.deepcopy(certified(identity))
+    change(data)
+    checked = checker.check(sealed(data))
+    assert not checked.valid
+    assert field in [path for path, _ in checked.problems]
+
+
+def test_a_false_case_beside_the_one_that_is_shown_is_found() -> None:
+    data = certified("approximate-dp/holds")
+    data["claim"]["epsilon"] = "1"
+    data["case"] = {"s": "1"}
+    data["claimed"]["epsilon"] = "1"
+    data["mechanism"] = "Laplace(scale=1)"
+    data["facts"][0] |= {"law": {"law": "laplace", "distance": "1"}, "epsilon": "1"}
+    checked = checker.check(sealed(data))  # s = 1/3 has ε = 3
+    assert [path for path, _ in checked.problems] == ["verdict"]
+
+
+def _hockey_stick(mechanism: Gaussian, epsilon: str) -> Data:
+    pair = mechanism.worst_case(None).remove[0]
+    return hockey(pair, exact(epsilon), "gaussian_delta")
+
+
+def test_the_two_sides_of_a_refuted_gaussian_claim_are_about_one_epsilon() -> None:
+    data = certified("gaussian-dp/refuted")
+    data["claim"]["mu"] = data["claimed"]["mu"] = "0.34"  # true: mu = 1/3
+    target = Gaussian(standard_deviation=1, l2_sensitivity="0.34")
+    for facts in ([0, 1], [1, 0]):
+        pair = [data["facts"][0], _hockey_stick(target, "3")]
+        found = checker.check(sealed({**data, "facts": [pair[i] for i in facts]}))
+        assert not found.valid
+
+
+def test_a_chord_is_between_two_tests_of_one_pair_on_both_sides_of_the_level() -> None:
+    data = certified("tradeoff/refuted")
+    narrow, wide, point = data["facts"]
+    turned = [{**wide, "name": "event"}, {**narrow, "name": "wide"}, point]
+    assert not checker.check(sealed({**data, "facts": turned})).valid
+    beside = {**point, "value": "0.29"}
+    assert not checker.check(sealed({**data, "facts": [narrow, wide, beside]})).valid
+    other = {**wide, "law": {"law": "laplace", "distance": "2"}}
+    assert not checker.check(sealed({**data, "facts": [narrow, other, point]})).valid
+
+
+def test_a_certificate_without_a_seal_is_refused() -> None:
+    data = certified("relation/equal")
+    del data["seal"]
+    assert not checker.check(data).valid
+
+
+def test_files_are_checked_entry_by_entry(tmp_path: Path) -> None:
+    good, bad = certified("relation/equal"), certified("printed-number/holds")
+    bad["claimed"]["printed"] = "0.84135"
+    seal.write(tmp_path / "both.json", [good, bad])
+    first, second = checker.check_file(tmp_path / "both.json")
+    assert (first.valid, second.valid) == (True, False)
+    assert second.problems == [("claimed.printed", "does not match its seal")]
+
+
+def test_the_checker_imports_nothing_that_made_the_certificate() -> None:
+    script = (
+        "import sys, verify.checker\n"
+        "known = {'flint', 'numpy', 'scipy', 'accountant.number', 'verify.claim', "
+        "'verify.expression', 'verify.functions'}\n"
+        "print(sorted(known & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert found.stdout.decode().strip() == "[]"

@@ -1,0 +1,86 @@
+"""The published shapes of claim files, findings and certificates, as JSON Schema (2020-12).
+
+`python -m verify.schema` writes the files anew from the types that they describe.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any, Literal
+
+import msgspec
+
+from verify.claims import AnyClaim
+from verify.seal import Certificate
+from verify.verdict import Finding
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_WORDS = frozenset(
+    {"id", "statement", "source", "adjacency", "cause", "correction", "reason", "variable"}
+    | {"argument", "lemmas", "tail"}
+)
+"""Fields of a claim that are words: every other text may also be written as a bare number."""
+
+
+class ClaimFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A claim file (TOML): claims, and what the file says about their source."""
+
+    schema_version: Literal[1]
+    claims: list[AnyClaim]
+    name: str = ""
+    title: str = ""
+    authors: str = ""
+
+
+class Findings(msgspec.Struct, kw_only=True):
+    """What `dpassay verify --json` prints."""
+
+    schema_version: Literal[1]
+    findings: list[Finding]
+
+
+def generate() -> dict[str, dict[str, Any]]:
+    """Return every schema by the name of its file."""
+    return {
+        "claims.schema.json": _schema(_with_numbers(msgspec.json.schema(ClaimFile))),
+        "finding.schema.json": _schema(msgspec.json.schema(Findings)),
+        "certificate.schema.json": _schema(msgspec.json.schema(Certificate)),
+    }
+
+
+def stored(name: str) -> dict[str, Any]:
+    """Return a schema as it is published with the package."""
+    text = (resources.files(__name__) / name).read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def text(schema: dict[str, Any]) -> str:
+    """Print a schema as its file has it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _schema(found: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": _DIALECT, **found}
+
+
+def _with_numbers(schema: dict[str, Any]) -> dict[str, Any]:
+    """Let the expressions of claims be bare numbers, as in a claim file."""
+    for name, definition in schema["$defs"].items():
+        for field, shape in definition.get("properties", {}).items():
+            if name != "ClaimFile" and field not in _WORDS:
+                definition["properties"][field] = _or_number(shape)
+    return schema
+
+
+def _or_number(shape: dict[str, Any]) -> dict[str, Any]:
+    if shape.get("type") == "string":
+        return {**shape, "type": ["string", "number"]}
+    if "items" in shape:
+        return {**shape, "items": _or_number(shape["items"])}
+    if isinstance(shape.get("additionalProperties"), dict):
+        return {**shape, "additionalProperties": _or_number(shape["additionalProperties"])}
+    if "anyOf" in shape and {"type": "integer"} in shape["anyOf"]:
+        return {**shape, "anyOf": [*shape["anyOf"], {"type": "number"}]}
+    return shape

@@ -47,6 +47,8 @@ class Comparison:
             return ""
         if self.true.overlaps(self.other):
             return "1.000"
+        if self.true.lower <= 0 or self.other.lower <= 0:
+            return ""
         try:
             return _ratio(middle(self.true) / middle(self.other))
         except (InvalidOperation, ZeroDivisionError):

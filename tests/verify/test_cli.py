@@ -520,7 +520,7 @@ def test_certificate_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["verify", *mechanism, "--certificate", str(path), "--quiet"]) == 1
     assert f"wrote {path} (1 certificate)" in capsys.readouterr().err
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("VALID  approximate-dp")
+    assert capsys.readouterr().out.startswith("VALID  approximate-dp: REFUTED  (")
     assert main(["check", str(path), "--json"]) == 0
     (entry,) = printed_json(capsys)["certificates"]
     assert entry["valid"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +30,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check every certificate of every file."""
-    from verify import checker
+    """Check every certificate of every file, and show each as soon as it is checked."""
+    from verify import checker, seal
 
-    results = [(path, entry) for path in options.files for entry in checker.check_file(path)]
+    entries = [(path, data) for path in options.files for data in seal.read(path)]
+    results = []
+    for path, data in entries:
+        results.append((path, checker.check(data)))
+        if not (options.json or options.quiet):
+            _show(*results[-1], several=len(entries) > 1)
     if options.json:
         say_json({"schema_version": 1, "certificates": [_plain(*result) for result in results]})
-    elif not options.quiet:
-        for path, entry in results:
-            _show(path, entry, several=len(results) > 1)
     return ExitCode.DONE if all(entry.valid for _, entry in results) else ExitCode.REFUTED
 
 
@@ -55,11 +58,13 @@ def _plain(path: Path, entry: Checked) -> dict[str, Any]:
 
 def _show(path: Path, entry: Checked, *, several: bool) -> None:
     place = f"  {path}" if several else ""
-    say(f"{'VALID' if entry.valid else 'INVALID'}  {entry.id}{place}  ({entry.seconds:.2f} s)")
+    said = f"{entry.id}: {entry.verdict}"
+    say(f"{'VALID' if entry.valid else 'INVALID'}  {said}{place}  ({entry.seconds:.2f} s)")
     for field, message in entry.problems:
         say(f"  {field}: {message}")
     for given in entry.taken_as_given:
         say(f"  taken as given: {given}")
+    sys.stdout.flush()
 
 
 COMMAND = Command("check", "re-verify a certificate", _DESCRIPTION, _EPILOG, configure, run)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import Command, ExitCode, note, say
+from accountant.errors import UndecidedError
+from verify.cli.shell import Command, ExitCode, say
 
 if TYPE_CHECKING:
     from verify.verdict import Finding
@@ -24,10 +25,10 @@ example:
   dpassay demo --out certificates
 """
 SHOWN = (
-    "less-is-more/theorem-5/half-space",
-    "less-is-more/abstract/lower-bounds/classic/corrected",
-    "elliptical-gaussian/elliptical/guarantee",
-    "elliptical-gaussian/definition-1.2/exists",
+    "better-gaussian/theorem-3-1",
+    "better-gaussian/theorem-3-1-simplified",
+    "elliptical-gaussian/theorem-1",
+    "less-is-more/theorem-5",
 )
 """Ids of the claims that the demonstration decides."""
 _NEXT = """\
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         for (_, path), entry in zip(found, checked, strict=True)
     ]
     say(report.columns(rows))
-    _tamper(found[0][1])
+    _tamper(found[-1][1])
     say()
     report.show_table([finding for finding, _ in found], sys.stdout)
     say(f"\n{time.monotonic() - started:.1f} s. Certificates are in {options.out}.\n\n{_NEXT}")
@@ -71,25 +72,21 @@ def run(options: argparse.Namespace) -> int:
 
 def _decide(folder: Path) -> list[tuple[Finding, Path]]:
     """Decide the claims, show each finding, and write its certificate."""
-    from verify import certificate, report
-    from verify.cli.verify import ledger, selected
+    from verify import batch, certificate, report
+    from verify.cli.verify import ledger, with_lemmas
 
-    claims = [
-        claim
-        for paper in dict.fromkeys(wanted.partition("/")[0] for wanted in SHOWN)
-        for claim in ledger(paper)
-        if claim.id in SHOWN
-    ]
     found = []
-    for claim in selected(claims, SHOWN):
-        finding, data = certificate.certify(claim)
-        report.show(finding, sys.stdout)
-        if data is not None:
-            path = folder / f"{claim.id.replace('/', '-')}.json"
-            certificate.write(path, [data])
-            found.append((finding, path))
-        else:
-            note(f"{claim.id} has no certificate")
+    for name in SHOWN:
+        claims = with_lemmas(ledger(name.partition("/")[0]), [name])
+        outcomes = batch.concluded(claims, dict(batch.decide_all(claims)))
+        outcome = next(o for i, o in outcomes.items() if claims[i].id == name)
+        if outcome.finding is None or outcome.certificate is None:
+            raise UndecidedError(outcome.error or f"{name} has no certificate.")
+        report.show(outcome.finding, sys.stdout)
+        sys.stdout.flush()
+        path = folder / f"{name.replace('/', '-')}.json"
+        certificate.write(path, [outcome.certificate])
+        found.append((outcome.finding, path))
     return found
 
 
@@ -109,16 +106,16 @@ def _tamper(path: Path) -> None:
 
 
 def flip_a_digit(facts: Sequence[dict[str, Any]]) -> str:
-    """Change the third digit of the first enclosure's lower end in place; return its path."""
+    """Change the third digit of an enclosure's lower end in place; return its path."""
     for index, fact in enumerate(facts):
         for name, value in fact.items():
-            if isinstance(value, dict) and "lower" in value:
-                text = value["lower"]
-                at = [i for i, character in enumerate(text) if character in "123456789"][2]
-                other = "8" if text[at] == "9" else "9"
-                value["lower"] = text[:at] + other + text[at + 1 :]
+            text = value["lower"] if isinstance(value, dict) and "lower" in value else ""
+            at = [i for i, character in enumerate(text) if character in "123456789"]
+            if len(at) > 2:
+                other = "8" if text[at[2]] == "9" else "9"
+                value["lower"] = text[: at[2]] + other + text[at[2] + 1 :]
                 return f"facts[{index}].{name}.lower"
-    raise ValueError("a certificate without an enclosure")
+    raise UndecidedError("The certificate has no enclosure in which a digit could be changed.")
 
 
 COMMAND = Command(

@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="only claims of this id (or pattern, or everything below it)",
+        help="only the claim of this id; or those of this pattern, or below it",
     )
     parser.add_argument(
         "--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked"
@@ -196,15 +196,15 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
 
 
 def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
-    """Return the claims whose id is one of `only`, matches it as a pattern, or lies below it."""
+    """Return the claims that `only` names: by id; else by pattern, or as all those below it."""
     from accountant.errors import InvalidInputError, suggestion
 
     kept: set[str] = set()
     for wanted in only:
-        found = {
-            c.id
-            for c in claims
-            if c.id == wanted or c.id.startswith(f"{wanted}/") or fnmatch.fnmatchcase(c.id, wanted)
+        found = {claim.id for claim in claims if claim.id == wanted} or {
+            claim.id
+            for claim in claims
+            if claim.id.startswith(f"{wanted}/") or fnmatch.fnmatchcase(claim.id, wanted)
         }
         if not found:
             hint = suggestion(wanted, [claim.id for claim in claims])

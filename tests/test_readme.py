@@ -1,0 +1,69 @@
+"""README and the documents: their code runs, their links lead on, their tables are current."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verify import document
+from verify.exact import verify
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Return the fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_block_runs(page: Path) -> None:
+    names: dict[str, Any] = {}
+    for code in blocks(page, "python"):
+        exec(compile(code, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_leads_to_a_file(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_claim_file_of_the_documentation_is_valid_and_decided() -> None:
+    (text,) = blocks(ROOT / "docs" / "claims.md", "toml")
+    verdicts = [verify(claim).verdict.value for claim in document.read_text(text).claims]
+    assert verdicts == ["HOLDS", "SUPPORTED"]
+
+
+def test_the_documented_kinds_are_the_kinds() -> None:
+    from verify.claims import KINDS
+
+    text = (ROOT / "docs" / "claims.md").read_text("utf-8")
+    section = text.split("## Kinds")[1].split("##")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.M)) == set(KINDS)
+
+
+def test_the_tables_of_verdicts_are_those_of_a_run() -> None:
+    location = ROOT / "docs" / "make_verdicts.py"
+    specification = importlib.util.spec_from_file_location("make_verdicts", location)
+    assert specification is not None
+    assert specification.loader is not None
+    tables = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(tables)
+    ledgers = [(ledger, tables.decide(ledger)) for ledger in document.every_paper()]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert tables.in_readme(readme, tables.counts_table(ledgers)) == readme
+    page = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
+    for ledger, findings in ledgers:
+        section = page.split(f"## {ledger.name}\n")[1].split("\n## ")[0]
+        rows = [row for row in section.splitlines() if row.startswith("| `")]
+        assert len(rows) == len(findings)
+        for row, finding in zip(rows, findings, strict=True):
+            assert row.startswith(f"| `{finding.id}` ")
+            assert f"| {finding.verdict.value} |" in row

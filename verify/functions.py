@@ -10,8 +10,10 @@ from typing import Any, TypeAlias
 
 from flint import arb, ctx, fmpq
 
-from accountant import guarantees, profile, tradeoff
+from accountant import guarantees, profile, tradeoff, tree
 from accountant.adjacency import Adjacency
+from accountant.dual import defects
+from accountant.ellipse import optimal_ellipse
 from accountant.errors import InvalidInputError, expected
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
@@ -98,6 +100,32 @@ def _harmonic(count: Value, order: Value = Fraction(1)) -> arb:
     """Σ_{i=1}^{count} i^{−order}."""
     power = to_ball(order)
     return sum((arb(i) ** -power for i in range(1, to_integer(count) + 1)), start=arb(0))
+
+
+def _ellipse_defects(dimension: Value, sparsity: Value) -> Fraction:
+    """Count what is wrong with the optimal ellipse: 0 proves it private and optimal."""
+    return Fraction(len(defects(optimal_ellipse(to_integer(dimension), to_integer(sparsity)))))
+
+
+def _on_tree(
+    digits: tree.Digits, question: Callable[[tree.Tree], Fraction | int]
+) -> Callable[[Value, Value], Fraction]:
+    """Return a function of arity and steps."""
+
+    def ask(arity: Value, steps: Value) -> Fraction:
+        return Fraction(question(tree.Tree(to_integer(arity), to_integer(steps), digits)))
+
+    return ask
+
+
+_TREES: dict[str, Callable[[tree.Tree], Fraction | int]] = {
+    "mse": tree.Tree.mean_squared_error,
+    "height": lambda found: found.height,
+    "load": tree.largest_load,
+    "terms": lambda found: len(found.noise_variables()),
+    "live": tree.most_live,
+    "gaps": lambda found: sum(not v.contiguous for v in found.noise_variables()),
+}
 
 
 def _regularised_gamma_upper(shape: arb, x: arb) -> arb:
@@ -216,6 +244,10 @@ FUNCTIONS: dict[str, Function] = {
     "round_down": _rounded("down"),
     "binomial": _binomial,
     "harmonic": _harmonic,
+    "ellipse_defects": _ellipse_defects,
+    **{f"tree_{name}": _on_tree(tree.Digits.PLAIN, ask) for name, ask in _TREES.items()},
+    **{f"signed_tree_{name}": _on_tree(tree.Digits.SIGNED, ask) for name, ask in _TREES.items()},
+    "honaker_mse": lambda steps: tree.honaker_mean_squared_error(to_integer(steps)),
     "count_noise_delta": _count_noise(lambda noise: noise.delta),
     "count_noise_optimal_delta": _count_noise(lambda noise: noise.optimal_delta),
     "count_noise_weight": _count_noise(lambda noise, j: noise.weight(j)),

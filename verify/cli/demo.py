@@ -28,6 +28,7 @@ SHOWN = (
     "better-gaussian/theorem-3-1",
     "better-gaussian/theorem-3-1-simplified",
     "elliptical-gaussian/theorem-1",
+    "count-queries/remark-2/guarantee",
     "less-is-more/theorem-5",
 )
 """Ids of the claims that the demonstration decides."""

@@ -46,7 +46,7 @@ section-7-1/loss-r1smg section-7-1/loss-others/classic section-7-1/loss-others/a
 section-7-1/loss-others/mvg section-7-1/dp-claim section-7-1/less-likely-large
 section-7-2/dp-claim section-7-2/mvg-0.011 section-7-2/total-deviation-2041
 section-7-3/equation-16/amplification section-7-3/equation-16/amplification/witness
-section-7-3/epsilon0-5.42 section-7-3/epsilon0-0.54 section-7-3/epsilon0-3.52
+section-7-3/epsilon0-5.42 section-7-3/epsilon0-0.54 section-7-3/epsilon0-3.52 section-7-3/step
 appendix-b/dp appendix-b/dp/r1smg
 """
 HOLDS = """
@@ -71,6 +71,7 @@ section-7-1/sensitivity/replacement section-7-1/epsilon-bound section-7-1/budget
 section-7-1/loss-r1smg/corrected section-7-1/loss-others/classic/corrected
 section-7-1/loss-others/analytic/corrected section-7-1/loss-others/mvg/corrected
 section-7-1/smaller-mean section-7-2/sensitivity section-7-2/epsilon
+section-7-2/one-ten-millionth section-7-3/step/corrected
 section-7-2/classic-above-one section-7-2/mvg-0.011/corrected
 section-7-3/equation-16/amplification/corrected section-7-3/steps section-7-3/epsilon0-0.71
 section-7-3/epsilon0-5.42/corrected section-7-3/delta0-3.33e-7
@@ -96,7 +97,7 @@ PENDING = {
         appendix-d/deviation-1e3 appendix-d/accuracy-half""",
     "composition": """section-7-3/equation-16/composition section-7-3/dpsgd-1.795
         section-7-3/dpsgd-16.983 section-7-3/dpsgd-2.673 section-7-3/dpsgd-20.713
-        section-7-3/strong-composition-looser""",
+        section-7-3/strong-composition-looser section-7-3/r1smg-total""",
     "training": "section-7-3/mnist-epochs section-7-3/figures-7-8",
 }
 VERDICTS = {

@@ -35,4 +35,4 @@ def main(dimension: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000), indent=2))  # noqa: T201
+    print(json.dumps(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000), indent=2))

@@ -30,7 +30,9 @@ def test_every_python_block_runs(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_relative_link_leads_to_a_file(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+    for target in re.findall(
+        r"\]\(([^)#\s]+\.(?:md|py|toml|json|png|svg))[#)]", page.read_text("utf-8")
+    ):
         if "://" not in target:
             assert (page.parent / target).exists(), target
 

@@ -19,6 +19,7 @@ RELATIVE_WIDTH = Fraction(1, 10**30)
 START_PRECISION = 128
 MAX_PRECISION = 1 << 15
 _GUARD_DIGITS = 6
+_DIRECT_EXPONENT = 1 << 14
 _LARGEST_POWER = MAX_EMAX // 2
 _LONGEST_EXPANSION = 1 << 15  # bits of a binary exponent that are written out exactly
 
@@ -33,30 +34,22 @@ def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
     if not endpoint.is_finite():
         return Decimal("Infinity") if endpoint > 0 else Decimal("-Infinity")
     mantissa, exponent = (int(part) for part in endpoint.man_exp())
+    magnitude = exponent + mantissa.bit_length()
+    if abs(magnitude) > _DIRECT_EXPONENT:
+        return _round_scaled(endpoint, magnitude, digits, rounding)
     context = _context(digits, rounding)
-    if abs(exponent) > _LONGEST_EXPANSION:
-        return _round_far(endpoint, digits, rounding)
     if exponent >= 0:
         return context.create_decimal(mantissa << exponent)
     return context.divide(Decimal(mantissa), Decimal(1 << -exponent))
 
 
-def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
-    """Round a number whose exact expansion is too long to write: scale it by a power of ten."""
-    size = int(endpoint.man_exp()[1]).bit_length()
-    with ctx.workprec(4 * digits + 2 * size + 64):
-        whole, shift = (abs(endpoint).log() / arb(10).log()).mid().floor().man_exp()
-        power = int(whole) << int(shift)
+def _round_scaled(endpoint: arb, magnitude: int, digits: int, rounding: str) -> Decimal:
+    """Round a number near 2^magnitude, too far from 1 for its zeros to be written out."""
+    power = int(magnitude * 0.30103)
+    with ctx.workprec(int(3.33 * digits) + endpoint.bits() + magnitude.bit_length() + 64):
         scaled = endpoint / arb(10) ** power
-        end = scaled.lower() if rounding == ROUND_FLOOR else scaled.upper()
-        near_one = _round(end, digits, rounding)
-    if abs(power) > _LARGEST_POWER:  # no decimal is that small or large
-        away = (near_one > 0) == (rounding == ROUND_CEILING)
-        extreme = Decimal((0, (1,), _LARGEST_POWER if power > 0 else -_LARGEST_POWER))
-        if power > 0:
-            return (Decimal("Infinity") if away else extreme).copy_sign(near_one)
-        return (extreme if away else Decimal(0)).copy_sign(near_one)
-    return near_one.scaleb(power, _context(digits, rounding))
+        nearest = scaled.lower() if rounding == ROUND_FLOOR else scaled.upper()
+    return _round(nearest, digits, rounding).scaleb(power, _context(digits, rounding))
 
 
 @final
@@ -110,7 +103,8 @@ class Interval:
             return Fraction(0)
         if not (self.lower.is_finite() and self.upper.is_finite()) or self.lower <= 0 <= self.upper:
             return None
-        lower, upper = Fraction(self.lower), Fraction(self.upper)
+        places = -self.lower.adjusted()  # a common power of ten, lest 1e-1000000000 be written out
+        lower, upper = _shifted(self.lower, places), _shifted(self.upper, places)
         return (upper - lower) / min(abs(lower), abs(upper))
 
     def __contains__(self, value: object) -> bool:
@@ -156,9 +150,20 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
+def _shifted(value: Decimal, places: int) -> Fraction:
+    """Return value·10^places of a finite decimal."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return Fraction(Decimal((sign, digits, exponent + places)))
+
+
 def _decimal_ball(value: Decimal) -> arb:
     if value.is_infinite():
         return arb.pos_inf() if value > 0 else arb.neg_inf()
+    sign, digits, exponent = value.as_tuple()
+    if isinstance(exponent, int) and abs(exponent) > _DIRECT_EXPONENT:
+        mantissa = ball(Fraction(Decimal((sign, digits, 0))))
+        return mantissa * arb(10) ** exponent
     return ball(Fraction(value))
 
 

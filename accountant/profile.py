@@ -21,6 +21,8 @@ from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
 
+_HALF = arb("0.5")
+
 
 def worst_pairs(
     mechanism: Mechanism, adjacency: Adjacency | str | None, direction: Direction | None
@@ -78,6 +80,8 @@ def log_delta(
 
     def logarithm() -> arb:
         value = hockey_stick(pairs, eps)
+        if value > _HALF:
+            return (-_complement(pairs, eps)).log1p()
         return arb.neg_inf() if value.is_zero() else value.log()
 
     return enclose(logarithm, relative_width=relative_width)
@@ -94,15 +98,7 @@ def delta_complement(
     """Enclose 1 − δ(ε) = P(L ≤ ε) + e^ε Q(L > ε), without cancellation where δ is near 1."""
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction)
-
-    def complement() -> arb:
-        values = []
-        for pair in pairs:
-            tails = pair.tails(eps)
-            values.append(tails.p_below + eps.ball().exp() * tails.q_above)
-        return least(values)
-
-    return enclose(complement, relative_width=relative_width)
+    return enclose(lambda: _complement(pairs, eps), relative_width=relative_width)
 
 
 def epsilon(
@@ -167,6 +163,13 @@ def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction)
 
     between = solve.bracket(excess, Fraction(1))
     return solve.root(excess, between, relative_width=relative_width)
+
+
+def _complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+    """Return the least P(L ≤ ε) + e^ε Q(L > ε) among the pairs, at flint's current precision."""
+    factor = epsilon.ball().exp()
+    tails = [pair.tails(epsilon) for pair in pairs]
+    return least([tail.p_below + factor * tail.q_above for tail in tails])
 
 
 def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:

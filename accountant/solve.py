@@ -15,6 +15,7 @@ Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]
 _MAX_DOUBLINGS = 4096
 _WIDENINGS = 3
+_PRECISIONS = 4
 _SLOW_STEPS = 3
 
 
@@ -59,15 +60,17 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
     low, high = between
     at_zero = low <= 0 <= high and _sign(function, Fraction(0)) == 0
-    guess = Fraction(0) if at_zero else _approximate(function, low, high, bits)
-    slack = abs(guess) * relative_width / 4 or Fraction(1, 1 << (4 * bits))
-    for _ in range(_WIDENINGS):
-        lower, upper = max(low, guess - slack), min(high, guess + slack)
-        proved_low = lower == low or _sign(function, lower) > 0
-        if proved_low and (upper == high or _sign(function, upper) < 0):
-            digits = int(bits * 0.30103) + 6
-            return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
-        slack *= 4
+    for precision in [(2 * bits + 64) << doublings for doublings in range(_PRECISIONS)]:
+        with ctx.workprec(precision):
+            guess = Fraction(0) if at_zero else _approximate(function, low, high, bits)
+        slack = abs(guess) * relative_width / 4 or Fraction(1, 1 << (4 * bits))
+        for _ in range(_WIDENINGS):
+            lower, upper = max(low, guess - slack), min(high, guess + slack)
+            proved_low = lower == low or _sign(function, lower) > 0
+            if proved_low and (upper == high or _sign(function, upper) < 0):
+                digits = int(bits * 0.30103) + 6
+                return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
+            slack *= 4
     raise UndecidedError(
         f"The root near {float(guess):.6g} could not be proved to relative width "
         f"{float(relative_width):.1e}. Ask for a larger relative_width."
@@ -95,29 +98,28 @@ def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -
     No point is nearer to an end of the bracket than the tolerance, so that an end next to the
     root soon meets one on the other side.
     """
-    with ctx.workprec(2 * bits + 64):
-        at_low, at_high = _value(function, low), _value(function, high)
-        side = slow = 0
-        for _ in range(16 * bits):
-            least = abs(high + low) / (1 << (bits + 3))
-            if high - low <= 4 * least:
-                break
-            chord = secant(low, high, at_low, at_high, bits) if slow < _SLOW_STEPS else None
-            point = _halfway(low, high) if chord is None else chord
-            point = min(max(point, low + least), high - least)
-            width, value = high - low, _value(function, point)
-            if value is not None and value.is_zero():
-                return point
-            if value is None or value < 0:
-                high, at_high = point, value
-                at_low = at_low / 2 if at_low is not None and side < 0 else at_low
-                side = -1
-            else:
-                low, at_low = point, value
-                at_high = at_high / 2 if at_high is not None and side > 0 else at_high
-                side = 1
-            halved = 2 * (high - low) <= width
-            slow = 0 if halved or chord is None else slow + 1
+    at_low, at_high = _value(function, low), _value(function, high)
+    side = slow = 0
+    for _ in range(16 * bits):
+        least = abs(high + low) / (1 << (bits + 3))
+        if high - low <= 4 * least:
+            break
+        chord = secant(low, high, at_low, at_high, bits) if slow < _SLOW_STEPS else None
+        point = _halfway(low, high) if chord is None else chord
+        point = min(max(point, low + least), high - least)
+        width, value = high - low, _value(function, point)
+        if value is not None and value.is_zero():
+            return point
+        if value is None or value < 0:
+            high, at_high = point, value
+            at_low = at_low / 2 if at_low is not None and side < 0 else at_low
+            side = -1
+        else:
+            low, at_low = point, value
+            at_high = at_high / 2 if at_high is not None and side > 0 else at_high
+            side = 1
+        halved = 2 * (high - low) <= width
+        slow = 0 if halved or chord is None else slow + 1
     return (low + high) / 2
 
 

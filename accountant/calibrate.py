@@ -33,6 +33,8 @@ _SEARCH_PRECISION = 128
 _MAX_STEPS = 4096
 _STALLED_STEPS = 24
 _STALLED = 1e-6
+_BEND = 0.05
+_FLAT = 1e-3
 _MAX_ULPS = 1000
 
 
@@ -199,17 +201,19 @@ class _Family:
 
         Raises NotApplicableError where the excess no longer changes.
         """
-        near = Fraction(1)
+        near, leap = Fraction(1), 1
         values = [self._middle(near)]
+        slopes: list[float] = []  # of the excess, by doublings
         up = values[0] > 0
         for _ in range(_MAX_STEPS):
-            far = 2 * near if up else near / 2
+            far = near * (1 << leap) if up else near / (1 << leap)
             values.append(self._middle(far))
+            slopes.append((values[-1] - values[-2]) / leap)
             if (values[-1] <= 0) == up or values[-1] == 0:
                 return (near, far) if up else (far, near)
             if len(values) > _STALLED_STEPS and self._stalled(values[-_STALLED_STEPS:]):
                 raise self._unreachable(far, failing=up == self.kind.noise_grows)
-            near = far
+            near, leap = far, self._leap(values[-1], slopes[-2:])
         raise UndecidedError(f"No {self.argument} was found within 2^{_MAX_STEPS} of 1.")
 
     def _middle(self, value: Fraction) -> float:
@@ -221,6 +225,20 @@ class _Family:
                 f"{self.kind.__name__} could not be evaluated at {self.argument}={float(value):g}."
             )
         return excess
+
+    @staticmethod
+    def _leap(value: float, slopes: list[float]) -> int:
+        """Return how many doublings to take at once: several where the excess follows a power.
+
+        Where the last two slopes nearly agree they say where the excess crosses 0; three
+        quarters of the way are taken, so that the bracket stays narrow.
+        """
+        if len(slopes) < 2:
+            return 1
+        before, last = slopes
+        if abs(last - before) > _BEND * abs(last) or abs(last) < _FLAT * abs(value):
+            return 1
+        return max(1, math.floor(-0.75 * value / last))
 
     @staticmethod
     def _stalled(values: list[float]) -> bool:

@@ -43,7 +43,14 @@ def renyi(order: arb, dimension: int, ratio: ExactReal) -> arb:
     if not pole < 1:
         return arb("nan")
     lost = _lost_bits(order - 1) + 2 * _lost_bits(ratio.ball())
-    return _accurate(lambda: _renyi(order, dimension, ratio.ball()), lost)
+
+    def at(end: arb) -> arb:
+        exact = arb(end.mid())
+        return _accurate(lambda: _renyi(exact, dimension, ratio.ball()), lost)
+
+    if order.rad() == 0:
+        return at(order)
+    return at(order.lower()).union(at(order.upper()))  # the divergence grows with the order
 
 
 def kullback_leibler(dimension: int, ratio: ExactReal) -> arb:
@@ -85,9 +92,7 @@ class _Transform:
         """Return H(λ)."""
         half = arb(1) / 2
         p, mu, k2 = at + half, at - self.b, self.ratio**2
-        kummer = (-mu * mu * k2 / p).hypgeom_1f1(
-            acb(arb(self.dimension) / 2 - half + self.s), acb(arb(self.dimension) / 2)
-        )
+        kummer = _kummer(half - self.s, arb(self.dimension) / 2, mu * mu * k2 / p)
         exponent = k2 * ((self.b + half) ** 2 / p - self.b - half)
         constant = (half - self.s).gamma() / (2 * arb.pi()).sqrt()
         return constant * exponent.exp() * kummer
@@ -96,6 +101,19 @@ class _Transform:
         """Return J(λ)."""
         p = at + arb(1) / 2
         return ((self.s - arb(1) / 2) * p.log(analytic)).exp() * self.decreasing_part(at)
+
+
+def _kummer(first: arb, second: arb, z: acb) -> acb:
+    """Return e^{−z} 1F1(first; second; z) = 1F1(second − first; second; −z), 0 < first < second.
+
+    Where z is not large this is the series, whose number of terms is set here: flint's own
+    choice of a method fails for z between 1 and second².
+    """
+    size = z.abs_upper()
+    if size < 2 * ctx.prec:
+        terms = int(float(2 * size)) + ctx.prec // 2 + 16
+        return (-z).exp() * z.hypgeom([acb(first)], [acb(second)], n=terms)
+    return (-z).hypgeom_1f1(acb(second - first), acb(second))
 
 
 def _renyi(order: arb, dimension: int, ratio: arb) -> arb:

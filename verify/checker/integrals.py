@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +44,13 @@ def laplace_product_tails(distances: list[Any], epsilon: Any) -> tuple[Any, Any]
 
 
 def rank_one_complement(dimension: Any, ratio: Any, epsilon: Any) -> Any:
+    """Return G(ε) of `_rank_one`, with digits to spare for the power a and for differences."""
+    with mp.workdps(mp.dps + 15 + len(str(dimension))):
+        return _rank_one(dimension, ratio, epsilon, mp.prec)
+
+
+@lru_cache(maxsize=64)
+def _rank_one(dimension: Any, ratio: Any, epsilon: Any, _precision: int) -> Any:
     """Return G(ε) = ∫ erfc(ρ/√2) c (1 − τ²)^{a−1} dτ for the rank-one Gaussian law.
 
     Noise √σ_* z v with z normal and v uniform on the sphere of R^M; a = (M − 1)/2, κ the shift
@@ -92,5 +100,7 @@ def rank_one_complement(dimension: Any, ratio: Any, epsilon: Any) -> Any:
     for low, high in pieces:
         steps = max(int(mp.ceil((high - low) / 2)), 0)
         cuts = [low + (high - low) * k / steps for k in range(steps + 1)] if steps else []
-        total += mp.fsum(mp.quad(integrand, cut) for cut in pairwise(cuts))
+        for index, cut in enumerate(pairwise(cuts)):  # (1 − τ²)^{a−1} may be singular at an end
+            method = "tanh-sinh" if index in (0, steps - 1) else "gauss-legendre"
+            total += mp.quad(integrand, cut, method=method)
     return c * total

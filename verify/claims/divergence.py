@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
+from math import inf
 from typing import ClassVar, final
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant import guarantees
-from accountant.interval import Interval, enclose
-from accountant.number import ExactReal, exact
+from accountant.interval import Interval, ball, enclose
+from accountant.number import ExactReal
 from accountant.pair import Pair
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
@@ -27,7 +29,8 @@ from verify.expression import Expression
 from verify.verdict import Verdict
 
 _RHO_WIDTHS = (Fraction(1, 10**4), Fraction(1, 10**8))
-_ORDERS = ("1.0001", "1.1", "1.5", "2", "4", "16", "64")
+_SEARCH_PRECISION = 96
+_SEARCH_STEPS = 30
 
 
 class DivergenceClaim(
@@ -153,12 +156,39 @@ class ZeroConcentratedDP(
         return self.against("rho", truth, value, {"rho": claimed})
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the divergence at the order where D_a/a is largest among a few."""
-        pairs = self.worst(scope).pairs(None)
-        orders = [exact(order) for order in _ORDERS]
-        best = max(orders, key=lambda a: max(_size(pair, a) for pair in pairs) / _rational(a))
-        return self.with_divergence(scope, decision, best, "rho*order")
+        """Add the divergence at the order where D_a/a is largest, as far as a search finds it."""
+        order = ExactReal.of_rational(_steepest(self.worst(scope).pairs(None)))
+        explained = self.with_divergence(scope, decision, order, "rho*order")
+        if decision.verdict is Verdict.REFUTED:
+            claimed = Expression(self.rho).exact(scope)
+            lower = Decimal(explained.evidence[0]["value"]["lower"])
+            above = lower == inf or ball(Fraction(lower)) > (claimed * order).ball()
+            if not above:  # the supremum exceeds ρ by less than the search has come near it
+                return dataclasses.replace(explained, evidence=[])
+        return explained
 
 
-def _rational(order: ExactReal) -> Fraction:
-    return order.rational or Fraction(1)
+def _steepest(pairs: Sequence[Pair]) -> Fraction:
+    """Return an order near the largest D_a/a; the first one that is infinite, from above."""
+
+    def steepness(order: Fraction) -> float:
+        with ctx.workprec(_SEARCH_PRECISION):
+            values = [pair.renyi(ball(order)) / ball(order) for pair in pairs]
+            return max(float(value.mid()) if value.is_finite() else inf for value in values)
+
+    orders = [1 + Fraction(2) ** power for power in (*range(10, -11, -1), -20, -40)]
+    best, found = 0, -inf
+    for index, order in enumerate(orders):
+        value = steepness(order)
+        if value > found:
+            best, found = index, value
+        if found == inf:
+            return order
+    high, low = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
+    for _ in range(_SEARCH_STEPS):  # D_a/a has one maximum between two neighbours of the best
+        third = (high - low) / 3
+        if steepness(low + third) < steepness(high - third):
+            low += third
+        else:
+            high -= third
+    return (low + high).limit_denominator(1 << 40) / 2

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from accountant import guarantees, profile
+from accountant.adjacency import Direction
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    LaplaceVector,
+    RandomizedResponse,
+    Staircase,
+    Tabulated,
+)
+from accountant.number import exact
+
+BOUNDED: list[Mechanism] = [
+    Laplace("0.5"),
+    Laplace(30),
+    DiscreteLaplace("2", 3),
+    Staircase("1", "0.3"),
+    RandomizedResponse("1.5", 4),
+    LaplaceVector(2, [1, "1/2", 3]),
+    Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"]),
+]
+
+
+def mpf(value: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+
+
+def narrow(value: Interval, width: Fraction = Fraction(1, 10**30)) -> bool:
+    return value.relative_width is not None and value.relative_width <= width
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
+def test_total_variation_is_delta_at_zero(mechanism: Mechanism) -> None:
+    assert guarantees.total_variation(mechanism) == profile.delta(mechanism, 0)
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(1), *BOUNDED], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("loss", ["-3", "-0.5", "0", "0.25", "1", "2"])
+def test_loss_distribution(mechanism: Mechanism, loss: str) -> None:
+    below = guarantees.loss_cdf(mechanism, loss)
+    above = guarantees.loss_survival(mechanism, loss)
+    assert narrow(below) or below.lower == below.upper
+    assert narrow(above) or above.lower == above.upper
+    assert Fraction(below.lower) + Fraction(above.lower) <= 1
+    assert Fraction(below.upper) + Fraction(above.upper) >= 1
+
+
+def test_loss_distribution_counts_an_atom_below() -> None:
+    with mpmath.workdps(50):
+        # P(L = t) = 1/2 for the Laplace mechanism
+        assert 1 in guarantees.loss_cdf(Laplace(1), 1)
+        just_below = guarantees.loss_cdf(Laplace(1), 1 - Fraction(1, 10**50))
+        assert abs(mpf(just_below) - mpmath.mpf("0.5")) < mpmath.mpf("1e-35")
+    table = Tabulated(["9/10", "1/10"], ["1/2", "1/2"])
+    remove = guarantees.loss_survival(table, 0, direction=Direction.REMOVE)
+    add = guarantees.loss_survival(table, 0, direction=Direction.ADD)
+    assert Fraction(9, 10) in remove
+    assert Fraction(1, 2) in add
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
+def test_renyi_agrees_with_the_second_route_and_does_not_decrease(mechanism: Mechanism) -> None:
+    pair = mechanism.worst_case(None).remove[0]
+    last = guarantees.renyi(mechanism, 1, direction=Direction.REMOVE)
+    assert narrow(last)
+    for order in ("1.5", "2", "9"):
+        value = guarantees.renyi(mechanism, order, direction=Direction.REMOVE)
+        assert narrow(value)
+        assert value.lower >= last.upper
+        last = value
+        if order == "9" and isinstance(mechanism, LaplaceVector):
+            continue  # one nested sum more adds nothing
+        with mpmath.workdps(60):
+            reference = pair.reference().renyi(exact(order), 50)
+            assert abs(mpf(value) - reference) <= mpmath.mpf("1e-29") * (1 + reference)
+    assert last.upper <= profile.epsilon(mechanism, 0).upper
+
+
+def test_renyi_near_order_one_tends_to_kullback_leibler() -> None:
+    for mechanism in BOUNDED:
+        near = guarantees.renyi(mechanism, 1 + Fraction(1, 10**20))
+        at = guarantees.renyi(mechanism, 1)
+        assert narrow(near)
+        assert at.lower <= near.upper
+        assert float(near.upper - at.lower) < 1e-18
+
+
+def test_gaussian_guarantees_are_closed_forms() -> None:
+    mechanism = Gaussian(2, "sqrt(3)")
+    assert Fraction(3, 8) in guarantees.rho(mechanism)
+    assert Fraction(15, 16) in guarantees.renyi(mechanism, "2.5")
+    assert guarantees.renyi(mechanism, 1).overlaps(guarantees.rho(mechanism))
+    mu = guarantees.mu(mechanism)
+    assert Fraction(mu.lower) ** 2 <= Fraction(3, 4) <= Fraction(mu.upper) ** 2
+    assert narrow(mu)
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
+def test_rho_is_the_supremum_of_renyi_over_order(mechanism: Mechanism) -> None:
+    rho = guarantees.rho(mechanism)
+    assert narrow(rho, Fraction(2, 10**6))
+    ratios = []
+    for order in ("1", "1.01", "1.3", "2", "3", "5", "11", "60"):
+        value = guarantees.renyi(mechanism, order)
+        ratios.append(Fraction(value.lower) / Fraction(Decimal(order)))
+    assert max(ratios) <= Fraction(rho.upper)
+    # no better than ε²/2, the bound for pure ε-DP
+    epsilon = Fraction(profile.epsilon(mechanism, 0).upper)
+    assert Fraction(rho.lower) <= epsilon**2 / 2
+
+
+def test_rho_with_its_supremum_inside() -> None:
+    # a rare large loss: D_a/a rises from the Kullback–Leibler divergence before it falls
+    table = Tabulated(
+        [Fraction(1, 1000), Fraction(999, 1000)], [Fraction(1, 10**6), 1 - Fraction(1, 10**6)]
+    )
+    rho = guarantees.rho(table, relative_width=Fraction(1, 10**9))
+    assert narrow(rho, Fraction(2, 10**9))
+    divergence = guarantees.renyi(table, 1)
+    assert rho.lower > divergence.upper * Decimal("1.01")
+
+
+def test_rho_is_infinite_with_an_infinite_loss() -> None:
+    rho = guarantees.rho(Tabulated(["1/2", "1/2"], [0, 1]))
+    assert rho.lower == Decimal("Infinity")
+
+
+def test_order_below_one_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected order=0\.5 ≥ 1.*Kullback"):
+        guarantees.renyi(Gaussian(1), 0.5)
+    with pytest.raises(InvalidInputError, match="order='two' to be a number"):
+        guarantees.renyi(Gaussian(1), "two")
+
+
+def test_mu_only_where_it_is_exact() -> None:
+    with pytest.raises(NotApplicableError, match="Laplace is not exactly Gaussian DP"):
+        guarantees.mu(Laplace(1))

@@ -1,0 +1,178 @@
+"""Laws that hold for every mechanism and every pair of laws."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant import guarantees, profile, tradeoff
+from accountant.adjacency import Direction
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    LaplaceVector,
+    RandomizedResponse,
+    Staircase,
+    Tabulated,
+)
+from accountant.notation import parse
+from accountant.number import ExactReal
+from accountant.pair import Pair
+
+scales = st.fractions(Fraction(1, 5), 8, max_denominator=60)
+epsilons = st.fractions(-4, 4, max_denominator=40)
+levels = st.fractions(Fraction(1, 10**6), 1 - Fraction(1, 10**6), max_denominator=10**6)
+orders = st.fractions(1, 30, max_denominator=50)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Tabulated:
+    size = draw(st.integers(2, 5))
+    weights = st.lists(st.integers(0, 9), min_size=size, max_size=size).filter(any)
+    p, q = draw(weights), draw(weights)
+    return Tabulated([Fraction(w, sum(p)) for w in p], [Fraction(w, sum(q)) for w in q])
+
+
+kinds: list[st.SearchStrategy[Mechanism]] = [
+    st.builds(Gaussian, scales, scales),
+    st.builds(Laplace, scales),
+    st.builds(DiscreteLaplace, scales, st.integers(1, 4)),
+    st.builds(Staircase, scales, st.fractions(0, 1, max_denominator=20)),
+    st.builds(RandomizedResponse, scales, st.integers(2, 9)),
+    st.builds(LaplaceVector, scales, st.lists(st.integers(0, 3), min_size=1, max_size=4)),
+    tables(),
+]
+mechanisms = st.one_of(kinds)
+
+
+def pairs_of(mechanism: Mechanism) -> list[Pair]:
+    return list(mechanism.worst_case(None).pairs(None))
+
+
+@given(mechanisms, epsilons, epsilons)
+def test_delta_does_not_increase_in_epsilon(
+    mechanism: Mechanism, first: Fraction, second: Fraction
+) -> None:
+    low, high = sorted([first, second])
+    assert profile.delta(mechanism, low).upper >= profile.delta(mechanism, high).lower
+
+
+@given(mechanisms, epsilons, epsilons, st.fractions(0, 1, max_denominator=9))
+def test_delta_is_convex_in_the_exponential_of_epsilon(
+    mechanism: Mechanism, first: Fraction, second: Fraction, share: Fraction
+) -> None:
+    """H is a supremum of functions linear in e^ε; a point near the mean of e^ε will do."""
+    with ctx.workprec(300):
+        one, two = ExactReal.of_rational(first), ExactReal.of_rational(second)
+        weight = ExactReal.of_rational(share).ball()
+        mean = one.ball().exp() * (1 - weight) + two.ball().exp() * weight
+        # δ falls, so a point above the logarithm of the mean can only help the inequality
+        above = ExactReal.of_rational(_fraction_above(mean.log()))
+        for pair in pairs_of(mechanism):
+            chord = pair.hockey_stick(one) * (1 - weight) + pair.hockey_stick(two) * weight
+            assert not pair.hockey_stick(above) > chord
+
+
+def _fraction_above(ball: arb) -> Fraction:
+    upper = Interval.of_ball(ball, 60).upper
+    return Fraction(upper)
+
+
+@given(mechanisms, epsilons)
+def test_delta_stays_between_its_bounds(mechanism: Mechanism, epsilon: Fraction) -> None:
+    """(1 − e^ε)⁺ ≤ H(ε) ≤ 1, and H(ε) = P(L > ε) − e^ε Q(L > ε)."""
+    with ctx.workprec(200):
+        eps = ExactReal.of_rational(epsilon)
+        for pair in pairs_of(mechanism):
+            value, tails = pair.hockey_stick(eps), pair.tails(eps)
+            assert not value > 1
+            assert not value < 1 - eps.ball().exp()
+            assert value.overlaps(tails.p_above - eps.ball().exp() * tails.q_above)
+            assert (tails.p_above + tails.p_below).contains(1)
+            assert (tails.q_above + tails.q_below).contains(1)
+
+
+@given(mechanisms, epsilons)
+def test_the_reverse_pair_reflects_the_profile(mechanism: Mechanism, epsilon: Fraction) -> None:
+    """H of (Q, P) at −ε is 1 − e^{−ε} + e^{−ε} H of (P, Q) at ε."""
+    with ctx.workprec(200):
+        eps = ExactReal.of_rational(epsilon)
+        for pair in pairs_of(mechanism):
+            shrink = (-eps.ball()).exp()
+            expected = 1 - shrink + shrink * pair.hockey_stick(eps)
+            assert pair.reverse().hockey_stick(-eps).overlaps(expected)
+
+
+@given(mechanisms, st.fractions(Fraction(1, 10**9), Fraction(999, 1000)))
+def test_epsilon_inverts_delta(mechanism: Mechanism, delta: Fraction) -> None:
+    epsilon = profile.epsilon(mechanism, delta)
+    if not epsilon.upper.is_finite():
+        assert profile.delta(mechanism, 50).upper > 0
+        return
+    assert Fraction(profile.delta(mechanism, epsilon.upper).lower) <= delta
+    assert Fraction(profile.delta(mechanism, epsilon.lower).upper) >= delta
+
+
+@given(mechanisms, levels, levels, st.fractions(0, 1, max_denominator=9))
+def test_beta_decreases_and_is_convex_pair_by_pair(
+    mechanism: Mechanism, first: Fraction, second: Fraction, share: Fraction
+) -> None:
+    low, high = sorted([first, second])
+    middle = low + (high - low) * share
+    direction = Direction.REMOVE
+    at = [tradeoff.beta(mechanism, a, direction=direction) for a in (low, middle, high)]
+    assert at[0].upper >= at[1].lower
+    assert at[1].upper >= at[2].lower
+    chord = Fraction(at[0].upper) * (1 - share) + Fraction(at[2].upper) * share
+    assert Fraction(at[1].lower) <= chord
+    assert Fraction(at[0].lower) <= 1 - low
+
+
+@given(mechanisms, levels, epsilons)
+def test_beta_is_dual_to_delta(mechanism: Mechanism, alpha: Fraction, epsilon: Fraction) -> None:
+    """β(α) ≥ 1 − δ(ε) − e^ε α at every ε."""
+    beta, delta = tradeoff.beta(mechanism, alpha), profile.delta(mechanism, epsilon)
+    with ctx.workprec(200):
+        slope = ExactReal.of_rational(epsilon).ball().exp()
+        line = 1 - delta.ball() - slope * ExactReal.of_rational(alpha).ball()
+        assert not beta.ball() < line
+
+
+@given(mechanisms, levels)
+def test_the_reverse_pair_has_the_inverse_trade_off(mechanism: Mechanism, alpha: Fraction) -> None:
+    """f of (Q, P) inverts f of (P, Q), where f is strictly decreasing."""
+    beta = tradeoff.beta(mechanism, alpha, direction=Direction.REMOVE)
+    if not 0 < beta.lower < 1:
+        return
+    back = tradeoff.beta(mechanism, beta.upper, direction=Direction.ADD)
+    assert Fraction(back.lower) <= alpha
+    forth = tradeoff.beta(mechanism, beta.lower, direction=Direction.ADD)
+    assert Fraction(forth.upper) >= alpha * (1 - Fraction(1, 10**25))
+
+
+@given(mechanisms, orders, orders)
+def test_renyi_does_not_decrease_in_order(
+    mechanism: Mechanism, first: Fraction, second: Fraction
+) -> None:
+    low, high = sorted([first, second])
+    assert guarantees.renyi(mechanism, low).lower <= guarantees.renyi(mechanism, high).upper
+
+
+@given(mechanisms, epsilons)
+def test_narrower_answers_lie_in_wider_ones(mechanism: Mechanism, epsilon: Fraction) -> None:
+    wide = profile.delta(mechanism, epsilon, relative_width=Fraction(1, 10**3))
+    narrow = profile.delta(mechanism, epsilon, relative_width=Fraction(1, 10**60))
+    assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
+
+
+@given(mechanisms)
+def test_the_notation_reads_back(mechanism: Mechanism) -> None:
+    again = parse(repr(mechanism))
+    assert again == mechanism
+    assert hash(again) == hash(mechanism)

@@ -174,9 +174,9 @@ class _Curve:
         test = self._test(epsilon)
         self._bound(test)
         side = 1 if test.score > 0 else -1 if test.score < 0 else 0
-        if side > 0:
+        if side > 0 and (self._above is None or epsilon > self._above.epsilon):
             self._above = test
-        elif side < 0:
+        if side < 0 and (self._below is None or epsilon < self._below.epsilon):
             self._below = test
         if side and side == self._last_side:  # Illinois: pull the next root to the other end
             self._halve(-side)

@@ -79,6 +79,25 @@ def test_a_law_that_the_checker_does_not_know_is_reported() -> None:
     assert checked.taken_as_given == ["the law of CorrelatedGaussian"]
 
 
+@pytest.mark.parametrize(("dimension", "sigma_star"), [(7921, "2e5"), (5_760_000, "1e9")])
+def test_a_rank_one_refutation_is_checked_in_seconds(dimension: int, sigma_star: str) -> None:
+    claim = ApproximateDP(
+        id="x",
+        mechanism=f"RankOneGaussian(dimension={dimension}, sigma_star='{sigma_star}')",
+        epsilon="1e-7",
+        delta="1e-7",
+    )
+    finding, data = certificate.certify(claim)
+    assert finding.verdict.value == "REFUTED"
+    assert data is not None
+    checked = checker.check(data)
+    assert checked.valid
+    assert checked.taken_as_given == []
+    assert checked.seconds < 20
+    data["facts"][0]["q"] = data["facts"][0]["p"]
+    assert "facts[0].q.lower" in [path for path, _ in checker.check(sealed(data)).problems]
+
+
 def digits(data: Data) -> list[tuple[str, int]]:
     """Return (path, index) of every digit of every leaf."""
     return [

@@ -8,16 +8,16 @@ code is shared with the path that made the certificate (an import contract says 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import msgspec
-from mpmath import iv, mp
+from mpmath import mp
 
 from verify import seal
+from verify.checker.arithmetic import interval_digits
 from verify.checker.steps import Steps
 
 __all__ = ["Checked", "check", "check_file"]
@@ -62,7 +62,7 @@ def check(data: Mapping[str, Any]) -> Checked:
     else:
         try:
             certificate = msgspec.convert(data, seal.Certificate)
-            with mp.workdps(_DIGITS), _interval_digits(_DIGITS):
+            with mp.workdps(_DIGITS), interval_digits(_DIGITS):
                 Steps(certificate, problems, given).run()
         except msgspec.ValidationError as error:
             text, _, where = str(error).partition(" - at ")
@@ -75,13 +75,3 @@ def check(data: Mapping[str, Any]) -> Checked:
         taken_as_given=list(dict.fromkeys(given)),
         seconds=time.perf_counter() - started,
     )
-
-
-@contextmanager
-def _interval_digits(digits: int) -> Iterator[None]:
-    before = iv.prec
-    iv.dps = digits
-    try:
-        yield
-    finally:
-        iv.prec = before

@@ -6,7 +6,8 @@ an interval of mpmath.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -41,6 +42,17 @@ def settle(compute: Callable[[], Numbers]) -> Numbers:
 def agree(one: Any, other: Any) -> bool:
     """Whether two numbers are equal to 38 digits."""
     return bool(one == other or abs(one - other) <= AGREEMENT * max(abs(one), abs(other)))
+
+
+@contextmanager
+def interval_digits(digits: int) -> Iterator[None]:
+    """Set the precision of mpmath's intervals within a block."""
+    before = iv.prec
+    iv.dps = digits
+    try:
+        yield
+    finally:
+        iv.prec = before
 
 
 def interval(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, compare, interval, settle
-from verify.checker.functions import FUNCTIONS, NOT_RECOMPUTED, QUESTIONS, over_intervals, root
+from verify.checker.functions import FUNCTIONS, QUESTIONS, over_intervals, recomputed, root
 from verify.checker.mechanisms import Noise
 
 _MAX_EXPONENT = 100_000
@@ -109,7 +109,7 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
                 if any(isinstance(value, iv.mpf) for value in numbers):
                     return over_intervals(name, *numbers)
                 return FUNCTIONS[name](*numbers)
-            if name in NOT_RECOMPUTED:
+            if not recomputed(name):
                 raise UnknownError(f"{name}(…)")
             if not name[:1].isupper():
                 raise ValueError(f"unknown function {name!r}")

@@ -68,18 +68,19 @@ def pairs(noise: Noise) -> list[Law]:
             ratio = noise["l2_sensitivity"] / mp.sqrt(noise["sigma_star"])
             return [{"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}]
         case "Tabulated":
-            return _both_ways(list(noise["p"]), list(noise["q"]))
+            return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
             masses, found = list(noise["probabilities"]), []
             for shift in range(1, int(noise["sensitivity"]) + 1):
                 padding = [Fraction(0)] * shift
-                found += _both_ways(padding + masses, masses + padding)
-            return found
+                found.append((padding + masses, masses + padding))
+            return _both_ways(*found)
     raise UnknownError(f"the law of {noise.name}")
 
 
-def _both_ways(p: list[Any], q: list[Any]) -> list[Law]:
-    return [{"law": "finite", "p": p, "q": q}, {"law": "finite", "p": q, "q": p}]
+def _both_ways(*found: tuple[list[Any], list[Any]]) -> list[Law]:
+    turned = [(q, p) for p, q in found]
+    return [{"law": "finite", "p": p, "q": q} for p, q in (*found, *turned)]
 
 
 def variance(noise: Noise, index: Any = 0) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from mpmath import iv
 
-from verify.checker.arithmetic import UnknownError, interval
+from verify.checker.arithmetic import UnknownError, interval, interval_digits
 from verify.checker.facts import read
 from verify.checker.kinds import OPPOSITE
 from verify.checker.language import Variables, evaluate, number, split
@@ -36,8 +36,7 @@ def sweep(claim: Mapping[str, Any]) -> None:
     swept = {name for name, d in domains.items() if d.get("low") and d.get("high")}
     listed = {**claim["where"], **{n: d["grid"] for n, d in domains.items() if n not in swept}}
     left, relation, right = split(claim["claim"])
-    before, iv.dps = iv.prec, _DIGITS
-    try:
+    with interval_digits(_DIGITS):
         for row in product(*([read(entry) for entry in column] for column in listed.values())):
             fixed = Variables(dict(zip(listed, row, strict=True)), claim["let"])
             ends = {name: _ends(domains[name], fixed) for name in swept}
@@ -54,8 +53,6 @@ def sweep(claim: Mapping[str, Any]) -> None:
                 if _certain(evaluate(left, middle), evaluate(right, middle), OPPOSITE[relation]):
                     raise ValueError("the relation is false between the cases")
                 boxes += _halves(box)
-    finally:
-        iv.prec = before
 
 
 def _ends(domain: Mapping[str, Any], scope: Variables) -> tuple[Fraction, Fraction]:

@@ -176,7 +176,7 @@ def _steepest(pairs: Sequence[Pair]) -> Fraction:
             values = [pair.renyi(ball(order)) / ball(order) for pair in pairs]
             return max(float(value.mid()) if value.is_finite() else inf for value in values)
 
-    orders = [1 + Fraction(2) ** power for power in (*range(10, -11, -1), -20, -40)]
+    orders: list[Fraction] = [1 + Fraction(2) ** power for power in (*range(10, -11, -1), -20, -40)]
     best, found = 0, -inf
     for index, order in enumerate(orders):
         value = steepness(order)

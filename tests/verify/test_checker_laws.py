@@ -1,0 +1,209 @@
+"""The checker's own mathematics, held against the balls that it must not import."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import iv, mp
+
+from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.notation import parse
+from accountant.number import exact
+from verify import functions
+from verify.checker import laws, mechanisms
+from verify.checker.arithmetic import (
+    UnknownError,
+    agree,
+    compare,
+    interval,
+    interval_digits,
+    settle,
+)
+from verify.checker.facts import mechanism
+from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
+from verify.checker.language import Variables, evaluate, split
+from verify.expression import Expression, split_relation
+
+MECHANISMS = {
+    "Gaussian(standard_deviation=3, l2_sensitivity='sqrt(2)')": ("-1", "0", "0.5", "30"),
+    "Laplace(scale=2)": ("-0.6", "-0.5", "0", "0.25", "0.5", "1"),
+    "LaplaceVector(scale=2, shifts=[1, -1, 2, '1/2'])": ("-1", "0", "0.3", "2", "2.25"),
+    "DiscreteLaplace(scale=3, sensitivity=2)": ("-1", "0", "1/3", "0.6", "2/3"),
+    "TruncatedGeometric(scale=2, low=0, high=9, sensitivity=3)": ("0", "0.5", "1.4"),
+    "DiscreteGaussian(parameter=10, sensitivity=3)": ("-1", "0", "0.15", "1.3", "20"),
+    "Staircase(epsilon=1, gamma='0.3')": ("-1", "0", "0.5", "1"),
+    "Staircase(epsilon=2, gamma='0.8')": ("-1", "0", "0.5", "2"),
+    "RandomizedResponse(epsilon=1, categories=4)": ("-1", "0", "0.5", "1"),
+    "Tabulated(p=['1/2', '1/2', 0], q=['1/4', '1/2', '1/4'])": ("-1", "0", "0.5"),
+    "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1, sensitivity=2)": ("0", "0.5"),
+    "RankOneGaussian(dimension=3, sigma_star=1)": ("-0.5", "0"),
+    "RankOneGaussian(dimension=4, sigma_star='1/9')": ("5",),
+    "RankOneGaussian(dimension=5760000, sigma_star='1e9')": ("1e-8",),
+}
+CASES = [(text, epsilon) for text, levels in MECHANISMS.items() for epsilon in levels]
+
+
+def inside(value: Any, enclosure: Interval) -> bool:
+    """Whether a number lies in an enclosure, up to the digits that the checker claims."""
+    with mp.workdps(60):
+        number = Fraction(str(mp.mpf(value))) if not isinstance(value, Fraction) else value
+    slack = abs(number) / 10**37
+    return Fraction(enclosure.lower) - slack <= number <= Fraction(enclosure.upper) + slack
+
+
+@pytest.mark.parametrize(("text", "epsilon"), CASES)
+def test_tails_and_divergences_lie_in_the_balls(text: str, epsilon: str) -> None:
+    level = exact(epsilon)
+    theirs = parse(text).worst_case(None).pairs(None)
+    for index, pair in enumerate(theirs):
+        p, q, value = settle(lambda i=index: _answers(text, i, epsilon))  # type: ignore[misc]
+        width = RELATIVE_WIDTH
+        assert inside(p, enclose(lambda at=pair: at.tails(level).p_above, relative_width=width))  # type: ignore[misc]
+        assert inside(q, enclose(lambda at=pair: at.tails(level).q_above, relative_width=width))  # type: ignore[misc]
+        assert inside(value, enclose(lambda at=pair: at.hockey_stick(level), relative_width=width))  # type: ignore[misc]
+
+
+def _answers(text: str, index: int, epsilon: str) -> list[Any]:
+    law = mechanisms.pairs(mechanism(text))[index]
+    level = evaluate(epsilon)
+    return [*laws.tails(law, level), laws.hockey_stick(law, level)]
+
+
+@pytest.mark.parametrize("order", ["1", "1.5", "2", "7"])
+@pytest.mark.parametrize("text", [text for text in MECHANISMS if "RankOne" not in text])
+def test_renyi_divergences_lie_in_the_balls(text: str, order: str) -> None:
+    pair = parse(text).worst_case(None).pairs(None)[0]
+    number = exact(order)
+
+    def ball() -> Any:
+        return pair.kullback_leibler() if order == "1" else pair.renyi(number.ball())
+
+    enclosure = enclose(ball)
+    (value,) = settle(lambda: [laws.renyi(mechanisms.pairs(mechanism(text))[0], evaluate(order))])
+    if enclosure.lower.is_infinite():
+        assert mp.isinf(value)
+    else:
+        assert inside(value, enclosure)
+
+
+def test_the_rank_one_law_has_no_divergence_of_order_two() -> None:
+    law = mechanisms.pairs(mechanism("RankOneGaussian(dimension=3, sigma_star=1)"))[0]
+    assert laws.renyi(law, Fraction(2)) == mp.inf
+    with pytest.raises(UnknownError, match="rank-one"):
+        laws.renyi(law, Fraction(11, 10))
+
+
+def test_a_supporting_line_bounds_the_trade_off_function_of_a_gaussian_pair() -> None:
+    """Where both errors are equal they are Φ(−μ/2)."""
+    (value, expected) = settle(
+        lambda: [
+            laws.trade_off({"law": "gaussian", "mu": Fraction(1)}, mp.ncdf(-mp.mpf(1) / 2)),
+            mp.ncdf(-mp.mpf(1) / 2),
+        ]
+    )
+    assert agree(value, expected)
+
+
+def test_every_function_of_the_language_is_known_to_the_checker() -> None:
+    """Add a twin in verify/checker/functions.py, or name the function in NOT_RECOMPUTED."""
+    known = {name for name in functions.FUNCTIONS if recomputed(name)}
+    assert known == {*FUNCTIONS, *QUESTIONS}
+
+
+EXPRESSIONS = [
+    "2*log(1.25/d)/e**2",
+    "log(d, 2) + log2(e)",
+    "exp(-e) + expm1(d) - log1p(d)",
+    "sqrt(d)*sqrt(2) + 4**(1/2) + e**d",
+    "sin(e) + cos(e) + tanh(e) + pi()",
+    "gamma(e) + lgamma(d) + erf(e) + erfc(e)",
+    "Phi(-e) + Phi_inverse(d)",
+    "gamma_upper(e, 2) + beta_lower(2, e, d)",
+    "lambert_w(e) + abs(-e) + min(d, e) + max(d, e, 2)",
+    "floor(10*e) + ceil(log2(9)) + binomial(10, 3) + harmonic(20, 2)",
+    "round_up(0.1, 6) + round_up(0.5, 6) + round_down(sqrt(2), 9) + round_down(-1/7, 4)",
+    "sum(i, 1, 10, 1/i**2) + product(i, 1, 5, 1 + d*i)",
+    "delta(Laplace(scale=2), '1/4') + total_variation(Gaussian(standard_deviation=2))",
+    "epsilon(Gaussian(standard_deviation=2), 1e-5) + beta(Laplace(scale=2), 0.1)",
+    "renyi(Laplace(scale=2), 2) + mu(Gaussian(standard_deviation=2)) + 3e-2",
+    "rho(Gaussian(standard_deviation=2)) + loss_above(Laplace(scale=2), 0.1)",
+    "variance(DiscreteLaplace(scale=2)) + mse(Laplace(scale='1/3'))",
+    "variance(EllipticalGaussian(sensitivities=[1, 2], mu=1), 1)",
+]
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_expressions_have_the_value_of_the_first_language(text: str) -> None:
+    known = {"d": Fraction(1, 100), "e": Fraction(3, 7)}
+    expression = Expression(text)
+    enclosure = enclose(lambda: expression.ball(known), relative_width=Fraction(1, 10**25))
+    (value,) = settle(lambda: [evaluate(text, Variables(known, {}))])
+    assert inside(value, enclosure)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "f(1)", "__import__('os')", "1 if 1 else 2", "[1][0]", "1 +", "(lambda: 1)()", "a.b"],
+)
+def test_what_is_not_in_the_language_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expression|unknown|language"):
+        evaluate(text)
+
+
+def test_functions_that_are_not_recomputed_are_named() -> None:
+    with pytest.raises(UnknownError, match=r"quantile\(…\)"):
+        evaluate("quantile(Laplace(scale=1), 0.1)")
+
+
+@given(st.fractions(), st.fractions(), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
+def test_rationals_are_compared_exactly(one: Fraction, other: Fraction, relation: str) -> None:
+    truth = {
+        "<": one < other,
+        "<=": one <= other,
+        ">": one > other,
+        ">=": one >= other,
+        "==": one == other,
+        "!=": one != other,
+    }[relation]
+    assert compare(one, relation, other) is truth
+    text = f"({one}) {relation} ({other})"
+    assert split(text)[1] == split_relation(text)[1]
+
+
+def test_what_is_too_near_is_not_compared() -> None:
+    with mp.workdps(60):
+        root = mp.sqrt(2)
+        beside = root + mp.mpf(10) ** -30
+    with interval_digits(60):
+        assert compare(root, "<=", root) is None
+        assert compare(root, "<", beside) is True
+        assert compare(root, ">=", beside) is False
+
+
+@given(st.floats(-3, 3), st.floats(0, 2), st.sampled_from(["exp", "Phi", "erfc", "tanh"]))
+def test_functions_over_intervals_hold_the_values_inside(
+    low: float, width: float, name: str
+) -> None:
+    box = iv.mpf([low, low + width])
+    found = evaluate(f"{name}(x)", Variables({"x": box}, {}))
+    middle = low + width / 3
+    value = {
+        "exp": math.exp,
+        "Phi": lambda x: math.erfc(-x / math.sqrt(2)) / 2,
+        "erfc": math.erfc,
+        "tanh": math.tanh,
+    }[name](middle)
+    slack = 1e-13 * abs(value)  # a float function may err by some units in the last place
+    assert float(found.a) - slack <= value <= float(found.b) + slack
+
+
+def test_an_interval_of_a_rational_holds_it() -> None:
+    third = interval(Fraction(1, 3))
+    low, high = (Fraction(*mp.mpf(end).as_integer_ratio()) for end in (third.a, third.b))
+    assert low < Fraction(1, 3) < high
+    assert high - low < Fraction(1, 10**14)

@@ -202,6 +202,12 @@ def test_functions_over_intervals_hold_the_values_inside(
     assert float(found.a) - slack <= value <= float(found.b) + slack
 
 
+def test_the_larger_of_two_intervals_holds_the_larger_of_their_members() -> None:
+    known = Variables({"x": iv.mpf([0, 2]), "y": iv.mpf([1, 3])}, {})
+    assert evaluate("max(x, y)", known) == iv.mpf([1, 3])
+    assert evaluate("min(x, y, 1/2)", known).b == 0.5
+
+
 def test_an_interval_of_a_rational_holds_it() -> None:
     third = interval(Fraction(1, 3))
     low, high = (Fraction(*mp.mpf(end).as_integer_ratio()) for end in (third.a, third.b))

@@ -33,6 +33,9 @@ def over_intervals(name: str, *values: Any) -> Any:
     if name in ("erf", "erfc", "tanh", "Phi", "Phi_inverse"):
         ends = [interval(FUNCTIONS[name](mp.mpf(end))) for end in (values[0].a, values[0].b)]
         return iv.mpf([min(end.a for end in ends), max(end.b for end in ends)])
+    if name in ("min", "max"):
+        choose, boxes = (min if name == "min" else max), [interval(value) for value in values]
+        return iv.mpf([choose(box.a for box in boxes), choose(box.b for box in boxes)])
     raise UnknownError(f"{name} over an interval")
 
 

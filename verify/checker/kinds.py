@@ -122,7 +122,7 @@ KINDS: dict[str, Kind] = {
     "tradeoff": Kind(
         "1 - p - (alpha - q)*(p_wide - p)/(q_wide - q) < bound", "bound <= beta",
         {**_EVENT, "wide": seal.Event, "alpha": seal.Point}, _SWEEP,
-        to_refute=("alpha >= {low}", "alpha <= {high}", "q < alpha", "alpha < q_wide"),
+        to_refute=("alpha >= {low}", "alpha <= {high}", "q <= alpha", "alpha < q_wide"),
         shown={"bound": "{bound}", "alpha": "[{low}, {high}]"}, by_sweep_alone=True,
     ),
     "relation": Kind(

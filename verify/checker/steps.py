@@ -253,7 +253,7 @@ class Steps:
         cases = [self.scope, *(case for case in self._cases() if case != self.scope)]
         cost = _QUADRATURE if "RankOneGaussian" in str(self.certificate.claim) else 1
         for count, case in enumerate(cases if not self.refuted else []):
-            left_out = f"{len(cases) - count} of the {len(cases)} cases"
+            left_out = f"{len(cases) - count} of the {len(cases)} cases, not recomputed"
             if (count + 1) * cost * max(len(self.cuts), 1) > _BUDGET or (count and self.cuts):
                 self.given.append(left_out)
                 break

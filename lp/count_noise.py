@@ -1,0 +1,117 @@
+"""Optimal bounded count noise, with proof.
+
+How the program of Proposition 2 is solved for any N in the time of one small program:
+
+* The α's go (`lp.build`); what is left are the laws p(· | n).
+* Lower bound. Drop all constraints on counts beyond M = min(N, D + 1): a relaxation. Its dual
+  multipliers, with zeros for all other counts, are feasible for the full dual.
+* Upper bound. Use the law of n = M for every larger count: a restriction. Its laws are feasible
+  for the full program.
+
+The two agree to the width that is asked for (if they did not, the answer would say so): the
+optimum is the same for all N ≥ D + 1. Constraints whose right side lies nearer to n than the
+left side are first left out, and put back where an answer violates them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from accountant.errors import UndecidedError
+from accountant.interval import Interval
+from lp.build import CountProgram, Layout
+from lp.certificate import DualBound, Ratio
+from lp.laws import Law
+from lp.problem import CountNoiseProblem
+from lp.search import Search, first_magnitude
+
+NARROW = Fraction(1, 10**30)
+WIDE = Fraction(1, 10**12)
+_NARROW_SUPPORT = 16
+_GUARD_BITS = 12
+
+
+@final
+@dataclass(frozen=True)
+class Solution:
+    """The optimum of a problem, the laws that attain it, and what proves it.
+
+    Parameters
+    ----------
+    problem
+        What was asked.
+    delta
+        An enclosure of the optimal δ.
+    exact
+        The optimal δ where E is rational and the basis was solved exactly.
+    laws
+        The law of each count 1, 2, …; the last one serves all larger counts. With one law for
+        all counts n ≥ D (`problem.max_count` None), that law.
+    layout
+        The programs' laws and comparisons.
+    dual
+        Multipliers of the relaxation that prove the lower bound.
+    ratio
+        The rational bounds of E that the proof uses.
+    seconds
+        Running time.
+    """
+
+    problem: CountNoiseProblem
+    delta: Interval
+    exact: Fraction | None
+    laws: tuple[Law, ...]
+    layout: Layout
+    dual: tuple[CountProgram, DualBound]
+    ratio: Ratio
+    seconds: float
+
+    def law(self, count: int) -> Law:
+        """Return the law of the noise at a count."""
+        return self.laws[min(count, len(self.laws)) - 1]
+
+
+def optimal_count_noise(
+    problem: CountNoiseProblem, *, relative_width: Fraction | None = None
+) -> Solution:
+    """Solve the program of a problem and prove the optimum.
+
+    Parameters
+    ----------
+    problem
+        E, η, D, and N or data-independence.
+    relative_width
+        The width to reach; 1e-30 for D ≤ 16 and 1e-12 beyond unless given.
+
+    Raises
+    ------
+    UndecidedError
+        If the width was not reached; the message carries what was.
+    """
+    started = time.perf_counter()
+    if relative_width is None:
+        relative_width = NARROW if problem.support <= _NARROW_SUPPORT else WIDE
+    bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
+    best: Solution | None = None
+    magnitude = first_magnitude(problem)
+    for complete in (False, True):
+        search = Search(problem, magnitude, bits, complete=complete)
+        for answer in search.answers():
+            seconds = time.perf_counter() - started
+            found = Solution(problem, *answer, seconds=seconds)
+            best = found if best is None else min(best, found, key=_width)
+            if _width(best) <= relative_width * Fraction(best.delta.upper):
+                return best
+        magnitude = search.magnitude
+    reached = "nothing" if best is None else f"[{best.delta.lower}, {best.delta.upper}]"
+    raise UndecidedError(
+        f"Relative width {float(relative_width):.1e} was not reached; the optimum was enclosed "
+        f"in {reached}. Ask for a larger relative_width."
+    )
+
+
+def _width(solution: Solution) -> Fraction:
+    return Fraction(solution.delta.upper) - Fraction(solution.delta.lower)

@@ -1,0 +1,156 @@
+"""Problems of optimal noise: what is asked, as frozen data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, final
+
+from flint import arb, fmpq
+
+from accountant._validate import Field, Integer
+from accountant.description import Description
+from accountant.errors import InvalidInputError, expected
+from accountant.number import ExactReal, Number, exact
+
+Value: TypeAlias = fmpq | arb
+"""A number of the computation: exact where E = e^ε is rational, a ball where it is not."""
+
+_MOST_SUPPORT = 1 << 20
+_BYTES_PER_TERM = 700
+_MOST_BYTES = 2 << 30
+
+
+@final
+class OptionalReal(Field[ExactReal | None, Number | None]):
+    """A number ≥ `least`, or None."""
+
+    def __init__(self, *, least: int) -> None:
+        super().__init__(None)
+        self._least = least
+
+    def read(self, value: Number | None) -> ExactReal | None:
+        """Convert unless None, and require ≥ `least`."""
+        if value is None:
+            return None
+        number = exact(value, self._name)
+        if number < ExactReal.of_rational(self._least):
+            raise expected(self._name, value, f"≥ {self._least}")
+        return number
+
+
+@final
+class ErrorFree(Field[Fraction, Number]):
+    """A rational number in the open interval (0, 1)."""
+
+    def read(self, value: Number) -> Fraction:
+        """Convert, and require a rational number strictly between 0 and 1."""
+        number = exact(value, self._name).rational
+        if number is None or not 0 < number < 1:
+            raise expected(
+                self._name, value, "to be rational and in (0, 1)", "It is P(Z = 0), given exactly."
+            )
+        return number
+
+
+@final
+class OptionalCount(Field[int | None, int | None]):
+    """An integer ≥ 1, or None."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def read(self, value: int | None) -> int | None:
+        """Convert unless None, and require an integer ≥ 1."""
+        if value is None:
+            return None
+        field = Integer(least=1)
+        field.__set_name__(OptionalCount, self._name)
+        return field.read(value)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class CountNoiseProblem(Description):
+    """Bounded noise Z for a count n, as in Section II of Sadeghi, Asoodeh and Calmon.
+
+    The released value is Y = n + Z with (P1) −min(n, D) ≤ Z ≤ D, (P2) P(Z = 0 | n) = η,
+    (P3) E[Z | n] = 0. Over all such laws the least δ is sought for which
+
+        P(Y = y | n) ≤ E·P(Y = y | n') + δ    for all y and all neighbours n' = n ± 1,
+
+    with E = e^ε: the singular events of Proposition 2, eqs. (7) and (8).
+
+    Parameters
+    ----------
+    eta
+        η, rational, in (0, 1).
+    support
+        D, an integer ≥ 1.
+    epsilon
+        ε ≥ 0; or else
+    ratio
+        E = e^ε itself, rational and ≥ 1: then every answer is an exact fraction.
+    max_count
+        N: every count n in 1..N has a law of its own (Proposition 2). None asks for one law
+        that serves all counts n ≥ D (the program of Section III, "data-independent").
+    """
+
+    eta: ErrorFree = ErrorFree()
+    support: Integer = Integer(least=1)
+    epsilon: OptionalReal = OptionalReal(least=0)
+    ratio: OptionalReal = OptionalReal(least=1)
+    max_count: OptionalCount = OptionalCount()
+
+    def __post_init__(self) -> None:
+        """Require exactly one of ε and E, and a size that fits into memory."""
+        if (self.epsilon is None) == (self.ratio is None):
+            raise InvalidInputError(
+                f"Expected one of epsilon={self.epsilon} and ratio={self.ratio}. "
+                "Give epsilon, or ratio = e^epsilon for exact answers."
+            )
+        if self.ratio is not None and self.ratio.rational is None:
+            raise expected("ratio", self.ratio, "to be rational", "Give epsilon instead.")
+        estimate = self.columns * (3 * self.support) * 3 * _BYTES_PER_TERM
+        if self.support > _MOST_SUPPORT or estimate > _MOST_BYTES:
+            raise expected(
+                "support",
+                self.support,
+                f"to give a program that fits into {_MOST_BYTES >> 30} GiB",
+                f"Its {self.columns} laws would take about {estimate / (1 << 30):.0f} GiB.",
+            )
+
+    @property
+    def columns(self) -> int:
+        """Number of laws that the program must tell apart: min(N, D + 1), or one."""
+        if self.max_count is None:
+            return 1
+        return min(self.max_count, self.support + 1)
+
+    def exponential(self) -> Value:
+        """Return E: exact where it is rational, else a ball at flint's current precision."""
+        if self.ratio is not None and self.ratio.rational is not None:
+            return to_fmpq(self.ratio.rational)
+        if self.epsilon is None or self.epsilon.sign == 0:
+            return fmpq(1)
+        return self.epsilon.ball().exp()
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether E is rational, so that the optimum is a fraction."""
+        return self.ratio is not None or (self.epsilon is not None and self.epsilon.sign == 0)
+
+    def lowest(self, count: int) -> int:
+        """Return the least value of the noise at a count: −min(n, D)."""
+        return -min(count, self.support)
+
+
+def to_fmpq(value: Fraction | int) -> fmpq:
+    """Return the same rational number for python-flint."""
+    value = Fraction(value)
+    return fmpq(value.numerator, value.denominator)
+
+
+def to_fraction(value: fmpq) -> Fraction:
+    """Return the same rational number for Python."""
+    return Fraction(int(value.p), int(value.q))

@@ -1,0 +1,207 @@
+"""Linear programs with coefficients in Q or in Q + Q·E, kept exactly.
+
+Every program is
+
+    minimise c·x   subject to   a_i·x ≥ b_i (or = b_i for an equality),   x ≥ 0,
+
+where a coefficient is constant + slope·E with rational constant and slope and one real number
+E = e^ε ≥ 1. `Program.at(E)` evaluates it: over the rationals where E is rational, over balls
+where it is not; `scaled` gives the floating-point matrix for a solver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from flint import arb, fmpq
+
+from lp.problem import Value, to_fmpq
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+
+class Coefficient(NamedTuple):
+    """The number constant + slope·E."""
+
+    constant: Fraction | int
+    slope: Fraction | int = 0
+
+    def at(self, ratio: Value) -> Value:
+        """Evaluate at E."""
+        constant = to_fmpq(self.constant)
+        return constant + to_fmpq(self.slope) * ratio if self.slope else constant
+
+
+ONE = Coefficient(1)
+ZERO = Coefficient(0)
+
+
+class Row(NamedTuple):
+    """One constraint Σ coefficient·x[column] ≥ bound, or = bound for an equality."""
+
+    terms: tuple[tuple[int, Coefficient], ...]
+    bound: Coefficient = ZERO
+    equality: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Program:
+    """A linear program; see the module.
+
+    Parameters
+    ----------
+    cost
+        Column → its cost, for the columns that have one; all costs are > 0.
+    rows
+        The constraints.
+    column_exponents
+        A guess of the magnitude of each column, log₂, that the solver's scaling starts from.
+    """
+
+    cost: dict[int, Fraction]
+    rows: tuple[Row, ...]
+    column_exponents: tuple[int, ...]
+
+    @property
+    def columns(self) -> int:
+        """Number of variables."""
+        return len(self.column_exponents)
+
+    def at(self, ratio: Value) -> Evaluated:
+        """Return the program with its coefficients evaluated at E."""
+        known: dict[Coefficient, Value] = {}
+
+        def value(coefficient: Coefficient) -> Value:
+            if coefficient not in known:
+                known[coefficient] = coefficient.at(ratio)
+            return known[coefficient]
+
+        return Evaluated(
+            self,
+            [[(column, value(entry)) for column, entry in row.terms] for row in self.rows],
+            [value(row.bound) for row in self.rows],
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Evaluated:
+    """A program at one value of E: `terms[i]` lists (column, coefficient) of row i."""
+
+    program: Program
+    terms: list[list[tuple[int, Value]]]
+    bounds: list[Value]
+
+    def slacks(self, point: Sequence[Value]) -> list[Value]:
+        """Return a_i·x − b_i for every row."""
+        return [
+            sum((value * point[column] for column, value in terms), start=-bound)
+            for terms, bound in zip(self.terms, self.bounds, strict=True)
+        ]
+
+    def reduced_costs(self, multipliers: Sequence[Value]) -> list[Value]:
+        """Return c − Aᵀy for every column."""
+        costs: list[Value] = [fmpq(0)] * self.program.columns
+        for column, cost in self.program.cost.items():
+            costs[column] = to_fmpq(cost)
+        for terms, multiplier in zip(self.terms, multipliers, strict=True):
+            if isinstance(multiplier, arb) or multiplier != 0:
+                for column, value in terms:
+                    costs[column] -= value * multiplier
+        return costs
+
+    def objective(self, point: Sequence[Value]) -> Value:
+        """Return c·x."""
+        return _sum(to_fmpq(cost) * point[column] for column, cost in self.program.cost.items())
+
+    def dual_objective(self, multipliers: Sequence[Value]) -> Value:
+        """Return b·y."""
+        return _sum(b * y for b, y in zip(self.bounds, multipliers, strict=True) if b != 0)
+
+
+@final
+@dataclass(frozen=True)
+class Scaled:
+    """The same program for a floating-point solver: rows and columns scaled by powers of two.
+
+    Column j of the solver is x_j·2^−column_exponents[j]; row i is the row times
+    2^−row_exponents[i], after which its largest coefficient is in [1/2, 1]. Entries below
+    `_NEGLIGIBLE` are left out, and the columns that lose one cost a little instead, so that
+    they do not grow without bound: the solver only guesses, and what it guesses is refined and
+    proved afterwards in exact arithmetic.
+    """
+
+    matrix: csr_array
+    bounds: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    equalities: NDArray[np.bool_]
+    row_exponents: list[int] = field(repr=False)
+    column_exponents: tuple[int, ...] = field(repr=False)
+    cost_exponent: int
+
+
+_NEGLIGIBLE = 1e-12
+_PENALTY = 1e-7
+
+
+def scaled(program: Program, ratio: float) -> Scaled:
+    """Return the floating-point form at E = `ratio`."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    exponents = program.column_exponents
+    indices: list[int] = []
+    values: list[float] = []
+    starts = [0]
+    row_exponents: list[int] = []
+    bounds: list[float] = []
+    incomplete: set[int] = set()
+    for row in program.rows:
+        parts = [
+            (column, *_frexp(float(entry.constant) + float(entry.slope) * ratio, exponents[column]))
+            for column, entry in row.terms
+        ]
+        largest = max(exponent for _, _, exponent in parts)
+        for column, mantissa, exponent in parts:
+            value = math.ldexp(mantissa, max(exponent - largest, -1000))
+            if abs(value) >= _NEGLIGIBLE:
+                indices.append(column)
+                values.append(value)
+            else:
+                incomplete.add(column)
+        starts.append(len(indices))
+        row_exponents.append(largest)
+        bound = float(row.bound.constant) + float(row.bound.slope) * ratio
+        bounds.append(math.ldexp(bound, min(-largest, 1000)))
+    cost_exponent = max(exponents[column] for column in program.cost)
+    cost = np.zeros(program.columns)
+    cost[sorted(incomplete)] = _PENALTY
+    for column, amount in program.cost.items():
+        cost[column] = math.ldexp(float(amount), max(exponents[column] - cost_exponent, -1000))
+    matrix = csr_array((values, indices, starts), shape=(len(program.rows), program.columns))
+    return Scaled(
+        matrix,
+        np.array(bounds),
+        cost,
+        np.array([row.equality for row in program.rows]),
+        row_exponents,
+        exponents,
+        cost_exponent,
+    )
+
+
+def _frexp(value: float, exponent: int) -> tuple[float, int]:
+    mantissa, own = math.frexp(value)
+    return mantissa, own + exponent
+
+
+def _sum(values: Iterable[Value]) -> Value:
+    return sum(values, start=fmpq(0))

@@ -1,0 +1,247 @@
+"""The passes that lead from a count-noise problem to laws and multipliers that prove its value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, final
+
+from flint import arb, ctx, fmpq
+
+from accountant.errors import UndecidedError
+from accountant.interval import Interval
+from lp.build import CountProgram, Layout, count_program
+from lp.certificate import DualBound, Ratio, dual_bound
+from lp.elimination import basic_solution
+from lp.laws import Law, nearest_law
+from lp.pivot import optimal_basis
+from lp.problem import CountNoiseProblem, Value, to_fraction
+from lp.program import scaled
+from lp.refine import Refined, refine
+from lp.solve import InfeasibleError, SolverError
+
+_EXACT_SUPPORT = 16
+_OFFSETS = (0, 12, 24, 48, 96, -12, -24)
+_TOO_FAR = 10
+_GUARD_DIGITS = 12
+_LESS = Fraction(1, 1 << 40)
+
+
+class Answer(NamedTuple):
+    """The fields of a `lp.count_noise.Solution` that a pass finds."""
+
+    delta: Interval
+    exact: Fraction | None
+    laws: tuple[Law, ...]
+    layout: Layout
+    dual: tuple[CountProgram, DualBound]
+    ratio: Ratio
+
+
+@final
+@dataclass(frozen=True)
+class _Solved:
+    """A program and a point and multipliers for it: guesses, or exact where E is rational."""
+
+    program: CountProgram
+    point: Sequence[Value]
+    multipliers: Sequence[Value]
+
+
+def first_magnitude(problem: CountNoiseProblem) -> int:
+    """Guess log₂ δ from the bounds that the law of n = 1 alone gives.
+
+    Its mean is 0, so P(Z = −1 | 1) ≥ (1 − η)/2, which the chain of counts up to D + 1 limits to
+    δ P_D; and P(Z = z | 1) ≥ (η − δ P_z)/E^z, so Σ_{z ≤ k} (z + 1)(η − δ P_z)/E^z ≤ 1 − η.
+    """
+    with ctx.workprec(64):
+        ratio, support = arb(problem.exponential()), problem.support
+        eta = arb(fmpq(problem.eta.numerator, problem.eta.denominator))
+        power, plain = arb(1), arb(0)
+        mass = slope = arb(0)
+        guesses = []
+        for k in range(1, support + 1):
+            plain, power = plain + power, power * ratio
+            mass += (k + 1) * eta / power
+            slope += (k + 1) * plain / power
+            guesses.append((mass - (1 - eta)) / slope)
+        guesses.append((1 - eta) / (2 * plain))
+        return max(_log2(guess) for guess in guesses if guess > 0)
+
+
+def _log2(value: Value) -> int:
+    mantissa, exponent = arb(value).mid().man_exp()
+    return int(mantissa).bit_length() + int(exponent)
+
+
+@final
+class Search:
+    """One pass: with all constraints, or with only those that usually bind."""
+
+    def __init__(
+        self, problem: CountNoiseProblem, magnitude: int, bits: int, *, complete: bool
+    ) -> None:
+        self.problem, self.magnitude = problem, magnitude
+        self._bits, self._complete = bits, complete
+        self._exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
+        self._windows: list[int] = []
+        counts = problem.columns
+        if problem.max_count is None:
+            self.restricted = Layout.one_law(problem)
+        elif problem.max_count == counts:
+            self.restricted = Layout.first_counts(problem, counts)
+        else:
+            self.restricted = Layout.shared_tail(problem, counts)
+            windows = (counts + 1, 2 * counts, 3 * counts)
+            self._windows = sorted({min(problem.max_count, window) for window in windows})
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield answers, each proved, each after more work than the one before."""
+        ratio = self.problem.exponential
+        for polish in (True,) if self._exactly else (False, True):
+            upper = self._solved(self.restricted, ratio, polish=polish)
+            if upper.point[0] <= 0:
+                yield self._zero(upper)
+            first = self._answer(upper, upper)
+            yield first
+            for window in self._windows[: None if polish else 1]:
+                relaxed = Layout.first_counts(self.problem, window)
+                yield self._answer(upper, self._solved(relaxed, ratio, polish=polish))
+
+    def _solved(self, layout: Layout, ratio: Callable[[], Value], *, polish: bool) -> _Solved:
+        """Solve the program of a layout, correcting the guess of the magnitude of δ."""
+        with ctx.workprec(64):
+            log_ratio = float((arb(ratio()).log() / arb(2).log()).mid())
+        failure: Exception | None = None
+        for offset in _OFFSETS:
+            program = count_program(
+                self.problem,
+                layout,
+                magnitude=self.magnitude + offset,
+                log_ratio=log_ratio,
+                complete=self._complete,
+            )
+            try:
+                found = refine(program.program, ratio, log_ratio, self._depth(program))
+            except (InfeasibleError, SolverError) as error:
+                failure = error
+                continue
+            actual = _log2(found.point[0]) if found.point[0] > 0 else None
+            if actual is not None and abs(actual - self.magnitude - offset) > _TOO_FAR:
+                self.magnitude = actual - offset
+                continue
+            if polish:
+                return self._polished(program, found, ratio, log_ratio)
+            return _Solved(program, found.point, found.multipliers)
+        raise UndecidedError(
+            f"The solver found no solution at any of {len(_OFFSETS)} scalings"
+            f"{f' ({failure})' if failure else ''}."
+        )
+
+    def _depth(self, program: CountProgram) -> int:
+        """Return −log₂ of the violations that keep the bounds as narrow as asked for.
+
+        Violations are measured in the scale of each row and column; the least of these scales
+        is near δ, the largest near 1.
+        """
+        exponents = program.program.column_exponents
+        return self._bits + max(exponents) - min(exponents)
+
+    def _polished(
+        self,
+        program: CountProgram,
+        found: Refined,
+        ratio: Callable[[], Value],
+        log_ratio: float,
+    ) -> _Solved:
+        """Pivot to the optimal basis, and solve it exactly where E is rational."""
+        depth = self._depth(program)
+        with ctx.workprec(3 * depth + 256):
+            value = ratio()
+            optimal = optimal_basis(
+                program.program.at(arb(value)),
+                scaled(program.program, 2.0**log_ratio),
+                found.columns,
+                found.tight,
+                depth,
+            )
+            if self._exactly and isinstance(value, fmpq):
+                return _Solved(
+                    program,
+                    *basic_solution(program.program.at(value), optimal.columns, optimal.tight),
+                )
+        return _Solved(program, optimal.point, optimal.multipliers)
+
+    def _zero(self, upper: _Solved) -> Answer:
+        """Answer where the optimum seems to be 0: laws for a slightly smaller E have room."""
+        with ctx.workprec(128):
+            value = arb(self.problem.exponential())
+            less = to_fraction(Ratio.of(value, 40).lower) * (1 - _LESS)
+        smaller = fmpq(less.numerator, less.denominator)
+        return self._answer(self._solved(self.restricted, lambda: smaller, polish=True), upper)
+
+    def _answer(self, upper: _Solved, lower: _Solved) -> Answer:
+        """Prove an upper bound with the laws of one solution, a lower one with multipliers."""
+        digits = None if self._exactly else self._digits(upper.point[0])
+        with ctx.workprec(4 * (digits or 0) + 128):
+            ratio = Ratio.of(self.problem.exponential(), 2 * (digits or 40))
+            laws = self._laws(upper, digits)
+            dual = self._dual(lower, ratio, digits)
+        highest = max(
+            (
+                laws[first].excess(laws[second], shift, ratio.lower)
+                for first, second, shift in self.restricted.comparisons
+            ),
+            default=fmpq(0),
+        )
+        lowest = max(dual[1].bound, fmpq(0))
+        shown = int(self._bits * math.log10(2)) + _GUARD_DIGITS
+        return Answer(
+            Interval(
+                Interval.of_exact(to_fraction(lowest), shown).lower,
+                Interval.of_exact(to_fraction(highest), shown).upper,
+            ),
+            to_fraction(highest) if lowest == highest else None,
+            laws,
+            self.restricted,
+            dual,
+            ratio,
+        )
+
+    def _digits(self, delta: Value) -> int:
+        """Return the decimal places that probabilities and multipliers are rounded to."""
+        size = -_log2(delta) if delta > 0 else -self.magnitude
+        return int((max(size, 0) + self._bits) * math.log10(2)) + _GUARD_DIGITS
+
+    def _laws(self, solved: _Solved, digits: int | None) -> tuple[Law, ...]:
+        layout = solved.program.layout
+        weights: list[dict[int, Value]] = [{} for _ in layout.lowest]
+        for (law, z), value in zip(solved.program.entries, solved.point[1:], strict=True):
+            weights[law][z] = value
+        values = [range(low, self.problem.support + 1) for low in layout.lowest]
+        return tuple(
+            nearest_law(weight, self.problem.eta, allowed, digits)
+            for weight, allowed in zip(weights, values, strict=True)
+        )
+
+    def _dual(
+        self, solved: _Solved, ratio: Ratio, digits: int | None
+    ) -> tuple[CountProgram, DualBound]:
+        """Return multipliers of a relaxation: a law shared by several counts is for the first."""
+        program = solved.program
+        rows = list(range(len(program.program.rows)))
+        if self._windows:
+            rows = list(range(program.equalities)) + [
+                index
+                for index, (comparison, _) in enumerate(program.flows, start=program.equalities)
+                if comparison.first != comparison.second
+            ]
+            relaxed = Layout.first_counts(self.problem, len(program.layout.lowest))
+            program = count_program(
+                self.problem, relaxed, magnitude=0, log_ratio=0, complete=self._complete
+            )
+        covers = [None, *(2 * law for law, _ in program.entries)]
+        multipliers = [solved.multipliers[row] for row in rows]
+        return program, dual_bound(program.program, multipliers, ratio, covers, digits)

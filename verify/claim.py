@@ -18,7 +18,7 @@ from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, exact
 from verify.expression import Expression, split_relation
-from verify.value import Value, number
+from verify.value import Value, number, to_exact
 from verify.verdict import Rigour, Verdict
 
 Scalar = int | str
@@ -101,13 +101,30 @@ class Claim(
         return Adjacency.read(self.adjacency)
 
     def cases(self) -> Iterator[Scope]:
-        """Yield every combination of the listed values that satisfies the assumptions."""
+        """Yield every combination of the listed values that satisfies the assumptions.
+
+        Raises
+        ------
+        InvalidInputError
+            If an assumption is not decided, or a value of a grid lies outside its domain.
+        """
         values = {**self.where, **{name: d.grid for name, d in self.for_all.items()}}
         for combination in itertools.product(*values.values()):
             read = (_scalar(name, v) for name, v in zip(values, combination, strict=True))
             scope = Scope(dict(zip(values, read, strict=True)), self.let)
             if all(holds(assumption, scope) for assumption in self.assume):
+                self._require_inside(scope)
                 yield scope
+
+    def _require_inside(self, scope: Scope) -> None:
+        for name, domain in self.for_all.items():
+            ends = ((domain.low, "<="), (domain.high, ">="))
+            for end, relation in ((end, relation) for end, relation in ends if end is not None):
+                if truth(Expression(end), relation, Expression(name), scope) is False:
+                    raise InvalidInputError(
+                        f"Expected for_all.{name}.grid within its low and high ends, not "
+                        f"{scope.to_json()[name]}. Correct the grid or the ends."
+                    )
 
 
 def _scalar(name: str, value: Scalar) -> Value:
@@ -176,15 +193,46 @@ def compare(
         precision *= 4
 
 
+def exact_truth(left: Expression, relation: str, right: Expression, scope: Scope) -> bool | None:
+    """Compare two exact sides; None where a side is only known as a ball."""
+    x, y = number(left.value(scope), left.text), number(right.value(scope), right.text)
+    if isinstance(x, arb) or isinstance(y, arb):
+        return None
+    one, other = to_exact(x), to_exact(y)
+    order = (other < one) - (one < other)
+    return {
+        "<": order < 0,
+        "<=": order <= 0,
+        ">": order > 0,
+        ">=": order >= 0,
+        "==": order == 0,
+        "!=": order != 0,
+    }[relation]
+
+
+def truth(
+    left: Expression, relation: str, right: Expression, scope: Scope, max_precision: int = 1 << 14
+) -> bool | None:
+    """Decide a comparison: exactly where both sides are exact, else in balls."""
+    exactly = exact_truth(left, relation, right, scope)
+    if exactly is not None:
+        return exactly
+    return compare(lambda: left.ball(scope), relation, lambda: right.ball(scope), max_precision)
+
+
 def holds(assumption: str, scope: Scope) -> bool:
-    """Whether a comparison is certainly true in a case."""
-    left, relation, right = (part for part in split_relation(assumption))
-    return (
-        compare(
-            lambda: Expression(left).ball(scope), relation, lambda: Expression(right).ball(scope)
+    """Whether an assumption is true in a case.
+
+    Raises InvalidInputError if it is not decided: a case must not drop out unnoticed.
+    """
+    left, relation, right = split_relation(assumption)
+    known = truth(Expression(left), relation, Expression(right), scope)
+    if known is None:
+        raise InvalidInputError(
+            f"The assumption {assumption!r} is not decided in the case {scope.to_json()}: its "
+            "sides were not told apart. Write it with exact numbers."
         )
-        is True
-    )
+    return known
 
 
 @final

@@ -55,6 +55,8 @@ def read_text(text: str, origin: str = "claims") -> Document:
     """Read the text of a claim file; numbers are kept as written, and so are exact."""
     try:
         data = tomllib.loads(text, parse_float=str)
+    except RecursionError:
+        raise InvalidInputError(f"{origin}: brackets are nested too deeply.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(
             f"{origin} is not a TOML file: {error}. Look for a missing quote or bracket, or a "

@@ -52,7 +52,7 @@ def verify_with_evidence(claim: Claim) -> tuple[Finding, tuple[Scope, Decision]]
     scope, decision = max(
         ((s, d) for s, d in decided if d.verdict is verdict), key=lambda case: case[1].severity()
     )
-    decision = claim.explain(scope, decision)
+    decision = _explained(claim, scope, decision)
     if verdict is Verdict.HOLDS and claim.for_all:
         verdict, decision = _over_the_range(claim, decision, len(cases))
     decision = dataclasses.replace(decision, verdict=verdict)
@@ -72,6 +72,16 @@ def _decide(claim: Claim, scope: Scope) -> Decision:
     except InvalidInputError as error:
         case = f" (case {scope.to_json()})" if scope.variables else ""
         raise InvalidInputError(f"Claim {claim.id!r}{case}: {error}") from error
+
+
+def _explained(claim: Claim, scope: Scope, decision: Decision) -> Decision:
+    """Add the evidence; a decision that came to nothing, or evidence that does, stays as it is."""
+    if not decision.claimed:
+        return decision
+    try:
+        return claim.explain(scope, decision)
+    except UndecidedError as error:
+        return dataclasses.replace(decision, reason=f"{decision.reason} No evidence: {error}")
 
 
 def _over_the_range(claim: Claim, decision: Decision, count: int) -> tuple[Verdict, Decision]:

@@ -159,7 +159,7 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 def _digest(path: str, leaf: object) -> str:
     text = json.dumps([path, leaf], ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def write(path: Path, certificates: list[dict[str, Any]]) -> None:

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, final
 from flint import arb
 
 from accountant import tradeoff
-from accountant.interval import enclose
+from accountant._validate import rational
+from accountant.errors import InvalidInputError
+from accountant.interval import ball, enclose
 from accountant.number import ExactReal, exact
 from accountant.pair import Pair
 from accountant.profile import hockey_stick
@@ -46,19 +48,52 @@ class CurveClaim(
         return {**super().expressions(), "low": self.low, "high": self.high}
 
     def span(self, scope: Scope) -> tuple[Fraction, Fraction]:
-        """Return the ends of the range."""
-        low, high = Expression(self.low).exact(scope), Expression(self.high).exact(scope)
-        return Fraction(low.rational or 0), Fraction(high.rational or 0)
+        """Return the ends of the range, rational and in order."""
+        low = rational("low", Expression(self.low).exact(scope))
+        high = rational("high", Expression(self.high).exact(scope))
+        if low > high:
+            raise InvalidInputError(f"Expected low={low} ≤ high={high}. Give a range of points.")
+        return low, high
 
-    def limit(self, scope: Scope, variable: str, *, falling: bool) -> Bound:
-        """Return the claimed curve as a monotone function of its variable."""
+    def limit(self, scope: Scope, variable: str) -> Bound:
+        """Return the claimed curve, by its values over balls of its variable.
+
+        A curve with no such values (it asks a mechanism at an exact point) must not increase,
+        and is asked for at the ends of each piece; an increase that is met is an error.
+        """
         expression = Expression(self.bound)
 
-        def at(point: ExactReal) -> object:
-            inner = Scope({**scope.variables, variable: point}, self.let)
-            return expression.ball(inner)
+        def at(point: ExactReal | arb) -> arb:
+            return expression.ball(Scope({**scope.variables, variable: point}, self.let))
 
-        return Bound(at, falling=falling)  # type: ignore[arg-type]
+        low, high = self.span(scope)
+        try:
+            at(ball(low).union(ball(high)))
+        except InvalidInputError:
+            return Falling(at)
+        return Bound(at, over=at)
+
+
+@final
+class Falling(Bound):
+    """A curve that is claimed not to increase, and watched for it."""
+
+    def smallest(self, low: Fraction, high: Fraction) -> arb:
+        """Return the value at the upper end, which must not exceed the one at the lower end."""
+        return self._watched(low, high)[1]
+
+    def largest(self, low: Fraction, high: Fraction) -> arb:
+        """Return the value at the lower end, which must not fall short of the one at the upper."""
+        return self._watched(low, high)[0]
+
+    def _watched(self, low: Fraction, high: Fraction) -> tuple[arb, arb]:
+        first, last = (self.at(ExactReal.of_rational(end)) for end in (low, high))
+        if first < last:
+            raise InvalidInputError(
+                f"Expected a bound that does not increase; it does between {float(low):.6g} and "
+                f"{float(high):.6g}. Claim it on ranges where it does not."
+            )
+        return first, last
 
 
 @final
@@ -66,14 +101,14 @@ class ProfileBound(
     CurveClaim, frozen=True, kw_only=True, tag="profile", omit_defaults=True,
     forbid_unknown_fields=True,
 ):  # fmt: skip
-    """δ(ε) ≤ bound(ε) for every ε in [low, high]; the bound must not increase with `epsilon`."""
+    """δ(ε) ≤ bound(ε) for every ε in [low, high]."""
 
     kind: ClassVar[str] = "profile"
 
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep."""
         pairs = self.worst(scope).pairs(None)
-        limit = self.limit(scope, "epsilon", falling=True)
+        limit = self.limit(scope, "epsilon")
         low, high = self.span(scope)
         profile = Bound(lambda eps: hockey_stick(pairs, eps), falling=True)
         return _decision(prove_below(profile, limit, start=low, end=high), profile, limit, self)
@@ -103,7 +138,7 @@ class TradeoffBound(
     CurveClaim, frozen=True, kw_only=True, tag="tradeoff", omit_defaults=True,
     forbid_unknown_fields=True,
 ):  # fmt: skip
-    """β(α) ≥ bound(α) for every α in [low, high]; the bound must not increase with `alpha`."""
+    """β(α) ≥ bound(α) for every α in [low, high]."""
 
     kind: ClassVar[str] = "tradeoff"
 
@@ -116,7 +151,7 @@ class TradeoffBound(
                 mechanism, level, adjacency=relation, relative_width=SEARCH_WIDTH
             ).ball()
 
-        claimed = self.limit(scope, "alpha", falling=True)
+        claimed = self.limit(scope, "alpha")
         curve = Bound(beta, falling=True)  # type: ignore[arg-type]
         low, high = self.span(scope)
         return _decision(prove_below(claimed, curve, start=low, end=high), curve, claimed, self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -12,14 +12,16 @@ from flint import arb, ctx
 
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval, ball, enclose
-from verify.claim import Claim, Decision, Scope, compare, verdict_of
+from verify.claim import Claim, Decision, Scope, compare, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation
-from verify.value import number, to_exact
+from verify.value import number
 from verify.verdict import Verdict
 
 _SWEEP_PRECISION = 128
 _MAX_PIECES = 50_000
+_LARGEST_EXPONENT = 10_000
+_ROUNDS = {True: "rounds", False: "does not round", None: "may or may not round"}
 
 
 @final
@@ -54,16 +56,13 @@ class Relation(
         """Compare both sides up the ladder of precisions."""
         left_text, relation, right_text = split_relation(self.claim)
         left, right = Expression(left_text), Expression(right_text)
-        truth = _exact_truth(left, relation, right, scope)
-        if truth is None:
-            limit = 1 << (10 if relation == "==" else 14)
-            truth = compare(lambda: left.ball(scope), relation, lambda: right.ball(scope), limit)
+        known = truth(left, relation, right, scope, 1 << (10 if relation == "==" else 14))
         return Decision(
-            verdict=verdict_of(truth),
+            verdict=verdict_of(known),
             true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
             claimed={"relation": self.claim},
             margin=_margin(left, right, relation, scope),
-            reason=_reason(truth, relation),
+            reason=_reason(known, relation),
             route="exact rationals and balls",
         )
 
@@ -106,8 +105,11 @@ class Relation(
                 fixed, box = boxes.pop()
                 balls = {name: ball(a).union(ball(b)) for name, (a, b) in box.items()}
                 scope = Scope({**fixed, **balls}, self.let)
-                difference = left.ball(scope) - right.ball(scope)
-                if _certain(difference, relation):
+                try:
+                    certain = _certain(left.ball(scope) - right.ball(scope), relation)
+                except InvalidInputError:  # a function that wants one exact number
+                    return None
+                if certain:
                     continue
                 boxes += _halves(fixed, box)
         domain = "; ".join(domain.statement for domain in self.for_all.values())
@@ -118,23 +120,6 @@ class Relation(
             f"sweep of {pieces} boxes.",
             route=f"interval sweep, {pieces} boxes at {_SWEEP_PRECISION} bits",
         )
-
-
-def _exact_truth(left: Expression, relation: str, right: Expression, scope: Scope) -> bool | None:
-    """Compare two exact sides; None where a side is only known as a ball."""
-    x, y = number(left.value(scope), left.text), number(right.value(scope), right.text)
-    if isinstance(x, arb) or isinstance(y, arb):
-        return None
-    one, other = to_exact(x), to_exact(y)
-    order = (other < one) - (one < other)
-    return {
-        "<": order < 0,
-        "<=": order <= 0,
-        ">": order > 0,
-        ">=": order >= 0,
-        "==": order == 0,
-        "!=": order != 0,
-    }[relation]
 
 
 def _enclosed(expression: Expression, scope: Scope) -> Interval:
@@ -229,6 +214,23 @@ class PrintedNumber(
     expression: str
     printed: str
 
+    def __post_init__(self) -> None:
+        """Require a decimal of a size that can be written out."""
+        super().__post_init__()
+        try:
+            printed = Decimal(self.printed)
+        except InvalidOperation:
+            printed = Decimal("NaN")
+        if not printed.is_finite() or not self.printed.isascii():
+            raise InvalidInputError(
+                f"Expected printed={self.printed[:60]!r} to be a decimal such as 0.125 or 1.3e-5."
+            )
+        if max(abs(printed.adjusted()), abs(int(printed.as_tuple().exponent))) > _LARGEST_EXPONENT:
+            raise InvalidInputError(
+                f"Expected printed={self.printed[:60]!r} to have an exponent of at most "
+                f"{_LARGEST_EXPONENT}."
+            )
+
     def expressions(self) -> dict[str, str]:
         """Return the expression."""
         return {**super().expressions(), "expression": self.expression}
@@ -243,18 +245,21 @@ class PrintedNumber(
         def distance() -> arb:
             return abs(expression.ball(scope) - ball(Fraction(printed)))
 
-        truth = compare(distance, "<=", lambda: ball(half))
+        exact = number(expression.value(scope), self.expression)
+        if isinstance(exact, Fraction):  # settles a value halfway between two decimals
+            known: bool | None = abs(exact - Fraction(printed)) <= half
+        else:
+            known = compare(distance, "<=", lambda: ball(half))
         value = _enclosed(expression, scope)
         with ctx.workprec(LAW_PRECISION):
             differences = {"difference": Interval.of_ball(distance(), 12)}
         rounded = f"{(value.lower + value.upper) / 2:.12g}"
         return Decision(
-            verdict=verdict_of(truth),
+            verdict=verdict_of(known),
             true={"value": value},
             claimed={"printed": self.printed},
             margin=differences,
-            reason=f"The value is {rounded}, which "
-            f"{'rounds' if truth else 'does not round'} to the printed {self.printed}.",
+            reason=f"The value is {rounded}, which {_ROUNDS[known]} to the printed {self.printed}.",
             route="balls",
         )
 

@@ -9,7 +9,7 @@ from typing import final
 
 from flint import arb, ctx
 
-from accountant.interval import Interval
+from accountant.interval import Interval, ball
 from accountant.number import ExactReal
 
 _PRECISION = 192
@@ -17,20 +17,25 @@ _MAX_PIECES = 20_000
 _FIRST = Fraction(1, 64)
 
 
-@final
 @dataclass(frozen=True)
 class Bound:
     """A monotone function of one exact variable, with values in balls."""
 
     at: Callable[[ExactReal], arb]
     falling: bool = True
+    over: Callable[[arb], arb] | None = None
+    """The values over a whole ball: with it, nothing is taken from the function being monotone."""
 
     def largest(self, low: Fraction, high: Fraction) -> arb:
-        """Return its largest value on [low, high]."""
+        """Return its largest value on [low, high], or a ball around all its values there."""
+        if self.over is not None:
+            return self.over(ball(low).union(ball(high)))
         return self.at(ExactReal.of_rational(low if self.falling else high))
 
     def smallest(self, low: Fraction, high: Fraction) -> arb:
-        """Return its smallest value on [low, high]."""
+        """Return its smallest value on [low, high], or a ball around all its values there."""
+        if self.over is not None:
+            return self.over(ball(low).union(ball(high)))
         return self.at(ExactReal.of_rational(high if self.falling else low))
 
 
@@ -70,13 +75,13 @@ def prove_below(
     """Decide value ≤ limit on [start, end]; beyond a finite ball `end`, value is 0.
 
     Each piece [a, b] is proved by value's largest against limit's smallest value on it, else
-    halved; one point where value certainly exceeds limit refutes.
+    halved; one point where value certainly exceeds limit refutes. `start` is at most `end`.
     """
     with ctx.workprec(_PRECISION):
         stop = end if isinstance(end, Fraction) else _finite_end(end())
         if stop is None:
             return Swept(None, 0)
-        pieces, cuts = [(start, stop)] if stop > start else [], [start]
+        pieces, cuts = [(start, stop)], [start]
         for count in range(1, _MAX_PIECES + 1):
             if not pieces:
                 return Swept(True, count - 1, cuts=tuple(cuts))
@@ -88,6 +93,8 @@ def prove_below(
             point = ExactReal.of_rational(middle)
             if value.at(point) > limit.at(point):
                 return Swept(False, count, point)
+            if low == high:
+                return Swept(None, count)
             pieces += [(middle, high), (low, middle)]
     return Swept(None, _MAX_PIECES)
 

@@ -19,9 +19,8 @@ RELATIVE_WIDTH = Fraction(1, 10**30)
 START_PRECISION = 128
 MAX_PRECISION = 1 << 15
 _GUARD_DIGITS = 6
-_DIRECT_EXPONENT = 1 << 14
 _LARGEST_POWER = MAX_EMAX // 2
-_LONGEST_EXPANSION = 1 << 15  # bits of a binary exponent that are written out exactly
+_LONGEST_EXPANSION = 1 << 15  # bits of a magnitude that are written out exactly
 
 
 @functools.cache
@@ -34,22 +33,30 @@ def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
     if not endpoint.is_finite():
         return Decimal("Infinity") if endpoint > 0 else Decimal("-Infinity")
     mantissa, exponent = (int(part) for part in endpoint.man_exp())
-    magnitude = exponent + mantissa.bit_length()
-    if abs(magnitude) > _DIRECT_EXPONENT:
-        return _round_scaled(endpoint, magnitude, digits, rounding)
+    if abs(exponent + mantissa.bit_length()) > _LONGEST_EXPANSION:
+        return _round_far(endpoint, digits, rounding)
     context = _context(digits, rounding)
     if exponent >= 0:
         return context.create_decimal(mantissa << exponent)
     return context.divide(Decimal(mantissa), Decimal(1 << -exponent))
 
 
-def _round_scaled(endpoint: arb, magnitude: int, digits: int, rounding: str) -> Decimal:
-    """Round a number near 2^magnitude, too far from 1 for its zeros to be written out."""
-    power = int(magnitude * 0.30103)
-    with ctx.workprec(int(3.33 * digits) + endpoint.bits() + magnitude.bit_length() + 64):
+def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
+    """Round a number whose exact expansion is too long to write: scale it by a power of ten."""
+    size = int(endpoint.man_exp()[1]).bit_length()
+    with ctx.workprec(4 * digits + 2 * size + 64):
+        whole, shift = (abs(endpoint).log() / arb(10).log()).mid().floor().man_exp()
+        power = int(whole) << int(shift)
         scaled = endpoint / arb(10) ** power
-        nearest = scaled.lower() if rounding == ROUND_FLOOR else scaled.upper()
-    return _round(nearest, digits, rounding).scaleb(power, _context(digits, rounding))
+        end = scaled.lower() if rounding == ROUND_FLOOR else scaled.upper()
+        near_one = _round(end, digits, rounding)
+    if abs(power) > _LARGEST_POWER:  # no decimal is that small or large
+        away = (near_one > 0) == (rounding == ROUND_CEILING)
+        extreme = Decimal((0, (1,), _LARGEST_POWER if power > 0 else -_LARGEST_POWER))
+        if power > 0:
+            return (Decimal("Infinity") if away else extreme).copy_sign(near_one)
+        return (extreme if away else Decimal(0)).copy_sign(near_one)
+    return near_one.scaleb(power, _context(digits, rounding))
 
 
 @final
@@ -161,7 +168,7 @@ def _decimal_ball(value: Decimal) -> arb:
     if value.is_infinite():
         return arb.pos_inf() if value > 0 else arb.neg_inf()
     sign, digits, exponent = value.as_tuple()
-    if isinstance(exponent, int) and abs(exponent) > _DIRECT_EXPONENT:
+    if isinstance(exponent, int) and abs(exponent) > _LONGEST_EXPANSION:
         mantissa = ball(Fraction(Decimal((sign, digits, 0))))
         return mantissa * arb(10) ** exponent
     return ball(Fraction(value))

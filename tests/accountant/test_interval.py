@@ -113,6 +113,15 @@ def test_ladder_answers_contain_one_another(n: int, digits: int) -> None:
     assert narrow.relative_width <= Fraction(1, 10**digits)
 
 
+def test_more_digits_than_the_longest_expansion() -> None:
+    # the mantissa has 40000 bits, but the number is near 1
+    width = Fraction(1, 10**12_000)
+    value = enclose(lambda: arb(2).sqrt(), relative_width=width)
+    assert value.relative_width is not None
+    assert value.relative_width <= width
+    assert Fraction(value.lower) ** 2 <= 2 <= Fraction(value.upper) ** 2
+
+
 def test_enclose_says_what_it_reached() -> None:
     with pytest.raises(UndecidedError, match=r"1\.0e-30 was not reached at 256 bits.*Ask for"):
         enclose(lambda: arb("0 +/- 1"), max_precision=256)

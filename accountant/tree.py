@@ -17,6 +17,7 @@ the n outputs is 2h²/ε² times the average of Σ|d_i|. All numbers here are ex
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -117,14 +118,19 @@ class Tree:
         Raises InvalidInputError where that would need more than a million digits.
         """
         found: dict[tuple[int, int], NoiseVariable] = {}
-        for step, first, last in self._walk():
+        for step, before, after in self.moves():
+            first, last = sorted((before, after))
             known = found.get((first, last))
             uses = (step,) if known is None else (*known.outputs, step)
             found[first, last] = NoiseVariable(first, last, uses)
         return list(found.values())
 
-    def _walk(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (step, first, last): the inputs first+1..last whose vertex the step uses."""
+    def moves(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (step, p before, p after) for every vertex that Algorithm 2 combines.
+
+        The vertex lies above the inputs between the two values of p; it is added where p grows
+        and subtracted where p falls.
+        """
         if self.steps * self.height * self.arity > 2 * _MOST_WALKED:
             raise expected(
                 "steps",
@@ -137,7 +143,7 @@ class Tree:
             for level, digit in reversed(list(enumerate(self.written(step)))):
                 size = self.arity**level if digit > 0 else -(self.arity**level)
                 for _ in range(abs(digit)):
-                    yield step, min(at, at + size), max(at, at + size)
+                    yield step, at, at + size
                     at += size
 
 
@@ -166,6 +172,43 @@ def largest_load(tree: Tree) -> int:
         changes[variable.first] += 1
         changes[variable.last] -= 1
     return max(itertools.accumulate(changes[: tree.steps]))
+
+
+def misfits(tree: Tree) -> int:
+    """Count the outputs whose vertices leave the tree, or do not make up the prefix.
+
+    0 is Proposition 4.1: what is added less what is subtracted are the inputs up to the time.
+    """
+    leaves = tree.arity**tree.height
+    ends: dict[int, Counter[int]] = {step: Counter() for step in range(1, tree.steps + 1)}
+    outside = set()
+    for step, before, after in tree.moves():
+        ends[step][before] += 1
+        ends[step][after] -= 1
+        size = abs(after - before)
+        if not 0 <= min(before, after) <= max(before, after) <= leaves or before % size:
+            outside.add(step)
+    wrong = {step for step, end in ends.items() if {p: c for p, c in end.items() if c}
+             != {0: 1, step: -1}}  # fmt: skip
+    return len(outside | wrong)
+
+
+def clashes(tree: Tree) -> int:
+    """Count the values of p after a move that name two vertices, or one with two signs.
+
+    0 is what Proposition 4.3 needs: noise may be indexed by p, and the sign may be dropped.
+    """
+    named: dict[int, set[int]] = {}
+    for _, before, after in tree.moves():
+        named.setdefault(after, set()).add(before)
+    by_vertex: dict[tuple[int, int], set[int]] = {}
+    for after, sources in named.items():
+        for before in sources:
+            ends = (min(before, after), max(before, after))
+            by_vertex.setdefault(ends, set()).add(after)
+    return sum(len(sources) > 1 for sources in named.values()) + sum(
+        len(names) > 1 for names in by_vertex.values()
+    )
 
 
 def most_live(tree: Tree) -> int:

@@ -125,6 +125,8 @@ _TREES: dict[str, Callable[[tree.Tree], Fraction | int]] = {
     "terms": lambda found: len(found.noise_variables()),
     "live": tree.most_live,
     "gaps": lambda found: sum(not v.contiguous for v in found.noise_variables()),
+    "misfits": tree.misfits,
+    "clashes": tree.clashes,
 }
 
 

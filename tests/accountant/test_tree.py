@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.errors import InvalidInputError
-from accountant.tree import Digits, Tree, honaker_mean_squared_error, largest_load, most_live
+from accountant.tree import (
+    Digits,
+    Tree,
+    clashes,
+    honaker_mean_squared_error,
+    largest_load,
+    misfits,
+    most_live,
+)
 
 TREES = [(k, n, digits) for digits in Digits for k in (2, 3, 4, 5, 8, 19) for n in (1, 2, 7, 62)]
 
@@ -43,18 +51,14 @@ def test_noise_variables(arity: int, steps: int, digits: Digits) -> None:
 
 
 @pytest.mark.parametrize(("arity", "steps", "digits"), TREES)
-def test_the_vertices_add_up_to_the_prefix(arity: int, steps: int, digits: Digits) -> None:
-    """What is added less what is subtracted covers exactly the inputs up to the time step."""
+def test_the_vertices_make_up_the_prefix(arity: int, steps: int, digits: Digits) -> None:
     tree = Tree(arity, steps, digits)
-    for step in range(1, steps + 1):
-        leaves, at = [0] * (arity**tree.height), 0
-        for level, digit in reversed(list(enumerate(tree.written(step)))):
-            sign = 1 if digit > 0 else -1
-            for _ in range(abs(digit)):
-                other = at + sign * arity**level
-                for leaf in range(min(at, other), max(at, other)):
-                    leaves[leaf] += sign
-                at = other
+    assert misfits(tree) == clashes(tree) == 0
+    prefixes = {step: [0] * arity**tree.height for step in range(1, steps + 1)}
+    for step, before, after in tree.moves():
+        for leaf in range(min(before, after), max(before, after)):
+            prefixes[step][leaf] += 1 if after > before else -1
+    for step, leaves in prefixes.items():
         assert leaves == [1] * step + [0] * (len(leaves) - step)
 
 

@@ -55,7 +55,8 @@ def test_every_certificate_is_valid(identity: str) -> None:
     assert checked.seconds < 5
 
 
-ASSUMED = {"profile/holds", "tradeoff/holds"}
+ASSUMED = {"profile/curve-of-a-mechanism"}
+"""A curve that cannot be evaluated over intervals."""
 
 
 @pytest.mark.parametrize("identity", CLAIMS)
@@ -343,6 +344,13 @@ def test_a_chord_is_between_two_tests_of_one_pair_on_both_sides_of_the_level() -
     assert not checker.check(sealed({**data, "facts": [narrow, wide, beside]})).valid
     other = {**wide, "law": {"law": "laplace", "distance": "2"}}
     assert not checker.check(sealed({**data, "facts": [narrow, other, point]})).valid
+
+
+def test_a_curve_that_rises_is_not_compared_at_its_upper_end() -> None:
+    data = certified("profile/rising-bound")
+    data["claim"]["bound"] = data["claimed"]["bound"] = "0.39 + epsilon**2/2 - epsilon/100"
+    data["facts"][1]["cuts"] = ["0", "2"]
+    assert checker.check(sealed(data)).problems == [("verdict", "the claimed curve increases")]
 
 
 def test_a_certificate_without_a_seal_is_refused() -> None:

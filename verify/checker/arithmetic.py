@@ -62,6 +62,11 @@ def interval(value: Any) -> Any:
     return value if isinstance(value, iv.mpf) else iv.mpf(value) * (1 + iv.mpf([-1, 1]) / 10**38)
 
 
+def hull(low: Fraction, high: Fraction) -> Any:
+    """Return an interval around two rationals and everything between them."""
+    return iv.mpf([interval(low).a, interval(high).b])
+
+
 def compare(left: Any, relation: str, right: Any) -> bool | None:
     """Decide a comparison; None where the two sides cannot be told apart."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):

@@ -102,6 +102,8 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
         case ast.Call(func=ast.Name(id=name)):
             values = [_evaluate(argument, variables, source) for argument in node.args]
             named = {str(k.arg): _evaluate(k.value, variables, source) for k in node.keywords}
+            if name in QUESTIONS and any(isinstance(value, iv.mpf) for value in values):
+                raise UnknownError(f"{name} over an interval")
             if name in QUESTIONS and isinstance(values[0], Noise):
                 return QUESTIONS[name](values[0], *map(number, values[1:]))
             if name in FUNCTIONS:

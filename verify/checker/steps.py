@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, final
 
 from mpmath import libmp, mp
 
 from verify import seal
-from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, compare, settle
+from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, compare, hull, settle
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
 from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
@@ -270,9 +270,28 @@ class Steps:
             return [side for left, _, right in found for side in (left, right)]
 
         values = settle(both)
-        if "bound" in self.claim:
-            self.given.append("that the claimed curve does not increase")
-        for left, right in zip(values[::2], values[1::2], strict=True):
-            shown = f"{mp.nstr(mp.mpf(left), 12)}, {mp.nstr(mp.mpf(right), 12)}"
+        pieces = list(pairwise(self.cuts)) if "bound" in self.claim else []
+        for index, (left, right) in enumerate(zip(values[::2], values[1::2], strict=True)):
             truth = compare(left, split(self.text)[1], right)
+            shown = f"{mp.nstr(mp.mpf(left), 12)}, {mp.nstr(mp.mpf(right), 12)}"
             self._judge(truth, "verdict", f"{self.text} is false: {shown}")
+            if pieces and truth:
+                self._hold_over(case, pieces[index], left, right)
+
+    def _hold_over(self, case: Variables, piece: tuple[Any, Any], left: Any, right: Any) -> None:
+        """Require the comparison for all values of the claimed curve on a piece of a sweep."""
+
+        def bound(point: Any) -> Any:
+            return number(evaluate(self.claim["bound"], case.but(**{variable: point})))
+
+        trade_off = self.claim["kind"] == "tradeoff"
+        variable, relation = "alpha" if trade_off else "epsilon", split(self.text)[1]
+        try:
+            over = bound(hull(*piece))
+            sure = compare(over if trade_off else left, relation, right if trade_off else over)
+        except UnknownError:
+            sure = None
+        if not sure:
+            rises = compare(bound(piece[0]), "<", bound(piece[1]))
+            self._expect(not rises, "verdict", "the claimed curve increases")
+            self.given.append("that the claimed curve does not increase")

@@ -7,9 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
 
-from mpmath import iv
-
-from verify.checker.arithmetic import UnknownError, interval, interval_digits
+from verify.checker.arithmetic import UnknownError, hull, interval, interval_digits
 from verify.checker.facts import read
 from verify.checker.kinds import OPPOSITE
 from verify.checker.language import Variables, evaluate, number, split
@@ -45,7 +43,7 @@ def sweep(claim: Mapping[str, Any]) -> None:
                 box, pieces = boxes.pop(), pieces + 1
                 if pieces > _MAX_PIECES:
                     raise UnknownError("that it holds between the cases (too many pieces)")
-                scope = fixed.but(**{name: _hull(*side) for name, side in box.items()})
+                scope = fixed.but(**{name: hull(*side) for name, side in box.items()})
                 sides = evaluate(left, scope), evaluate(right, scope)
                 if _certain(*sides, relation):
                     continue
@@ -60,10 +58,6 @@ def _ends(domain: Mapping[str, Any], scope: Variables) -> tuple[Fraction, Fracti
     if not isinstance(low, Fraction) or not isinstance(high, Fraction) or low > high:
         raise ValueError("expected rational ends low ≤ high of a domain")
     return low, high
-
-
-def _hull(low: Fraction, high: Fraction) -> Any:
-    return iv.mpf([interval(low).a, interval(high).b])
 
 
 def _certain(left: Any, right: Any, relation: str) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from mpmath import iv, mp
 
+from verify.checker import trees
 from verify.checker.arithmetic import UnknownError, interval
 from verify.checker.laws import Law, hockey_stick, least_epsilon, renyi, tails, trade_off
 from verify.checker.mechanisms import mean_squared_error, pairs, variance
@@ -76,6 +78,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round_down": lambda x, digits=40: _rounded(x, digits, -1),
     "binomial": lambda n, k: Fraction(math.comb(int(n), int(k))),
     "harmonic": lambda n, order=1: mp.fsum(mp.mpf(i) ** -order for i in range(1, int(n) + 1)),
+    "tree_mse": partial(trees.mean_squared_error, signed=False),
+    "tree_height": partial(trees.height, signed=False),
+    "signed_tree_mse": partial(trees.mean_squared_error, signed=True),
+    "signed_tree_height": partial(trees.height, signed=True),
+    "honaker_mse": trees.honaker,
 }
 
 
@@ -91,13 +98,15 @@ def _largest(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 NOT_RECOMPUTED = ("dimension", "max_loss", "quantile")
-NOT_RECOMPUTED_FAMILIES = ("count_noise_", "ellipse_", "honaker_", "signed_tree_", "tree_")
+NOT_RECOMPUTED_FAMILIES = ("count_noise_", "ellipse_", "signed_tree_", "tree_")
 """Functions of the language whose values are taken from the certificate, and named as such."""
 
 
 def recomputed(name: str) -> bool:
     """Whether the checker has its own form of a function of the language."""
-    return name not in NOT_RECOMPUTED and not name.startswith(NOT_RECOMPUTED_FAMILIES)
+    return name in FUNCTIONS or (
+        name not in NOT_RECOMPUTED and not name.startswith(NOT_RECOMPUTED_FAMILIES)
+    )
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
 from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
+from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.correlated import CorrelatedGaussian
 from accountant.mechanisms.count_ellipse import CountEllipse
 from accountant.mechanisms.discrete_correlated import DiscreteCorrelatedGaussian
@@ -14,6 +15,7 @@ from accountant.mechanisms.elliptical import EllipticalGaussian
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.general_gaussian import GeneralGaussian
 from accountant.mechanisms.integer_noise import IntegerNoise
+from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.known_size import KnownSizeGaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.laplace_vector import LaplaceVector
@@ -22,6 +24,7 @@ from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
 from accountant.mechanisms.staircase import Staircase
+from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.mechanisms.tabulated import Tabulated
 from accountant.mechanisms.truncated_geometric import TruncatedGeometric
 from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
@@ -29,6 +32,7 @@ from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 __all__ = [
     "BoundedCountNoise",
     "Box",
+    "Composed",
     "CorrelatedGaussian",
     "CountEllipse",
     "Diagonal",
@@ -44,6 +48,7 @@ __all__ = [
     "GeneralGaussian",
     "IntegerNoise",
     "Isotropic",
+    "KaryTree",
     "KnownSizeGaussian",
     "L2Ball",
     "Laplace",
@@ -51,6 +56,7 @@ __all__ = [
     "Matrix",
     "MatrixVariateGaussian",
     "OptimalEllipse",
+    "PoissonSubsampled",
     "RandomizedResponse",
     "RankOneGaussian",
     "SparseBox",

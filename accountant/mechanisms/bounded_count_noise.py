@@ -87,6 +87,10 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
         padding = [Fraction(0)] * index
         return padding + law, law + padding
 
+    def is_mirrored(self, index: int) -> bool:
+        """Return True: the law is symmetric, so reflection exchanges Z + index and Z."""
+        return True
+
     @property
     def dimension(self) -> int:
         """One."""

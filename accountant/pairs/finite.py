@@ -63,6 +63,13 @@ class FiniteLaws(ABC):
             return [None] * len(self.outcomes(index))
         return [_ZERO if p == q else None for p, q in zip(*exact, strict=True)]
 
+    def is_mirrored(self, index: int) -> bool:
+        """Whether outcome n − 1 − i has under P exactly the mass of outcome i under Q.
+
+        Then their losses are exactly opposite, also where no loss is known as a number.
+        """
+        return False
+
     def finer_laws(self, index: int) -> Discrete | None:
         """Return the same pair on finer outcomes, for the independent route.
 

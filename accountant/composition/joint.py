@@ -1,0 +1,91 @@
+"""What holds for every product of pairs, however its profile is computed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+from flint import arb
+
+from accountant.composition.argument import exact_sum
+from accountant.number import ExactReal
+from accountant.pair import Pair
+
+Factor: TypeAlias = tuple[Pair, int]
+"""A pair, and how many independent copies of it a product has."""
+
+_MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
+
+
+class JointPair(Pair):
+    """P = ⊗ P_i^{k_i}, Q = ⊗ Q_i^{k_i}: the losses of the factors add up, independently.
+
+    So the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
+    the loss is finite where it is finite in every factor.
+    """
+
+    @property
+    @abstractmethod
+    def factors(self) -> Sequence[Factor]:
+        """The pairs (P_i, Q_i) and their counts k_i."""
+
+    def renyi(self, order: arb) -> arb:
+        """Return Σ k_i D_order(P_i‖Q_i)."""
+        return _weighted([(pair.renyi(order), count) for pair, count in self.factors])
+
+    def kullback_leibler(self) -> arb:
+        """Return Σ k_i KL(P_i‖Q_i)."""
+        return _weighted([(pair.kullback_leibler(), count) for pair, count in self.factors])
+
+    def max_loss(self) -> arb:
+        """Return Σ k_i times the largest loss of factor i."""
+        return _weighted([(pair.max_loss(), count) for pair, count in self.factors])
+
+    def max_finite_loss(self) -> arb:
+        """Return Σ k_i times the largest finite loss of factor i; −∞ where one has none."""
+        return _weighted([(pair.max_finite_loss(), count) for pair, count in self.factors])
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the largest loss where those of the factors are known and have an exact sum."""
+        terms = []
+        for pair, count in self.factors:
+            largest = pair.exact_max_loss()
+            if largest is None:
+                return None
+            terms.append(ExactReal.of_rational(count) * largest)
+        return exact_sum(terms)
+
+    def infinity_mass(self) -> arb:
+        """Return 1 − Π (1 − m_i)^{k_i}, where m_i is the mass at infinity of factor i."""
+        exponent = arb(0)
+        for pair, count in self.factors:
+            mass = pair.infinity_mass()
+            if mass == 1:
+                return arb(1)
+            exponent += count * (-mass).log1p()
+        return -exponent.expm1()
+
+    def exact_infinity_mass(self) -> ExactReal | None:
+        """Return the same as a fraction, where it is one that is short enough to be written."""
+        rest, length = Fraction(1), 0
+        for pair, count in self.factors:
+            mass = pair.exact_infinity_mass()
+            if mass is None or mass.rational is None:
+                return None
+            if mass.rational:
+                length += count * mass.rational.denominator.bit_length()
+                if length > _MOST_DIGITS:
+                    return None
+                rest *= (1 - mass.rational) ** count
+        return ExactReal.of_rational(1 - rest)
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "product", "factors": [{"count": k_i, "pair": law of factor i}, …]}."""
+        factors = [{"count": count, "pair": pair.law()} for pair, count in self.factors]
+        return {"law": "product", "factors": factors}
+
+
+def _weighted(terms: Sequence[tuple[arb, int]]) -> arb:
+    return sum((count * value for value, count in terms), start=arb(0))

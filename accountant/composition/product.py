@@ -1,0 +1,113 @@
+"""The pair of a composition, by the first exact engine that applies.
+
+- Laplace laws: the expansion of `accountant.pairs.laplace_product`, any distances with rational
+  ratios.
+- Discrete Gaussian laws of one parameter and one shift: powers of polynomials,
+  `accountant.pairs.discrete_gaussian_product`.
+- Finite laws and discrete Laplace laws: the law of the sum of their losses,
+  `accountant.composition.convolution`.
+- One of the former, or any single pair, times finite laws: a sum over the values of the loss of
+  the latter, `accountant.composition.mixture`.
+
+Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accountant.composition.convolution import ConvolvedPair
+from accountant.composition.finite import finite
+from accountant.composition.joint import Factor
+from accountant.composition.mixture import MixedPair
+from accountant.errors import NotApplicableError
+from accountant.mechanisms.laplace import LaplacePair
+from accountant.number import ExactReal
+from accountant.pair import Pair
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.pairs.finite import FinitePair
+from accountant.pairs.laplace_product import LaplaceProductPair
+
+MAX_LAPLACE = 4000
+"""Most Laplace coordinates: the exact expansion takes the square of their number of terms."""
+
+
+def product(factors: Sequence[Factor]) -> Pair:
+    """Return the pair (⊗ P_i^{k_i}, ⊗ Q_i^{k_i}).
+
+    Raises
+    ------
+    NotApplicableError
+        Where no exact engine applies, or its sum would be too long.
+    """
+    laplace: list[tuple[LaplacePair | LaplaceProductPair, int]] = []
+    integers: dict[DiscreteGaussianPair, int] = {}
+    listed: dict[FinitePair, int] = {}
+    others: list[Factor] = []
+    for pair, count in factors:
+        small = finite(pair)
+        if small is not None:
+            listed[small] = listed.get(small, 0) + count
+        elif isinstance(pair, (LaplacePair, LaplaceProductPair)):
+            laplace.append((pair, count))
+        elif isinstance(pair, DiscreteGaussianPair):
+            integers[pair] = integers.get(pair, 0) + count
+        else:
+            others.append((pair, count))
+    others += [(_discrete_gaussians(pair, count), 1) for pair, count in integers.items()]
+    if laplace:
+        others.append((_laplace(laplace), 1))
+    if sum(count for _, count in others) > 1:
+        raise _no_engine(others)
+    if not listed:
+        return others[0][0]
+    if not others and len(listed) == 1 and sum(listed.values()) == 1:
+        return next(iter(listed))
+    sums = ConvolvedPair(tuple(listed.items()))
+    return MixedPair(others[0][0], sums) if others else sums
+
+
+def _laplace(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> Pair:
+    if len(factors) == 1 and factors[0][1] == 1:
+        return factors[0][0]
+    coordinates = 0
+    for pair, count in factors:
+        coordinates += count * (1 if isinstance(pair, LaplacePair) else len(pair.multiples))
+    if coordinates > MAX_LAPLACE:
+        raise NotApplicableError(
+            f"The exact profile of {coordinates} Laplace releases needs more terms than are "
+            f"formed (at most {MAX_LAPLACE} releases). Rényi divergences add up without any limit."
+        )
+    distances: list[ExactReal] = []
+    for pair, count in factors:
+        own = (
+            [pair.distance]
+            if isinstance(pair, LaplacePair)
+            else [ExactReal.of_rational(number) * pair.unit for number in pair.multiples]
+        )
+        distances += count * own
+    return LaplaceProductPair.of_distances(distances)
+
+
+def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair:
+    if count == 1:
+        return pair
+    if pair.parameter.rational is None:
+        raise NotApplicableError(
+            "The exact profile of several discrete Gaussian releases needs a rational parameter, "
+            f"not {pair.parameter}."
+        )
+    return DiscreteGaussianProductPair(pair.parameter.rational, count, pair.shift, 1, 0)
+
+
+def _no_engine(factors: Sequence[Factor]) -> NotApplicableError:
+    described = ", ".join(
+        f"{count} × {type(pair).__name__.removesuffix('Pair')}" for pair, count in factors
+    )
+    return NotApplicableError(
+        f"No exact formula for the product of these losses: {described}. Exact are Gaussian laws; "
+        "Laplace laws; discrete Gaussian laws with the same parameter and sensitivity; laws with "
+        "finitely many losses; and one other release, which may be subsampled, with these last. "
+        "Compose within one of these families, or sum Rényi divergences of the parts."
+    )

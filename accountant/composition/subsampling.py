@@ -1,0 +1,190 @@
+"""Poisson subsampling of one release.
+
+Let (A, B) be a worst pair of the release with and without a record. Every record is taken with
+probability q, independently. Given which of the other records are taken, the output is
+(1 − q)B + qA with the record and B without it; hockey-stick divergences are jointly convex, so
+the pair ((1 − q)B + qA, B) is worst for REMOVE, and (B, (1 − q)B + qA) for ADD (Zhu, Dong and Wang
+2022, Theorem 11). Both profiles are those of the release at another ε:
+
+    sup_S qA(S) − (e^ε − 1 + q) B(S) = q H_{A,B}(ln(1 + (e^ε − 1)/q))   where e^ε > 1 − q,
+    sup_S (1 − (1 − q)e^ε) B(S) − q e^ε A(S)
+        = (1 − (1 − q)e^ε) H_{B,A}(ε − ln(1 − (1 − q)(e^ε − 1)/q))      where e^ε < 1/(1 − q),
+
+and 1 − e^ε in the first, 0 in the second line elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from flint import arb
+
+from accountant.composition.argument import hockey_stick_at, hull, tails_at
+from accountant.composition.finite import SubsampledLaws, finite
+from accountant.errors import NotApplicableError
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+from accountant.pairs.finite import FinitePair
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+_MOST_ORDER = 10_000
+
+
+def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pair:
+    """Return ((1 − q)Q + qP, Q), or (P, (1 − q)P + qQ), for 0 < q < 1."""
+    listed = finite(pair)
+    if listed is not None:
+        return FinitePair(SubsampledLaws(listed, sampling_prob, mixed_first), 0)
+    return SubsampledPair(pair, sampling_prob, mixed_first)
+
+
+@final
+@dataclass(frozen=True)
+class SubsampledPair(Pair):
+    """((1 − q)Q + qP, Q) with the mixture first, else (P, (1 − q)P + qQ), for 0 < q < 1.
+
+    The loss is an increasing function of the loss l of (P, Q): ln(1 − q + q e^l) or
+    −ln(1 − q + q e^{−l}). So {L > ε} = {l > c}, and every tail is one of the inner pair. At ε = 0
+    also c = 0; at every other algebraic ε, c is irrational, and enclosed between two rationals.
+    """
+
+    inner: Pair
+    sampling_prob: ExactReal
+    mixed_first: bool
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for any real ε."""
+        q, rise = self.sampling_prob.ball(), epsilon.ball().expm1()
+        if self.mixed_first:
+            weight = rise + q
+            if weight > 0:
+                return q * self._inner_hockey_stick(epsilon)
+            # qA(S) − wB(S) lies between q − w (every outcome) and q, and equals q − w for w ≤ 0
+            return -rise if weight <= 0 else (-rise).union(q)
+        weight = q - (1 - q) * rise
+        if weight > 0:
+            return weight * self._inner_hockey_stick(epsilon)
+        return arb(0) if weight <= 0 else arb(0).union(weight.upper())
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails of the inner loss at c, mixed."""
+        q, rise = self.sampling_prob.ball(), epsilon.ball().expm1()
+        weight = rise + q if self.mixed_first else q - (1 - q) * rise
+        everything = Tails(arb(1), arb(0), arb(1), arb(0))
+        nothing = Tails(arb(0), arb(1), arb(0), arb(1))
+        beyond = everything if self.mixed_first else nothing
+        if not weight > 0:
+            return beyond if weight <= 0 else hull(everything, nothing)
+        inner = (
+            self.inner.tails(epsilon)
+            if epsilon.sign == 0
+            else tails_at(self.inner, self._inner_epsilon(epsilon))
+        )
+        above = (1 - q) * (inner.q_above if self.mixed_first else inner.p_above)
+        below = (1 - q) * (inner.q_below if self.mixed_first else inner.p_below)
+        if self.mixed_first:
+            above, below = above + q * inner.p_above, below + q * inner.p_below
+            return Tails(above, below, inner.q_above, inner.q_below)
+        above, below = above + q * inner.q_above, below + q * inner.q_below
+        return Tails(inner.p_above, inner.p_below, above, below)
+
+    def _inner_epsilon(self, epsilon: ExactReal) -> arb:
+        """Return c, where the weight of the inner hockey-stick divergence is positive."""
+        q, eps = self.sampling_prob.ball(), epsilon.ball()
+        if self.mixed_first:
+            return (eps.expm1() / q).log1p()
+        return eps - (-(1 - q) * eps.expm1() / q).log1p()
+
+    def _inner_hockey_stick(self, epsilon: ExactReal) -> arb:
+        if epsilon.sign == 0:
+            return self.inner.hockey_stick(epsilon)
+        return hockey_stick_at(self.inner, self._inner_epsilon(epsilon))
+
+    def renyi(self, order: arb) -> arb:
+        """Return D_a at an integer a ≥ 2, mixture first, from the integer orders of the pair.
+
+        E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
+        """
+        whole = order.unique_fmpz() if order.is_exact() else None
+        if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
+            raise NotApplicableError(
+                "The Rényi divergence of a subsampled release is computed at integer orders from "
+                f"2 to {_MOST_ORDER}, in direction REMOVE. Ask for delta, epsilon or the "
+                "trade-off function, which are exact in both directions."
+            )
+        a, q = int(whole), self.sampling_prob.ball()
+        total, weight = arb(0), (1 - q) ** a
+        odds = q / (1 - q)
+        for k in range(1, a + 1):
+            weight = weight * odds * (a - k + 1) / k
+            if k > 1:
+                total += weight * ((k - 1) * self.inner.renyi(arb(k))).expm1()
+        return total.log1p() / (a - 1)
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError: it has no closed form."""
+        raise NotApplicableError(
+            "The Kullback–Leibler divergence of a subsampled release has no closed form. Ask for "
+            "delta, epsilon, the trade-off function or a Rényi divergence of integer order."
+        )
+
+    def max_loss(self) -> arb:
+        """Return the image of the largest inner loss."""
+        return self._image(self.inner.max_loss())
+
+    def max_finite_loss(self) -> arb:
+        """Return the largest finite loss: −ln(1 − q) where the inner loss may be infinite."""
+        if self.mixed_first:
+            return self._image(self.inner.max_finite_loss())
+        return self.max_loss()
+
+    def _image(self, loss: arb) -> arb:
+        q = self.sampling_prob.ball()
+        if not self.mixed_first:
+            return -(q * (-loss).expm1() if loss.is_finite() else -q).log1p()
+        if loss.is_finite():
+            return (q * loss.expm1()).log1p()
+        return loss if loss > 0 else (-q).log1p()
+
+    def infinity_mass(self) -> arb:
+        """Return q times that of the pair, mixture first; else 0: Q charges what P charges."""
+        if not self.mixed_first:
+            return arb(0)
+        return self.sampling_prob.ball() * self.inner.infinity_mass()
+
+    def exact_infinity_mass(self) -> ExactReal | None:
+        """Return the same as an exact number where it is known."""
+        if not self.mixed_first:
+            return ExactReal.of_rational(0)
+        mass = self.inner.exact_infinity_mass()
+        return None if mass is None else self.sampling_prob * mass
+
+    def reverse(self) -> SubsampledPair:
+        """Return (Q, P): the reversed pair with the other side mixed."""
+        return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "subsampled", "sampling_prob", "mixed_first", "pair"}."""
+        return {
+            "law": "subsampled",
+            "sampling_prob": str(self.sampling_prob),
+            "mixed_first": self.mixed_first,
+            "pair": self.inner.law(),
+        }
+
+    def reference(self) -> Reference:
+        """Return the mixed densities or masses."""
+        from accountant.composition.reference import Subsampled
+
+        return Subsampled(self.inner.reference(), self.sampling_prob, self.mixed_first)
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe {L > ε} as an event of the pair that is subsampled."""
+        with_record = "P" if self.mixed_first else "Q"
+        return (
+            f"the outcomes with ln(dP/dQ) > {epsilon}, {with_record} being the mixture; they are a "
+            "half-line of the loss of the release that is subsampled"
+        )

@@ -1,0 +1,199 @@
+"""Composition: several releases from the same data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant._validate import Integer
+from accountant.adjacency import Adjacency, require
+from accountant.errors import NotApplicableError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.parts import Mechanisms
+from accountant.mechanisms.tabulated import Tabulated
+from accountant.number import ExactReal
+from accountant.pair import Pair, WorstCase
+from accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_COORDINATES = 1_000_000
+"""Most coordinates whose noise or variances are listed."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Composed(Mechanism):
+    """Run one mechanism, or each of a list, `count` times on the same data.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism, or a list of mechanisms. They may be composed or subsampled themselves.
+    count
+        How many times the whole is run, an integer ≥ 1.
+
+    Notes
+    -----
+    Composition may be adaptive: each release may ask a question that depends on the earlier
+    outputs. If on every history the pair (P_i, Q_i) dominates release i, then (⊗P_i, ⊗Q_i)
+    dominates all of them together (Dong, Roth and Su 2022, Theorem 4; Zhu, Dong and Wang 2022,
+    Theorem 10), and releases with independent noise that all change by their full sensitivity
+    attain it. The order of the releases does not matter.
+
+    All releases compare the same two datasets in the same direction. A release whose two
+    directions differ therefore needs the add/remove relation to be composed; under replace-one
+    it could go one way in one release and the other way in the next. (A `Tabulated` pair is about
+    two given datasets.)
+    """
+
+    mechanism: Mechanisms = Mechanisms()
+    count: Integer = Integer(1, least=1)
+
+    def parts(self) -> list[tuple[Mechanism, int]]:
+        """Return the distinct mechanisms that are no compositions, and how often each is run."""
+        return list(_parts(self).items())
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the products of the worst pairs of the parts.
+
+        Raises
+        ------
+        AdjacencyError
+            If the relation does not fit a part, or is needed and not named.
+        NotApplicableError
+            If there is no single worst pair of a part, or no exact engine for the product.
+        """
+        cases = [(part, count, part.worst_case(adjacency)) for part, count in self.parts()]
+        if len(cases) == 1 and cases[0][1] == 1:
+            return cases[0][2]
+        for part, _, case in cases:
+            if len(case.remove) != 1 or len(case.add) != 1:
+                raise NotApplicableError(
+                    f"{type(part).__name__} has several worst pairs, none of which is worst at "
+                    "every epsilon, so that no product of them is the worst of a composition. "
+                    "Compose releases with one worst pair each, such as sensitivity 1."
+                )
+        one_way = [
+            part
+            for part, _, case in cases
+            if case.remove != case.add and not isinstance(part, Tabulated)
+        ]
+        for part in one_way:
+            if require(adjacency, part) is Adjacency.REPLACE_ONE:
+                raise NotApplicableError(
+                    f"The two directions of {type(part).__name__} differ, and a replaced record "
+                    "may move each release in either of them, so no one product is worst. Ask "
+                    "under adjacency='add-remove'."
+                )
+        remove = self._product([(part, n, case.remove[0]) for part, n, case in cases], adjacency)
+        if all(case.remove == case.add for _, _, case in cases):
+            add = remove
+        else:
+            add = self._product([(part, n, case.add[0]) for part, n, case in cases], adjacency)
+        return WorstCase(
+            (remove,),
+            (add,),
+            "Adaptive releases are dominated by the product of the pairs that dominate each of "
+            "them; independent releases that all change by their full sensitivity attain it.",
+        )
+
+    def _product(
+        self, cases: Sequence[tuple[Mechanism, int, Pair]], adjacency: Adjacency | None
+    ) -> Pair:
+        from accountant.composition import product
+
+        gaussian = [(part, n) for part, n, pair in cases if isinstance(pair, GaussianPair)]
+        factors = [(pair, n) for _, n, pair in cases if not isinstance(pair, GaussianPair)]
+        if gaussian:
+            whole = Composed(tuple(Composed(part, n) for part, n in gaussian))
+            joint = GaussianPair(whole if factors else self, adjacency)
+            factors.insert(0, (joint, 1))
+        return product(factors)
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return √(Σ count·μ²) (Dong, Roth and Su 2022, Corollary 2)."""
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        squares = (count * part.gaussian_mu(adjacency) ** 2 for part, count in self.parts())
+        return sum(squares, start=arb(0)).sqrt()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same as an exact number, where those of the parts are."""
+        total = ExactReal.of_rational(0).square
+        for part, count in self.parts():
+            mu = part.exact_gaussian_mu(adjacency)
+            if mu is None:
+                return None
+            total += count * mu.square
+        return ExactReal.of_root(total)
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of all releases together."""
+        return sum(count * part.dimension for part, count in self.parts())
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of all releases, one row per run, grouped by mechanism.
+
+        Raises NotApplicableError for too many coordinates.
+        """
+        import numpy as np
+
+        self._require_few()
+        columns = []
+        for part, count in self.parts():
+            drawn = part.sample(size * count, rng=rng)
+            columns.append(drawn.reshape(size, count * part.dimension))
+        return np.hstack(columns)
+
+    def variances(self) -> list[arb]:
+        """Return the variance of each coordinate, grouped by mechanism; one if all are equal."""
+        parts = self.parts()
+        entries = [(part, count, list(part.variances())) for part, count in parts]
+        if len(entries) == 1 and len(entries[0][2]) == 1:
+            return entries[0][2]
+        self._require_few()
+        listed = []
+        for part, count, own in entries:
+            listed += count * (own if len(own) > 1 else own * part.dimension)
+        return listed
+
+    def mean_squared_error(self) -> arb:
+        """Return the average over all released coordinates."""
+        total = arb(0)
+        for part, count in self.parts():
+            total += count * part.dimension * part.mean_squared_error()
+        return total / self.dimension
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile of one coordinate where all releases have the same law."""
+        parts = self.parts()
+        if len(parts) == 1:
+            return parts[0][0].quantile(probability)
+        return super().quantile(probability)
+
+    def _require_few(self) -> None:
+        if self.dimension > MAX_COORDINATES:
+            raise NotApplicableError(
+                f"Expected at most {MAX_COORDINATES} coordinates to be listed, not "
+                f"{self.dimension}. Ask for those of one release."
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(composed: Composed) -> dict[Mechanism, int]:
+    entries = composed.mechanism
+    found: dict[Mechanism, int] = {}
+    for entry in entries if isinstance(entries, tuple) else (entries,):
+        inner = _parts(entry) if isinstance(entry, Composed) else {entry: 1}
+        for part, count in inner.items():
+            found[part] = found.get(part, 0) + composed.count * count
+    return found

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import guarantees, notation, profile, tradeoff, utility
+from accountant.adjacency import Adjacency, Direction
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+)
+from accountant.number import exact
+
+RELEASES: list[Mechanism] = [
+    Gaussian(standard_deviation="1.1"),
+    Laplace(scale=2),
+    DiscreteLaplace(scale=1, sensitivity=3),
+    DiscreteGaussian(parameter=3),
+    IntegerNoise(["1/2", "1/3", "1/6"], lowest=0),
+    Composed(Laplace(scale=4), 3),
+]
+EPSILONS = ("-2", "-0.1", "0", "0.05", "0.6")
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+@pytest.mark.parametrize("direction", list(Direction))
+def test_profile_and_tails_against_mpmath(release: Mechanism, direction: Direction) -> None:
+    subsampled = PoissonSubsampled(release, "0.3")
+    (pair,) = subsampled.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    for epsilon in EPSILONS:
+        interval = profile.delta(subsampled, epsilon, adjacency="add-remove", direction=direction)
+        value = pair.reference().hockey_stick(exact(epsilon), 35)
+        above, below = pair.reference().tails(exact(epsilon), 35)
+        tails = pair.tails(exact(epsilon))
+        for ball, other in ((tails.p_above, above), (tails.q_above, below)):
+            assert abs(float(ball.mid()) - float(other)) <= 1e-13 * abs(float(other))
+        with mpmath.workdps(50):
+            middle = (mpmath.mpf(str(interval.lower)) + mpmath.mpf(str(interval.upper))) / 2
+            if value == 0:
+                assert interval == Interval.of_exact(0)
+            else:
+                assert abs(middle / value - 1) < mpmath.mpf("1e-26")
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+@pytest.mark.parametrize("direction", list(Direction))
+def test_the_reverse_pair_satisfies_the_symmetry(release: Mechanism, direction: Direction) -> None:
+    """H_{P,Q}(−ε) = 1 − e^{−ε} + e^{−ε} H_{Q,P}(ε)."""
+    subsampled = PoissonSubsampled(release, "1/5")
+    (pair,) = subsampled.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    for epsilon in EPSILONS:
+        eps = exact(epsilon)
+        factor = (-eps.ball()).exp()
+        right = -(-eps.ball()).expm1() + factor * pair.reverse().hockey_stick(eps)
+        assert pair.hockey_stick(-eps).overlaps(right)
+
+
+def test_fractions_of_a_finite_law() -> None:
+    release = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
+    q = Fraction(2, 5)
+    without = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6), Fraction(0)]
+    record = [Fraction(0), *without[:3]]
+    mixed = [(1 - q) * b + q * a for a, b in zip(record, without, strict=True)]
+    value = sum(max(m - b, Fraction(0)) for m, b in zip(mixed, without, strict=True))
+    assert value in profile.delta(PoissonSubsampled(release, q), 0, adjacency="add-remove")
+    two = sum(
+        max(a * b - c * d, Fraction(0))
+        for a, c in zip(mixed, without, strict=True)
+        for b, d in zip(mixed, without, strict=True)
+    )
+    twice = Composed(PoissonSubsampled(release, q), 2)
+    found = profile.delta(twice, 0, adjacency="add-remove", direction=Direction.REMOVE)
+    assert Fraction(found.lower) <= two <= Fraction(found.upper)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+def test_sampling_everything_changes_nothing(release: Mechanism) -> None:
+    every = PoissonSubsampled(release, 1)
+    for epsilon in EPSILONS:
+        assert profile.delta(every, epsilon, adjacency="add-remove") == profile.delta(
+            release, epsilon, adjacency="add-remove"
+        )
+
+
+def test_the_mu_of_a_full_sample() -> None:
+    every = Composed(PoissonSubsampled(Gaussian(standard_deviation=2), 1), 16)
+    assert guarantees.mu(every, adjacency="add-remove") == Interval.of_exact(2)
+    with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
+        guarantees.mu(PoissonSubsampled(RELEASES[0], "0.5"), adjacency="add-remove")
+
+
+def test_sampling_nothing_releases_nothing() -> None:
+    nothing = PoissonSubsampled(Gaussian(standard_deviation="0.001"), 0)
+    assert profile.delta(nothing, 0, adjacency="add-remove") == Interval.of_exact(0)
+    assert profile.epsilon(nothing, 0, adjacency="add-remove") == Interval.of_exact(0)
+    assert profile.delta(Composed(nothing, 1000), 0, adjacency="add-remove").upper == 0
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from(RELEASES),
+    st.integers(1, 99),
+    st.integers(1, 99),
+    st.sampled_from(EPSILONS),
+    st.sampled_from(list(Direction)),
+)
+def test_delta_grows_with_the_sampling_probability(
+    release: Mechanism, first: int, second: int, epsilon: str, direction: Direction
+) -> None:
+    low, high = (
+        profile.delta(
+            PoissonSubsampled(release, Fraction(percent, 100)),
+            epsilon,
+            adjacency="add-remove",
+            direction=direction,
+        )
+        for percent in sorted((first, second))
+    )
+    assert low.lower <= high.upper
+
+
+def test_epsilon_far_in_the_tail_and_back() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
+    for delta in ("1e-5", "1e-50", "1e-300"):
+        epsilon = profile.epsilon(step, delta, adjacency="add-remove")
+        above = profile.delta(step, epsilon.lower, adjacency="add-remove").upper
+        below = profile.delta(step, epsilon.upper, adjacency="add-remove").lower
+        assert below <= Fraction(delta) <= above
+    # ADD has a largest loss, −ln(1 − q)
+    largest = profile.epsilon(step, 0, adjacency="add-remove", direction=Direction.ADD)
+    with mpmath.workdps(40):
+        value = -mpmath.log1p(-mpmath.mpf(256) / 60000)
+        assert abs(mpmath.mpf(str(largest.lower)) / value - 1) < mpmath.mpf("1e-28")
+
+
+@pytest.mark.parametrize("alpha", ["1e-20", "0.05"])
+def test_trade_off_lies_between_its_supporting_lines(alpha: str) -> None:
+    step = PoissonSubsampled(Laplace(scale=1), "1/10")
+    beta = tradeoff.beta(step, alpha, adjacency="add-remove")
+    for epsilon in ("-0.05", "0", "0.1"):
+        delta = profile.delta(step, epsilon, adjacency="add-remove")
+        line = 1 - float(delta.upper) - float(np.exp(float(epsilon))) * float(alpha)
+        assert float(beta.upper) >= line - 1e-15
+
+
+def test_integer_renyi_orders_against_quadrature() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    pair = step.worst_case(Adjacency.ADD_REMOVE).remove[0]
+    for order in (2, 5):
+        value = pair.reference().renyi(exact(order), 35)
+        found = pair.renyi(exact(order).ball())
+        assert abs(float(found.mid()) / float(value) - 1) < 1e-13
+    with pytest.raises(NotApplicableError, match="integer orders"):
+        guarantees.renyi(step, "2.5", adjacency="add-remove")
+    finite = PoissonSubsampled(DiscreteLaplace(scale=1), "1/10")
+    for pair in finite.worst_case(Adjacency.ADD_REMOVE).pairs(None):
+        value = pair.reference().renyi(exact("2.5"), 35)
+        assert abs(float(pair.renyi(exact("2.5").ball()).mid()) / float(value) - 1) < 1e-13
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_a_subsampled_release_times_finite_laws(direction: Direction) -> None:
+    step = PoissonSubsampled(Laplace(scale=2), "1/4")
+    both = Composed([step, DiscreteLaplace(scale=3)])
+    (pair,) = both.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    for epsilon in ("-0.1", "0.1"):
+        value = pair.reference().hockey_stick(exact(epsilon), 35)
+        found = profile.delta(both, epsilon, adjacency="add-remove", direction=direction)
+        assert abs(float(found.lower) / float(value) - 1) < 1e-14
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3])
+def test_between_the_optimistic_and_pessimistic_peer(epsilon: float) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+    low, high = (
+        pld.from_gaussian_mechanism(
+            1,
+            sampling_prob=0.1,
+            pessimistic_estimate=estimate,
+            value_discretization_interval=1e-4,
+        ).get_delta_for_epsilon(epsilon)
+        for estimate in (False, True)
+    )
+    value = profile.delta(step, epsilon, adjacency="add-remove")
+    assert low <= float(value.upper) + 1e-12
+    assert float(value.lower) <= high + 1e-12
+
+
+def test_noise_is_that_of_the_release() -> None:
+    step = PoissonSubsampled(Laplace(scale=3), "0.1")
+    assert step.dimension == 1
+    assert Fraction(18) in utility.mean_squared_error(step)
+    assert step.sample(4, rng=np.random.default_rng(1)).shape == (4,)
+    assert step.quantile(exact("1/2")).is_zero()
+
+
+def test_notation_round_trip() -> None:
+    text = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='1.1'), sampling_prob='0.25')"
+    assert repr(notation.parse(text)) == text
+
+
+@pytest.mark.parametrize("q", ["-0.1", "1.5", "'x'", "'3/2'"])
+def test_bad_probabilities(q: str) -> None:
+    with pytest.raises(InvalidInputError, match="sampling_prob"):
+        notation.parse(
+            f"PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob={q})"
+        )
+
+
+def test_adjacency_is_add_remove() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+    with pytest.raises(AdjacencyError, match="adjacency to be named"):
+        profile.delta(step, 1)
+    with pytest.raises(AdjacencyError, match="no exact dominating pair"):
+        profile.delta(step, 1, adjacency="replace-one")
+    with pytest.raises(AdjacencyError, match="sideways"):
+        profile.delta(step, 1, adjacency="sideways")
+    with pytest.raises(AdjacencyError, match="cannot be added or removed"):
+        profile.delta(
+            PoissonSubsampled(RandomizedResponse(epsilon=1), "0.1"), 1, adjacency="add-remove"
+        )

@@ -27,6 +27,7 @@ class UnknownError(Exception):
 def settle(compute: Callable[[], Numbers]) -> Numbers:
     """Evaluate at rising precision until all numbers agree twice to 38 digits (or are exact)."""
     before: list[Any] | None = None
+    near = False
     for digits in _PRECISIONS:
         with mp.workdps(digits):
             values = compute()
@@ -35,8 +36,11 @@ def settle(compute: Callable[[], Numbers]) -> Numbers:
                 return values
             if before is not None and all(map(agree, flat, before)):
                 return values
+        near = before is not None and all(map(_near, flat, before))
         before = flat
-    raise UnknownError("a number that does not settle")
+    if near:  # a difference of equal numbers, say
+        raise UnknownError("a number that does not settle")
+    raise ValueError("no number, or one that does not settle")
 
 
 def agree(one: Any, other: Any) -> bool:
@@ -53,6 +57,10 @@ def interval_digits(digits: int) -> Iterator[None]:
         yield
     finally:
         iv.prec = before
+
+
+def _near(one: Any, other: Any) -> bool:
+    return bool(one == other or abs(one - other) <= AGREEMENT)
 
 
 def interval(value: Any) -> Any:

@@ -15,6 +15,9 @@ from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
 from verify.checker.mechanisms import Noise
 
+_SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")
+"""Parameters of a law that are positive."""
+
 
 def read(value: Any) -> Any:
     """Read a listed value: a number where it is one, else a text."""
@@ -86,6 +89,12 @@ def parameters(law: Mapping[str, Any]) -> Law:
     found = {key: parameter(value) for key, value in law.items()}
     if found.get("law") == "laplace-product":
         found["distances"] = sorted(found["unit"] * multiple for multiple in found["multiples"])
+    for key, value in found.items():
+        masses = value if key in ("p", "q") else []
+        if masses and (min(masses) < 0 or not agree(sum(masses), Fraction(1))):
+            raise ValueError(f"{key} of the law is no distribution")
+        if key in _SIZES and not value > 0:
+            raise ValueError(f"{key} of the law is not positive")
     return found
 
 

@@ -79,6 +79,7 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
         case "optimality":
             more["rival"] = "competitor" if claim.get("competitor") else "lower_bound"
             more["better"] = claim[more["rival"]]
+            number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
     return {**more, **claim}
 
 

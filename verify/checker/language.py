@@ -19,6 +19,7 @@ from verify.checker.functions import FUNCTIONS, QUESTIONS, over_intervals, recom
 from verify.checker.mechanisms import Noise
 
 _MAX_EXPONENT = 100_000
+_MAX_TERMS = 1_000_000
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -46,16 +47,23 @@ class Variables(dict[str, Any]):
 
 def evaluate(text: str, variables: Variables | None = None) -> Any:
     """Evaluate an expression at mpmath's precision; raise ValueError where it is malformed."""
+    return _evaluate(
+        _parsed(text), Variables({}, {}) if variables is None else variables, text.strip()
+    )
+
+
+def _parsed(text: str) -> ast.expr:
+    if not isinstance(text, str):
+        raise ValueError(f"expected a text, not {text!r}")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"{text[:60]!r} is not an expression") from None
-    return _evaluate(tree, Variables({}, {}) if variables is None else variables, text.strip())
 
 
 def split(text: str) -> tuple[str, str, str]:
     """Split "left <= right" into its sides and the relation."""
-    tree = ast.parse(text.strip(), mode="eval").body
+    tree = _parsed(text)
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         raise ValueError(f"{text[:60]!r} is not one comparison")
     sides = [ast.get_source_segment(text.strip(), n) or "" for n in (tree.left, *tree.comparators)]
@@ -96,6 +104,8 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
             func=ast.Name(id="sum" | "product" as name), args=[ast.Name(id=index), low, high, term]
         ):
             first, last = (int(number(_evaluate(n, variables, source))) for n in (low, high))
+            if last - first > _MAX_TERMS:
+                raise ValueError(f"expected at most {_MAX_TERMS} terms of a {name}")
             inner = (variables.but(**{index: Fraction(i)}) for i in range(first, last + 1))
             terms = (number(_evaluate(term, scope, source)) for scope in inner)
             return sum(terms, Fraction(0)) if name == "sum" else math.prod(terms, start=Fraction(1))

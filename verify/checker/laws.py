@@ -11,6 +11,7 @@ from mpmath import mp
 from verify.checker.arithmetic import AGREEMENT, UnknownError, agree
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 
+_FARTHEST = 1 << 20
 Law: TypeAlias = dict[str, Any]
 """A name under "law" and parameters that are numbers or lists of numbers."""
 
@@ -120,10 +121,10 @@ def least_epsilon(laws: list[Law], delta: Any) -> Any:
 def _crossing(falling: Callable[[Any], Any], bits: int) -> Any:
     """Return where a falling function of ε crosses zero, by bisection."""
     low, high = mp.mpf(-1), mp.mpf(1)
-    while falling(low) < 0:
-        low *= 2
-    while falling(high) > 0:
-        high *= 2
+    while falling(low) < 0 or falling(high) > 0:
+        if high > _FARTHEST:
+            raise UnknownError("a level that no loss up to a million has")
+        low, high = 2 * low, 2 * high
     for _ in range(bits):
         middle = (low + high) / 2
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)

@@ -8,9 +8,10 @@ from typing import Any, final
 
 from mpmath import mp
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, agree
 from verify.checker.laws import Law
 
+_LEAST_DIMENSION = 3
 _DEFAULTS = {
     **dict.fromkeys(("l1_sensitivity", "l2_sensitivity", "sensitivity"), Fraction(1)),
     "categories": Fraction(2),
@@ -29,8 +30,53 @@ class Noise:
         return self.arguments.get(argument, _DEFAULTS.get(argument))
 
 
+_ARGUMENTS = {
+    "Gaussian": ("standard_deviation",),
+    "Laplace": ("scale",),
+    "LaplaceVector": ("scale", "shifts"),
+    "DiscreteLaplace": ("scale",),
+    "TruncatedGeometric": ("scale", "low", "high"),
+    "DiscreteGaussian": ("parameter",),
+    "EllipticalGaussian": ("sensitivities", "mu"),
+    "Staircase": ("epsilon", "gamma"),
+    "RandomizedResponse": ("epsilon",),
+    "RankOneGaussian": ("dimension", "sigma_star"),
+    "Tabulated": ("p", "q"),
+    "IntegerNoise": ("probabilities", "lowest"),
+}
+"""The arguments that each mechanism needs; more of them are among the defaults."""
+
+_POSITIVE = ("standard_deviation", "scale", "parameter", "sigma_star", "mu", *_DEFAULTS)
+
+
+def _require(noise: Noise) -> None:
+    """Raise ValueError where an argument is missing, unknown or out of its range."""
+    given, needed = noise.arguments, _ARGUMENTS[noise.name]
+    if missing := [name for name in needed if name not in given]:
+        raise ValueError(f"{noise.name} needs {missing[0]}")
+    if unknown := [name for name in given if name not in (*needed, *_DEFAULTS)]:
+        raise ValueError(f"{noise.name} has no argument {unknown[0]}")
+    masses = [given[name] for name in ("p", "q", "probabilities") if name in needed]
+    wrong = [name for name in _POSITIVE if name in given and not given[name] > 0]
+    if "epsilon" in needed and given["epsilon"] < 0:
+        wrong.append("epsilon")
+    if "gamma" in needed and not 0 <= given["gamma"] <= 1:
+        wrong.append("gamma")
+    if "low" in needed and not noise["sensitivity"] <= given["high"] - given["low"]:
+        wrong.append("sensitivity")
+    small = "dimension" in needed and given["dimension"] < _LEAST_DIMENSION
+    if small or noise["categories"] < 2:
+        wrong.append("dimension" if small else "categories")
+    if any(min(law) < 0 or not agree(sum(law), Fraction(1)) for law in masses):
+        wrong.append("probabilities")
+    if wrong:
+        raise ValueError(f"{noise.name} with {wrong[0]} out of its range")
+
+
 def pairs(noise: Noise) -> list[Law]:
     """Derive the worst pairs of a mechanism from its arguments, or raise UnknownError."""
+    if noise.name in _ARGUMENTS:
+        _require(noise)
     match noise.name:
         case "Gaussian":
             mu = noise["l2_sensitivity"] / noise["standard_deviation"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise, product
+from string import Formatter
 from typing import Any, final
 
 from mpmath import libmp, mp
@@ -19,10 +20,17 @@ from verify.checker.mechanisms import pairs
 from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
-_MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
+_MALFORMED = (
+    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError),
+    libmp.NoConvergence,
+)
 _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
+
+
+def _one_record(claim: Mapping[str, Any]) -> bool:
+    return str(claim.get("mechanism", "")).startswith("RandomizedResponse")
 
 
 @final
@@ -72,6 +80,8 @@ class Steps:
         name = f"{claim['kind']} by sweep" if self.cuts else claim["kind"]
         self.kind: Kind = KINDS[name if name in KINDS else claim["kind"]]
         self.claim = described(claim)
+        fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
+        self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
         case = {name: read(value) for name, value in self.certificate.case.items()}
         self.scope = Variables(case, self.claim["let"])
         template = self.kind.refuted if self.refuted else self.kind.holds
@@ -81,24 +91,40 @@ class Steps:
         """Require a case that the claim lists, and a verdict that cases can give."""
         self._expect(self.scope in self._cases(), "case", "is not a case of the claim")
         if self.certificate.verdict == "HOLDS":
-            provable = (self.kind.provable and not self.claim["tail"]) or self.claim["lemmas"]
-            self._expect(bool(provable), "verdict", "listed points never prove this claim")
+            provable = self.kind.provable and not self.claim["tail"]
+            self._expect(provable, "verdict", "listed points never prove this claim")
 
     def _range(self) -> None:
         """Prove anew that a claim over whole domains holds between the cases, too."""
-        if self.certificate.verdict == "HOLDS" and self.claim["for_all"]:
-            if self.claim["lemmas"]:
-                raise UnknownError(f"the argument from {', '.join(self.claim['lemmas'])}")
-            if self.claim["kind"] != "relation":
-                raise UnknownError("that it holds between the cases")
-            sweep(self.claim)
+        domains = self.claim["for_all"].values()
+        if self.certificate.verdict == "HOLDS" and domains:
+            bounded = all(domain.get("low") and domain.get("high") for domain in domains)
+            provable = self.claim["kind"] == "relation" and bounded
+            self._expect(provable, "verdict", "cases never prove a claim over whole domains")
+            if provable:
+                sweep(self.claim)
 
     def _cases(self) -> list[Variables]:
         grids = {name: domain["grid"] for name, domain in self.claim["for_all"].items()}
         values = {**self.claim["where"], **grids}
         rows = product(*([read(entry) for entry in column] for column in values.values()))
         cases = [Variables(dict(zip(values, row, strict=True)), self.scope.let) for row in rows]
-        return [c for c in cases if all(holds(text, c) for text in self.claim["assume"])]
+        return [
+            c
+            for c in cases
+            if all(holds(text, c) for text in self.claim["assume"]) and self._inside(c)
+        ]
+
+    def _inside(self, case: Variables) -> bool:
+        """Whether every value lies in the domain that it is listed for."""
+        domains = self.claim["for_all"].items()
+        ends = [(name, "low", ">=", domain) for name, domain in domains]
+        ends += [(name, "high", "<=", domain) for name, domain in domains]
+        return all(
+            holds(f"{name} {relation} ({domain[end]})", case)
+            for name, end, relation, domain in ends
+            if domain.get(end)
+        )
 
     def _claimed(self) -> None:
         """Require the claimed numbers and texts to be those of the claim."""
@@ -227,7 +253,10 @@ class Steps:
         for row in self._rows() if not self.problems else []:
             for template in self.kind.requires + (self.kind.to_refute if self.refuted else ()):
                 text = template.format_map(self.claim)
-                one, relation, other = sides(text, self.scope.but(**row))
+                fields = [name for _, name, _, _ in Formatter().parse(template) if name]
+                stated = {f"of_{n}": number(evaluate(self.claim[n], self.scope)) for n in fields}
+                about = template.format_map({name: f"of_{name}" for name in fields})
+                one, relation, other = sides(about, Variables({**row, **stated}, {}))
                 equal = relation in ("<=", ">=", "==")
                 truth = compare(one, relation, other)
                 self._expect(equal if truth is None else truth, "facts", f"expected {text}")

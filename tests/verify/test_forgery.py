@@ -1,0 +1,174 @@
+"""A certificate that says something false is caught, though it was sealed again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from verify import checker, document, seal
+from verify.certificate import certify
+
+Data = dict[str, Any]
+GAUSSIAN = (
+    'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'
+    'epsilon = "1"\ndelta = "0.2"\n'
+)
+RELATION = 'kind = "relation"\nclaim = "x <= 3"\n'
+
+
+def certificate(text: str) -> Data:
+    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
+    found = certify(read.claims[0])[1]
+    assert found is not None
+    assert checker.check(found).problems == []
+    return found
+
+
+def problems(data: Data) -> list[tuple[str, str]]:
+    unsealed = {key: value for key, value in data.items() if key != "seal"}
+    return checker.check({**unsealed, "seal": seal.seal(unsealed)}).problems
+
+
+def changed(text: str, change: Callable[[Data], object]) -> list[tuple[str, str]]:
+    data = copy.deepcopy(certificate(text))
+    change(data)
+    return problems(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GAUSSIAN.replace("=1)", "=s)") + '[claims.for_all.s]\nstatement = "s > 0"\ngrid = [1, 2]',
+        RELATION + '[claims.for_all.x]\nstatement = "x > 0"\ngrid = [1, 2]',
+        RELATION + '[claims.for_all.x]\nstatement = "x > 0"\ngrid = [1, 2]\nlow = "0"',
+    ],
+)
+def test_a_grid_is_no_proof(text: str) -> None:
+    found = changed(text, lambda data: data.update(verdict="HOLDS"))
+    assert ("verdict", "cases never prove a claim over whole domains") in found
+
+
+def test_an_unproved_argument_is_no_proof() -> None:
+    def argue(data: Data) -> None:
+        data["verdict"] = "HOLDS"
+        data["claim"] |= {"lemmas": ["nothing"], "argument": "It is clear."}
+
+    text = RELATION + '[claims.for_all.x]\nstatement = "x > 0"\ngrid = [1, 2]'
+    assert changed(text, argue)
+
+
+def test_a_counterexample_lies_in_the_domain() -> None:
+    def move(data: Data) -> None:
+        data["claim"]["for_all"]["x"]["grid"] = ["4"]
+        data.update(case={"x": "4"}, verdict="REFUTED", conclusion="left > right")
+        data["facts"][0]["value"] = {"lower": "4", "upper": "4"}
+
+    text = RELATION + '[claims.for_all.x]\nstatement = "0..1"\ngrid = [1]\nlow = "0"\nhigh = "1"'
+    assert changed(text, move) == [("case", "is not a case of the claim")]
+
+
+@pytest.mark.parametrize("name", ["order", "at", "value"])
+def test_a_variable_of_the_claim_is_no_fact(name: str) -> None:
+    """The order is that of the claim, whatever its variable is called."""
+
+    def refute(data: Data) -> None:
+        data.update(verdict="REFUTED", conclusion="value > epsilon")
+        data["facts"][0] |= {"order": "100", "value": {"lower": "50", "upper": "50"}}
+
+    text = (
+        'kind = "renyi-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'
+        f'order = "{name}"\nepsilon = "2"\nwhere = {{{name} = [2]}}'
+    )
+    assert ("facts", f"expected at == {name}") in changed(text, refute)
+
+
+@pytest.mark.parametrize("tolerance", ["0) + 10000*(1", "value"])
+def test_a_tolerance_is_a_number(tolerance: str) -> None:
+    def loosen(data: Data) -> None:
+        data["claim"] |= {"value": "2000", "tolerance": tolerance}
+        data["claimed"] = {"optimal": "2000"}
+        data["facts"][0] |= {"expression": "2000", "value": {"lower": "2000", "upper": "2000"}}
+        data["conclusion"] = f"value <= lower_bound*(1 + {tolerance})"
+
+    found = changed('kind = "optimality"\nvalue = "2"\nlower_bound = "2"', loosen)
+    assert [field for field, _ in found] == ["claim"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law"),
+    [
+        ("Laplace(scale=-1)", {"law": "laplace", "distance": "-1"}),
+        ("Laplace(scale=1, l1_sensitivity=-2)", {"law": "laplace", "distance": "-2"}),
+        ("Tabulated(p=['1/10'], q=['1/2'])", {"law": "finite", "p": ["1/10"], "q": ["1/2"]}),
+        ("TruncatedGeometric(scale=1)", {"law": "discrete-laplace", "scale": "1", "shift": "1"}),
+        ("Laplace(scale=1, sigma=2)", {"law": "laplace", "distance": "1"}),
+        ("Elsewhere()", {"law": "finite", "p": ["1/10"], "q": ["1/2"]}),
+        ("Elsewhere()", {"law": "laplace", "distance": "-1"}),
+    ],
+)
+def test_a_mechanism_or_law_that_does_not_exist(mechanism: str, law: Data) -> None:
+    def replace(data: Data) -> None:
+        data["claim"] |= {"mechanism": mechanism, "epsilon": "3"}
+        data.update(mechanism=mechanism, claimed={"epsilon": "3", "delta": "0.2"})
+        data["facts"][0] |= {"law": law, "epsilon": "3", "value": {"lower": "0", "upper": "0"}}
+
+    assert changed(GAUSSIAN, replace)
+
+
+def test_an_adjacency_that_does_not_fit() -> None:
+    text = 'kind = "pure-dp"\nmechanism = "RandomizedResponse(epsilon=1)"\nepsilon = "1"\n'
+
+    def add(data: Data) -> None:
+        data["claim"]["adjacency"] = "add-remove"
+
+    assert ("claim.adjacency", "does not fit") in changed(text, add)
+
+
+@pytest.mark.parametrize("left", ["sin(10**2000)", "log(0) - log(0)", "sqrt(-1)"])
+def test_what_is_no_number_proves_nothing(left: str) -> None:
+    def replace(data: Data) -> None:
+        data["claim"]["claim"] = data["claimed"]["relation"] = f"{left} > 2"
+        data["conclusion"] = "left > right"
+        data["facts"][0] |= {"expression": left, "value": {"lower": "3", "upper": "3"}}
+
+    assert changed('kind = "relation"\nclaim = "3 > 2"\n', replace)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("for_all", value) for value in ([1], "x")),
+        *(("where", value) for value in ([1], {"x": "(("})),
+        *(("assume", value) for value in ("x", ["(("], [3])),
+        *(("delta", value) for value in (5, None, "(" * 5000, "-" * 50_000 + "1", "1 is 2", "")),
+        *(("epsilon", value) for value in ("sum(i, 1, 10**12, i)", "log(1, 2, 3)", "gamma(0)")),
+        *(("epsilon", value) for value in ("\ud800", "1j", "sqrt(-1)", "Gaussian", "mu()")),
+        *(("mechanism", value) for value in (7, "Gaussian(", "Gaussian()", "1")),
+        ("kind", ["relation"]),
+    ],
+)
+def test_a_malformed_claim_is_named(field: str, value: object) -> None:
+    def replace(data: Data) -> None:
+        data["claim"][field] = value
+
+    assert changed(GAUSSIAN, replace)
+
+
+@pytest.mark.parametrize("text", ["((", "", "1 < 2 < 3", "1 is 2", "1"])
+def test_a_malformed_relation_is_named(text: str) -> None:
+    def replace(data: Data) -> None:
+        data["claim"]["claim"] = text
+
+    assert changed('kind = "relation"\nclaim = "1 < 2"', replace)
+
+
+@pytest.mark.parametrize(
+    "question", ["epsilon(Gaussian(standard_deviation=1), 0)", "beta(Laplace(scale=1), 0)"]
+)
+def test_a_level_that_no_loss_has_ends(question: str) -> None:
+    data = certificate('kind = "relation"\nclaim = "1 < 2"')
+    data["claim"]["claim"] = data["claimed"]["relation"] = f"{question} < 2"
+    assert problems(data)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MOST_NAMES = 40
+
 
 class DpassayError(Exception):
     """Base class of every error that this package raises on purpose."""
@@ -52,4 +54,8 @@ def suggestion(unknown: str, known: Iterable[str]) -> str:
     if not near:  # the same comparison without regard to case
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(unknown.casefold(), folded, n=1)]
-    return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(known))}."
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    shown = sorted(known)[:_MOST_NAMES]
+    rest = len(known) - len(shown)
+    return f"Known: {', '.join(shown)}{f' and {rest} more' if rest else ''}."

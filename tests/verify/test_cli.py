@@ -159,8 +159,8 @@ def test_commands_from_above(capsys: pytest.CaptureFixture[str]) -> None:
     def nothing(_: object) -> None:
         pass
 
-    extra = Command("stream", "a stream", "A stream.", "", nothing, lambda _: 3)
-    assert main(["stream"], commands=[extra]) == 3
+    extra = Command("elsewhere", "a command", "A command.", "", nothing, lambda _: 3)
+    assert main(["elsewhere"], commands=[extra]) == 3
 
 
 # ---------------------------------------------------------------- bad input

@@ -28,6 +28,7 @@ SHOWN = (
     "better-gaussian/theorem-3-1",
     "better-gaussian/theorem-3-1-simplified",
     "elliptical-gaussian/theorem-1",
+    "count-on-your-elders/lemma-5-4",
     "count-queries/remark-2/guarantee",
     "less-is-more/theorem-5",
 )

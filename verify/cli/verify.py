@@ -195,17 +195,22 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     return found
 
 
+def _named(claims: Sequence[Claim], wanted: str) -> set[str]:
+    ids = {claim.id for claim in claims}
+    below = {i for i in ids if fnmatch.fnmatchcase(i, f"{wanted}/*")}
+    return {i for i in ids if fnmatch.fnmatchcase(i, wanted)} or below
+
+
 def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
-    """Return the claims that `only` names: by id; else by pattern, or as all those below it."""
+    """Return the claims that `only` names: by id; else by pattern, or as all those below it.
+
+    The name of the paper in front of an id may be left out.
+    """
     from accountant.errors import InvalidInputError, suggestion
 
     kept: set[str] = set()
     for wanted in only:
-        found = {claim.id for claim in claims if claim.id == wanted} or {
-            claim.id
-            for claim in claims
-            if claim.id.startswith(f"{wanted}/") or fnmatch.fnmatchcase(claim.id, wanted)
-        }
+        found = _named(claims, wanted) or _named(claims, f"*/{wanted}")
         if not found:
             hint = suggestion(wanted, [claim.id for claim in claims])
             raise InvalidInputError(f"No claim has the id {wanted!r}. {hint}")

@@ -1,0 +1,8 @@
+"""Streaming forms of mechanisms for continual counting: one input in, one estimate out."""
+
+from __future__ import annotations
+
+from accountant.streams.state_file import Saved, StateFile
+from accountant.streams.tree_counter import Snapshot, TreeCounter
+
+__all__ = ["Saved", "Snapshot", "StateFile", "TreeCounter"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
@@ -82,9 +83,12 @@ class JointPair(Pair):
         return ExactReal.of_rational(1 - rest)
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "product", "factors": [{"count": k_i, "pair": law of factor i}, …]}."""
-        factors = [{"count": count, "pair": pair.law()} for pair, count in self.factors]
-        return {"law": "product", "factors": factors}
+        """Return {"law": "product", "counts", "factors"}, each factor a law as a JSON text."""
+        return {
+            "law": "product",
+            "counts": [count for _, count in self.factors],
+            "factors": [json.dumps(pair.law()) for pair, _ in self.factors],
+        }
 
 
 def _weighted(terms: Sequence[tuple[arb, int]]) -> arb:

@@ -15,6 +15,7 @@ and 1 − e^ε in the first, 0 in the second line elsewhere.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -167,12 +168,15 @@ class SubsampledPair(Pair):
         return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "subsampled", "sampling_prob", "mixed_first", "pair"}."""
+        """Return {"law": "subsampled", "sampling_prob", "mixture", "pair"}.
+
+        The mixture is "P" or "Q"; the law of the inner pair is a JSON text.
+        """
         return {
             "law": "subsampled",
             "sampling_prob": str(self.sampling_prob),
-            "mixed_first": self.mixed_first,
-            "pair": self.inner.law(),
+            "mixture": "P" if self.mixed_first else "Q",
+            "pair": json.dumps(self.inner.law()),
         }
 
     def reference(self) -> Reference:

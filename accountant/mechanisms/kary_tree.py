@@ -44,8 +44,8 @@ class KaryTree(Mechanism):
     inputs' vertex of one level alone, with independent noise, and the first input moves all of
     them by 1. That covers every n without subtraction. With subtraction the vertex of
     k^{h−1} is used as soon as n exceeds the capacity of h − 1 levels; for the n between that and
-    k^{h−1} it is never seen without further noise, the mechanism is ε-DP with a profile
-    strictly below the product's, and this profile is not known here.
+    k^{h−1} it is never seen without further noise. The release is ε-DP and the product still
+    dominates, but it may be worse than the truth, so no exact profile is given.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ class KaryTree(Mechanism):
         if self.steps < least:
             raise NotApplicableError(
                 f"The exact profile of {self!r} is not known: it is {self.epsilon}-DP, and its "
-                f"profile is strictly below that of steps={least}, which adds the same noise. Ask "
-                f"for steps={least}, or for steps={tree.capacity(height - 1)}, which needs less."
+                f"profile is at most that of steps={least}, which adds the same noise. Ask for "
+                f"steps={least}, or for steps={tree.capacity(height - 1)} with less noise."
             )
         unit = self.epsilon / ExactReal.of_rational(height)
         return WorstCase.symmetric(

@@ -1,0 +1,225 @@
+"""`dpassay stream` end to end: what is printed, refused, and never released twice."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpassay
+from accountant import notation
+from accountant.mechanisms import KaryTree
+from accountant.streams import StateFile, TreeCounter
+from verify.cli import main
+
+PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
+TREE = "KaryTree(steps=1000, arity=5, epsilon=1)"
+
+
+class Shell:
+    """Runs the command on a text, and keeps what it printed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = monkeypatch, capsys
+        self.errors = ""
+
+    def __call__(self, text: str, *options: str, mechanism: str = TREE, code: int = 0) -> list[str]:
+        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert main(["stream", "--mechanism", mechanism, *options]) == code
+        captured = self._capsys.readouterr()
+        self.errors = captured.err
+        return captured.out.splitlines()
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def stream(length: int) -> str:
+    return "".join(f"{i * i % 7 % 2}\n" for i in range(length))
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stream", "--help"]) == 0
+    assert "examples:\n  dpassay stream" in capsys.readouterr().out
+
+
+def test_outputs_are_those_of_the_counter(shell: Shell) -> None:
+    mechanism = notation.parse(TREE)
+    assert isinstance(mechanism, KaryTree)
+    counter = TreeCounter(mechanism, rng=np.random.default_rng([7, 0]))
+    expected = counter.extend([float(line) for line in stream(600).split()])
+    printed = shell(stream(600), "--seed", "7")
+    assert [float(line) for line in printed] == expected.tolist()
+    assert "600 of 1000 numbers counted" in shell.errors
+    rows = [json.loads(line) for line in shell(stream(600), "--seed", "7", "--json", "--quiet")]
+    assert [row["step"] for row in rows] == list(range(1, 601))
+    assert [row["estimate"] for row in rows] == expected.tolist()
+    assert shell.errors == ""
+
+
+def test_noise_is_not_predictable_without_a_seed(shell: Shell) -> None:
+    assert shell(stream(5)) != shell(stream(5))
+
+
+def test_every_way_to_write_a_number(shell: Shell) -> None:
+    text = "0\r\n1.\n .5 \n+2.5e-1\n-0\n0.25"
+    noise = [float(line) for line in shell("0\n" * 6, "--seed", "1")]
+    found = [float(line) for line in shell(text, "--seed", "1")]
+    np.testing.assert_allclose(
+        np.subtract(found, noise), [0, 1, 1.5, 1.75, 1.75, 2], rtol=0, atol=1e-12
+    )
+    assert shell("") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x", "item='x' to be a number in [0, 1]"),
+        ("", "item='' to be a number"),
+        ("nan", "item='nan' to be a number"),
+        ("0_1", "item='0_1' to be a number"),
+        ("0 1", "item='0 1' to be a number"),
+        ("٠", "item='٠' to be a number"),
+        ("1.5", "item='1.5' in [0, 1]"),
+        ("-1e-9", "item='-1e-9' in [0, 1]"),
+        ("1e999", "item='1e999' in [0, 1]"),
+    ],
+)
+def test_a_bad_line_is_named(shell: Shell, line: str, message: str) -> None:
+    for before in ("1\n0\n", "1\n0.5\n"):
+        assert len(shell(f"{before}{line}\n1\n", code=2)) == 2
+        assert shell.errors.startswith("dpassay: error: Line 3: Expected ")
+        assert message in shell.errors
+
+
+def test_an_endless_line_is_refused(shell: Shell) -> None:
+    assert len(shell("1\n" + "1" * 10_000, code=2)) == 1
+    assert "Line 2: expected a number in [0, 1], not a line of more than 4096" in shell.errors
+
+
+def test_more_numbers_than_steps(shell: Shell) -> None:
+    assert len(shell(stream(1500), code=2)) == 1000
+    assert "Line 1001: expected at most 1000 numbers" in shell.errors
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ("Laplace(scale=1)", "to be for streams"),
+        ("KaryTree(steps=10, arity=3, epsilon=0)", "Expected epsilon='0' > 0"),
+        ("KaryTree(steps=10, arity=1, epsilon=1)", "Expected arity=1 ≥ 2"),
+    ],
+)
+def test_bad_mechanisms(shell: Shell, mechanism: str, message: str) -> None:
+    assert shell("1\n", mechanism=mechanism, code=2) == []
+    assert message in shell.errors
+    shell("1\n", "--seed", "-1", code=2)
+    assert "seed=-1 ≥ 0" in shell.errors
+
+
+# ---------------------------------------------------------------- interrupted streams
+
+
+def test_a_stream_goes_on_behind_what_is_out(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    options = ("--state", str(path), "--json")
+    first = shell(stream(30), *options)
+    rest = shell(stream(100), *options)
+    assert [json.loads(line)["step"] for line in first + rest] == list(range(1, 101))
+    assert "30 numbers are counted already; the output goes on with number 31" in shell.errors
+    assert shell(stream(100), *options) == []
+
+
+def test_a_bad_line_can_be_mended(shell: Shell, tmp_path: Path) -> None:
+    options = ("--state", str(tmp_path / "state"))
+    assert len(shell(stream(30) + "x\n", *options, code=2)) == 30
+    assert len(shell(stream(31), *options)) == 1
+
+
+def test_what_may_be_out_is_repeated_word_by_word(shell: Shell, tmp_path: Path) -> None:
+    """As if the program had been stopped between writing the state and the outputs."""
+    path = tmp_path / "state"
+    options = ("--state", str(path), "--json")
+    whole = shell(stream(40), *options)
+    with StateFile(path) as state:
+        saved = state.load()
+        assert saved is not None
+        counted = np.array([json.loads(line)["estimate"] for line in whole])
+        state.commit(type(saved)(saved.record, saved.digest, 25, counted[25:]))
+    assert shell(stream(40), *options) == whole[25:]
+    assert shell(stream(40), *options) == []
+
+
+def test_another_stream_gets_no_noise_of_this_one(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    options = ("--state", str(path))
+    shell(stream(40), *options)
+    before = path.read_bytes()
+    other = "1" + stream(40)[1:]
+    assert other != stream(40)
+    for text, message in (
+        (other, "are not those that the state file has counted"),
+        (other + stream(9), "are not those that the state file has counted"),
+        (stream(39), "this one ends after 39"),
+        ("", "this one ends after 0"),
+    ):
+        assert shell(text, *options, code=2) == []
+        assert message in shell.errors
+        assert path.read_bytes() == before
+    assert shell(stream(40), *options, mechanism=TREE.replace("=1)", "=2)"), code=2) == []
+    assert "The state file is that of KaryTree" in shell.errors
+
+
+def test_a_seed_is_not_repeated_behind_an_interruption(shell: Shell, tmp_path: Path) -> None:
+    options = ("--state", str(tmp_path / "state"), "--seed", "3")
+    zeros = "0\n" * 5
+    plain = "KaryTree(steps=1000, arity=1001, epsilon=1, subtraction=False)"
+    # one level: the differences of the outputs are the noise variables themselves
+    first = np.diff([0.0, *map(float, shell(zeros, *options, mechanism=plain))])
+    last = float(np.sum(first))
+    rest = np.diff([last, *map(float, shell(zeros * 2, *options, mechanism=plain))])
+    assert np.abs(np.subtract.outer(first, rest)).min() > 1e-9
+
+
+def test_a_corrupted_state_is_refused(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    shell(stream(40), "--state", str(path))
+    path.write_bytes(path.read_bytes().replace(b'"counted": 40', b'"counted": 39'))
+    assert shell(stream(40), "--state", str(path), code=2) == []
+    assert "corrupted: its checksum does not fit. Nothing is released." in shell.errors
+
+
+def test_killed_and_continued(tmp_path: Path) -> None:
+    """Lines come out one by one; after SIGKILL the rest follows, and nothing comes anew."""
+    command = [
+        *PROGRAM,
+        *("stream", "--mechanism", TREE, "--state", str(tmp_path / "state"), "--json"),
+    ]
+    child = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    released = {}
+    for line in stream(20).splitlines(keepends=True):
+        child.stdin.write(line.encode())
+        child.stdin.flush()
+        row = json.loads(child.stdout.readline())  # the answer comes before the next line
+        released[row["step"]] = row["estimate"]
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    again = subprocess.run(
+        command, input=stream(50), capture_output=True, text=True, check=True, timeout=60
+    )
+    rows = [json.loads(line) for line in again.stdout.splitlines()]
+    assert [row["step"] for row in rows] == list(range(20, 51))
+    assert rows[0]["estimate"] == released[20]

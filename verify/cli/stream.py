@@ -1,0 +1,256 @@
+"""`dpassay stream`: private prefix sums of a stream, from stdin to stdout."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, final
+
+from verify.cli.shell import Command, ExitCode, add_output_options, note
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from accountant.mechanisms.kary_tree import KaryTree
+    from accountant.streams import Saved, StateFile, TreeCounter
+
+_DESCRIPTION = """\
+Read numbers in [0, 1] from stdin, one on a line, and print for each the private estimate of the
+sum so far, as soon as it has come. Reads what is there, so that it follows a slow source line by
+line and a file in blocks, in constant memory. The whole output is epsilon-DP for streams that
+differ in one number.
+"""
+_EPILOG = """\
+With --state, give the same stream again after an interruption. The numbers that were counted are
+compared with a digest and not counted twice; the output goes on behind what is known to be out
+(a note says with which number), and what may be out is repeated word by word, never with other
+noise. A state file holds noise: keep it secret, do not copy it, delete it when the stream is over.
+
+examples:
+  dpassay stream --mechanism "KaryTree(steps=1000000, arity=19, epsilon=1)" < bits > counts
+  dpassay stream --mechanism "KaryTree(steps=99, arity=5, epsilon=1)" --json --seed 7 < bits
+  dpassay stream --mechanism "KaryTree(steps=999, arity=19, epsilon=1)" --state s < bits >> counts
+"""
+_SHOW_SECONDS = 1.0
+_LINE_SECONDS = 10.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--mechanism", required=True, metavar="MECHANISM", help="a KaryTree, and for how many steps"
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="draw predictable noise: for tests, not for data"
+    )
+    parser.add_argument("--state", type=Path, metavar="FILE", help="survive interruptions")
+    add_output_options(parser, quiet="no progress and no notes")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, count and print until the end of stdin."""
+    from accountant.errors import InvalidInputError, expected
+    from accountant.streams import StateFile
+    from verify.cli.stream_items import Items
+
+    if options.seed is not None and options.seed < 0:
+        raise expected("seed", options.seed, "≥ 0")
+    mechanism = _mechanism(options.mechanism)
+    items = Items(sys.stdin.buffer)
+    with contextlib.ExitStack() as stack:
+        state = None if options.state is None else stack.enter_context(StateFile(options.state))
+        saved = None if state is None else state.load()
+        counter = _counter(mechanism, saved, options.seed)
+        output = _Output(sys.stdout, as_json=options.json, quiet=options.quiet)
+        digest = hashlib.blake2b(digest_size=32)
+        blocks = items.blocks()
+        if saved is not None:
+            blocks = _known(blocks, saved, digest)
+            if not options.quiet and saved.counted:
+                note(
+                    f"{saved.counted} numbers are counted already; the output goes on with number "
+                    f"{saved.delivered + 1}"
+                )
+            output.write(saved.delivered, saved.outputs)
+        try:
+            _count(blocks, counter, digest, state, output)
+        except InvalidInputError:  # a bad line: all before it are out
+            _finish(state, counter, digest)
+            raise
+        _finish(state, counter, digest)
+        output.close(counter.counted, mechanism.steps)
+    return ExitCode.DONE
+
+
+def _mechanism(text: str) -> KaryTree:
+    from accountant import notation
+    from accountant.errors import expected
+    from accountant.mechanisms.kary_tree import KaryTree
+
+    mechanism = notation.parse(text)
+    if not isinstance(mechanism, KaryTree):
+        raise expected("mechanism", text, "to be for streams", "Known: KaryTree.")
+    return mechanism
+
+
+def _counter(mechanism: KaryTree, saved: Saved | None, seed: int | None) -> TreeCounter:
+    """Return the counter; a continued stream draws from another place of a given seed."""
+    import numpy as np
+
+    from accountant.errors import InvalidInputError
+    from accountant.streams import TreeCounter
+
+    counted = 0 if saved is None else saved.counted
+    rng = np.random.default_rng(None if seed is None else [seed, counted])
+    if saved is None:
+        return TreeCounter(mechanism, rng=rng)
+    counter = TreeCounter.of_record(saved.record, rng=rng)
+    if counter.mechanism != mechanism:
+        raise InvalidInputError(
+            f"The state file is that of {counter.mechanism!r}, not of {mechanism!r}. Go on with "
+            "the mechanism that the stream began with."
+        )
+    return counter
+
+
+def _known(
+    blocks: Iterator[NDArray[np.float64]], saved: Saved, digest: hashlib.blake2b
+) -> Iterator[NDArray[np.float64]]:
+    """Compare what was counted with the digest, and return the blocks behind it.
+
+    All of it is compared before anything is released.
+    """
+    from accountant.errors import InvalidInputError
+
+    missing = saved.counted
+    rest: NDArray[np.float64] | None = None
+    while missing:
+        block = next(blocks, None)
+        if block is None:
+            raise InvalidInputError(
+                f"Expected the stream from its beginning, with the {saved.counted} numbers that "
+                f"the state file has counted; this one ends after {saved.counted - missing}."
+            )
+        known, rest = block[:missing], block[missing:]
+        digest.update(known.tobytes())
+        missing -= len(known)
+    if digest.hexdigest() != saved.digest:
+        raise InvalidInputError(
+            f"The first {saved.counted} numbers are not those that the state file has counted. "
+            "Another stream with the same noise would show the difference of the two. Give the "
+            "same stream from its beginning, or begin without the state file."
+        )
+    return _chained(rest, blocks)
+
+
+def _chained(
+    first: NDArray[np.float64] | None, others: Iterator[NDArray[np.float64]]
+) -> Iterator[NDArray[np.float64]]:
+    if first is not None and len(first):
+        yield first
+    yield from others
+
+
+def _count(
+    blocks: Iterator[NDArray[np.float64]],
+    counter: TreeCounter,
+    digest: hashlib.blake2b,
+    state: StateFile | None,
+    output: _Output,
+) -> None:
+    """Count and release block after block, each only after it is committed."""
+    from accountant.errors import InvalidInputError
+
+    steps = counter.mechanism.steps
+    for block in blocks:
+        before = counter.counted
+        served = block[: steps - before]
+        if len(served):
+            digest.update(served.tobytes())
+            estimates = counter.extend(served)
+            if state is not None:
+                _commit(state, counter, digest, before, estimates)
+            output.write(before, estimates)
+        if len(served) < len(block):
+            raise InvalidInputError(
+                f"Line {steps + 1}: expected at most {steps} numbers. The mechanism was built for "
+                f"steps={steps}, and these are out; build it for more before the stream begins."
+            )
+
+
+def _finish(state: StateFile | None, counter: TreeCounter, digest: hashlib.blake2b) -> None:
+    """Write down that everything counted is out."""
+    if state is not None:
+        _commit(state, counter, digest, counter.counted, None)
+
+
+def _commit(
+    state: StateFile,
+    counter: TreeCounter,
+    digest: hashlib.blake2b,
+    delivered: int,
+    outputs: NDArray[np.float64] | None,
+) -> None:
+    import numpy as np
+
+    from accountant.streams import Saved
+
+    pending = np.empty(0) if outputs is None else outputs
+    state.commit(Saved(counter.record(), digest.hexdigest(), delivered, pending))
+
+
+@final
+class _Output:
+    """Prints estimates at once, and on stderr how far it is."""
+
+    def __init__(self, stream: TextIO, *, as_json: bool, quiet: bool) -> None:
+        self._stream, self._json, self._quiet = stream, as_json, quiet
+        self._began = self._shown = time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._line_open = False
+
+    def write(self, before: int, estimates: NDArray[np.float64]) -> None:
+        """Print the estimates behind the first `before`, and let nothing wait in a buffer."""
+        if not len(estimates):
+            return
+        numbers = estimates.tolist()
+        if self._json:
+            lines = [
+                json.dumps({"step": step, "estimate": number})
+                for step, number in enumerate(numbers, before + 1)
+            ]
+        else:
+            lines = list(map(repr, numbers))
+        self._stream.write("\n".join(lines) + "\n")
+        self._stream.flush()
+        self._progress(before + len(numbers))
+
+    def _progress(self, counted: int) -> None:
+        now = time.monotonic()
+        pause = _SHOW_SECONDS if self._live else _LINE_SECONDS
+        if self._quiet or now - self._shown < pause:
+            return
+        self._shown = now
+        text = f"dpassay: {counted} numbers counted, {now - self._began:.0f} s"
+        sys.stderr.write(f"\r\x1b[2K{text}" if self._live else text + "\n")
+        sys.stderr.flush()
+        self._line_open = self._live
+
+    def close(self, counted: int, steps: int) -> None:
+        """Say what was done."""
+        if self._line_open:
+            sys.stderr.write("\r\x1b[2K")
+        if not self._quiet:
+            note(f"{counted} of {steps} numbers counted, {time.monotonic() - self._began:.1f} s")
+
+
+COMMAND = Command(
+    "stream", "private prefix sums of a stream", _DESCRIPTION, _EPILOG, configure, run
+)

@@ -21,6 +21,7 @@ from accountant.mechanisms.count_noise_law import CountNoise
 from accountant.mechanisms.gaussian import normal_quantile
 from accountant.number import ExactReal
 from accountant.pairs.gaussian import normal_cdf
+from accountant.rank_one.moments import theorem_5_sigma_star
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
 Function: TypeAlias = Callable[..., Value]
@@ -128,6 +129,12 @@ _TREES: dict[str, Callable[[tree.Tree], Fraction | int]] = {
     "misfits": tree.misfits,
     "clashes": tree.clashes,
 }
+
+
+def _r1smg_sigma_star(epsilon: Value, delta: Value, dimension: Value, sensitivity: Value) -> arb:
+    """Return the noise 2Δ²/(εψ) of Ji and Li, Theorem 5, as printed."""
+    shift = to_ball(sensitivity)
+    return theorem_5_sigma_star(to_ball(epsilon), to_ball(delta), to_integer(dimension), shift)
 
 
 def _regularised_gamma_upper(shape: arb, x: arb) -> arb:
@@ -249,6 +256,7 @@ FUNCTIONS: dict[str, Function] = {
     "ellipse_defects": _ellipse_defects,
     **{f"tree_{name}": _on_tree(tree.Digits.PLAIN, ask) for name, ask in _TREES.items()},
     **{f"signed_tree_{name}": _on_tree(tree.Digits.SIGNED, ask) for name, ask in _TREES.items()},
+    "r1smg_sigma_star": _r1smg_sigma_star,
     "honaker_mse": lambda steps: tree.honaker_mean_squared_error(to_integer(steps)),
     "count_noise_delta": _count_noise(lambda noise: noise.delta),
     "count_noise_optimal_delta": _count_noise(lambda noise: noise.optimal_delta),

@@ -26,8 +26,9 @@ class RankOneReference(Reference):
 
     Round the centre of P, with t = sin θ the cosine to the shift, P has the density
     √(2/π) e^{−ρ²/2} cos^{M−2}θ / B((M−1)/2, ½) and Q the same times e^{−L}. Along a ray
-    {L > ε}, ε ≥ 0, is (0, first) ∪ (second, ∞), found by bisection. For ε < 0 the rays leave the
-    centre of Q, where {L > ε} is what is left by {−L ≥ |ε|}: (first, second).
+    {L > ε}, ε ≥ 0, is (0, first) ∪ (second, ∞), found by bisection. For ε < 0 an integral over
+    {L > ε} is that over all outcomes, known for integrands linear in the densities, without
+    {−L ≥ |ε|}, which has this form round the centre of Q.
     """
 
     dimension: int
@@ -35,13 +36,15 @@ class RankOneReference(Reference):
 
     def integrate(self, integrand: Integrand, epsilon: Any | None) -> Any:
         """Integrate over {L > ε}, or over all outcomes."""
+
+        def exchanged(own: Any, other: Any) -> Any:
+            return integrand(other, own)
+
         if epsilon is None:
-            return self.integrate(integrand, mpf(0)) + self._over_rays(
-                lambda own, other: integrand(other, own), mpf(0), inside=True
-            )
+            return self._over_rays(integrand, mpf(0)) + self._over_rays(exchanged, mpf(0))
         if epsilon >= 0:
-            return self._over_rays(integrand, epsilon, inside=True)
-        return self._over_rays(lambda own, other: integrand(other, own), -epsilon, inside=False)
+            return self._over_rays(integrand, epsilon)
+        return integrand(mpf(1), mpf(1)) - self._over_rays(exchanged, -epsilon)
 
     def renyi(self, order: ExactReal, digits: int = 50) -> Any:
         """Return the divergence of an order in [1, M/(M−1)), the pole at the centre removed."""
@@ -71,8 +74,8 @@ class RankOneReference(Reference):
             total = mp.quad(radial, knots)
             return mp.log(total) / beta if beta else total
 
-    def _over_rays(self, integrand: Integrand, epsilon: Any, *, inside: bool) -> Any:
-        """Integrate integrand(own, other) over {L > ε} (or outside) round one's own centre."""
+    def _over_rays(self, integrand: Integrand, epsilon: Any) -> Any:
+        """Integrate integrand(own, other) over {ln own/other > ε}, ε ≥ 0."""
         horizon, sphere = self._horizon(), self._sphere()
 
         def angular(theta: Any) -> Any:
@@ -91,9 +94,7 @@ class RankOneReference(Reference):
                 knots = [low, *(k for k in self._knots(horizon) if low < k < high), high]
                 return mp.quad(value, knots, method="gauss-legendre")
 
-            if inside:
-                return over(mpf(0), first) + over(second, mp.inf)
-            return over(first, second)
+            return over(mpf(0), first) + over(second, mp.inf)
 
         half_turn = mp.pi / 2
         marks = [mark / mp.sqrt(self.dimension) for mark in _MARKS]

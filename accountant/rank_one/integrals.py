@@ -80,11 +80,17 @@ class Boundary:
         return ((a + arb(1) / 2).lgamma() - a.lgamma()).exp() / arb.pi().sqrt()
 
     @property
-    def floor(self) -> arb:
-        """A crude size below every answer of interest, for absolute tolerances."""
+    def _floor(self) -> arb:
+        """A crude size below P(L > ε) and the divergence, for absolute tolerances."""
         ratio = self.curve.ratio
         size = ratio if ratio < 1 else 1 / ratio
         return arb((size * (-self.curve.epsilon / (2 * self.curve.a)).exp()).mid())
+
+    @property
+    def _deep_floor(self) -> arb:
+        """A crude size below P(L ≤ ε) and Q(L > ε), which also fall as e^{−κ²/8} and e^{−ε}."""
+        exponent = self.curve.ratio**2 + self.curve.epsilon
+        return self._floor**2 * arb((-exponent).exp().mid())
 
     def _starts_open(self, piece: _Piece) -> bool:
         """Whether K counts: on an open curve that starts between the centres."""
@@ -96,26 +102,24 @@ class Boundary:
         for piece in self.pieces:
             if self._starts_open(piece):
                 total += piece.p_level
-            total += self._integral(piece, _p_part(piece.p_level), self.floor)
+            total += self._integral(piece, _p_part(piece.p_level), self._floor)
             total += _between_zero_and(piece.p_beyond)
         return total
 
     def p_below(self) -> arb:
         """Return P(L ≤ ε) without a complement: for where P(L > ε) is near 1."""
-        floor = self.floor * arb((-(self.curve.ratio**2)).exp().mid())
         total = arb(0)
         for piece in self.pieces:
             # Φ − 1 = −erfc(ρ/√2)
-            total -= self._integral(piece, _p_part(arb(1)), floor)
+            total -= self._integral(piece, _p_part(arb(1)), self._deep_floor)
             total += arb(0, piece.p_beyond.abs_upper())
         return total
 
     def q_above(self) -> arb:
         """Return Q(L > ε)."""
-        floor = self.floor**2 * arb((-self.curve.epsilon).exp().mid())  # Q(L > ε) ≤ e^{−ε}
         total = arb(0)
         for piece in self.pieces:
-            total += self._integral(piece, _q_part(piece.q_level, self.curve.a), floor)
+            total += self._integral(piece, _q_part(piece.q_level, self.curve.a), self._deep_floor)
             total += _between_zero_and(piece.q_beyond)
         return total
 
@@ -125,7 +129,7 @@ class Boundary:
         for piece in self.pieces:
             if self._starts_open(piece):
                 total += piece.p_level
-            total += self._integral(piece, _difference(piece), self.floor)
+            total += self._integral(piece, _difference(piece), self._floor)
             total += _between_zero_and(piece.p_beyond) - factor * _between_zero_and(piece.q_beyond)
         return total
 

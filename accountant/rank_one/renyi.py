@@ -10,12 +10,12 @@ w^{2s} = (s/Γ(1−s)) ∫_0^∞ (1 − e^{−λw²}) λ^{−s−1} dλ.
 Over the directions e^{−μw²} has the mean e^{−μ(ρ²+κ²)} 0F1(M/2; μ²κ²ρ²), and over the radii that
 becomes Kummer's function: with p = λ + ½ and μ = λ − b
 
-    E_P[e^{βL}] = (s/Γ(1−s)) ∫_0^∞ (J(0) − J(λ)) λ^{−s−1} dλ,
+    E_P[e^{βL}] = (s/Γ(1−s)) ∫_0^∞ (J(0) − J(λ)) λ^{−s−1} dλ = ∫_0^∞ (−J'(λ)) λ^{−s} dλ / Γ(1−s),
     J(λ) = (Γ(½−s)/√(2π)) p^{s−½} e^{−μκ²} 1F1(½−s; M/2; μ²κ²/p).
 
 J is completely monotone on λ > −½. By Kummer's transformation J = p^{s−½} H(λ), where H contains
-exp(κ²(−b − ½ + (b+½)²/p)) 1F1(M/2−½+s; M/2; −μ²κ²/p) and decreases for λ > b: that bounds both
-ends of the integral. The divergence at order 1 is the limit (Frullani's integral)
+exp(κ²(−b − ½ + (b+½)²/p)) 1F1(M/2−½+s; M/2; −μ²κ²/p) and decreases for λ > b: that bounds what
+lies beyond the ends of the quadrature. The divergence at order 1 is the limit (Frullani)
 
     E_P[L] = κ²/2 + a ∫_0^∞ ((1+2λ)^{−½} − J(λ)) dλ/λ,   J at s = b = 0.
 """
@@ -32,7 +32,6 @@ from accountant.number import ExactReal
 
 _GUARD_BITS = 32
 _ROUNDS = 3
-_LEFT = 0.25  # a distance below 0 at which J is finite
 
 
 def renyi(order: arb, dimension: int, ratio: ExactReal) -> arb:
@@ -42,7 +41,7 @@ def renyi(order: arb, dimension: int, ratio: ExactReal) -> arb:
         return arb.pos_inf()
     if not pole < 1:
         return arb("nan")
-    lost = _lost_bits(order - 1) + 2 * _lost_bits(ratio.ball())
+    lost = _lost_bits(order - 1) + _lost_bits(ratio.ball())
 
     def at(end: arb) -> arb:
         exact = arb(end.mid())
@@ -55,9 +54,7 @@ def renyi(order: arb, dimension: int, ratio: ExactReal) -> arb:
 
 def kullback_leibler(dimension: int, ratio: ExactReal) -> arb:
     """Return E_P[L]."""
-    return _accurate(
-        lambda: _kullback_leibler(dimension, ratio.ball()), 2 * _lost_bits(ratio.ball())
-    )
+    return _accurate(lambda: _kullback_leibler(dimension, ratio.ball()), _lost_bits(ratio.ball()))
 
 
 def _lost_bits(small: arb) -> int:
@@ -90,17 +87,25 @@ class _Transform:
 
     def decreasing_part(self, at: acb) -> acb:
         """Return H(λ)."""
-        half = arb(1) / 2
-        p, mu, k2 = at + half, at - self.b, self.ratio**2
-        kummer = _kummer(half - self.s, arb(self.dimension) / 2, mu * mu * k2 / p)
-        exponent = k2 * ((self.b + half) ** 2 / p - self.b - half)
-        constant = (half - self.s).gamma() / (2 * arb.pi()).sqrt()
-        return constant * exponent.exp() * kummer
+        p, mu = at + arb(1) / 2, at - self.b
+        z = mu * mu * self.ratio**2 / p
+        return self._scale(p) * _kummer(arb(1) / 2 - self.s, arb(self.dimension) / 2, z)
 
-    def at(self, at: acb, analytic: bool = False) -> acb:
-        """Return J(λ)."""
-        p = at + arb(1) / 2
-        return ((self.s - arb(1) / 2) * p.log(analytic)).exp() * self.decreasing_part(at)
+    def slope(self, at: acb, analytic: bool = False) -> acb:
+        """Return −J'(λ), by d/dz e^{−z} 1F1(A; B; z) = −(1 − A/B) e^{−z} 1F1(A; B+1; z)."""
+        half, k2 = arb(1) / 2, self.ratio**2
+        first, second = half - self.s, arb(self.dimension) / 2
+        p, mu = at + half, at - self.b
+        z, growth = mu * mu * k2 / p, mu * (2 * p - mu) * k2 / p**2
+        fall = first / p + k2 * ((self.b + half) / p) ** 2
+        inner = fall * _kummer(first, second, z)
+        inner += growth * (1 - first / second) * _kummer(first, second + 1, z)
+        return (-first * p.log(analytic)).exp() * self._scale(p) * inner
+
+    def _scale(self, p: acb) -> acb:
+        half = arb(1) / 2
+        exponent = self.ratio**2 * ((self.b + half) ** 2 / p - self.b - half)
+        return (half - self.s).gamma() / (2 * arb.pi()).sqrt() * exponent.exp()
 
 
 def _kummer(first: arb, second: arb, z: acb) -> acb:
@@ -120,21 +125,18 @@ def _renyi(order: arb, dimension: int, ratio: arb) -> arb:
     beta = order - 1
     s = beta * (dimension - 1) / 2
     transform = _Transform(s, beta / 2, dimension, ratio)
-    at_zero = transform.at(acb(0)).real
 
     def integrand(x: acb, analytic: bool) -> acb:
-        return (at_zero - transform.at(x.exp(), analytic)) * (-s * x).exp()
+        return transform.slope(x.exp(), analytic) * ((1 - s) * x).exp()
 
-    # J is convex: |J'(0)| is at most the slope of a chord on the left of 0
-    steepness = (transform.at(acb(-_LEFT)).real - at_zero) / _LEFT
-    left = _before(steepness / (1 - s), 1 - s)
-    right = _beyond(transform, lambda end: 2 / end.sqrt())
-    low, end = left.exp(), right.exp()
+    steepest = transform.slope(acb(0)).real / (1 - s)  # −J' falls
+    left = _before(steepest, 1 - s)
+    right = _beyond(transform, lambda end: 1 / end.sqrt())
     value = _integral(integrand, left, right)
-    value += _between_zero_and(steepness * (low.log() * (1 - s)).exp() / (1 - s))
-    value -= _between_zero_and(2 / end.sqrt() * transform.decreasing_part(acb(end)).real)
-    moment = (at_zero * (-s * right).exp() + s * value) / (1 - s).gamma()
-    return moment.log() / beta
+    value += _between_zero_and(steepest * ((1 - s) * left).exp())
+    end = right.exp()  # beyond it ∫ λ^{−s} (−J') ≤ end^{−s} J(end) ≤ H(end)/√end
+    value += _between_zero_and(transform.decreasing_part(acb(end)).real / end.sqrt())
+    return (value / (1 - s).gamma()).log() / beta
 
 
 def _kullback_leibler(dimension: int, ratio: arb) -> arb:

@@ -124,6 +124,7 @@ EXPRESSIONS = [
     "gamma(e) + lgamma(d) + erf(e) + erfc(e)",
     "Phi(-e) + Phi_inverse(d)",
     "gamma_upper(e, 2) + beta_lower(2, e, d)",
+    "r1smg_sigma_star(e, d, 7, sqrt(2)) + r1smg_sigma_star(1e-5, 1e-7, 5760000, 1)",
     "lambert_w(e) + abs(-e) + min(d, e) + max(d, e, 2)",
     "floor(10*e) + ceil(log2(9)) + binomial(10, 3) + harmonic(20, 2)",
     "round_up(0.1, 6) + round_up(0.5, 6) + round_down(sqrt(2), 9) + round_down(-1/7, 4)",

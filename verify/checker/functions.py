@@ -56,6 +56,13 @@ def _whole(x: Any, rounding: Callable[[Any], Any]) -> Fraction:
     return Fraction(int(rounding(x)))
 
 
+def _r1smg_sigma_star(epsilon: Any, delta: Any, dimension: Any, sensitivity: Any) -> Any:
+    """Return 2Δ²/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}."""
+    half = mp.mpf(dimension) / 2
+    gammas = mp.loggamma(half) - mp.loggamma(half - mp.mpf(1) / 2) + mp.log(mp.pi) / 2
+    return 2 * sensitivity**2 / epsilon * mp.exp((gammas - mp.log(delta)) / (half - 1))
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(mp, name) for name in ("exp", "expm1", "log1p", "sin", "cos", "gamma")},
     **{name: getattr(mp, name) for name in ("tanh", "erf", "erfc")},
@@ -77,6 +84,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round_up": lambda x, digits=40: _rounded(x, digits, 1),
     "round_down": lambda x, digits=40: _rounded(x, digits, -1),
     "binomial": lambda n, k: Fraction(math.comb(int(n), int(k))),
+    "r1smg_sigma_star": _r1smg_sigma_star,
     "harmonic": lambda n, order=1: mp.fsum(mp.mpf(i) ** -order for i in range(1, int(n) + 1)),
     "tree_mse": partial(trees.mean_squared_error, signed=False),
     "tree_height": partial(trees.height, signed=False),

@@ -40,18 +40,6 @@ class ConvolvedPair(JointPair):
 
     finite_factors: tuple[tuple[FinitePair, int], ...]
 
-    def __post_init__(self) -> None:
-        """Refuse a product with too many values of the loss."""
-        plan = _plan(self)
-        size = min(plan.box, plan.multisets)
-        if size > MAX_VALUES:
-            raise NotApplicableError(
-                f"The exact sum of these losses has up to {_shown(size)} values, more than the "
-                f"{MAX_VALUES} that are formed. Compose fewer releases, or give their laws losses "
-                "on a common grid (such as equal ratios of neighbouring probabilities). "
-                "Rényi divergences of the parts add up without any limit."
-            )
-
     @property
     def factors(self) -> tuple[tuple[FinitePair, int], ...]:
         """The finite pairs and their counts."""
@@ -239,6 +227,14 @@ def _difference(vector: Vector, other: Vector) -> Vector:
 @functools.lru_cache(maxsize=8)
 def _table(pair: ConvolvedPair, precision: int) -> _Table:
     plan = _plan(pair)
+    size = min(plan.box, plan.multisets)
+    if size > MAX_VALUES:
+        raise NotApplicableError(
+            f"The exact sum of these losses has up to {_shown(size)} values, more than the "
+            f"{MAX_VALUES} that are formed. Compose fewer releases, or give their laws losses "
+            "on a common grid (such as equal ratios of neighbouring probabilities). Rényi "
+            "divergences, rho and the largest loss have no such limit."
+        )
     if any(all(point is None for point in row) for row in plan.points):
         return _Table.of([])
     laws = [

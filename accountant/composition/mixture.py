@@ -36,16 +36,6 @@ class MixedPair(JointPair):
     first: Pair
     second: ConvolvedPair
 
-    def __post_init__(self) -> None:
-        """Refuse a sum that is too long."""
-        count = len(self.second.values())
-        if count > MAX_VALUES:
-            raise NotApplicableError(
-                f"The finite losses of this composition have {count} values, more than the "
-                f"{MAX_VALUES} that can be combined with a continuous loss. Compose fewer "
-                "releases of finite laws."
-            )
-
     @property
     def factors(self) -> tuple[Factor, ...]:
         """The first pair, and those of the second."""
@@ -54,7 +44,7 @@ class MixedPair(JointPair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return the sum over the values of the second loss."""
         total = self.second.infinity_mass()
-        for value in self.second.values():
+        for value in self._values():
             rest = _difference(epsilon, value)
             inner = (
                 self.first.hockey_stick(rest)
@@ -68,7 +58,7 @@ class MixedPair(JointPair):
         """Return the sums over the values of the second loss, each on its own."""
         p_above, p_below = self.second.infinity_mass(), arb(0)
         q_above, q_below = arb(0), self.second.reverse().infinity_mass()
-        for value in self.second.values():
+        for value in self._values():
             rest = _difference(epsilon, value)
             inner = (
                 self.first.tails(rest)
@@ -80,6 +70,17 @@ class MixedPair(JointPair):
             q_above += value.q * inner.q_above
             q_below += value.q * inner.q_below
         return Tails(p_above, p_below, q_above, q_below)
+
+    def _values(self) -> list[Value]:
+        """Return the values of the second loss; raise NotApplicableError if they are many."""
+        values = self.second.values()
+        if len(values) > MAX_VALUES:
+            raise NotApplicableError(
+                f"The finite losses of this composition have {len(values)} values, more than the "
+                f"{MAX_VALUES} that can be combined with another loss. Compose fewer releases of "
+                "finite laws."
+            )
+        return values
 
     def reverse(self) -> MixedPair:
         """Return the product of the reversed pairs."""

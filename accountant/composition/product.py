@@ -109,5 +109,5 @@ def _no_engine(factors: Sequence[Factor]) -> NotApplicableError:
         f"No exact formula for the product of these losses: {described}. Exact are Gaussian laws; "
         "Laplace laws; discrete Gaussian laws with the same parameter and sensitivity; laws with "
         "finitely many losses; and one other release, which may be subsampled, with these last. "
-        "Compose within one of these families, or sum Rényi divergences of the parts."
+        "Compose within one of these families."
     )

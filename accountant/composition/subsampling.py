@@ -113,8 +113,8 @@ class SubsampledPair(Pair):
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
             raise NotApplicableError(
                 "The Rényi divergence of a subsampled release is computed at integer orders from "
-                f"2 to {_MOST_ORDER}, in direction REMOVE. Ask for delta, epsilon or the "
-                "trade-off function, which are exact in both directions."
+                f"2 to {_MOST_ORDER}, of its pair in direction REMOVE alone. Ask for delta, "
+                "epsilon or the trade-off function, which are exact in both directions."
             )
         a, q = int(whole), self.sampling_prob.ball()
         total, weight = arb(0), (1 - q) ** a

@@ -221,6 +221,17 @@ def test_divergences_add_up() -> None:
     assert abs(float(pair.max_loss()) - (10 * 0.3 + 5 * 2 / 3)) < 1e-12
 
 
+def test_what_adds_up_has_no_limit() -> None:
+    many = Composed(COIN, 10**12)
+    assert Fraction(3 * 10**11) in profile.epsilon(many, 0)
+    one, all_of_them = guarantees.renyi(COIN, 2), guarantees.renyi(many, 2)
+    assert abs(Fraction(all_of_them.lower) / Fraction(one.lower) / 10**12 - 1) < Fraction(1, 10**28)
+    mixed = Composed([Gaussian(standard_deviation=1), COIN], 20_000)
+    assert guarantees.renyi(mixed, 2).lower > 20_000
+    with pytest.raises(NotApplicableError, match="that can be combined"):
+        profile.delta(mixed, 1)
+
+
 # laws of the algebra
 
 coins = st.sampled_from(["0.1", "0.25", "1/2"]).map(lambda e: RandomizedResponse(epsilon=e))

@@ -198,8 +198,11 @@ def test_a_corrupted_state_is_refused(shell: Shell, tmp_path: Path) -> None:
     assert "corrupted: its checksum does not fit. Nothing is released." in shell.errors
 
 
-def test_killed_and_continued(tmp_path: Path) -> None:
-    """Lines come out one by one; after SIGKILL the rest follows, and nothing comes anew."""
+@pytest.mark.parametrize(
+    ("stop", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+)
+def test_stopped_and_continued(stop: signal.Signals, code: int, tmp_path: Path) -> None:
+    """Lines come out one by one; after a signal the rest follows, and nothing comes anew."""
     command = [
         *PROGRAM,
         *("stream", "--mechanism", TREE, "--state", str(tmp_path / "state"), "--json"),
@@ -215,7 +218,8 @@ def test_killed_and_continued(tmp_path: Path) -> None:
         child.stdin.flush()
         row = json.loads(child.stdout.readline())  # the answer comes before the next line
         released[row["step"]] = row["estimate"]
-    os.kill(child.pid, signal.SIGKILL)
+    os.kill(child.pid, stop)
+    assert child.wait(timeout=60) == code
     child.communicate()
     again = subprocess.run(
         command, input=stream(50), capture_output=True, text=True, check=True, timeout=60

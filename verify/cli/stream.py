@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import io
 import json
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, final
+from typing import TYPE_CHECKING, TextIO, cast, final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, note
 
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if options.seed is not None and options.seed < 0:
         raise expected("seed", options.seed, "≥ 0")
     mechanism = _mechanism(options.mechanism)
-    items = Items(sys.stdin.buffer)
+    items = Items(cast(io.BufferedIOBase, sys.stdin.buffer))
     with contextlib.ExitStack() as stack:
         state = None if options.state is None else stack.enter_context(StateFile(options.state))
         saved = None if state is None else state.load()

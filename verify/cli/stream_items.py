@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, cast, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,10 @@ class Items:
     Parameters
     ----------
     stream
-        Binary; a buffered one is read as far as it has something, without waiting for more.
+        It is read as far as it has something, without waiting for more.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
         self._line = 0
 
@@ -54,9 +54,7 @@ class Items:
             yield from self._numbers(rest + b"\n")
 
     def _read(self) -> bytes:
-        if hasattr(self._stream, "read1"):
-            return cast(io.BufferedReader, self._stream).read1(_CHUNK)
-        return self._stream.read(_CHUNK)
+        return self._stream.read1(_CHUNK)
 
     def _numbers(self, text: bytes) -> Iterator[NDArray[np.float64]]:
         """Yield the numbers of whole lines, those before a bad line first."""

@@ -89,6 +89,17 @@ def test_profile_is_refused_where_the_product_is_not_attained() -> None:
         KaryTree(steps, 3, 1, subtraction=False).worst_case(None)
 
 
+@pytest.mark.parametrize("arity", [3, 4, 5, 19, 20])
+def test_smaller_noise_would_not_do(arity: int) -> None:
+    """Heights from log_k(n), not log_k(2n), or without the top level: less than the sensitivity."""
+    leaves = arity**2
+    for steps in (leaves // 2 + arity, leaves):
+        tree = KaryTree(steps, arity, 1).tree
+        careless = next(h for h in range(9) if arity**h >= steps)
+        right = np.array(factorisation(tree)[1])
+        assert np.abs(right).sum(axis=0).max() == tree.height == careless + 1
+
+
 def test_calibration() -> None:
     pure = calibrate("KaryTree", EpsilonDelta(epsilon="0.5"), steps=1000, arity=5)
     assert repr(pure.mechanism) == "KaryTree(steps=1000, arity=5, epsilon='0.5')"

@@ -236,6 +236,8 @@ class _Family:
         if len(slopes) < 2:
             return 1
         before, last = slopes
+        if not (math.isfinite(before) and math.isfinite(last)):  # the excess is infinite
+            return 1
         if abs(last - before) > _BEND * abs(last) or abs(last) < _FLAT * abs(value):
             return 1
         return max(1, math.floor(-0.75 * value / last))

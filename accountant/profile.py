@@ -16,12 +16,13 @@ from accountant import solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
 from accountant.errors import UndecidedError
-from accountant.interval import RELATIVE_WIDTH, Interval, enclose, sign
+from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, sign
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
 
 _HALF = arb("0.5")
+_HALF_EXACTLY = Fraction(1, 2)
 
 
 def worst_pairs(
@@ -155,9 +156,16 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
 
 
 def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
-    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
+    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity.
+
+    Above ½ the complements are compared, whose logarithm does not cancel where δ is near 1.
+    """
+    rest = None if target.rational is None else 1 - target.rational
 
     def excess(eps: ExactReal) -> arb:
+        if rest is not None and rest < _HALF_EXACTLY:
+            below = _complement(pairs, eps)
+            return arb.pos_inf() if below.is_zero() else (ball(rest) / below).log()
         value = hockey_stick(pairs, eps)
         return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
 

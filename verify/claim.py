@@ -6,6 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -253,12 +254,12 @@ class Decision:
     conclusion: str = ""
     """The comparison between named facts that gives the verdict."""
 
-    def severity(self) -> Fraction:
+    def severity(self) -> Decimal:
         """How far true exceeds claimed: what the worst counterexample maximises."""
         for name in ("factor", "difference"):
-            if name in self.margin and self.margin[name].lower.is_finite():
-                return Fraction(self.margin[name].lower)
-        return Fraction(0)
+            if name in self.margin:
+                return self.margin[name].lower
+        return Decimal(0)
 
 
 def verdict_of(truth: bool | None) -> Verdict:

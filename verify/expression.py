@@ -41,6 +41,7 @@ _ROUNDING_PRECISION = 1024
 """Their arguments are evaluated at no less, so that the result does not depend on the precision."""
 _MAX_LENGTH = 100_000
 _MAX_EXPONENT = 100_000
+_MAX_TERMS = 1_000_000
 
 
 @final
@@ -265,6 +266,11 @@ def _fold(
         case [ast.Name(id=name), low, high, term]:
             first = to_integer(_evaluate(low, variables, source), source)
             last = to_integer(_evaluate(high, variables, source), source)
+            if last - first > _MAX_TERMS:
+                raise InvalidInputError(
+                    f"Expected at most {_MAX_TERMS} terms, not {last - first + 1}, in "
+                    f"{source[:80]!r}."
+                )
         case _:
             raise InvalidInputError(f"Expected sum(i, low, high, term) in {source[:80]!r}.")
     total = start

@@ -1,0 +1,64 @@
+"""Questions far from the middle: δ next to 1, ε of three hundred digits."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from accountant import profile
+from accountant.calibrate import calibrate
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import Gaussian, Laplace
+from accountant.target import EpsilonDelta
+from verify import document
+from verify.exact import verify
+from verify.expression import Expression
+from verify.verdict import Verdict
+
+
+@pytest.mark.parametrize("nines", [20, 100, 2000])
+def test_epsilon_at_a_delta_next_to_one(nines: int) -> None:
+    """Far below 0 the Laplace profile is 1 − e^ε: its inverse is the logarithm of 1 − δ."""
+    found = profile.epsilon(Laplace(scale=2), "0." + "9" * nines)
+    with mpmath.workdps(60):
+        true = -nines * mpmath.log(10)
+        assert mpmath.mpf(str(found.lower)) <= true <= mpmath.mpf(str(found.upper))
+    assert found.relative_width is not None
+    assert found.relative_width <= Fraction(1, 10**30)
+
+
+def test_both_forms_of_the_inverse_meet_at_one_half() -> None:
+    mechanism, step = Gaussian(standard_deviation=3), Fraction(1, 10**20)
+    below = profile.epsilon(mechanism, Fraction(1, 2) - step)
+    above = profile.epsilon(mechanism, Fraction(1, 2) + step)
+    assert above.upper < below.lower
+    assert Fraction(below.upper) - Fraction(above.lower) < 10 * step
+
+
+def test_a_target_that_no_search_step_is_near() -> None:
+    """At ε = 1e300 the excess is infinite at the first steps of the search.
+
+    δ = 10⁻⁵ is Φ(x) with x = 1/(2σ) − εσ near −4, so that σ√ε is 1/√2 to 150 digits.
+    """
+    found = calibrate("Gaussian", EpsilonDelta("1e300", "1e-5")).least
+    square = Fraction(found.lower) ** 2 * 10**300
+    assert abs(square - Fraction(1, 2)) < Fraction(1, 10**11)
+
+
+def test_a_sum_of_too_many_terms() -> None:
+    with pytest.raises(InvalidInputError, match="at most 1000000 terms, not 1000000000000"):
+        Expression("sum(i, 1, 10**12, 1/i)").value({})
+
+
+def test_the_worst_case_is_the_infinite_one() -> None:
+    """An infinite excess is worse than any factor."""
+    claim = document.read_text(
+        'schema_version = 1\n[[claims]]\nid = "c"\nkind = "renyi-dp"\n'
+        "mechanism = \"Tabulated(p=['1/2', '1/2'], q=[q, 1 - q])\"\n"
+        'order = "2"\nepsilon = "0.001"\nwhere = {q = ["1/100", 0, "1/10"]}'
+    ).claims[0]
+    finding = verify(claim)
+    assert finding.verdict is Verdict.REFUTED
+    assert finding.witness["case"] == {"q": "0"}

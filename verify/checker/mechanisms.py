@@ -12,9 +12,11 @@ from verify.checker.arithmetic import UnknownError, agree
 from verify.checker.laws import Law
 
 _LEAST_DIMENSION = 3
+_MOST_LAPLACE = 12
 _DEFAULTS = {
     **dict.fromkeys(("l1_sensitivity", "l2_sensitivity", "sensitivity"), Fraction(1)),
     "categories": Fraction(2),
+    "count": Fraction(1),
 }
 
 
@@ -43,6 +45,8 @@ _ARGUMENTS = {
     "RankOneGaussian": ("dimension", "sigma_star"),
     "Tabulated": ("p", "q"),
     "IntegerNoise": ("probabilities", "lowest"),
+    "Composed": ("mechanism",),
+    "PoissonSubsampled": ("mechanism", "sampling_prob"),
 }
 """The arguments that each mechanism needs; more of them are among the defaults."""
 
@@ -64,6 +68,10 @@ def _require(noise: Noise) -> None:
         wrong.append("gamma")
     if "low" in needed and not noise["sensitivity"] <= given["high"] - given["low"]:
         wrong.append("sensitivity")
+    if noise["count"] != int(noise["count"]):
+        wrong.append("count")
+    if "sampling_prob" in needed and not 0 <= given["sampling_prob"] <= 1:
+        wrong.append("sampling_prob")
     small = "dimension" in needed and given["dimension"] < _LEAST_DIMENSION
     if small or noise["categories"] < 2:
         wrong.append("dimension" if small else "categories")
@@ -113,6 +121,8 @@ def pairs(noise: Noise) -> list[Law]:
         case "RankOneGaussian":
             ratio = noise["l2_sensitivity"] / mp.sqrt(noise["sigma_star"])
             return [{"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}]
+        case "Composed":
+            return _composition(noise)
         case "Tabulated":
             return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
@@ -122,6 +132,26 @@ def pairs(noise: Noise) -> list[Law]:
                 found.append((padding + masses, masses + padding))
             return _both_ways(*found)
     raise UnknownError(f"the law of {noise.name}")
+
+
+def _composition(noise: Noise) -> list[Law]:
+    """Return the product of Gaussian laws (their μ² add up) or of few Laplace laws."""
+    inside, count = noise["mechanism"], int(noise["count"])
+    parts = inside if isinstance(inside, list) else [inside]
+    if not parts:
+        raise ValueError("Composed of nothing")
+    laws = [pairs(part) for part in parts]
+    if len(laws) == count == 1:
+        return laws[0]
+    kinds = {law["law"] for listed in laws for law in listed}
+    if kinds == {"gaussian"}:
+        squares = sum(mp.mpf(law["mu"]) ** 2 for (law,) in laws)
+        return [{"law": "gaussian", "mu": mp.sqrt(count * squares)}]
+    if kinds <= {"laplace", "laplace-product"}:
+        distances = [d for (law,) in laws for d in law.get("distances", [law.get("distance")])]
+        if count * len(distances) <= _MOST_LAPLACE:
+            return [{"law": "laplace-product", "distances": sorted(count * distances)}]
+    raise UnknownError("the law of this composition")
 
 
 def _both_ways(*found: tuple[list[Any], list[Any]]) -> list[Law]:

@@ -1,0 +1,62 @@
+"""Claims about compositions and subsampled releases: verdict, certificate, independent check."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from verify import certificate, checker, document
+
+COIN = "Composed(mechanism=RandomizedResponse(epsilon='0.1'), count=100)"
+GAUSSIAN = "Composed(mechanism=Gaussian(standard_deviation=100), count=100)"
+LAPLACE = "Composed(mechanism=[Laplace(scale=3), Composed(mechanism=Laplace(scale=6), count=2)])"
+SINGLE = "Composed(mechanism=[Composed(mechanism=Laplace(scale=3))])"
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
+FULL = "Composed(mechanism=PoissonSubsampled(mechanism=Laplace(scale=3), sampling_prob=1), count=2)"
+BOTH = f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])"
+
+CASES = [
+    (f'kind = "approximate-dp"\nmechanism = "{COIN}"\nepsilon = 1\ndelta = "0.1256884"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{COIN}"\nepsilon = 1\ndelta = "0.1256883"', False),
+    (f'kind = "pure-dp"\nmechanism = "{COIN}"\nepsilon = 10', True),
+    (f'kind = "pure-dp"\nmechanism = "{COIN}"\nepsilon = "9.999"', False),
+    (f'kind = "zcdp"\nmechanism = "{COIN}"\nrho = "1/2"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{GAUSSIAN}"\nepsilon = 1\ndelta = "0.127"', True),
+    (f'kind = "gaussian-dp"\nmechanism = "{GAUSSIAN}"\nmu = "0.1"', True),
+    (f'kind = "gaussian-dp"\nmechanism = "{GAUSSIAN}"\nmu = "0.0999"', False),
+    (f'kind = "approximate-dp"\nmechanism = "{LAPLACE}"\nepsilon = "0.5"\ndelta = "0.02"', False),
+    (f'kind = "approximate-dp"\nmechanism = "{SINGLE}"\nepsilon = "0.1"\ndelta = "0.2"', True),
+]
+ADD_REMOVE = [
+    (f'kind = "approximate-dp"\nmechanism = "{STEP}"\nepsilon = 1\ndelta = "2.1e-13"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{STEP}"\nepsilon = 1\ndelta = "2e-13"', False),
+    (f'kind = "approximate-dp"\nmechanism = "{FULL}"\nepsilon = "0.5"\ndelta = "0.1"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{BOTH}"\nepsilon = 1\ndelta = "1e-6"', True),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [*CASES, *((f'{text}\nadjacency = "add-remove"', holds) for text, holds in ADD_REMOVE)],
+)
+def test_a_verdict_and_a_certificate_that_the_checker_accepts(text: str, holds: bool) -> None:
+    (claim,) = document.read_text(
+        f'schema_version = 1\n[[claims]]\nid = "it"\nstatement = "it"\n{text}'
+    ).claims
+    finding, data = certificate.certify(claim)
+    assert finding.verdict.value == ("HOLDS" if holds else "REFUTED"), finding.reason
+    checked = checker.check(json.loads(json.dumps(data)))
+    assert checked.problems == []
+    if "Gaussian(standard_deviation=100)" in text or "[Laplace" in text or "[Composed" in text:
+        assert not any(entry.startswith("the law") for entry in checked.taken_as_given)
+
+
+@pytest.mark.parametrize("count", ["0", "'3/2'"])
+def test_the_checker_refuses_a_count_that_is_none(count: str) -> None:
+    from verify.checker.facts import mechanism
+    from verify.checker.mechanisms import pairs
+
+    noise = mechanism(f"Composed(mechanism=Gaussian(standard_deviation=1), count={count})")
+    with pytest.raises(ValueError, match="count"):
+        pairs(noise)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from accountant.errors import DpassayError
-from verify.cli import calibrate, check, demo, doctor, profile, stream, verify
+from verify.cli import calibrate, check, demo, doctor, optimal, profile, stream, verify
 from verify.cli.shell import Command, ExitCode, Parser, report_error, tolerant_streams
 
 __all__ = ["Command", "ExitCode", "main"]
@@ -61,6 +61,7 @@ def main(
         check.COMMAND,
         profile.command(plot),
         calibrate.COMMAND,
+        optimal.COMMAND,
         stream.COMMAND,
         doctor.COMMAND,
         demo.COMMAND,

@@ -1,0 +1,312 @@
+"""Optimal integer noise under (ε, δ)-DP, with proof.
+
+The upper bound is the cost of a law with rational masses whose divergence is bounded by exact
+arithmetic. The lower bound needs no solver either. Take any tests 0 ≤ w_s(z) ≤ λ_s, one for
+each shift s. A law p that satisfies the constraints has Σ_z w_s(z)(p(z) − E p(z − s)) ≤ λ_s δ,
+so with h(z) = cost(z) + Σ_s (w_s(z) − E w_s(z + s))
+
+    Σ_z cost(z) p(z)  ≥  Σ_z h(z) p(z) − δ Σ_s λ_s  ≥  min_z (h(z) + h(−z))/2 − δ Σ_s λ_s,
+
+where the mirror image may be taken because both directions are constrained. A prescribed
+P(Z = 0) = η puts η h(0) + (1 − η) min_{z ≠ 0} in the place of the minimum; with δ as objective
+there is no cost, and δ ≥ min_z (h(z) + h(−z))/(2 Σ_s λ_s).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb, ctx, fmpq
+
+from accountant.errors import DpassayError, UndecidedError
+from accountant.interval import Interval
+from accountant.mechanisms.integer_noise import IntegerNoise
+from lp.certificate import Ratio, round_down
+from lp.elimination import basic_solution
+from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
+from lp.pivot import optimal_basis
+from lp.problem import Value, to_fmpq, to_fraction
+from lp.program import scaled
+from lp.refine import refine
+from lp.solve import InfeasibleError
+
+MARGIN = Fraction(1, 1 << 96)
+"""Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""
+
+_DIGITS = 42
+_EXACT_ROWS = 200
+_FARTHEST = 1000
+
+
+@final
+@dataclass(frozen=True)
+class IntegerNoiseSolution:
+    """The optimum, a law that attains it, and what proves it.
+
+    Parameters
+    ----------
+    problem
+        What was asked.
+    value
+        An enclosure of the optimum: of the cost, or of δ.
+    exact
+        The optimum where E is rational and the basis was solved exactly.
+    mechanism
+        The noise.
+    divergence
+        An upper bound of the exact δ(ε) of the mechanism; equal to it where E is rational.
+    tests
+        w_s(−D), …, w_s(D) for s = 1..S, which prove the lower bound.
+    ratio
+        The rational bounds of E that the proof uses.
+    every_support
+        Whether the tests, continued beyond ±D, also prove the lower bound for noise of any
+        support: then a larger D gains nothing.
+    seconds
+        Running time.
+    """
+
+    problem: IntegerNoiseProblem
+    value: Interval
+    exact: Fraction | None
+    mechanism: IntegerNoise
+    divergence: Fraction
+    tests: tuple[tuple[Fraction, ...], ...]
+    ratio: tuple[Fraction, Fraction]
+    every_support: bool
+    seconds: float
+
+    def cost(self, objective: str) -> Fraction:
+        """Return another cost of the law, exactly; it is symmetric."""
+        side = enumerate(self.side()[1:], start=1)
+        weights = {"variance": 2, "absolute": 1, "error": 0}
+        return 2 * sum((p * z ** weights[objective] for z, p in side), start=Fraction(0))
+
+    def side(self) -> list[Fraction]:
+        """Return P(Z = 0), …, P(Z = D)."""
+        masses = self.mechanism.probabilities[self.problem.support :]
+        return [mass.rational for mass in masses if mass.rational is not None]
+
+
+def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
+    """Solve a problem and prove the optimum.
+
+    Raises
+    ------
+    InfeasibleError
+        If no law on −D..D with the prescribed P(Z = 0) has so small a δ; the message says
+        which δ it could have.
+    UndecidedError
+        If the solver's answer could not be turned into a proof.
+    """
+    started = time.perf_counter()
+    rows = problem.sensitivity * (2 * problem.support + 1)
+    exactly = problem.is_rational and rows <= _EXACT_ROWS
+    try:
+        program, point, multipliers, digits = _solved(problem, exactly=exactly)
+    except (InfeasibleError, UndecidedError) as error:
+        raise _infeasible(problem, error) from error
+    with ctx.workprec(4 * digits + 128):
+        ratio = Ratio.of(problem.exponential(), 2 * digits)
+        side = _law(problem, point, None if exactly else digits)
+        tests = _tests(problem, program, multipliers, None if exactly else digits)
+    divergence = max(
+        _divergence(side, shift, ratio.lower) for shift in range(1, problem.sensitivity + 1)
+    )
+    if problem.objective == "delta":
+        highest = divergence
+    else:
+        if problem.delta is None or divergence > to_fmpq(problem.delta):
+            raise UndecidedError("The law could not be repaired to satisfy the constraints.")
+        highest = _total(2 * to_fmpq(problem.cost(z)) * p for z, p in enumerate(side))
+    lowest, every_support = lower_bound(problem, tests, ratio)
+    law = [to_fraction(side[abs(z)]) for z in range(-problem.support, problem.support + 1)]
+    return IntegerNoiseSolution(
+        problem,
+        Interval(
+            Interval.of_exact(to_fraction(lowest)).lower,
+            Interval.of_exact(to_fraction(highest)).upper,
+        ),
+        to_fraction(highest) if lowest == highest else None,
+        IntegerNoise(law, -problem.support, problem.sensitivity),
+        to_fraction(divergence),
+        tuple(tuple(to_fraction(entry) for entry in test) for test in tests),
+        (to_fraction(ratio.lower), to_fraction(ratio.upper)),
+        every_support,
+        time.perf_counter() - started,
+    )
+
+
+def lower_bound(
+    problem: IntegerNoiseProblem, tests: Sequence[Sequence[fmpq]], ratio: Ratio
+) -> tuple[fmpq, bool]:
+    """Return the bound that tests prove, and whether it holds for every support.
+
+    Beyond ±D the tests are 0, except that w_1(−z) is made as large as h(−z) needs.
+
+    Parameters
+    ----------
+    tests
+        w_s(−D), …, w_s(D) ≥ 0 for s = 1..S.
+    """
+    largest, shifts = problem.support, range(1, problem.sensitivity + 1)
+    known = [dict(enumerate(test, start=-largest)) for test in tests]
+    limits = [max(test) for test in tests]
+
+    def half(z: int) -> fmpq:
+        value = to_fmpq(problem.cost(z))
+        for shift, test in zip(shifts, known, strict=True):
+            value += test.get(z, fmpq(0)) - ratio.upper * test.get(z + shift, fmpq(0))
+        return value
+
+    def mean(z: int) -> fmpq:
+        return (half(z) + half(-z)) / 2
+
+    least = min(mean(z) for z in range(1, largest + 1))
+    if problem.error_free is None:
+        least = centre = min(least, mean(0))
+    else:
+        centre = mean(0)
+    stays = True
+    beyond = largest
+    while stays:
+        beyond += 1
+        missing = 2 * (least - mean(beyond))
+        if missing > 0:
+            known[0][-beyond] = missing
+            stays = missing <= limits[0] and beyond - largest < _FARTHEST
+        elif all(-beyond + shift not in test for shift, test in zip(shifts, known, strict=True)):
+            break  # all tests are 0 from here on, and the cost does not fall
+    eta = to_fmpq(problem.error_free or Fraction(0))
+    bound = eta * centre + (1 - eta) * least
+    total = _total(limits)
+    if problem.objective == "delta":
+        return (bound / total if bound > 0 else fmpq(0)), stays
+    return bound - to_fmpq(problem.delta or Fraction(0)) * total, stays
+
+
+def _solved(
+    problem: IntegerNoiseProblem, *, exactly: bool
+) -> tuple[IntegerProgram, Sequence[Value], Sequence[Value], int]:
+    """Return the program, a point, multipliers, and the decimal places worth keeping."""
+    with ctx.workprec(64):
+        log_ratio = float((arb(problem.exponential()).log() / arb(2).log()).mid())
+    delta = problem.delta or _size_of_delta(problem, log_ratio)
+    program = integer_program(
+        problem, delta if exactly else delta * (1 - MARGIN), log_ratio=log_ratio
+    )
+    exponents = program.program.column_exponents
+    size = max(exponents) - min(exponents) + 2 * problem.support.bit_length()
+    digits = _DIGITS + int((size + max(log_ratio, 0)) * math.log10(2))
+    bits = int(digits / math.log10(2)) + 16
+    found = refine(program.program, problem.exponential, log_ratio, bits)
+    if not exactly and found.violation <= -bits:
+        return program, found.point, found.multipliers, digits
+    with ctx.workprec(3 * bits + 256):
+        value = problem.exponential()
+        optimal = optimal_basis(
+            program.program.at(arb(value)),
+            scaled(program.program, 2.0**log_ratio),
+            found.columns,
+            found.tight,
+            bits,
+        )
+        if exactly:
+            solution = basic_solution(program.program.at(value), optimal.columns, optimal.tight)
+            return program, *solution, digits
+    return program, optimal.point, optimal.multipliers, digits
+
+
+def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:
+    """Guess the least δ: what a geometric law leaves at the ends, or what P(Z = 0) forces."""
+    ends = log_ratio * problem.support / problem.sensitivity
+    guess = Fraction(1, 1 << int(ends)) / (2 * problem.support + 1)
+    if problem.error_free is not None:
+        with ctx.workprec(64):
+            ratio = to_fraction(Ratio.of(arb(problem.exponential()), 10).upper)
+        guess = max(guess, problem.error_free - ratio * (1 - problem.error_free))
+    return guess
+
+
+def _law(problem: IntegerNoiseProblem, point: Sequence[Value], digits: int | None) -> list[fmpq]:
+    """Round P(Z = 0), …, P(Z = D) to a symmetric law."""
+    side: list[fmpq] = []
+    for value in point[: problem.support + 1]:
+        rounded = value if digits is None and isinstance(value, fmpq) else _down(value, digits)
+        side.append(rounded if rounded > 0 else fmpq(0))
+    rest = 2 * _total(side[1:])
+    if problem.error_free is None and rest <= 1:
+        side[0] = 1 - rest
+        return side
+    side[0] = to_fmpq(problem.error_free or Fraction(0))
+    largest = max(range(1, problem.support + 1), key=lambda z: Fraction(to_fraction(side[z])))
+    side[largest] += (1 - side[0] - rest) / 2
+    return side
+
+
+def _down(value: Value, digits: int | None) -> fmpq:
+    return round_down(value, digits or _DIGITS)
+
+
+def _tests(
+    problem: IntegerNoiseProblem,
+    program: IntegerProgram,
+    multipliers: Sequence[Value],
+    digits: int | None,
+) -> list[list[fmpq]]:
+    """Read the tests off the multipliers."""
+    largest = problem.support
+    tests = [[fmpq(0)] * (2 * largest + 1) for _ in range(problem.sensitivity)]
+    for row, (shift, z) in enumerate(program.inequalities, start=program.first):
+        value = multipliers[row]
+        rounded = value if digits is None and isinstance(value, fmpq) else _down(value, digits)
+        tests[shift - 1][z + largest] = rounded if rounded > 0 else fmpq(0)
+    return tests
+
+
+def _divergence(side: Sequence[fmpq], shift: int, ratio: fmpq) -> fmpq:
+    """Return Σ_z max(0, p(z) − E p(z − shift)) for a symmetric law."""
+    largest = len(side) - 1
+    total = fmpq(0)
+    for z in range(-largest, largest + 1):
+        other = side[abs(z - shift)] if abs(z - shift) <= largest else fmpq(0)
+        excess = side[abs(z)] - ratio * other
+        if excess > 0:
+            total += excess
+    return total
+
+
+def _infeasible(problem: IntegerNoiseProblem, reason: DpassayError) -> DpassayError:
+    """Return the error that names the least δ of the support, or the reason where that is less."""
+    if problem.delta is None:
+        return reason
+    least = optimal_integer_noise(
+        IntegerNoiseProblem(
+            "delta",
+            problem.support,
+            None,
+            problem.epsilon,
+            problem.ratio,
+            problem.sensitivity,
+            problem.error_free,
+        )
+    )
+    if problem.delta >= Fraction(least.value.lower):
+        return UndecidedError(
+            f"No proof was found ({reason}). The least delta of this support is {least.value}."
+        )
+    fixed = "" if problem.error_free is None else f" and P(Z = 0) = {problem.error_free}"
+    return InfeasibleError(
+        f"No noise on -{problem.support}..{problem.support}{fixed} has delta="
+        f"{float(problem.delta):.6g}: the least is {least.value}. Give a larger delta"
+        f"{', another error_free' if fixed else ''} or a larger support."
+    )
+
+
+def _total(values: Iterable[fmpq]) -> fmpq:
+    return sum(values, start=fmpq(0))

@@ -1,0 +1,190 @@
+"""Optimal integer noise: certified, feasible, and equal to what independent routes give."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flint import fmpq
+
+from accountant import profile
+from accountant.errors import InvalidInputError, UndecidedError
+from lp.certificate import Ratio
+from lp.integer_noise import IntegerNoiseSolution, lower_bound, optimal_integer_noise
+from lp.integer_problem import IntegerNoiseProblem
+from lp.problem import to_fmpq
+from lp.solve import InfeasibleError
+from lp.unit_noise import unit_noise
+from verify.cli import main
+
+
+def _solve(objective: str, support: int, **options: Any) -> IntegerNoiseSolution:
+    return optimal_integer_noise(IntegerNoiseProblem(objective, support, **options))
+
+
+@pytest.mark.parametrize("objective", ["variance", "absolute", "error"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity"),
+    [("1", "1e-6", 1), ("0.5", "0.05", 2), ("2", "1e-4", 3), ("4", "0.2", 5), ("0", "0.1", 1)],
+)
+def test_law_is_private_and_the_optimum_narrow(
+    objective: str, epsilon: str, delta: str, sensitivity: int
+) -> None:
+    found = _solve(objective, 24, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    width = found.value.relative_width
+    assert width is not None
+    assert width < Fraction(1, 10**27)
+    assert found.divergence <= Fraction(delta)
+    exact = profile.delta(found.mechanism, epsilon, adjacency=None)
+    if found.problem.is_rational:
+        assert Fraction(delta) in exact
+    else:
+        assert Fraction(exact.upper) <= Fraction(delta)
+    assert found.cost(objective) <= Fraction(found.value.upper)
+    assert found.mechanism.mean() == 0
+
+
+@pytest.mark.parametrize("ratio", ["1", "21/20", "3/2", "2", "3", "54"])
+@pytest.mark.parametrize("delta", ["0.3", "0.03", "1e-4"])
+def test_unit_sensitivity_has_a_formula(ratio: str, delta: str) -> None:
+    law = unit_noise(ratio, delta)
+    if len(law) > 40:
+        return  # only for ratios near 1, where the exact program takes seconds
+    found = _solve("variance", len(law) + 1, ratio=ratio, delta=delta)
+    assert found.exact == 2 * sum(z * z * mass for z, mass in enumerate(law))
+    assert found.every_support
+    for objective in ("absolute", "error"):
+        assert _solve(objective, len(law) + 1, ratio=ratio, delta=delta).exact == found.cost(
+            objective
+        )
+
+
+@pytest.mark.parametrize(("ratio", "delta"), [("1", "0.1"), ("3/2", "0.03"), ("3", "1e-3")])
+def test_unit_sensitivity_has_the_least_tails(ratio: str, delta: str) -> None:
+    law = unit_noise(ratio, delta)
+    largest = len(law) + 1
+    for k in range(1, len(law)):
+        tail = [int(z >= k) for z in range(1, largest + 1)]
+        found = _solve("cost", largest, ratio=ratio, delta=delta, costs=tail)
+        assert found.exact == 2 * sum(law[k:])
+
+
+def test_no_law_serves_every_cost_at_sensitivity_two() -> None:
+    """A law that is best for both costs would attain the sum of the two optima."""
+    options: dict[str, Any] = {"ratio": "3", "delta": "0.01", "sensitivity": 2}
+    variance, error = (_solve(name, 24, **options) for name in ("variance", "error"))
+    costs = [z * z + 10 for z in range(1, 25)]
+    both = _solve("cost", 24, costs=costs, **options)
+    assert Fraction(both.value.lower) > Fraction(variance.value.upper) + 10 * Fraction(
+        error.value.upper
+    )
+
+
+@pytest.mark.parametrize("delta", ["0.02", "1e-5"])
+def test_least_delta_inverts_the_fixed_error_probability(delta: str) -> None:
+    found = _solve("error", 20, ratio="2", delta=delta)
+    back = _solve("delta", 20, ratio="2", error_free=1 - found.cost("error"))
+    assert back.exact == Fraction(delta)
+    assert back.side()[0] == 1 - found.cost("error")
+
+
+def test_fixed_error_free_probability_costs_variance() -> None:
+    free = _solve("variance", 20, ratio="2", delta="0.01")
+    fixed = _solve("variance", 20, ratio="2", delta="0.01", error_free="1/4")
+    assert fixed.side()[0] == Fraction(1, 4)
+    assert Fraction(fixed.value.lower) > Fraction(free.value.upper)
+
+
+def test_tiny_delta() -> None:
+    found = _solve("variance", 60, epsilon="2", delta="1e-40")
+    width = found.value.relative_width
+    assert width is not None
+    assert width < Fraction(1, 10**30)
+    assert found.divergence <= Fraction(1, 10**40)
+
+
+def test_any_tests_give_a_valid_bound() -> None:
+    problem = IntegerNoiseProblem("variance", 6, "0.1", None, "2", 2)
+    found = optimal_integer_noise(problem)
+    ratio = Ratio(fmpq(2), fmpq(2))
+    tests = [[to_fmpq(entry) for entry in test] for test in found.tests]
+    best, _ = lower_bound(problem, tests, ratio)
+    for shift, index in ((0, 3), (1, 5), (0, 9)):
+        for change in (fmpq(1, 3), -tests[shift][index] / 2):
+            moved = [list(test) for test in tests]
+            moved[shift][index] += change
+            assert lower_bound(problem, moved, ratio)[0] <= best
+
+
+def test_infeasible_names_the_least_delta() -> None:
+    with pytest.raises(InfeasibleError, match=r"delta=1e-06: the least is 0\.0000209805988"):
+        _solve("variance", 10, epsilon=1, delta="1e-6")
+    with pytest.raises(InfeasibleError, match=r"P\(Z = 0\) = 9/10 .* another error_free"):
+        _solve("variance", 10, epsilon=1, delta="1e-2", error_free="0.9")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "varianse"}, "Did you mean 'variance'"),
+        ({"support": 0}, "support=0 ≥ 1"),
+        ({"support": 5000}, "at most 6000 constraints"),
+        ({"delta": None}, "delta=None to be given"),
+        ({"objective": "delta"}, "to be absent"),
+        ({"delta": 0}, r"delta=0 to be rational and in \(0, 1\)"),
+        ({"delta": "sqrt(0.5)"}, "to be rational"),
+        ({"epsilon": None}, "one of epsilon=None and ratio=None"),
+        ({"epsilon": -1}, "epsilon=-1 ≥ 0"),
+        ({"epsilon": None, "ratio": "sqrt(2)"}, "Give epsilon instead"),
+        ({"sensitivity": 0}, "sensitivity=0 ≥ 1"),
+        ({"error_free": 1}, "error_free=1"),
+        ({"costs": [1] * 5}, "exactly with objective='cost'"),
+        ({"objective": "cost"}, "exactly with objective='cost'"),
+        ({"objective": "cost", "costs": [0] * 5}, "not all 0"),
+        ({"objective": "cost", "costs": [1]}, "5 entries"),
+        ({"objective": "cost", "costs": [1, -1, 1, 1, 1]}, r"costs\[1\]=-1 ≥ 0"),
+    ],
+)
+def test_bad_problems(options: dict[str, Any], message: str) -> None:
+    base: dict[str, Any] = {"objective": "variance", "support": 5, "delta": "0.1", "epsilon": 1}
+    with pytest.raises(InvalidInputError, match=message):
+        IntegerNoiseProblem(**(base | options))
+
+
+@pytest.mark.parametrize(("ratio", "delta"), [("1/2", "0.1"), (2, 0), (2, 1)])
+def test_bad_arguments_of_the_formula(ratio: str, delta: str) -> None:
+    with pytest.raises(InvalidInputError):
+        unit_noise(ratio, delta)
+
+
+def test_formula_refuses_a_law_without_end() -> None:
+    with pytest.raises(UndecidedError, match="beyond 10000"):
+        unit_noise(1, "1e-9")
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    command = ["optimal", "integer-noise", "--ratio", "3", "--delta", "0.01", "--support", "8"]
+    assert main([*command, "--json", "--certificate", str(proof)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["exact"] is not None
+    assert printed["every_support"]
+    written = json.loads(proof.read_text(encoding="utf-8"))
+    tests = [[to_fmpq(Fraction(entry)) for entry in test] for test in written["tests"]]
+    problem = IntegerNoiseProblem("variance", 8, "0.01", None, 3)
+    bound, _ = lower_bound(problem, tests, Ratio(fmpq(3), fmpq(3)))
+    assert bound == to_fmpq(Fraction(printed["exact"]))
+    assert main([*command, "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("IntegerNoise(probabilities=[")
+    assert main(command) == 0
+    assert "also for any larger support" in capsys.readouterr().out
+    assert main(["optimal", "integer-noise", "--epsilon", "1", "--delta", "2"]) == 2
+    assert "delta='2'" in capsys.readouterr().err
+    assert (
+        main(["optimal", "integer-noise", "--epsilon", "1", "--delta", "1e-9", "--support", "4"])
+        == 2
+    )
+    assert "the least is" in capsys.readouterr().err

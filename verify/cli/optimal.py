@@ -1,0 +1,41 @@
+"""`dpassay optimal`: the least noise of its kind, with proof that nothing is better."""
+
+from __future__ import annotations
+
+import argparse
+
+from verify.cli import optimal_integer
+from verify.cli.shell import Command
+
+_DESCRIPTION = """\
+Find the best noise of a kind, with a proof: the optimum is enclosed between a mechanism that
+was checked exactly and a bound that holds for every other one.
+"""
+_EPILOG = """\
+examples:
+  dpassay optimal integer-noise --epsilon 1 --delta 1e-6 --objective variance
+  dpassay optimal integer-noise --ratio 3 --error-free 1/2 --objective delta --support 10
+"""
+_KINDS = (optimal_integer.COMMAND,)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the kinds of noise as commands of their own."""
+    choices = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
+    for kind in _KINDS:
+        own = choices.add_parser(
+            kind.name, help=kind.help, description=kind.description, epilog=kind.epilog
+        )
+        kind.configure(own)
+        own.set_defaults(run_kind=kind.run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the kind that was asked for."""
+    code: int = options.run_kind(options)
+    return code
+
+
+COMMAND = Command(
+    "optimal", "the least noise of a kind, with proof", _DESCRIPTION, _EPILOG, configure, run
+)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb, ctx
 
-from accountant.errors import UndecidedError
 from accountant.interval import Interval
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
@@ -111,12 +110,5 @@ class RankOnePair(Pair):
             return (
                 f"{text}. Checkable by hand: the ball of that radius round the true answer under P "
                 f"has P = erf({Interval.of_ball(kappa, 12)}/sqrt(2)) = {probability}, and already "
-                f"shows P − e^epsilon·Q ≥ {_digits_below(bound)}"
+                f"shows P − e^epsilon·Q ≥ {Interval.of_ball(bound, 4).lower}"
             )
-
-
-def _digits_below(value: arb) -> str:
-    """Print four digits of a lower bound, rounded down."""
-    if value.is_nan():
-        raise UndecidedError("The computation gave no enclosure (NaN ball).")
-    return str(Interval.of_ball(value, 4).lower)

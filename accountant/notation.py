@@ -1,7 +1,8 @@
 """The one notation for mechanisms: parse it; `repr` prints it.
 
 `Name(argument=value, …)`, nested. Numbers are ints and decimals, read exactly as written, or
-strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; lists stand in brackets.
+strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; lists stand in brackets. The
+mechanism that another one wraps may stand without its name: `Composed(Gaussian(…), count=3)`.
 The text is parsed, never evaluated: anything but this grammar is refused.
 """
 
@@ -71,12 +72,14 @@ def _build(call: ast.Call, source: str) -> object:
     name = call.func.id
     if name not in DESCRIPTIONS:
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
-    if call.args:
+    arguments: dict[str, Any] = {}
+    if takes_mechanism(name, len(call.args)):
+        arguments["mechanism"] = _value(call.args[0], source)
+    elif call.args:
         raise InvalidInputError(
             f"Expected every argument of {name} by name, not {_segment(call.args[0], source)!r}. "
             f"Arguments: {', '.join(argument_names(name))}."
         )
-    arguments: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
             raise _refused(keyword.value, source)
@@ -109,6 +112,11 @@ def build(name: str, arguments: Mapping[str, Any]) -> object:
 def argument_names(name: str) -> list[str]:
     """Return the argument names of a mechanism, in order."""
     return list(inspect.signature(DESCRIPTIONS[name]).parameters)
+
+
+def takes_mechanism(name: str, positional: int) -> bool:
+    """Whether one unnamed argument is given that can only be the mechanism which `name` wraps."""
+    return positional == 1 and name in DESCRIPTIONS and argument_names(name)[:1] == ["mechanism"]
 
 
 def _value(node: ast.expr, source: str) -> object:

@@ -21,7 +21,7 @@ from flint import arb, ctx
 from accountant.errors import InvalidInputError, suggestion
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
-from accountant.notation import argument_names, build
+from accountant.notation import argument_names, build, takes_mechanism
 from accountant.number import ExactReal
 from verify.functions import FUNCTIONS
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
@@ -210,7 +210,9 @@ def _call(name: str, node: ast.Call, variables: Environment, source: str) -> Val
             return FUNCTIONS[name](*positional, **named)
         except TypeError as error:
             raise InvalidInputError(f"{name} in {source[:80]!r}: {error}.") from None
-    if positional:
+    if takes_mechanism(name, len(positional)) and "mechanism" not in named:
+        named["mechanism"] = positional[0]
+    elif positional:
         raise InvalidInputError(
             f"Expected every argument of {name} by name. "
             f"Arguments: {', '.join(argument_names(name))}."

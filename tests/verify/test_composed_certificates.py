@@ -14,6 +14,7 @@ LAPLACE = "Composed(mechanism=[Laplace(scale=3), Composed(mechanism=Laplace(scal
 SINGLE = "Composed(mechanism=[Composed(mechanism=Laplace(scale=3))])"
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
 FULL = "Composed(mechanism=PoissonSubsampled(mechanism=Laplace(scale=3), sampling_prob=1), count=2)"
+SHORT = "Composed([Gaussian(standard_deviation=3), Gaussian(standard_deviation=4)], count=2)"
 BOTH = f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])"
 
 CASES = [
@@ -24,6 +25,7 @@ CASES = [
     (f'kind = "zcdp"\nmechanism = "{COIN}"\nrho = "1/2"', True),
     (f'kind = "approximate-dp"\nmechanism = "{GAUSSIAN}"\nepsilon = 1\ndelta = "0.127"', True),
     (f'kind = "gaussian-dp"\nmechanism = "{GAUSSIAN}"\nmu = "0.1"', True),
+    (f'kind = "gaussian-dp"\nmechanism = "{SHORT}"\nmu = "0.6"', True),
     (f'kind = "gaussian-dp"\nmechanism = "{GAUSSIAN}"\nmu = "0.0999"', False),
     (f'kind = "approximate-dp"\nmechanism = "{LAPLACE}"\nepsilon = "0.5"\ndelta = "0.02"', False),
     (f'kind = "approximate-dp"\nmechanism = "{SINGLE}"\nepsilon = "0.1"\ndelta = "0.2"', True),

@@ -16,7 +16,7 @@ from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, compare, interval, settle
 from verify.checker.functions import FUNCTIONS, QUESTIONS, over_intervals, recomputed, root
-from verify.checker.mechanisms import Noise
+from verify.checker.mechanisms import WRAPPERS, Noise
 
 _MAX_EXPONENT = 100_000
 _MAX_TERMS = 1_000_000
@@ -125,6 +125,10 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
                 raise UnknownError(f"{name}(…)")
             if not name[:1].isupper():
                 raise ValueError(f"unknown function {name!r}")
+            if len(values) == 1 and name in WRAPPERS and "mechanism" not in named:
+                named["mechanism"] = values[0]
+            elif values:
+                raise ValueError(f"an unnamed argument of {name}")
             return Noise(name, {key: _argument(value) for key, value in named.items()})
     raise ValueError(f"{ast.unparse(node)[:60]!r} is not in the language")
 

@@ -11,6 +11,9 @@ from mpmath import mp
 from verify.checker.arithmetic import UnknownError, agree
 from verify.checker.laws import Law
 
+WRAPPERS = ("Composed", "PoissonSubsampled")
+"""Mechanisms whose first argument, a mechanism, may stand without its name."""
+
 _LEAST_DIMENSION = 3
 _MOST_LAPLACE = 12
 _DEFAULTS = {

@@ -327,6 +327,16 @@ def test_notation_round_trip(text: str) -> None:
     assert notation.parse(repr(notation.parse(text))) == notation.parse(text)
 
 
+def test_the_mechanism_may_stand_without_its_name() -> None:
+    short = "Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob=1))"
+    assert notation.parse(short) == Composed(
+        PoissonSubsampled(Gaussian(standard_deviation="1.1"), sampling_prob=1)
+    )
+    for wrong in ("Gaussian(1)", f"Composed({short}, 3)", f"Composed({short}, mechanism={short})"):
+        with pytest.raises(InvalidInputError, match=r"by name|given twice"):
+            notation.parse(wrong)
+
+
 @pytest.mark.parametrize("count", ["0", "-3", "1.5", "'1/2'", "True"])
 def test_bad_counts(count: str) -> None:
     with pytest.raises(InvalidInputError, match="count"):

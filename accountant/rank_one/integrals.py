@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeAlias, final
 from flint import acb, arb, ctx
 
 from accountant.rank_one.curve import Curve, Point, TouchingError
+from accountant.rank_one.interruption import integral
 
 Integrand: TypeAlias = Callable[[acb, bool], acb]
 _SMALL_POWER = 64
@@ -207,10 +208,10 @@ def integrate(f: Integrand, start: arb, end: arb, floor: arb) -> arb:
     if not left < right:
         raise TouchingError
     tolerance = arb(2) ** (-ctx.prec)
-    value: arb = acb.integral(
+    value: arb = integral(
         f,
-        acb(left),
-        acb(right),
+        left,
+        right,
         rel_tol=tolerance,
         abs_tol=arb((floor * tolerance).mid()),
         eval_limit=400_000 + 2_000 * ctx.prec,

@@ -29,6 +29,7 @@ from typing import final
 from flint import acb, arb, ctx
 
 from accountant.number import ExactReal
+from accountant.rank_one.interruption import integral
 
 _GUARD_BITS = 32
 _ROUNDS = 3
@@ -184,10 +185,10 @@ def _beyond(transform: _Transform, rest: Callable[[arb], arb]) -> arb:
 
 def _integral(f: Callable[[acb, bool], acb], left: arb, right: arb) -> arb:
     tolerance = arb(2) ** -ctx.prec
-    value: arb = acb.integral(
+    value: arb = integral(
         f,
-        acb(left),
-        acb(right),
+        left,
+        right,
         rel_tol=tolerance,
         abs_tol=tolerance,
         eval_limit=400_000,

@@ -20,18 +20,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from flint import arb, ctx
+
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
 from lp.build import CountProgram, Layout
 from lp.certificate import DualBound, Ratio
 from lp.laws import Law
-from lp.problem import CountNoiseProblem
+from lp.problem import CountNoiseProblem, to_fmpq
 from lp.search import Search, first_magnitude
 
 NARROW = Fraction(1, 10**30)
 WIDE = Fraction(1, 10**12)
 _NARROW_SUPPORT = 16
-_GUARD_BITS = 12
+_GUARD_BITS = 16
 
 
 @final
@@ -97,7 +99,12 @@ def optimal_count_noise(
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
     best: Solution | None = None
     magnitude = first_magnitude(problem)
-    for complete in (False, True):
+    # P(Z = −1 | n = 1) ≥ (1 − η)/2: where η is so small that this may exceed Eη + δ, that bound
+    # of a larger probability by a smaller one counts from the start.
+    with ctx.workprec(64):
+        cap = to_fmpq(problem.eta) * arb(problem.exponential()) + arb(2) ** magnitude
+        tight = bool(to_fmpq((1 - problem.eta) / 2) > cap)
+    for complete in (True,) if tight else (False, True):
         search = Search(problem, magnitude, bits, complete=complete)
         for answer in search.answers():
             seconds = time.perf_counter() - started

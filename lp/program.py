@@ -24,7 +24,6 @@ from lp.problem import Value, to_fmpq
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
 
 class Coefficient(NamedTuple):
@@ -133,13 +132,16 @@ class Scaled:
     """The same program for a floating-point solver: rows and columns scaled by powers of two.
 
     Column j of the solver is x_j·2^−column_exponents[j]; row i is the row times
-    2^−row_exponents[i], after which its largest coefficient is in [1/2, 1]. Entries below
+    2^−row_exponents[i], after which its largest coefficient is in [1/2, 1]; `starts`, `indices`
+    and `values` hold the sparse rows. Entries below
     `_NEGLIGIBLE` are left out, and the columns that lose one cost a little instead, so that
     they do not grow without bound: the solver only guesses, and what it guesses is refined and
     proved afterwards in exact arithmetic.
     """
 
-    matrix: csr_array
+    starts: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float64]
     bounds: NDArray[np.float64]
     cost: NDArray[np.float64]
     equalities: NDArray[np.bool_]
@@ -155,7 +157,6 @@ _PENALTY = 1e-7
 def scaled(program: Program, ratio: float) -> Scaled:
     """Return the floating-point form at E = `ratio`."""
     import numpy as np
-    from scipy.sparse import csr_array
 
     exponents = program.column_exponents
     indices: list[int] = []
@@ -186,9 +187,10 @@ def scaled(program: Program, ratio: float) -> Scaled:
     cost[sorted(incomplete)] = _PENALTY
     for column, amount in program.cost.items():
         cost[column] = math.ldexp(float(amount), max(exponents[column] - cost_exponent, -1000))
-    matrix = csr_array((values, indices, starts), shape=(len(program.rows), program.columns))
     return Scaled(
-        matrix,
+        np.array(starts, dtype=np.int32),
+        np.array(indices, dtype=np.int32),
+        np.array(values),
         np.array(bounds),
         cost,
         np.array([row.equality for row in program.rows]),

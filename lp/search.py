@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeAlias, final
 
 from flint import arb, ctx, fmpq
 
@@ -15,6 +15,7 @@ from accountant.interval import Interval
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.elimination import basic_solution
+from lp.flows import consistent_flows
 from lp.laws import Law, nearest_law
 from lp.pivot import optimal_basis
 from lp.problem import CountNoiseProblem, Value, to_fraction
@@ -24,9 +25,10 @@ from lp.solve import InfeasibleError, SolverError
 
 _EXACT_SUPPORT = 16
 _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
-_TOO_FAR = 10
+_TOO_FAR = 20
 _GUARD_DIGITS = 12
-_LESS = Fraction(1, 1 << 40)
+_ROOM_BITS = 8
+_Dual: TypeAlias = Callable[[Ratio, int | None], tuple[CountProgram, DualBound]]
 
 
 class Answer(NamedTuple):
@@ -94,49 +96,68 @@ class Search:
             self.restricted = Layout.first_counts(problem, counts)
         else:
             self.restricted = Layout.shared_tail(problem, counts)
-            windows = (counts + 1, 2 * counts, 3 * counts)
-            self._windows = sorted({min(problem.max_count, window) for window in windows})
+            windows = (2 * counts - 1, counts + 1, 3 * counts)
+            self._windows = [min(problem.max_count, window) for window in windows]
 
     def answers(self) -> Iterator[Answer]:
         """Yield answers, each proved, each after more work than the one before."""
         ratio = self.problem.exponential
-        for polish in (True,) if self._exactly else (False, True):
-            upper = self._solved(self.restricted, ratio, polish=polish)
-            if upper.point[0] <= 0:
-                yield self._zero(upper)
-            first = self._answer(upper, upper)
-            yield first
-            for window in self._windows[: None if polish else 1]:
-                relaxed = Layout.first_counts(self.problem, window)
-                yield self._answer(upper, self._solved(relaxed, ratio, polish=polish))
+        if not self._exactly:
+            yield self._fast()
+        upper = self._solved(self.restricted, ratio, polish=True)
+        yield self._answer(upper, self._close_dual(upper))
+        for window in self._windows:
+            relaxed = Layout.first_counts(self.problem, window)
+            yield self._answer(upper, self._close_dual(self._solved(relaxed, ratio, polish=True)))
+
+    def _fast(self) -> Answer:
+        """Solve once, for an E that is smaller by so little that it costs no visible digit.
+
+        For that E every law satisfies its constraints with room, in proportion to its own size,
+        so that what is left of the solver's errors violates nothing. The multipliers are made
+        consistent by `consistent_flows`.
+        """
+        exact = self.problem.exponential
+        room = Fraction(1, self.problem.support << (self._bits - _ROOM_BITS))
+        smaller = 1 - fmpq(room.numerator, room.denominator)
+        upper = self._solved(self.restricted, lambda: exact() * smaller, polish=False)
+        return self._answer(upper, lambda ratio, digits: self._loose_dual(upper, ratio, digits))
 
     def _solved(self, layout: Layout, ratio: Callable[[], Value], *, polish: bool) -> _Solved:
         """Solve the program of a layout, correcting the guess of the magnitude of δ."""
         with ctx.workprec(64):
             log_ratio = float((arb(ratio()).log() / arb(2).log()).mid())
         failure: Exception | None = None
-        for offset in _OFFSETS:
+        scales = [self.magnitude + offset for offset in _OFFSETS]
+        seen: set[int] = set()
+        while scales:
+            scale = scales.pop(0)
+            if scale in seen:
+                continue
+            seen.add(scale)
             program = count_program(
                 self.problem,
                 layout,
-                magnitude=self.magnitude + offset,
+                magnitude=scale,
                 log_ratio=log_ratio,
                 complete=self._complete,
             )
             try:
-                found = refine(program.program, ratio, log_ratio, self._depth(program))
+                depth = self._depth(program) if polish else self._bits
+                found = refine(program.program, ratio, log_ratio, depth)
             except (InfeasibleError, SolverError) as error:
                 failure = error
                 continue
             actual = _log2(found.point[0]) if found.point[0] > 0 else None
-            if actual is not None and abs(actual - self.magnitude - offset) > _TOO_FAR:
-                self.magnitude = actual - offset
+            if actual is not None and abs(actual - scale) > _TOO_FAR:
+                scales.insert(0, actual)
                 continue
+            self.magnitude = scale
             if polish:
                 return self._polished(program, found, ratio, log_ratio)
             return _Solved(program, found.point, found.multipliers)
         raise UndecidedError(
-            f"The solver found no solution at any of {len(_OFFSETS)} scalings"
+            f"The solver found no solution at any of {len(seen)} scalings"
             f"{f' ({failure})' if failure else ''}."
         )
 
@@ -174,21 +195,13 @@ class Search:
                 )
         return _Solved(program, optimal.point, optimal.multipliers)
 
-    def _zero(self, upper: _Solved) -> Answer:
-        """Answer where the optimum seems to be 0: laws for a slightly smaller E have room."""
-        with ctx.workprec(128):
-            value = arb(self.problem.exponential())
-            less = to_fraction(Ratio.of(value, 40).lower) * (1 - _LESS)
-        smaller = fmpq(less.numerator, less.denominator)
-        return self._answer(self._solved(self.restricted, lambda: smaller, polish=True), upper)
-
-    def _answer(self, upper: _Solved, lower: _Solved) -> Answer:
-        """Prove an upper bound with the laws of one solution, a lower one with multipliers."""
+    def _answer(self, upper: _Solved, lower: _Dual) -> Answer:
+        """Prove an upper bound with the laws of a solution, a lower one with multipliers."""
         digits = None if self._exactly else self._digits(upper.point[0])
         with ctx.workprec(4 * (digits or 0) + 128):
             ratio = Ratio.of(self.problem.exponential(), 2 * (digits or 40))
             laws = self._laws(upper, digits)
-            dual = self._dual(lower, ratio, digits)
+            dual = lower(ratio, digits)
         highest = max(
             (
                 laws[first].excess(laws[second], shift, ratio.lower)
@@ -226,22 +239,43 @@ class Search:
             for weight, allowed in zip(weights, values, strict=True)
         )
 
-    def _dual(
+    def _close_dual(self, solved: _Solved) -> _Dual:
+        """Return how to round the multipliers of a solution.
+
+        A law that is compared with itself is taken for its first count only.
+        """
+
+        def close(ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
+            program, multipliers = self._window(solved, len(solved.program.layout.lowest))
+            covers = _covers(program)
+            return program, dual_bound(program.program, multipliers, ratio, covers, digits)
+
+        return close
+
+    def _loose_dual(
         self, solved: _Solved, ratio: Ratio, digits: int | None
     ) -> tuple[CountProgram, DualBound]:
-        """Return multipliers of a relaxation: a law shared by several counts is for the first."""
-        program = solved.program
-        rows = list(range(len(program.program.rows)))
-        if self._windows:
-            rows = list(range(program.equalities)) + [
-                index
-                for index, (comparison, _) in enumerate(program.flows, start=program.equalities)
-                if comparison.first != comparison.second
-            ]
-            relaxed = Layout.first_counts(self.problem, len(program.layout.lowest))
-            program = count_program(
-                self.problem, relaxed, magnitude=0, log_ratio=0, complete=self._complete
-            )
-        covers = [None, *(2 * law for law, _ in program.entries)]
-        multipliers = [solved.multipliers[row] for row in rows]
-        return program, dual_bound(program.program, multipliers, ratio, covers, digits)
+        """Return multipliers with consistent flows, on so many counts that every chain ends."""
+        counts = len(solved.program.layout.lowest)
+        program, multipliers = self._window(solved, max([counts, *self._windows[:1]]))
+        flows = consistent_flows(program, multipliers, ratio, digits or 0)
+        return program, dual_bound(program.program, flows, ratio, _covers(program), None)
+
+    def _window(self, solved: _Solved, counts: int) -> tuple[CountProgram, list[Value]]:
+        """Return the relaxation to the first counts, with the multipliers that a solution has."""
+        if not self._windows:
+            return solved.program, list(solved.multipliers)
+        relaxed = Layout.first_counts(self.problem, counts)
+        program = count_program(
+            self.problem, relaxed, magnitude=0, log_ratio=0, complete=self._complete
+        )
+        own = solved.program.equalities
+        known = dict(zip(solved.program.flows, solved.multipliers[own:], strict=True))
+        equalities = list(solved.multipliers[: min(own, program.equalities)])
+        equalities += [fmpq(0)] * (program.equalities - len(equalities))
+        return program, equalities + [known.get(flow, fmpq(0)) for flow in program.flows]
+
+
+def _covers(program: CountProgram) -> list[int | None]:
+    """Return the mass row of every column; δ has none."""
+    return [None, *(2 * law for law, _ in program.entries)]

@@ -53,30 +53,28 @@ class DirectHighs:
         require_solver("HIGHS")
         import highspy
         import numpy as np
-        from scipy.sparse import csr_array, hstack
 
-        rows, self._columns = program.matrix.shape
+        self._columns = len(program.column_exponents)
         self._inequalities = np.flatnonzero(~program.equalities)
         count = len(self._inequalities)
-        slacks = csr_array(
-            (np.full(count, -1.0), (self._inequalities, np.arange(count))), shape=(rows, count)
-        )
-        matrix = csr_array(hstack([program.matrix, slacks], format="csr"))
         total = self._columns + count
+        ends = program.starts[self._inequalities + 1]  # a slack goes to the end of its row
+        slacks = np.arange(self._columns, total)
+        starts = program.starts + np.concatenate([[0], np.cumsum(~program.equalities)])
         make: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
         self._solver = make()
         for option, value in _OPTIONS.items():
             self._solver.setOptionValue(option, value)
         model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = rows, total
+        model.num_row_, model.num_col_ = len(program.bounds), total
         model.col_cost_ = np.concatenate([program.cost, np.zeros(count)])
         model.col_lower_ = np.zeros(total)
         model.col_upper_ = np.full(total, _LARGEST)
         model.row_lower_ = model.row_upper_ = program.bounds
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        model.a_matrix_.start_ = matrix.indptr
-        model.a_matrix_.index_ = matrix.indices
-        model.a_matrix_.value_ = matrix.data
+        model.a_matrix_.start_ = starts
+        model.a_matrix_.index_ = np.insert(program.indices, ends, slacks)
+        model.a_matrix_.value_ = np.insert(program.values, ends, -1.0)
         self._solver.passModel(model)
 
     def run(self) -> Guess:
@@ -91,7 +89,10 @@ class DirectHighs:
             status = self._solver.getModelStatus()
             if status == highspy.HighsModelStatus.kInfeasible:
                 raise InfeasibleError("The constraints contradict each other.")
-            if status == highspy.HighsModelStatus.kOptimal:
+            if status in (
+                highspy.HighsModelStatus.kOptimal,
+                highspy.HighsModelStatus.kUnknown,  # it did not meet its own tolerances
+            ):
                 break
             self._solver.clearSolver()
         else:

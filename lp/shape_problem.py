@@ -1,0 +1,158 @@
+"""Problems of optimal Gaussian shapes, and the vertices of their sensitivity spaces."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, final
+
+from flint import fmpq, fmpq_mat
+
+from accountant._validate import Field, exact_list, rational
+from accountant.description import Description
+from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
+from accountant.number import Number
+from accountant.quadratic import vertex_count
+from accountant.spaces import Box, FiniteSet, Space, SpaceField, SparseBox, common_root
+
+AIMS = ("total", "worst")
+_MOST_VERTICES = 4096
+
+
+class Vertex(NamedTuple):
+    """The vector √square·entries; only its outer product matters, which is rational."""
+
+    square: Fraction
+    entries: tuple[Fraction, ...]
+
+
+@final
+class Aim(Field[str, str]):
+    """The name of what is minimised."""
+
+    def read(self, value: str) -> str:
+        """Require one of `AIMS`."""
+        if value not in AIMS:
+            raise expected(
+                self._name, value, f"to be one of {', '.join(AIMS)}", suggestion(str(value), AIMS)
+            )
+        return value
+
+
+@final
+class OptionalWeights(Field[tuple[Fraction, ...] | None, Sequence[Number] | None]):
+    """A list of rational numbers > 0, or None."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def read(self, value: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
+        """Convert unless None, naming the entry that is wrong."""
+        if value is None:
+            return None
+        return tuple(
+            rational(f"{self._name}[{i}]", entry, least=0, strict=True)
+            for i, entry in enumerate(exact_list(self._name, value))
+        )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class GaussianShapeProblem(Description):
+    """The covariance Σ of least variance with v'Σ⁻¹v ≤ 1 for every difference v of a space.
+
+    N(0, Σ) is then 1-GDP; Σ/μ² is best for any other μ.
+
+    Parameters
+    ----------
+    space
+        `Box`, `SparseBox` or `FiniteSet`, whose differences span all coordinates.
+    objective
+        "total" is Σ_i weight_i Σ_ii; "worst" is max_i weight_i Σ_ii.
+    weights
+        A weight > 0 for each coordinate; all 1 unless given.
+    """
+
+    space: SpaceField = SpaceField()
+    objective: Aim = Aim("total")
+    weights: OptionalWeights = OptionalWeights()
+
+    def __post_init__(self) -> None:
+        """Require a weight for each coordinate, and differences that span them all."""
+        dimension = self.space.dimension
+        if self.weights is not None and len(self.weights) != dimension:
+            raise expected("weights", len(self.weights), f"entries to be {dimension}, as the space")
+        found = vertices(self.space)
+        entries = [[fmpq(e.numerator, e.denominator) for e in v.entries] for v in found]
+        rank = fmpq_mat(entries).rref()[1]
+        if rank < dimension:
+            raise InvalidInputError(
+                f"Expected differences that span all {dimension} coordinates, not {rank} "
+                "dimensions: some combination of the answers needs no noise. Leave it out."
+            )
+
+    def weight_list(self) -> tuple[Fraction, ...]:
+        """Return the weights."""
+        return self.weights or (Fraction(1),) * self.space.dimension
+
+
+def vertices(space: Space) -> list[Vertex]:
+    """List the differences that decide the norm, one of v and −v.
+
+    Raises
+    ------
+    NotApplicableError
+        For a space that is not a polytope with a list of vertices.
+    InvalidInputError
+        If there are more than 4096, or entries of one vector have an irrational ratio.
+    """
+    dimension = space.dimension
+    if isinstance(space, FiniteSet):
+        return [
+            Vertex(square, tuple(ratios))
+            for index, vector in enumerate(space.vectors)
+            if any(entry.sign for entry in vector)
+            for square, ratios in [common_root(f"vectors[{index}]", vector)]
+        ]
+    if isinstance(space, Box):
+        _require_few(1 << (dimension - 1))
+        square, ratios = common_root("bounds", space.bounds)
+        signs = itertools.product((1, -1), repeat=dimension - 1)
+        return [
+            Vertex(square, tuple(s * r for s, r in zip((1, *sign), ratios, strict=True)))
+            for sign in signs
+        ]
+    if isinstance(space, SparseBox):
+        k = space.sparsity
+        _require_few(vertex_count(dimension, k, signed=space.signed))
+        supports = itertools.chain.from_iterable(
+            itertools.combinations(range(dimension), ones)
+            for ones in ([k] if space.signed else range(1, k + 1))
+        )
+        return [
+            Vertex(space.bound.square, _spread(dimension, support, (1, *sign)))
+            for support in supports
+            for sign in itertools.product(
+                (1, -1) if space.signed else (1,), repeat=len(support) - 1
+            )
+        ]
+    raise NotApplicableError(
+        f"{type(space).__name__} has no list of vertices. Give a Box, a SparseBox or a FiniteSet."
+    )
+
+
+def _spread(dimension: int, support: Sequence[int], signs: Sequence[int]) -> tuple[Fraction, ...]:
+    entries = [Fraction(0)] * dimension
+    for index, sign in zip(support, signs, strict=True):
+        entries[index] = Fraction(sign)
+    return tuple(entries)
+
+
+def _require_few(count: int) -> None:
+    if count > _MOST_VERTICES:
+        raise InvalidInputError(
+            f"Expected at most {_MOST_VERTICES} vertices, not {count}. Give fewer dimensions; "
+            "OptimalEllipse and EllipticalGaussian have closed forms for any number."
+        )

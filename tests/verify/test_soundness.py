@@ -27,6 +27,8 @@ def claim(text: str) -> Claim:
         PROFILE + 'bound = "0.0001"\nlow = 1\nhigh = 1',
         TRADEOFF + 'bound = "alpha"\nlow = 0\nhigh = "1/2"',
         TRADEOFF + 'bound = "0.99"\nlow = "1/2"\nhigh = "1/2"',
+        # the loss of discrete Gaussian noise has no largest value; its μ²/2 is that of N(1/2, 1)
+        'kind = "gaussian-dp"\nmechanism = "DiscreteGaussian(parameter=4)"\nmu = "1/2"',
         RELATION + 'claim = "x >= 1"\nwhere = {x = ["1/3", 2]}\nassume = ["x >= 1/3"]',
     ],
 )

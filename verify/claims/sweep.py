@@ -14,7 +14,8 @@ from accountant.number import ExactReal
 
 _PRECISION = 192
 _MAX_PIECES = 20_000
-_FIRST = Fraction(1, 64)
+_POINTS, _STEP = 256, Fraction(1, 32)
+"""Where a refutation is looked for on a range without an end."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,13 @@ def prove_below(
     """Decide value ≤ limit on [start, end]; beyond a finite ball `end`, value is 0.
 
     Each piece [a, b] is proved by value's largest against limit's smallest value on it, else
-    halved; one point where value certainly exceeds limit refutes. `start` is at most `end`.
+    halved; one point where value certainly exceeds limit refutes. `start` is at most
+    `end`. Without a finite end only a refutation is looked for.
     """
     with ctx.workprec(_PRECISION):
         stop = end if isinstance(end, Fraction) else _finite_end(end())
         if stop is None:
-            return Swept(None, 0)
+            return _refute(value, limit, start)
         pieces, cuts = [(start, stop)], [start]
         for count in range(1, _MAX_PIECES + 1):
             if not pieces:
@@ -97,6 +99,15 @@ def prove_below(
                 return Swept(None, count)
             pieces += [(middle, high), (low, middle)]
     return Swept(None, _MAX_PIECES)
+
+
+def _refute(value: Bound, limit: Bound, start: Fraction) -> Swept:
+    """Look for a point of [start, ∞) where value certainly exceeds limit: nothing else is known."""
+    for count in range(_POINTS):
+        point = ExactReal.of_rational(start + count * _STEP)
+        if value.at(point) > limit.at(point):
+            return Swept(False, count + 1, point)
+    return Swept(None, _POINTS)
 
 
 def _finite_end(ball: arb) -> Fraction | None:

@@ -11,7 +11,7 @@ for each vertex, which cvxpy solves in floating point. What it says is then prov
   weighted variance is at least Σ_i q_i weight_i Σ_ii for any law q on the coordinates, so its
   bound is one for other weights.
 
-At the optimum Σ is M^{1/2} tr M^{1/2} for W = 1, and v'M^{−1/2}v = tr M^{1/2} at all v with w_v > 0.
+At the optimum for W = 1, Σ is M^{1/2} tr M^{1/2}, and v'M^{−1/2}v = tr M^{1/2} wherever w_v > 0.
 Newton's method on these equations narrows the bounds beyond the solver's accuracy.
 """
 
@@ -188,6 +188,8 @@ def _guess(
     if precision.value is None or private.dual_value is None:
         raise SolverError(f"{solver} stopped with {program.status!r}.")
     law = np.maximum(np.array(private.dual_value, dtype=float), 0.0)
+    if not law.sum() > 0:
+        raise SolverError(f"{solver} returned no multipliers. Choose another solver.")
     parts = np.array([np.maximum(float(limit.dual_value), 0.0) for limit in limits])
     covariance = np.linalg.inv(precision.value)
     return covariance, law / law.sum(), parts / parts.sum() if limits else np.ones(size)

@@ -227,6 +227,8 @@ def _difference(vector: Vector, other: Vector) -> Vector:
 @functools.lru_cache(maxsize=8)
 def _table(pair: ConvolvedPair, precision: int) -> _Table:
     plan = _plan(pair)
+    if any(all(point is None for point in row) for row in plan.points):
+        return _Table.of([])
     size = min(plan.box, plan.multisets)
     if size > MAX_VALUES:
         raise NotApplicableError(
@@ -235,8 +237,6 @@ def _table(pair: ConvolvedPair, precision: int) -> _Table:
             "on a common grid (such as equal ratios of neighbouring probabilities). Rényi "
             "divergences, rho and the largest loss have no such limit."
         )
-    if any(all(point is None for point in row) for row in plan.points):
-        return _Table.of([])
     laws = [
         (_merged(row, lattice.masses(factor)), count)
         for row, (factor, count) in zip(plan.points, pair.finite_factors, strict=True)

@@ -60,13 +60,18 @@ class JointPair(Pair):
 
     def infinity_mass(self) -> arb:
         """Return 1 − Π (1 − m_i)^{k_i}, where m_i is the mass at infinity of factor i."""
-        exponent = arb(0)
+        exponent, doubtful = arb(0), arb(1)
         for pair, count in self.factors:
-            mass = pair.infinity_mass()
-            if mass == 1:
+            known = pair.exact_infinity_mass()
+            if known is not None and known.rational == 1:
                 return arb(1)
-            exponent += count * (-mass).log1p()
-        return -exponent.expm1()
+            mass = pair.infinity_mass() if known is None else known.ball()
+            if mass < 1:
+                exponent += count * (-mass).log1p()
+            else:  # not told from 1
+                doubtful *= (1 - mass).max(arb(0)) ** count
+        certain = -exponent.expm1()
+        return certain if doubtful == 1 else certain + (1 - certain) * (1 - doubtful)
 
     def exact_infinity_mass(self) -> ExactReal | None:
         """Return the same as a fraction, where it is one that is short enough to be written."""

@@ -33,6 +33,7 @@ from accountant.mechanisms import (
 from accountant.number import exact
 
 SKEWED = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
+SKEWED_TABLE = Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"])
 COIN = RandomizedResponse(epsilon="0.3")
 
 
@@ -138,6 +139,12 @@ def test_a_loss_at_an_atom_is_not_above_it() -> None:
     assert pair.tails(exact("1.2")).p_above.is_zero()
     assert pair.exact_max_loss() == exact("1.2")
     assert Fraction(6, 5) in profile.epsilon(many, 0)
+
+
+def test_disjoint_supports_hide_nothing() -> None:
+    apart = Tabulated(["2/5", "3/5", 0], [0, 0, 1])
+    for count in (1, 3, 10**12):
+        assert Fraction(1) in profile.delta(Composed([apart, SKEWED_TABLE], count), 5)
 
 
 def test_powers_of_one_ratio_are_one_lattice() -> None:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 from flint import arb, ctx, fmpq
 
@@ -41,6 +41,7 @@ MARGIN = Fraction(1, 1 << 96)
 _DIGITS = 42
 _EXACT_ROWS = 200
 _FARTHEST = 1000
+_STEP = 1 << 16
 
 
 @final
@@ -190,23 +191,57 @@ def lower_bound(
     return bound - to_fmpq(problem.delta or Fraction(0)) * total, stays
 
 
-def _solved(
-    problem: IntegerNoiseProblem, *, exactly: bool
-) -> tuple[IntegerProgram, Sequence[Value], Sequence[Value], int]:
-    """Return the program, a point, multipliers, and the decimal places worth keeping."""
+class _Solved(NamedTuple):
+    program: IntegerProgram
+    point: Sequence[Value]
+    multipliers: Sequence[Value]
+    digits: int
+    """Decimal places worth keeping."""
+
+
+def _solved(problem: IntegerNoiseProblem, *, exactly: bool) -> _Solved:
+    """Return a point and multipliers; where δ is sought, correct the guess of its size first."""
     with ctx.workprec(64):
         log_ratio = float((arb(problem.exponential()).log() / arb(2).log()).mid())
-    delta = problem.delta or _size_of_delta(problem, log_ratio)
-    program = integer_program(
-        problem, delta if exactly else delta * (1 - MARGIN), log_ratio=log_ratio
-    )
+    if problem.delta is not None:
+        delta = problem.delta if exactly else problem.delta * (1 - MARGIN)
+        return _solved_at(problem, delta, log_ratio, exactly=exactly)
+    guess = _size_of_delta(problem, log_ratio)
+    while True:
+        try:
+            found = _solved_at(problem, guess, log_ratio, exactly=exactly)
+        except InfeasibleError:  # the solver keeps its columns below 10⁶ in their scale
+            if guess > 1:
+                raise
+            guess *= _STEP
+            continue
+        column = found.program.program.columns - 1
+        actual = abs(to_fraction(fmpq(*_mantissa(found.point[column]))))
+        if not 0 < actual * _STEP < guess:
+            return found
+        guess = actual
+
+
+def _mantissa(value: Value) -> tuple[int, int]:
+    """Return a rational number near to the value, as numerator and denominator."""
+    if isinstance(value, fmpq):
+        return int(value.p), int(value.q)
+    mantissa, exponent = (int(part) for part in value.mid().man_exp())
+    return mantissa << max(exponent, 0), 1 << max(-exponent, 0)
+
+
+def _solved_at(
+    problem: IntegerNoiseProblem, delta: Fraction, log_ratio: float, *, exactly: bool
+) -> _Solved:
+    """Solve with δ given, or guessed."""
+    program = integer_program(problem, delta, log_ratio=log_ratio)
     exponents = program.program.column_exponents
     size = max(exponents) - min(exponents) + 2 * problem.support.bit_length()
     digits = _DIGITS + int((size + max(log_ratio, 0)) * math.log10(2))
     bits = int(digits / math.log10(2)) + 16
     found = refine(program.program, problem.exponential, log_ratio, bits)
     if not exactly and found.violation <= -bits:
-        return program, found.point, found.multipliers, digits
+        return _Solved(program, found.point, found.multipliers, digits)
     with ctx.workprec(3 * bits + 256):
         value = problem.exponential()
         optimal = optimal_basis(
@@ -218,18 +253,21 @@ def _solved(
         )
         if exactly:
             solution = basic_solution(program.program.at(value), optimal.columns, optimal.tight)
-            return program, *solution, digits
-    return program, optimal.point, optimal.multipliers, digits
+            return _Solved(program, *solution, digits)
+    return _Solved(program, optimal.point, optimal.multipliers, digits)
 
 
 def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:
-    """Guess the least δ: what a geometric law leaves at the ends, or what P(Z = 0) forces."""
+    """Guess the least δ: what a geometric law leaves at the ends, or what P(Z = 0) forces.
+
+    P(Y ≥ 0) is (1 + η)/2 without and (1 − η)/2 with a shift by one.
+    """
     ends = log_ratio * problem.support / problem.sensitivity
     guess = Fraction(1, 1 << int(ends)) / (2 * problem.support + 1)
     if problem.error_free is not None:
         with ctx.workprec(64):
             ratio = to_fraction(Ratio.of(arb(problem.exponential()), 10).upper)
-        guess = max(guess, problem.error_free - ratio * (1 - problem.error_free))
+        guess = max(guess, (1 + problem.error_free - ratio * (1 - problem.error_free)) / 2)
     return guess
 
 

@@ -1,18 +1,26 @@
-"""A formula for the best integer noise of sensitivity 1 under (ε, δ)-DP.
+"""The best integer noise of sensitivity 1 under (ε, δ)-DP: one law for every symmetric cost.
 
-The law is geometric with a trimmed end: for one m ≥ 1
+Let T_j = P(Z ≥ j) for a symmetric law that is (ε, δ)-DP, E = e^ε. The events {y ≥ j} give
+T_{j−1} ≤ E T_j + δ, and T_0 = 1 − T_1 by symmetry, so
 
-    P(Z = ±z) = a E^{−z} for z < m,   P(Z = ±m) = b ≤ a E^{−m},   and 0 beyond.
+    T_1 ≥ (1 − δ)/(1 + E),   T_j ≥ max(0, (T_{j−1} − δ)/E)   for j ≥ 2.
 
-Only the last two differences exceed what E allows, so that δ = a E^{−(m−1)} − (E − 1) b; with
-a (1 + 2 Σ_{z=1}^{m−1} E^{−z}) + 2b = 1 this fixes a and b, and m is the one for which
-0 ≤ b ≤ a E^{−m}. That nothing is better is proved case by case, by the multipliers of
-`lp.integer_noise`: wherever the two were compared they agree exactly, for the variance and for
-every tail P(|Z| ≥ k). So one law serves every symmetric cost there; for sensitivity 2 none does.
+The law that attains all of these is geometric with a trimmed end. With m the first j for which
+the bound is at most δ,
+
+    P(Z = ±z) ∝ E^{−z} for z < m,   P(Z = ±m) = T_m,   and 0 beyond.
+
+It is log-concave, for its ratios P(Z = z)/P(Z = z + 1) are E^{±1} inside, and from z = m − 1 on
+(T_{m−1} − T_m)/T_m = E − 1 + δ/T_m ≥ E and then infinite. So only z ≥ m − 1 exceeds what E
+allows, and the divergence is T_{m−1} − E T_m = δ (for m = 1, T_0 − E T_1 = δ). Hence |Z| is
+stochastically least: the law is optimal for the mean of every non-decreasing function of |Z|,
+over symmetric laws and so (see `lp.integer_problem`) over all laws, on any support. For
+sensitivity 2 no law is best for the variance and P(Z ≠ 0) at once.
 """
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 from accountant._validate import rational
@@ -40,16 +48,14 @@ def unit_noise(ratio: Number, delta: Number) -> list[Fraction]:
         If m exceeds 10,000.
     """
     growth = rational("ratio", ratio, least=1)
-    limit = rational("delta", delta, least=0, strict=True)
-    if limit >= 1:
+    slack = rational("delta", delta, least=0, strict=True)
+    if slack >= 1:
         raise expected("delta", delta, "in (0, 1)", "With delta = 1 no noise is needed.")
-    mass, last = Fraction(1), Fraction(1)  # of the part below m, in units of a
-    for m in range(1, _LONGEST + 1):
-        top = (limit + (growth - 1) / 2) / (last + (growth - 1) * mass / 2)
-        end = (1 - top * mass) / 2
-        if 0 <= end <= top * last / growth:
-            side = [top / growth**z for z in range(m)]
-            return [*side, end] if end else side
-        last /= growth
-        mass += 2 * last
-    raise UndecidedError(f"The law needs errors beyond {_LONGEST}. Give a larger delta.")
+    tails = [(1 - slack) / (1 + growth)]
+    while tails[-1] > slack:
+        if len(tails) == _LONGEST:
+            raise UndecidedError(f"The law needs errors beyond {_LONGEST}. Give a larger delta.")
+        tails.append((tails[-1] - slack) / growth)
+    tails.append(Fraction(0))
+    sides = [a - b for a, b in itertools.pairwise(tails)]
+    return [1 - 2 * tails[0], *sides]

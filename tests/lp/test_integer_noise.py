@@ -91,6 +91,34 @@ def test_least_delta_inverts_the_fixed_error_probability(delta: str) -> None:
     assert back.side()[0] == 1 - found.cost("error")
 
 
+@pytest.mark.parametrize("error_free", ["0.001", "0.1", "0.7", "0.999"])
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [("1.5", 1), ("4", 2), ("0.05", 3)])
+def test_least_delta_for_any_error_free_probability(
+    error_free: str, epsilon: str, sensitivity: int
+) -> None:
+    options: dict[str, Any] = {"epsilon": epsilon, "sensitivity": sensitivity}
+    found = _solve("delta", 12, error_free=error_free, **options)
+    width = found.value.relative_width
+    assert width is not None
+    assert width < Fraction(1, 10**27)
+    assert found.side()[0] == Fraction(error_free)
+    assert Fraction(found.value.lower) <= found.divergence <= Fraction(found.value.upper)
+    assert found.value.overlaps(profile.delta(found.mechanism, epsilon, adjacency=None))
+    assert found.value.lower >= _solve("delta", 12, **options).value.lower
+
+
+@pytest.mark.parametrize("ratio", [2, 3, 9])
+@pytest.mark.parametrize("error_free", ["0.3", "0.5", "0.8"])
+@pytest.mark.parametrize("support", [1, 2, 6, 12])
+def test_least_delta_has_a_formula(ratio: int, error_free: str, support: int) -> None:
+    """The tails T_1 = (1 − η)/2, T_j ≥ (T_{j−1} − δ)/E must end at D, and T_0 ≤ E T_1 + δ."""
+    eta = Fraction(error_free)
+    ends = (1 - eta) / 2 * (ratio - 1) / (Fraction(ratio) ** support - 1)
+    centre = (1 + eta - ratio * (1 - eta)) / 2
+    found = _solve("delta", support, ratio=ratio, error_free=eta)
+    assert found.exact == max(ends, centre)
+
+
 def test_fixed_error_free_probability_costs_variance() -> None:
     free = _solve("variance", 20, ratio="2", delta="0.01")
     fixed = _solve("variance", 20, ratio="2", delta="0.01", error_free="1/4")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from verify.cli import optimal_integer, optimal_shape
+from verify.cli import optimal_check, optimal_integer, optimal_shape
 from verify.cli.shell import Command
 
 _DESCRIPTION = """\
@@ -17,7 +17,7 @@ examples:
   dpassay optimal integer-noise --ratio 3 --error-free 1/2 --objective delta --support 10
   dpassay optimal gaussian-shape "Box(bounds=[1, 2, 3])"
 """
-_KINDS = (optimal_integer.COMMAND, optimal_shape.COMMAND)
+_KINDS = (optimal_integer.COMMAND, optimal_shape.COMMAND, optimal_check.COMMAND)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

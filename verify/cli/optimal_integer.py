@@ -104,10 +104,21 @@ def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
 
 
 def certificate(solution: IntegerNoiseSolution) -> dict[str, Any]:
-    """Return what `lp.integer_noise.lower_bound` needs, and the law, all exact."""
-    data = to_json(solution)
+    """Return the problem, the law and the tests, all exact: what `dpassay optimal check` reads."""
+    data, problem = to_json(solution), solution.problem
     del data["seconds"]
+    given = {
+        "objective": problem.objective,
+        "support": problem.support,
+        "sensitivity": problem.sensitivity,
+        "costs": None if problem.costs is None else [str(cost) for cost in problem.costs],
+    }
+    for name in ("epsilon", "ratio", "delta", "error_free"):
+        value = getattr(problem, name)
+        given[name] = None if value is None else str(value)
     return data | {
+        "given": given,
+        "law": [str(mass.rational) for mass in solution.mechanism.probabilities],
         "ratio": [str(bound) for bound in solution.ratio],
         "divergence": str(solution.divergence),
         "tests": [[str(entry) for entry in test] for test in solution.tests],

@@ -1,0 +1,105 @@
+"""The second checker of optimal integer noise accepts proofs and refuses forgeries."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lp.integer_noise import optimal_integer_noise
+from lp.integer_problem import IntegerNoiseProblem
+from verify.checker.integer_noise import integer_noise_problems
+from verify.cli import main
+from verify.cli.optimal_integer import certificate
+
+
+def _certificate(**options: Any) -> dict[str, Any]:
+    data = certificate(optimal_integer_noise(IntegerNoiseProblem(**options)))
+    again: dict[str, Any] = json.loads(json.dumps(data))
+    return again
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"objective": "variance", "support": 20, "delta": "1e-5", "epsilon": 1},
+        {"objective": "absolute", "support": 12, "delta": "0.1", "epsilon": "sqrt(2)"},
+        {"objective": "error", "support": 12, "delta": "0.1", "ratio": 3, "sensitivity": 2},
+        {"objective": "delta", "support": 6, "ratio": 2, "error_free": "1/2"},
+        {"objective": "delta", "support": 6, "epsilon": 0},
+        {"objective": "cost", "support": 3, "delta": "0.2", "epsilon": 1, "costs": [1, 5, 9]},
+    ],
+)
+def test_accepts_proofs(options: dict[str, Any]) -> None:
+    assert integer_noise_problems(_certificate(**options)) == []
+
+
+def _narrow(data: dict[str, Any]) -> None:
+    data["optimum"]["upper"] = data["optimum"]["lower"] = "1.5"
+
+
+def _raise(data: dict[str, Any]) -> None:
+    data["optimum"]["lower"] = "1.6"
+
+
+def _shift_mass(data: dict[str, Any]) -> None:
+    data["law"][8], data["law"][9] = data["law"][9], data["law"][8]
+
+
+def _lose_mass(data: dict[str, Any]) -> None:
+    data["law"][8] = "0"
+
+
+def _less_delta(data: dict[str, Any]) -> None:
+    data["given"]["delta"] = "0.009"
+
+
+def _other_epsilon(data: dict[str, Any]) -> None:
+    data["given"]["epsilon"] = "1.01"
+
+
+def _negative_test(data: dict[str, Any]) -> None:
+    data["tests"][0][0] = "-1"
+
+
+def _drop(data: dict[str, Any]) -> None:
+    del data["law"]
+
+
+@pytest.mark.parametrize(
+    ("forge", "field"),
+    [
+        (_narrow, "optimum.upper"),
+        (_raise, "optimum.lower"),
+        (_shift_mass, "law"),
+        (_lose_mass, "law"),
+        (_less_delta, "law"),
+        (_other_epsilon, "ratio"),
+        (_negative_test, "tests"),
+        (_drop, "certificate"),
+    ],
+)
+def test_refuses_forgeries(forge: Any, field: str) -> None:
+    data = _certificate(objective="variance", support=8, delta="0.01", epsilon=1)
+    forge(data)
+    assert field in [name for name, _ in integer_noise_problems(data)]
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "noise.json"
+    command = ["optimal", "integer-noise", "--epsilon", "1", "--delta", "0.01", "--support", "8"]
+    assert main([*command, "--quiet", "--certificate", str(path)]) == 0
+    assert main(["optimal", "check", str(path)]) == 0
+    assert "\nVALID" in capsys.readouterr().out
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["law"][8] = str(Fraction(data["law"][8]) / 2)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["optimal", "check", str(path), "--json"]) == 1
+    assert not json.loads(capsys.readouterr().out)["certificates"][0]["valid"]
+    path.write_text("[]", encoding="utf-8")
+    assert main(["optimal", "check", str(path)]) == 2
+    path.write_text("no", encoding="utf-8")
+    assert main(["optimal", "check", str(path)]) == 2

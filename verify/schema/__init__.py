@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from importlib import resources
 from typing import Any, Literal
@@ -62,6 +63,9 @@ def text(schema: dict[str, Any]) -> str:
 
 
 def _schema(found: dict[str, Any]) -> dict[str, Any]:
+    for definition in found["$defs"].values():
+        if "description" in definition:  # Python 3.13 takes the indentation away by itself
+            definition["description"] = inspect.cleandoc(definition["description"])
     return {"$schema": _DIALECT, **found}
 
 

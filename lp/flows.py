@@ -21,6 +21,8 @@ from lp.build import CountProgram
 from lp.certificate import Ratio, round_down
 from lp.problem import Value
 
+_ROUNDS = 6
+
 
 def consistent_flows(
     program: CountProgram, multipliers: Sequence[Value], ratio: Ratio, digits: int
@@ -37,28 +39,72 @@ def consistent_flows(
         Bounds of E.
     digits
         Decimal places to round to.
+
+    Notes
+    -----
+    A chain to the right of small outcomes y ends at the law of n = 1, which has to absorb what
+    arrives. What it cannot absorb is taken back at the chain's far beginning, where λ_n has been
+    multiplied by E^(n−1) on its way and lowering it costs the least.
     """
-    result = [round_down(value, digits) for value in multipliers]
-    outward: dict[tuple[int, int], int] = {}
-    entering: dict[tuple[int, int], list[int]] = {}
-    leaving: dict[tuple[int, int], list[int]] = {}
-    for row, (comparison, z) in enumerate(program.flows, start=program.equalities):
-        entry, further = (comparison.first, z), (comparison.second, z - comparison.shift)
-        result[row] = max(result[row], fmpq(0))
-        entering.setdefault(further, []).append(row)
-        if z != 0 and abs(further[1]) > abs(z):
-            outward[entry] = row
-            result[row] = fmpq(0)
-        else:
-            leaving.setdefault(entry, []).append(row)
-    unit = fmpq(1) / fmpq(10) ** digits
-    for law, z in sorted(program.entries, key=lambda entry: abs(entry[1])):
-        row = outward.get((law, z), -1)
-        if row < 0:
-            continue
-        need = result[2 * law] + result[2 * law + 1] * z
-        need += ratio.upper * sum((result[i] for i in entering.get((law, z), ())), start=fmpq(0))
-        need -= sum((result[i] for i in leaving.get((law, z), ())), start=fmpq(0))
-        if need > 0:
-            result[row] = round_down(need, digits) + unit
-    return result
+    chains = _Chains(program, [round_down(value, digits) for value in multipliers], ratio, digits)
+    for _ in range(_ROUNDS):
+        chains.recompute()
+        if not chains.relieve():
+            break
+    return chains.result
+
+
+class _Chains:
+    def __init__(self, program: CountProgram, start: list[fmpq], ratio: Ratio, digits: int) -> None:
+        self.result = start
+        self._ratio, self._digits, self._laws = ratio, digits, program.equalities // 2
+        self._unit = fmpq(1) / fmpq(10) ** digits
+        self._outward: dict[tuple[int, int], int] = {}
+        self._entering: dict[tuple[int, int], list[int]] = {}
+        self._leaving: dict[tuple[int, int], list[int]] = {}
+        for row, (comparison, z) in enumerate(program.flows, start=program.equalities):
+            entry, further = (comparison.first, z), (comparison.second, z - comparison.shift)
+            start[row] = max(start[row], fmpq(0))
+            self._entering.setdefault(further, []).append(row)
+            if z != 0 and abs(further[1]) > abs(z):
+                self._outward[entry] = row
+            else:
+                self._leaving.setdefault(entry, []).append(row)
+        self._order = sorted(program.entries, key=lambda entry: abs(entry[1]))
+
+    def _need(self, law: int, z: int) -> fmpq:
+        """Return what has to leave an entry outward."""
+        need = self.result[2 * law] + self.result[2 * law + 1] * z
+        for row in self._entering.get((law, z), ()):
+            need += self._ratio.upper * self.result[row]
+        for row in self._leaving.get((law, z), ()):
+            need -= self.result[row]
+        return need
+
+    def recompute(self) -> None:
+        """Set the outward flows to the least that is feasible, from z = 0 outward."""
+        for law, z in self._order:
+            row = self._outward.get((law, z))
+            if row is not None:
+                need = self._need(law, z)
+                up = round_down(need, self._digits) + self._unit if need > 0 else fmpq(0)
+                self.result[row] = up
+
+    def relieve(self) -> bool:
+        """Lower λ_n at the beginnings of the chains that end in n = 1; say if there was need."""
+        lowered = False
+        for law, z in self._order:
+            if law != 0 or z < 1 or (law, z) in self._outward:
+                continue
+            excess = self._need(0, z)
+            for first in range(min(z, self._laws) - 1, 0, -1):
+                if excess <= 0:
+                    break
+                own = self.result[2 * first] + self.result[2 * first + 1] * (z - first)
+                power = self._ratio.lower**first
+                cut = min(max(own, fmpq(0)), excess / power)
+                if cut > 0:
+                    self.result[2 * first] -= round_down(cut, self._digits) + self._unit
+                    excess -= cut * power
+                    lowered = True
+        return lowered

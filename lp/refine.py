@@ -186,7 +186,8 @@ class _State:
         primal, dual = gain
         rows = self._inequalities
         slacks = [self._slacks[row] for row in rows]
-        lower = [-max(_magnified(x, primal), 0.0) for x in [*self._values, *slacks]]
+        lower = [-_magnified(x, primal) for x in self._values]
+        lower += [-max(_magnified(s, primal), 0.0) for s in slacks]
         bounds = np.array([-_magnified(entry, primal) for entry in self._slacks])
         for row, value in zip(rows, slacks, strict=True):
             if value[0] > 0:  # the slack itself is the part of the solution so far

@@ -12,6 +12,7 @@ from flint import arb, ctx, fmpq
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
+from accountant.mechanisms.count_noise_law import CountNoise
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.elimination import basic_solution
@@ -28,6 +29,7 @@ _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
 _TOO_FAR = 20
 _GUARD_DIGITS = 12
 _ROOM_BITS = 8
+_VISIBLE = 0.9
 _Dual: TypeAlias = Callable[[Ratio, int | None], tuple[CountProgram, DualBound]]
 
 
@@ -53,7 +55,7 @@ class _Solved:
 
 
 def first_magnitude(problem: CountNoiseProblem) -> int:
-    """Guess log₂ δ from the bounds that the law of n = 1 alone gives.
+    """Guess log₂ δ from the bounds that one law for all counts, or that of n = 1 alone, gives.
 
     Its mean is 0, so P(Z = −1 | 1) ≥ (1 − η)/2, which the chain of counts up to D + 1 limits to
     δ P_D; and P(Z = z | 1) ≥ (η − δ P_z)/E^z, so Σ_{z ≤ k} (z + 1)(η − δ P_z)/E^z ≤ 1 − η.
@@ -70,6 +72,7 @@ def first_magnitude(problem: CountNoiseProblem) -> int:
             slope += (k + 1) * plain / power
             guesses.append((mass - (1 - eta)) / slope)
         guesses.append((1 - eta) / (2 * plain))
+        guesses.append(arb(CountNoise(ratio, eta, support).optimal_delta))
         return max(_log2(guess) for guess in guesses if guess > 0)
 
 
@@ -103,25 +106,32 @@ class Search:
         """Yield answers, each proved, each after more work than the one before."""
         ratio = self.problem.exponential
         if not self._exactly:
-            yield self._fast()
+            yield from self._fast()
         upper = self._solved(self.restricted, ratio, polish=True)
         yield self._answer(upper, self._close_dual(upper))
         for window in self._windows:
             relaxed = Layout.first_counts(self.problem, window)
             yield self._answer(upper, self._close_dual(self._solved(relaxed, ratio, polish=True)))
 
-    def _fast(self) -> Answer:
-        """Solve once, for an E that is smaller by so little that it costs no visible digit.
+    def _fast(self) -> Iterator[Answer]:
+        """Solve for an E that is smaller by so little that it costs no visible digit.
 
         For that E every law satisfies its constraints with room, in proportion to its own size,
         so that what is left of the solver's errors violates nothing. The multipliers are made
-        consistent by `consistent_flows`.
+        consistent by `consistent_flows`. Where the multipliers of the law that is compared with
+        itself are not zero, those of the relaxation are asked for as well.
         """
         exact = self.problem.exponential
         room = Fraction(1, self.problem.support << (self._bits - _ROOM_BITS))
-        smaller = 1 - fmpq(room.numerator, room.denominator)
-        upper = self._solved(self.restricted, lambda: exact() * smaller, polish=False)
-        return self._answer(upper, lambda ratio, digits: self._loose_dual(upper, ratio, digits))
+        less = 1 - fmpq(room.numerator, room.denominator)
+        layouts = [self.restricted]
+        if self._windows:
+            layouts.append(Layout.first_counts(self.problem, self._windows[1]))
+        upper: _Solved | None = None
+        for layout in layouts:
+            solved = self._solved(layout, lambda: exact() * less, polish=False)
+            upper = upper or solved
+            yield self._answer(upper, self._loose_dual(solved))
 
     def _solved(self, layout: Layout, ratio: Callable[[], Value], *, polish: bool) -> _Solved:
         """Solve the program of a layout, correcting the guess of the magnitude of δ."""
@@ -252,14 +262,32 @@ class Search:
 
         return close
 
-    def _loose_dual(
-        self, solved: _Solved, ratio: Ratio, digits: int | None
-    ) -> tuple[CountProgram, DualBound]:
-        """Return multipliers with consistent flows, on so many counts that every chain ends."""
-        counts = len(solved.program.layout.lowest)
-        program, multipliers = self._window(solved, max([counts, *self._windows[:1]]))
-        flows = consistent_flows(program, multipliers, ratio, digits or 0)
-        return program, dual_bound(program.program, flows, ratio, _covers(program), None)
+    def _loose_dual(self, solved: _Solved) -> _Dual:
+        """Return how to make the flows consistent, on so many counts that every chain ends."""
+
+        def loose(ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
+            counts = len(solved.program.layout.lowest)
+            program, multipliers = self._window(solved, max([counts, *self._windows[:1]]))
+            invisible = range(2 * self._visible(), program.equalities)
+            for row in invisible:
+                multipliers[row] = fmpq(0)
+            flows = consistent_flows(program, multipliers, ratio, digits or 0)
+            return program, dual_bound(program.program, flows, ratio, _covers(program), None)
+
+        return loose
+
+    def _visible(self) -> int:
+        """Return how many laws have multipliers that the width asked for can see.
+
+        Those of the law of n are E^−n times those of the first, up to a constant; beyond the
+        accuracy of the solution they are noise.
+        """
+        if self.problem.max_count is None:
+            return 1
+        with ctx.workprec(64):
+            nats = float(arb(self.problem.exponential()).log().mid())
+        noise = _VISIBLE * self._bits * math.log(2)
+        return self.problem.columns if noise > nats * self.problem.columns else int(noise / nats)
 
     def _window(self, solved: _Solved, counts: int) -> tuple[CountProgram, list[Value]]:
         """Return the relaxation to the first counts, with the multipliers that a solution has."""

@@ -14,6 +14,8 @@ multiply by E at each step; recomputed flows are off only by what λ and μ are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
 
 from flint import fmpq
 
@@ -25,7 +27,11 @@ _ROUNDS = 6
 
 
 def consistent_flows(
-    program: CountProgram, multipliers: Sequence[Value], ratio: Ratio, digits: int
+    program: CountProgram,
+    multipliers: Sequence[Value],
+    ratio: Ratio,
+    digits: int,
+    noise: Noise,
 ) -> list[fmpq]:
     """Return multipliers with the outward flows recomputed.
 
@@ -39,6 +45,8 @@ def consistent_flows(
         Bounds of E.
     digits
         Decimal places to round to.
+    noise
+        What is too small to be followed.
 
     Notes
     -----
@@ -46,7 +54,8 @@ def consistent_flows(
     arrives. What it cannot absorb is taken back at the chain's far beginning, where λ_n has been
     multiplied by E^(n−1) on its way and lowering it costs the least.
     """
-    chains = _Chains(program, [round_down(value, digits) for value in multipliers], ratio, digits)
+    rounded = [round_down(value, digits) for value in multipliers]
+    chains = _Chains(program, rounded, ratio, digits, noise)
     for _ in range(_ROUNDS):
         chains.recompute()
         if not chains.relieve():
@@ -54,8 +63,30 @@ def consistent_flows(
     return chains.result
 
 
+@final
+@dataclass(frozen=True)
+class Noise:
+    """What a float solver's error looks like.
+
+    A need below `share` of the largest multiplier of a mass, |z| < `steps` from the count, is
+    met by lowering λ_n: its way to the end of the chain would cost more.
+    """
+
+    share: fmpq
+    steps: int
+
+
 class _Chains:
-    def __init__(self, program: CountProgram, start: list[fmpq], ratio: Ratio, digits: int) -> None:
+    def __init__(
+        self,
+        program: CountProgram,
+        start: list[fmpq],
+        ratio: Ratio,
+        digits: int,
+        noise: Noise,
+    ) -> None:
+        largest = max((abs(value) for value in start[: program.equalities]), default=fmpq(0))
+        self._noise, self._steps = largest * noise.share, noise.steps
         self.result = start
         self._ratio, self._digits, self._laws = ratio, digits, program.equalities // 2
         self._unit = fmpq(1) / fmpq(10) ** digits
@@ -87,6 +118,9 @@ class _Chains:
             row = self._outward.get((law, z))
             if row is not None:
                 need = self._need(law, z)
+                if 0 < need < self._noise and abs(z) < self._steps:
+                    self.result[2 * law] -= need
+                    need = fmpq(0)
                 up = round_down(need, self._digits) + self._unit if need > 0 else fmpq(0)
                 self.result[row] = up
 

@@ -16,10 +16,10 @@ from accountant.mechanisms.count_noise_law import CountNoise
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.elimination import basic_solution
-from lp.flows import consistent_flows
+from lp.flows import Noise, consistent_flows
 from lp.laws import Law, nearest_law
 from lp.pivot import optimal_basis
-from lp.problem import CountNoiseProblem, Value, to_fraction
+from lp.problem import CountNoiseProblem, Value, to_fmpq, to_fraction
 from lp.program import scaled
 from lp.refine import Refined, refine
 from lp.solve import InfeasibleError, SolverError
@@ -30,6 +30,7 @@ _TOO_FAR = 20
 _GUARD_DIGITS = 12
 _ROOM_BITS = 8
 _VISIBLE = 0.9
+_MORE = fmpq(1001, 1000)
 _Dual: TypeAlias = Callable[[Ratio, int | None], tuple[CountProgram, DualBound]]
 
 
@@ -90,6 +91,7 @@ class Search:
     ) -> None:
         self.problem, self.magnitude = problem, magnitude
         self._bits, self._complete = bits, complete
+        self._violated = False  # whether laws break a constraint that was left out
         self._exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
         self._windows: list[int] = []
         counts = problem.columns
@@ -107,8 +109,12 @@ class Search:
         ratio = self.problem.exponential
         if not self._exactly:
             yield from self._fast()
+        if self._violated:
+            return
         upper = self._solved(self.restricted, ratio, polish=True)
         yield self._answer(upper, self._close_dual(upper))
+        if self._violated:
+            return
         for window in self._windows:
             relaxed = Layout.first_counts(self.problem, window)
             yield self._answer(upper, self._close_dual(self._solved(relaxed, ratio, polish=True)))
@@ -132,6 +138,8 @@ class Search:
             solved = self._solved(layout, lambda: exact() * less, polish=False)
             upper = upper or solved
             yield self._answer(upper, self._loose_dual(solved))
+            if self._violated:
+                return
 
     def _solved(self, layout: Layout, ratio: Callable[[], Value], *, polish: bool) -> _Solved:
         """Solve the program of a layout, correcting the guess of the magnitude of δ."""
@@ -219,6 +227,7 @@ class Search:
             ),
             default=fmpq(0),
         )
+        self._violated = not self._complete and bool(highest > upper.point[0] * _MORE)
         lowest = max(dual[1].bound, fmpq(0))
         shown = int(self._bits * math.log10(2)) + _GUARD_DIGITS
         return Answer(
@@ -271,10 +280,24 @@ class Search:
             invisible = range(2 * self._visible(), program.equalities)
             for row in invisible:
                 multipliers[row] = fmpq(0)
-            flows = consistent_flows(program, multipliers, ratio, digits or 0)
+            flows = consistent_flows(
+                program, multipliers, ratio, digits or 0, self._noise(solved.point[0])
+            )
             return program, dual_bound(program.program, flows, ratio, _covers(program), None)
 
         return loose
+
+    def _noise(self, delta: Value) -> Noise:
+        """Return which flows are noise: those whose way out costs δ P_m > 1 − η in m steps."""
+        share = fmpq(1, 1 << int(_VISIBLE * self._bits))
+        with ctx.workprec(64):
+            ratio, plain, power = arb(self.problem.exponential()), arb(0), arb(1)
+            room = to_fmpq(1 - self.problem.eta) / arb(delta) if delta > 0 else arb.pos_inf()
+            for steps in range(self.problem.support + 1):
+                if plain > room:
+                    return Noise(share, self.problem.support - steps)
+                plain, power = plain + power, power * ratio
+        return Noise(share, 0)
 
     def _visible(self) -> int:
         """Return how many laws have multipliers that the width asked for can see.

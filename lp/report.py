@@ -1,0 +1,104 @@
+"""Solutions of count-noise problems as plain data: answers and certificates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from flint import fmpq
+
+from lp.check import KIND, SCHEMA_VERSION
+from lp.count_noise import Solution
+from lp.laws import Law
+from lp.problem import to_fraction
+
+
+def to_json(solution: Solution) -> dict[str, Any]:
+    """Return {"delta", "exact", "law", …}.
+
+    "law" lists the laws with the counts that each is for; "exact" is a fraction or None.
+    """
+    return {
+        "problem": repr(solution.problem),
+        "delta": solution.delta.to_json(),
+        "exact": None if solution.exact is None else str(solution.exact),
+        "law": _laws(solution),
+        "seconds": round(solution.seconds, 3),
+    }
+
+
+def certificate(solution: Solution) -> dict[str, Any]:
+    """Return what `lp.check.check_lp` verifies: laws, multipliers, bounds of E and of δ."""
+    problem = solution.problem
+    program, bound = solution.dual
+    start = 0 if problem.max_count is None else 1
+    laws = range(program.equalities // 2)
+    mass = {str(law + start): bound.multipliers[2 * law] for law in laws}
+    mean = {str(law + start): bound.multipliers[2 * law + 1] for law in laws}
+    first = problem.support + 1 if problem.max_count is None else 1
+    flows = [
+        [comparison.first + first, comparison.first + first + comparison.shift, z, _text(value)]
+        for (comparison, z), value in zip(
+            program.flows, bound.multipliers[program.equalities :], strict=True
+        )
+        if value != 0
+    ]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "problem": {
+            "epsilon": None if problem.epsilon is None else str(problem.epsilon),
+            "ratio": None if problem.ratio is None else str(problem.ratio),
+            "eta": str(problem.eta),
+            "support": problem.support,
+            "max_count": problem.max_count,
+        },
+        "delta": {end: _decimal(text) for end, text in solution.delta.to_json().items()},
+        "exact": None if solution.exact is None else str(solution.exact),
+        "ratio": {"lower": _text(solution.ratio.lower), "upper": _text(solution.ratio.upper)},
+        "laws": _laws(solution),
+        "dual": {
+            "mass": {count: _text(value) for count, value in mass.items() if value != 0},
+            "mean": {count: _text(value) for count, value in mean.items() if value != 0},
+            "flows": flows,
+        },
+    }
+
+
+def _laws(solution: Solution) -> list[dict[str, Any]]:
+    """Return each law with its counts; the last one serves all counts that remain."""
+    last = solution.problem.max_count
+    if last is None:
+        return [_law(solution.laws[0], solution.problem.support, None)]
+    entries = [_law(law, count, count) for count, law in enumerate(solution.laws, start=1)]
+    return [*entries[:-1], {**entries[-1], "to": last}]
+
+
+def _law(law: Law, first: int, last: int | None) -> dict[str, Any]:
+    probabilities = [_text(probability) for probability in law.probabilities]
+    return {"from": first, "to": last, "lowest": law.lowest, "probabilities": probabilities}
+
+
+def _text(value: fmpq) -> str:
+    """Print as a terminating decimal where that is shorter than the fraction."""
+    fraction = to_fraction(value)
+    text = str(fraction)
+    decimal = _terminating(fraction)
+    return text if decimal is None or len(text) <= len(decimal) else decimal
+
+
+def _terminating(value: Fraction) -> str | None:
+    """Return mantissa and exponent in decimal, or None where the digits do not end."""
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    odd, fives = value.denominator >> twos, 0
+    while odd % 5 == 0:
+        odd, fives = odd // 5, fives + 1
+    if odd != 1:
+        return None
+    places = max(twos, fives)
+    return f"{value.numerator * 10**places // value.denominator}e-{places}"
+
+
+def _decimal(text: str) -> str:
+    """Return a Decimal's text without a sign in front of a positive exponent."""
+    return text.replace("E+", "E")

@@ -11,6 +11,7 @@ from typing import Any, final
 from flint import arb, ctx
 
 from accountant import notation, solve
+from accountant._validate import probability
 from accountant.adjacency import Adjacency
 from accountant.errors import (
     InvalidInputError,
@@ -22,7 +23,9 @@ from accountant.errors import (
 from accountant.interval import MAX_PRECISION, Interval
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
-from accountant.number import ExactReal
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.subsampled import PoissonSubsampled
+from accountant.number import ExactReal, Number
 from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
@@ -44,13 +47,15 @@ class Calibration:
     """The result of a calibration."""
 
     mechanism: Mechanism
-    """The mechanism with its noise argument rounded to the safe side; it has the guarantee."""
+    """One release, its noise argument rounded to the safe side."""
+    whole: Mechanism
+    """All releases together, subsampled if asked for; it has the guarantee."""
     argument: str
     """The noise argument."""
     least: Interval
     """Encloses the value of the noise argument at which the noise is least."""
     achieved: dict[str, Interval]
-    """What `mechanism` has of what the target is about, by name."""
+    """What `whole` has of what the target is about, by name."""
     target: Target
     """What was asked for."""
 
@@ -58,6 +63,7 @@ class Calibration:
         """Return plain data."""
         return {
             "mechanism": repr(self.mechanism),
+            "whole": repr(self.whole),
             "argument": self.argument,
             "least": self.least.to_json(),
             "achieved": {name: value.to_json() for name, value in self.achieved.items()},
@@ -72,9 +78,11 @@ def calibrate(
     adjacency: Adjacency | str | None = None,
     digits: int = DIGITS,
     relative_width: Fraction = CALIBRATION_WIDTH,
+    count: int = 1,
+    sampling_prob: Number = 1,
     **fixed: Any,
 ) -> Calibration:
-    """Find the least noise with which a mechanism has a guarantee.
+    """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
 
     Parameters
     ----------
@@ -90,6 +98,10 @@ def calibrate(
         noise and then certified by evaluating the target again.
     relative_width
         Width of the enclosure of the least noise, relative to it.
+    count
+        How many releases, all with the same noise, have the guarantee together.
+    sampling_prob
+        The probability with which a record takes part in a release: each is `PoissonSubsampled`.
     fixed
         The other arguments of the mechanism.
 
@@ -112,15 +124,25 @@ def calibrate(
     if digits < 1:
         raise expected("digits", digits, "≥ 1")
     relation = Adjacency.read(adjacency)
-    family = _Family(_class_of(name), _with_adjacency(name, fixed, relation), target, relation)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise expected("count", count, "an integer ≥ 1")
+    family = _Family(
+        _class_of(name),
+        _with_adjacency(name, fixed, relation),
+        target,
+        relation,
+        count,
+        probability("sampling_prob", sampling_prob),
+    )
     enclosure = solve.root(family.signed_excess, family.bracket(), relative_width=relative_width)
     point = family.rounded(enclosure, digits)
     mechanism = family.at(point)
     return Calibration(
         mechanism=mechanism,
+        whole=family.whole(point),
         argument=family.argument,
         least=family.clipped(enclosure, point),
-        achieved=target.achieved(mechanism, relation),
+        achieved=target.achieved(family.whole(point), relation),
         target=target,
     )
 
@@ -164,6 +186,8 @@ class _Family:
     fixed: dict[str, Any]
     target: Target
     relation: Adjacency | None
+    count: int
+    sampling_prob: ExactReal
 
     def __post_init__(self) -> None:
         if self.argument in self.fixed:
@@ -181,13 +205,20 @@ class _Family:
         assert isinstance(built, Mechanism)
         return built
 
+    def whole(self, value: ExactReal) -> Mechanism:
+        """Return all releases of the mechanism with this noise argument."""
+        mechanism = self.at(value)
+        if self.sampling_prob.rational != 1:
+            mechanism = PoissonSubsampled(mechanism, self.sampling_prob)
+        return mechanism if self.count == 1 else Composed(mechanism, self.count)
+
     def signed_excess(self, value: ExactReal) -> arb:
         """Return the excess, with the sign that makes it non-increasing in the argument.
 
         Where the noise is very large or small a δ may cancel down to nothing at flint's current
         precision, so that its logarithm is unknown: then the precision is raised.
         """
-        mechanism = self.at(value)
+        mechanism = self.whole(value)
         precision = ctx.prec
         excess = self.target.excess(mechanism, self.relation)
         while not excess.is_finite() and precision < MAX_PRECISION:
@@ -253,7 +284,7 @@ class _Family:
                 f"{name} meets {self.target} however little noise it adds: there is no least. "
                 "Give a smaller target."
             )
-        obstacle = self.target.obstacle(self.at(ExactReal.of_rational(at)), self.relation)
+        obstacle = self.target.obstacle(self.whole(ExactReal.of_rational(at)), self.relation)
         return NotApplicableError(
             f"No {self.argument} makes {name} meet {self.target}: {obstacle}."
         )
@@ -265,7 +296,7 @@ class _Family:
         candidate = _decimal(middle, digits, ROUND_HALF_EVEN)
         for _ in range(_MAX_ULPS):
             value = ExactReal.of_rational(Fraction(candidate))
-            if self.target.holds(self.at(value), self.relation):
+            if self.target.holds(self.whole(value), self.relation):
                 return value
             candidate = _next(candidate, digits, direction)
         raise UndecidedError(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -25,9 +26,11 @@ from accountant.dominance import largest_ratio
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.interval import Interval, enclose
 from accountant.mechanism import Mechanism
+from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.number import ExactReal, exact
 
 WIDTH = Fraction(1, 10**12)
@@ -254,6 +257,34 @@ def test_a_target_that_every_noise_meets() -> None:
 
 def test_results_are_plain_data_too() -> None:
     data = calibrate(DiscreteLaplace, EpsilonDelta(1, "1e-5")).to_json()
-    assert set(data) == {"mechanism", "argument", "least", "achieved", "target"}
+    assert set(data) == {"mechanism", "whole", "argument", "least", "achieved", "target"}
     assert set(data["achieved"]) == {"delta"}
     assert set(data["least"]) == {"lower", "upper"}
+
+
+def test_many_gaussian_releases_need_root_count_times_the_noise() -> None:
+    target = EpsilonDelta(1, "1e-6")
+    one = calibrate("Gaussian", target)
+    many = calibrate("Gaussian", target, count=100)
+    assert many.whole == Composed(many.mechanism, 100)
+    assert many.least.ball().overlaps(10 * one.least.ball())
+
+
+def test_many_laplace_releases_have_the_guarantee_and_hardly_less_noise_has_it() -> None:
+    found = calibrate("Laplace", EpsilonDelta(1, "1e-6"), count=16)
+    assert profile.delta(found.whole, 1).upper <= Decimal("1e-6")
+    less = Laplace(scale=found.least.lower * Decimal("0.999999"))
+    assert profile.delta(Composed(less, 16), 1).lower > Decimal("1e-6")
+
+
+def test_a_subsampled_release_needs_less_noise() -> None:
+    target = EpsilonDelta(1, "1e-6")
+    found = calibrate("Gaussian", target, adjacency="add-remove", sampling_prob="0.1")
+    assert found.whole == PoissonSubsampled(found.mechanism, "0.1")
+    assert found.least.upper < calibrate("Gaussian", target).least.lower / 2
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True])
+def test_a_wrong_count_is_named(count: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"Expected count={count}"):
+        calibrate("Gaussian", EpsilonDelta(1, "1e-6"), count=count)

@@ -20,6 +20,7 @@ examples:
   dpassay calibrate Gaussian --epsilon 1 --delta 1e-5
   dpassay calibrate Laplace --epsilon 0.1 l1_sensitivity=2
   dpassay calibrate CorrelatedGaussian --mu 0.5 --adjacency add-remove dimension=1000
+  dpassay calibrate Laplace --epsilon 1 --delta 1e-6 --count 16
   dpassay calibrate EllipticalGaussian --rho 0.1 sensitivities=[1,2,8]
 """
 _NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
@@ -44,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--digits", type=int, default=12, metavar="N", help="significant digits (default 12)"
     )
+    parser.add_argument(
+        "--count", type=int, default=1, metavar="N", help="releases with the guarantee together"
+    )
+    parser.add_argument(
+        "--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release"
+    )
     add_adjacency(parser)
     add_output_options(parser, quiet="print the mechanism only")
 
@@ -57,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
         target(options),
         adjacency=options.adjacency,
         digits=options.digits,
+        count=options.count,
+        sampling_prob=options.sampling_prob,
         **fixed_arguments([*options.fixed, *options.set]),
     )
     if options.json:
@@ -106,12 +115,12 @@ def fixed_arguments(entries: list[str]) -> dict[str, Any]:
         if key in found:
             raise InvalidInputError(f"Argument {key!r} is given twice.")
         if key in _TAKEN:
-            raise InvalidInputError(f"Write {key} as the option --{key}.")
+            raise InvalidInputError(f"Write {key} as the option --{key.replace('_', '-')}.")
         found[key] = _value(value)
     return found
 
 
-_TAKEN = ("adjacency", "digits")
+_TAKEN = ("adjacency", "count", "digits", "sampling_prob")
 
 
 def _value(text: str) -> object:

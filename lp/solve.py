@@ -161,9 +161,9 @@ def installed_solvers() -> list[str]:
     return sorted(str(name) for name in cvxpy.installed_solvers())
 
 
-def require_solver(name: str) -> None:
+def require_solver(name: str, *, through_cvxpy: bool = False) -> None:
     """Raise InvalidInputError, naming what is installed, unless this solver is."""
-    if name == "HIGHS":
+    if name == "HIGHS" and not through_cvxpy:
         if find_spec("highspy") is None:
             raise InvalidInputError("Solver HIGHS is not installed. Install highspy.")
         return

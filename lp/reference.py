@@ -1,0 +1,161 @@
+"""Proposition 2 of Sadeghi, Asoodeh and Calmon as it is printed, for any solver of cvxpy.
+
+This is the readable model that the certified solver is compared with. For every count n in 1..N
+the noise is a mixture, eq. (3), of the two-point laws of Proposition 1, with weights α_{i1,i2,n};
+the program (9) to (13) is
+
+    minimise δ   subject to   α ≥ 0,  Σ_{i1,i2} α_{i1,i2,n} = 1,
+                              P(Y = y | n) ≤ E·P(Y = y | n ± 1) + δ   for all y in 0..N + D.
+
+Its answers have the accuracy of a floating-point solver: an absolute error near 1e-8, which is
+larger than δ itself at the sizes of the paper. `lp.count_noise` gives the proved optimum.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+
+from accountant.description import Description
+from accountant.errors import expected
+from lp.example import two_point_law, two_point_pairs
+from lp.problem import CountNoiseProblem
+from lp.solve import SolverError, require_solver
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Variables: TypeAlias = Literal["mixtures", "laws"]
+"""Whether the variables are the weights α, as printed, or the laws p(z | n) themselves."""
+
+_MOST_VARIABLES = 1_000_000
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class ReferenceModel(Description):
+    """The program of Proposition 2 in cvxpy.
+
+    Parameters
+    ----------
+    problem
+        η, D, ε or E, and N, which must be given.
+    """
+
+    problem: CountNoiseProblem
+
+    def __post_init__(self) -> None:
+        """Require N, and a number of variables that a solver can read."""
+        count = self.problem.max_count
+        if count is None:
+            raise expected("max_count", None, "≥ 1", "Proposition 2 has a law for each count.")
+        size = count * self.problem.support**2
+        if size > _MOST_VARIABLES:
+            raise expected(
+                "max_count",
+                count,
+                f"to give at most {_MOST_VARIABLES} weights",
+                f"It gives about {size}. optimal_count_noise needs none of them.",
+            )
+
+    def build(self, variables: Variables = "mixtures") -> Model:
+        """Write the program down."""
+        import cvxpy as cp
+
+        problem, count = self.problem, self.problem.max_count or 1
+        ratio, eta, support = ratio_of(problem), float(problem.eta), problem.support
+        delta = cp.Variable(nonneg=True)
+        laws: list[Any] = []  # P(Y = y | n), a vector over y = 0..N + D for each n
+        constraints: list[Any] = []
+        for n in range(1, count + 1):
+            if variables == "mixtures":
+                matrix = mixtures(problem, n, count)
+                weights = cp.Variable(matrix.shape[1], nonneg=True)
+                constraints.append(cp.sum(weights) == 1)
+                laws.append(matrix @ weights)
+            else:
+                lowest = problem.lowest(n)
+                place = placement(n, lowest, count, support)
+                law = cp.Variable(support - lowest + 1, nonneg=True)
+                noise = place.T @ range(count + support + 1) - n
+                constraints += [cp.sum(law) == 1, noise @ law == 0, law[-lowest] == eta]
+                laws.append(place @ law)
+        for own, other in itertools.pairwise(laws):
+            constraints += [own <= ratio * other + delta, other <= ratio * own + delta]
+        return Model(cp.Problem(cp.Minimize(delta), constraints), tuple(laws))
+
+
+@final
+@dataclass(frozen=True)
+class Model:
+    """A cvxpy problem, and the expressions of its laws P(Y = y | n), n = 1, 2, …"""
+
+    program: Any
+    laws: tuple[Any, ...]
+
+    def solve(self, solver: str = "HIGHS", **options: Any) -> float:
+        """Return δ as a solver finds it.
+
+        Parameters
+        ----------
+        solver
+            A name that cvxpy knows: "HIGHS", "CLARABEL", "SCS", "OSQP", …
+        options
+            Passed on to the solver.
+
+        Raises
+        ------
+        InvalidInputError
+            If the solver is not installed; the message names those that are.
+        SolverError
+            If it stops without an optimum.
+        """
+        import cvxpy as cp
+
+        require_solver(solver, through_cvxpy=True)
+        try:
+            value = self.program.solve(solver=solver, **options)
+        except cp.SolverError as error:
+            raise SolverError(f"{solver} stopped: {error}") from error
+        if self.program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            raise SolverError(f"{solver} stopped with status {self.program.status!r}.")
+        return float(value)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of scalar variables and of scalar constraints."""
+        metrics = self.program.size_metrics
+        rows = metrics.num_scalar_eq_constr + metrics.num_scalar_leq_constr
+        return int(metrics.num_scalar_variables), int(rows)
+
+
+def ratio_of(problem: CountNoiseProblem) -> float:
+    """Return E in floating point."""
+    if problem.ratio is not None:
+        return float(problem.ratio)
+    return math.exp(float(problem.epsilon or 0))
+
+
+def mixtures(problem: CountNoiseProblem, count: int, largest: int) -> NDArray[np.float64]:
+    """Return the matrix whose columns are the two-point laws of Proposition 1, as laws of Y."""
+    import numpy as np
+
+    pairs = two_point_pairs(count, problem.support)
+    matrix = np.zeros((largest + problem.support + 1, len(pairs)))
+    for column, pair in enumerate(pairs):
+        for value, probability in two_point_law(problem.eta, *pair).items():
+            matrix[count + value, column] = float(probability)
+    return matrix
+
+
+def placement(count: int, lowest: int, largest: int, support: int) -> NDArray[np.float64]:
+    """Return the 0-1 matrix that puts p(z | n), z = lowest..D, at y = n + z in 0..N + D."""
+    import numpy as np
+
+    matrix = np.zeros((largest + support + 1, support - lowest + 1))
+    for index in range(support - lowest + 1):
+        matrix[count + lowest + index, index] = 1.0
+    return matrix

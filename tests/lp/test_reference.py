@@ -1,0 +1,70 @@
+"""Proposition 2 as printed, in cvxpy, beside the certified optimum."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+
+import pytest
+
+from accountant.errors import InvalidInputError
+from lp.count_noise import optimal_count_noise
+from lp.problem import CountNoiseProblem
+from lp.reference import ReferenceModel, Variables
+from lp.solve import installed_solvers
+
+# absolute tolerances of the answers: ten times what each solver is told to reach
+TOLERANCES = {"HIGHS": 1e-6, "CLARABEL": 1e-6, "SCS": 1e-3, "OSQP": 1e-3, "SCIPY": 1e-6}
+OPTIONS: dict[str, dict[str, int]] = {"OSQP": {"max_iter": 200_000}}
+CASES = [(2, "1/2", 2, 3), (4, "1/2", 2, 6), (3, "4/5", 3, 8), (2, "1/20", 3, 5), (9, "1/2", 4, 4)]
+
+
+def problem_of(case: tuple[int, str, int, int]) -> CountNoiseProblem:
+    ratio, eta, support, count = case
+    return CountNoiseProblem(ratio=ratio, eta=eta, support=support, max_count=count)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("solver", sorted(set(TOLERANCES) & set(installed_solvers())))
+def test_every_solver_comes_near_the_certified_value(
+    solver: str, case: tuple[int, str, int, int]
+) -> None:
+    problem = problem_of(case)
+    certified = optimal_count_noise(problem).delta
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # cvxpy's note on inaccurate answers
+        found = ReferenceModel(problem).build().solve(solver, **OPTIONS.get(solver, {}))
+    assert abs(found - float(certified.lower)) <= TOLERANCES[solver]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_weights_and_laws_give_the_same_optimum(case: tuple[int, str, int, int]) -> None:
+    problem = problem_of(case)
+    model = ReferenceModel(problem)
+    kinds: tuple[Variables, ...] = ("mixtures", "laws")
+    found = [model.build(kind).solve("HIGHS") for kind in kinds]
+    assert abs(found[0] - found[1]) <= 2e-7  # HiGHS's feasibility tolerance is 1e-7
+
+
+def test_the_first_example_of_the_paper() -> None:
+    model = ReferenceModel(CountNoiseProblem(epsilon=0, eta="1/2", support=2, max_count=3)).build()
+    # 2 + 4 + 4 weights and δ; three sums and four comparisons of the six outcomes 0..5
+    assert model.sizes == (11, 3 + 4 * 6)
+    assert abs(model.solve("HIGHS") - 0.25) <= 1e-7
+    exact = optimal_count_noise(CountNoiseProblem(epsilon=0, eta="1/2", support=2, max_count=3))
+    assert exact.exact == Fraction(1, 4)
+
+
+def test_a_solver_that_is_missing_is_named_with_those_that_are_there() -> None:
+    model = ReferenceModel(CountNoiseProblem(ratio=2, eta="1/2", support=2, max_count=3)).build()
+    with pytest.raises(InvalidInputError, match=r"'GUROBY'.*Installed: .*HIGHS"):
+        model.solve("GUROBY")
+
+
+@pytest.mark.parametrize(
+    ("count", "message"), [(None, "max_count=None"), (10**6, "max_count=1000000")]
+)
+def test_models_that_no_solver_can_read_are_refused(count: int | None, message: str) -> None:
+    problem = CountNoiseProblem(ratio=2, eta="1/2", support=4, max_count=count)
+    with pytest.raises(InvalidInputError, match=message):
+        ReferenceModel(problem)

@@ -1,0 +1,354 @@
+"""Optimal count noise beside floating-point models of the same program: time, memory, error.
+
+    python benchmarks/lp.py cells [--limit SECONDS] [--json FILE]
+    python benchmarks/lp.py solvers
+    python benchmarks/lp.py goal
+
+`cells`: ε = 1.5, η = 1/2, N in 20, 100, 500, 1000, 10^6 and D in 4, 8, 16, 32, 64, for a first
+user's cvxpy model (a scalar variable and a constraint for every probability and comparison), the
+vectorised cvxpy model of Proposition 2 with each solver, scipy's HiGHS on sparse matrices, and
+`optimal_count_noise`. Every cell runs in a process of its own, which reports its building time,
+solving time and peak memory; a cell beyond the limits says so. "error" is |δ − δ*|/δ* against the
+certified optimum. `solvers`: each solver of cvxpy over ε, η and D. `goal`: every N up to 10^6 and
+D up to 64 on one core, with width and time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+if sys.path[0] == str(ROOT / "benchmarks"):
+    sys.path[0] = str(ROOT)  # this file's own name is that of the package it measures
+
+EPSILON, ETA = "1.5", "1/2"
+COUNTS = (20, 100, 500, 1000, 10**6)
+SUPPORTS = (4, 8, 16, 32, 64)
+MEMORY = 4 << 30
+SOLVERS = ("HIGHS", "CLARABEL", "SCS", "OSQP")
+WAYS = ("scalar", *SOLVERS, "scipy", "ours")
+
+
+def _cells(count: int, support: int) -> tuple[list[tuple[int, int]], dict[tuple[int, int], int]]:
+    cells = [(n, z) for n in range(1, count + 1) for z in range(-min(n, support), support + 1)]
+    return cells, {cell: i for i, cell in enumerate(cells)}
+
+
+def _rows(count: int, support: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (n, n', y) for every comparison that is not trivial: p(y | n) is not always 0."""
+    for n in range(1, count + 1):
+        for other in (n - 1, n + 1):
+            if 1 <= other <= count:
+                for y in range(n - min(n, support), n + support + 1):
+                    yield n, other, y
+
+
+def scalar(count: int, support: int) -> tuple[Callable[[], float], float]:
+    """Build a first user's model: a cvxpy variable for each number, each line a constraint."""
+    import cvxpy as cp
+
+    started = time.perf_counter()
+    cells, index = _cells(count, support)
+    p = [cp.Variable(nonneg=True) for _ in cells]
+    delta = cp.Variable(nonneg=True)
+    ratio, eta = math.exp(float(EPSILON)), float(Fraction(ETA))
+    constraints = []
+    for n in range(1, count + 1):
+        own = range(-min(n, support), support + 1)
+        constraints += [
+            sum(p[index[n, z]] for z in own) == 1,
+            sum(z * p[index[n, z]] for z in own) == 0,
+            p[index[n, 0]] == eta,
+        ]
+    for n, other, y in _rows(count, support):
+        right = index.get((other, y - other))
+        bound = delta if right is None else ratio * p[right] + delta
+        constraints.append(p[index[n, y - n]] <= bound)
+    program = cp.Problem(cp.Minimize(delta), constraints)
+    built = time.perf_counter() - started
+    return (lambda: float(program.solve(solver="HIGHS"))), built
+
+
+def vectorised(solver: str, count: int, support: int) -> tuple[Callable[[], float], float]:
+    """Build Proposition 2 as printed, `lp.reference`, for one solver."""
+    from lp.problem import CountNoiseProblem
+    from lp.reference import ReferenceModel
+
+    started = time.perf_counter()
+    problem = CountNoiseProblem(eta=ETA, support=support, epsilon=EPSILON, max_count=count)
+    model = ReferenceModel(problem).build()
+    built = time.perf_counter() - started
+    return (lambda: model.solve(solver)), built
+
+
+def direct(count: int, support: int) -> tuple[Callable[[], float], float]:
+    """Build sparse matrices, with the laws as variables, for scipy's HiGHS."""
+    import numpy as np
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    started = time.perf_counter()
+    cells, index = _cells(count, support)
+    ratio, eta = math.exp(float(EPSILON)), float(Fraction(ETA))
+    size = len(cells) + 1
+    n = np.array([cell[0] for cell in cells])
+    z = np.array([cell[1] for cell in cells])
+    where = np.arange(len(cells))
+    zeros = where[z == 0]
+    equal = csr_array(
+        (
+            np.concatenate([np.ones(len(cells)), z.astype(float), np.ones(count)]),
+            (
+                np.concatenate([3 * (n - 1), 3 * (n - 1) + 1, 3 * (n[zeros] - 1) + 2]),
+                np.concatenate([where, where, zeros]),
+            ),
+        ),
+        shape=(3 * count, size),
+    )
+    sides = np.tile([1.0, 0.0, eta], count)
+    rows, columns, values = [], [], []
+    number = 0
+    for number, (first, other, y) in enumerate(_rows(count, support), start=1):
+        rows += [number - 1] * 2
+        columns += [index[first, y - first], size - 1]
+        values += [1.0, -1.0]
+        if (other, y - other) in index:
+            rows.append(number - 1)
+            columns.append(index[other, y - other])
+            values.append(-ratio)
+    above = csr_array((values, (rows, columns)), shape=(number, size))
+    cost = np.zeros(size)
+    cost[-1] = 1
+    built = time.perf_counter() - started
+
+    def solve() -> float:
+        answer = linprog(cost, above, np.zeros(number), equal, sides)
+        if answer.fun is None:
+            raise ArithmeticError(answer.message)
+        return float(answer.fun)
+
+    return solve, built
+
+
+def ours(count: int, support: int) -> tuple[Callable[[], float], float]:
+    """Return the certified solver; its program is built while it is solved."""
+    from lp.count_noise import optimal_count_noise
+    from lp.problem import CountNoiseProblem
+
+    problem = CountNoiseProblem(eta=ETA, support=support, epsilon=EPSILON, max_count=count)
+    return (lambda: float(optimal_count_noise(problem).delta.lower)), 0.0
+
+
+def worker(way: str, count: int, support: int) -> None:
+    """Run one cell in this process and print what it took, as JSON."""
+    import cvxpy
+    import scipy.optimize  # noqa: F401  # imports are not part of any time
+
+    import lp.count_noise  # noqa: F401
+    from accountant.errors import DpassayError
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    warnings.simplefilter("ignore")
+    make = {"scalar": scalar, "scipy": direct, "ours": ours}
+    result: dict[str, Any]
+    try:
+        if way in make:
+            solve, built = make[way](count, support)
+        else:
+            solve, built = vectorised(way, count, support)
+        started = time.perf_counter()
+        value = solve()
+        result = {"build": built, "solve": time.perf_counter() - started, "value": value}
+    except MemoryError:
+        result = {"stopped": f"> {MEMORY >> 30} GiB"}
+    except (ArithmeticError, ValueError, DpassayError, cvxpy.SolverError) as error:
+        result = {"stopped": f"{type(error).__name__}: {str(error)[:60]}"}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({**result, "memory": (peak - before) / 1024, "base": before / 1024}))
+
+
+def run(way: str, count: int, support: int, limit: float) -> dict[str, Any]:
+    """Run one cell in a process of its own."""
+    command = [sys.executable, __file__, "worker", way, str(count), str(support)]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **threads}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"stopped": f"> {limit:g} s"}
+    if done.returncode != 0:
+        return {"stopped": f"> {MEMORY >> 30} GiB (died with {done.returncode})"}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def certified(count: int | None, epsilon: str, eta: str, support: int) -> Fraction:
+    """Return the certified optimum, to the width that its solver promises."""
+    from lp.count_noise import optimal_count_noise
+    from lp.problem import CountNoiseProblem
+
+    problem = CountNoiseProblem(eta=eta, support=support, epsilon=epsilon, max_count=count)
+    return Fraction(optimal_count_noise(problem).delta.lower)
+
+
+def shown(result: dict[str, Any], optimum: Fraction) -> str:
+    """Return time, memory and error of a cell, or why there are none."""
+    if "stopped" in result:
+        return str(result["stopped"])
+    difference = abs(Fraction(result["value"]) - optimum)
+    error = f"{float(difference / optimum):.0e}" if optimum else f"{float(difference):.0e} abs."
+    seconds = f"{result['build']:.2f}+{result['solve']:.2f} s"
+    return f"{seconds}, {result['memory']:.0f} MB, {error}"
+
+
+def cells(limit: float, output: Path | None) -> None:
+    """Print the table of every way at every size.
+
+    A way that ran out of time or memory is not tried at a larger N of the same D: it says
+    "beyond", with the N at which it stopped.
+    """
+    kept: dict[str, dict[str, Any]] = {}
+    print("| D | N | optimum | " + " | ".join(WAYS) + " |")
+    print("|---|---|---|" + "---|" * len(WAYS))
+    for support in SUPPORTS:
+        stopped: dict[str, int] = {}
+        for count in COUNTS:
+            optimum = certified(count, EPSILON, ETA, support)
+            row = []
+            for way in WAYS:
+                if way in stopped:
+                    row.append(f"beyond (see N = {stopped[way]})")
+                    continue
+                result = run(way, count, support, limit)
+                if str(result.get("stopped", "")).startswith(">"):
+                    stopped[way] = count
+                kept[f"{way}/{count}/{support}"] = result
+                row.append(shown(result, optimum))
+                if output is not None:  # an interrupted run keeps its finished cells
+                    output.write_text(json.dumps(kept, indent=1), "utf-8")
+            value = f"{float(optimum):.3e}"
+            print(f"| {support} | {count} | {value} | " + " | ".join(row) + " |", flush=True)
+
+
+def solvers() -> None:
+    """Print the true relative error of each solver over ε, η and D, for one law for all n ≥ D."""
+    import cvxpy as cp
+    import numpy as np
+
+    warnings.simplefilter("ignore")
+    errors: dict[str, list[tuple[float, str]]] = {solver: [] for solver in SOLVERS}
+    failed: dict[str, list[str]] = {solver: [] for solver in SOLVERS}
+    head = " | ".join(SOLVERS)
+    print(f"| ε | η | D | certified δ* | {head} |\n|---|---|---|---|" + "---|" * len(SOLVERS))
+    for epsilon in ("1.5", "2.2", "2.5", "3", "4"):
+        for eta in ("0.3", "0.5", "0.7", "0.8"):
+            for support in (6, 8, 10, 12, 16, 20):
+                optimum = certified(None, epsilon, eta, support)
+                law, delta = cp.Variable(2 * support + 1, nonneg=True), cp.Variable(nonneg=True)
+                ratio, z = math.exp(float(epsilon)), np.arange(-support, support + 1)
+                constraints = [cp.sum(law) == 1, z @ law == 0, law[support] == float(eta)]
+                constraints += [law[0] <= delta, law[-1] <= delta]
+                constraints += [law[1:] <= ratio * law[:-1] + delta]
+                constraints += [law[:-1] <= ratio * law[1:] + delta]
+                program = cp.Problem(cp.Minimize(delta), constraints)
+                row = []
+                for solver in SOLVERS:
+                    cell = f"ε={epsilon}, η={eta}, D={support}"
+                    try:
+                        value = float(program.solve(solver=solver))
+                    except cp.SolverError:
+                        value = math.nan
+                    if not math.isfinite(value):
+                        failed[solver].append(cell)
+                        row.append(str(program.status))
+                        continue
+                    error = float(abs(Fraction(value) - optimum) / optimum)
+                    errors[solver].append((error, cell))
+                    row.append(f"{value:.2e} ({error:.0e})")
+                cells_ = " | ".join(row)
+                print(f"| {epsilon} | {eta} | {support} | {float(optimum):.4e} | {cells_} |")
+    print("\n| solver | cells | no answer | error ≤ 1e-3 | first digit wrong | median | worst |")
+    print("|---|---|---|---|---|---|---|")
+    for solver in SOLVERS:
+        found = sorted(errors[solver])
+        good = sum(error <= 1e-3 for error, _ in found)
+        wrong = sum(error >= 0.1 for error, _ in found)
+        median, worst = found[len(found) // 2][0], found[-1]
+        print(
+            f"| {solver} | {len(found)} | {len(failed[solver])} | {good} | {wrong} "
+            f"| {median:.1e} | {worst[0]:.1e} at {worst[1]} |"
+        )
+
+
+def goal() -> None:
+    """Print the slowest and widest certified answers over N up to 10^6 and D up to 64."""
+    from lp.count_noise import optimal_count_noise
+    from lp.problem import CountNoiseProblem
+
+    optimal_count_noise(CountNoiseProblem(eta="0.5", support=4, epsilon="1"))  # imports
+    print("| D | cells | slowest, s | at | widest, relative | least δ* > 0 |")
+    print("|---|---|---|---|---|---|")
+    for support in (4, 8, 16, 24, 32, 48, 64):
+        slowest, widest, least, number = (0.0, ""), Fraction(0), math.inf, 0
+        for epsilon in ("0.1", "0.5", "1.5", "2.2", "3", "4"):
+            for eta in ("0.02", "0.3", "0.5", "0.8"):
+                for count in (None, support, support + 1, 1000, 10**6):
+                    problem = CountNoiseProblem(
+                        eta=eta, support=support, epsilon=epsilon, max_count=count
+                    )
+                    started = time.process_time()
+                    delta = optimal_count_noise(problem).delta
+                    seconds = time.process_time() - started
+                    number += 1
+                    slowest = max(slowest, (seconds, f"ε={epsilon}, η={eta}, N={count}"))
+                    if delta.upper > 0:
+                        width = Fraction(delta.upper) - Fraction(delta.lower)
+                        widest = max(widest, width / Fraction(delta.upper))
+                        least = min(least, float(delta.upper))
+        print(
+            f"| {support} | {number} | {slowest[0]:.2f} | {slowest[1]} "
+            f"| {float(widest):.0e} | {least:.1e} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Read the command line."""
+    if sys.argv[1:2] == ["worker"]:
+        worker(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        return
+    parser = argparse.ArgumentParser(description="Optimal count noise beside float models.")
+    parser.add_argument("table", choices=["cells", "solvers", "goal"])
+    parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    packages = ("cvxpy", "highspy", "clarabel", "scs", "osqp", "scipy")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, ")
+    print(", ".join(f"{name} {version(name)}" for name in packages) + "\n")
+    if arguments.table == "cells":
+        cells(arguments.limit, arguments.json)
+    elif arguments.table == "solvers":
+        solvers()
+    else:
+        goal()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What can be audited, and how its outputs are written."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant import notation
+from accountant.errors import InvalidInputError
+from verify.audit import Command, MechanismError, guarantee, target
+from verify.audit.laws import neighbours
+from verify.audit.outputs import Alphabet, numeric
+
+MECHANISMS = [
+    "Gaussian(standard_deviation=3)",
+    "DiscreteLaplace(scale=1)",
+    "RandomizedResponse(epsilon=1)",
+    'Tabulated(p=["1/2", "1/2"], q=["1/3", "2/3"])',
+    "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob=0.1)",
+    "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=1)], count=3)",
+    "KaryTree(steps=8, arity=2, epsilon=1)",
+    "CorrelatedGaussian(dimension=5, mu=1)",
+    "CountEllipse(dimension=6, sparsity=2, mu=1)",
+    "RankOneGaussian(dimension=10, sigma_star=0.5)",
+    "LaplaceVector(scale=2, shifts=[1, 1])",
+    "EllipticalGaussian(sensitivities=[1, 2], mu=1)",
+    "Staircase(epsilon=1, gamma=0.3)",
+    'IntegerNoise(probabilities=["1/2", "1/2"], lowest=0)',
+]
+
+
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_a_mechanism_is_audited_as_it_is(text: str) -> None:
+    mechanism = notation.parse(text)
+    audited = target(mechanism)
+    for pair in neighbours(mechanism):
+        for dataset in pair:
+            rows = numeric(audited.sample(dataset, 5, np.random.default_rng(1)))
+            assert rows is not None
+            assert rows.shape == (5, mechanism.dimension)
+
+
+def test_callables_are_told_apart_by_their_parameters() -> None:
+    rng = np.random.default_rng(1)
+
+    def one(dataset: int, rng: np.random.Generator) -> float:
+        return dataset + rng.normal()
+
+    def many(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        return dataset + rng.normal(size=size)
+
+    def keyword(dataset: int, *, rng: np.random.Generator) -> float:
+        return dataset + rng.normal()
+
+    def own_randomness(dataset: int) -> float:
+        return float(dataset)
+
+    for function in (one, many, keyword, own_randomness):
+        assert len(target(function).sample(0, 4, rng)) == 4
+
+
+def test_foreign_mechanisms_are_told_by_their_methods() -> None:
+    class Randomiser:
+        def randomise(self, value: float) -> float:
+            return value
+
+    class Measurement:
+        input_domain = None
+
+        def __call__(self, value: float) -> float:
+            return value
+
+    rng = np.random.default_rng(1)
+    assert list(target(Randomiser()).sample(2.0, 2, rng)) == [2.0, 2.0]
+    assert list(target(Measurement()).sample(2.0, 2, rng)) == [2.0, 2.0]
+    with pytest.raises(InvalidInputError, match=r"mechanism\(dataset, rng\)"):
+        target(3)
+
+
+def test_what_a_mechanism_raises_is_reported_with_its_name() -> None:
+    def broken(dataset: int, rng: np.random.Generator) -> float:
+        raise ZeroDivisionError("no")
+
+    with pytest.raises(MechanismError, match="broken raised ZeroDivisionError: no"):
+        target(broken).sample(0, 1, np.random.default_rng(1))
+
+
+def test_a_command_prints_samples() -> None:
+    rng = np.random.default_rng(1)
+    script = "for i in range({size}): print({dataset}, i % 2)"
+    command = Command(f'{sys.executable} -c "{script}"')
+    assert command.sample(7, 3, rng) == [[7.0, 0.0], [7.0, 1.0], [7.0, 0.0]]
+    with pytest.raises(MechanismError, match="printed 0 lines where 3"):
+        Command(f'{sys.executable} -c "pass"').sample(7, 3, rng)
+    with pytest.raises(MechanismError, match=r"did not end within 0\.2 s"):
+        Command(f'{sys.executable} -c "import time; time.sleep(9)"', 0.2).sample(7, 3, rng)
+    with pytest.raises(MechanismError, match="exit code 1"):
+        Command(f'{sys.executable} -c "raise SystemExit(1)"').sample(7, 3, rng)
+
+
+def test_mixed_outputs_become_rows_that_keep_everything() -> None:
+    alphabet = Alphabet()
+    rows = alphabet.matrix([None, 1, "a", (1, 2.5), [True, "a"]])
+    assert rows[:, 0].tolist() == [1, 1, 1, 2, 2]
+    assert rows[1].tolist()[1:] == [0, -1, -1, -1, 1, 0, 0, 0]
+    assert rows[2, 1] == rows[4, 2] != rows[0, 1]
+    assert set(alphabet.names.values()) == {"None", "a", "True"}
+    assert alphabet.matrix([3.0])[0, 0] == 1  # the form is kept for later blocks
+
+
+def test_vectors_keep_their_number_format() -> None:
+    values = np.array([1.5, 2.5], dtype=np.float32)
+    rows = numeric(values)
+    assert rows is not None
+    assert rows.dtype == np.float32
+    assert numeric([(1, 2), (1,)]) is None
+    assert numeric(["a"]) is None
+
+
+def test_claims_in_every_form() -> None:
+    assert guarantee(1).points[0].delta == 0
+    assert guarantee(("0.1", "1e-5")).points[0].epsilon == Fraction(1, 10)
+    assert guarantee([(1, "1e-3"), (2, "1e-6")]).delta_at(1.5) == 1e-3
+    assert guarantee({"epsilon": 1}).delta_at(0.5) == float("inf")
+    gaussian = guarantee({"mu": 1})
+    assert abs(gaussian.delta_at(1.0) - 0.12693673750664395) < 1e-12
+    noise = notation.parse("Gaussian(standard_deviation=1)")
+    assert [p.epsilon for p in gaussian.candidates()] == [
+        p.epsilon for p in guarantee(noise).candidates()
+    ]
+    assert all(
+        p.delta >= Fraction(gaussian.delta_at(float(p.epsilon))) / (1 + Fraction(1, 10**9))
+        for p in gaussian.candidates()
+    )
+    bad: Any
+    for bad in (-1, (1, 2), {"epsilon": 1, "mu": 2}, [], {"mu": 0}):
+        with pytest.raises(InvalidInputError):
+            guarantee(bad)

@@ -1,0 +1,193 @@
+"""What an audit tests: a privacy guarantee as a curve of points (ε, δ) that must all hold.
+
+A guarantee says P(E) ≤ e^ε Q(E) + δ for every event E, both orders of every neighbouring pair,
+and every point (ε, δ) of its curve. (ε, δ)-DP has one point; μ-GDP has the curve
+δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ); a mechanism or a callable has its whole profile, and an
+audit may choose the point at which a violation shows best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError, expected
+from accountant.mechanism import Mechanism
+from accountant.number import ExactReal, Number, exact
+
+Claim: TypeAlias = (
+    "Guarantee | Mechanism | Callable[[float], float] | Mapping[str, Any] | Number | "
+    "tuple[Number, Number] | Sequence[tuple[Number, Number]]"
+)
+"""ε, (ε, δ), {"mu": μ}, {"epsilon": ε, "delta": δ}, a mechanism, δ(·), or a list of points."""
+
+_DIGITS = 17
+_GRID = 48
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One inequality P(E) ≤ e^ε Q(E) + δ, with both numbers exact."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def to_json(self) -> dict[str, str]:
+        """Return both numbers as exact text."""
+        return {"epsilon": _text(self.epsilon), "delta": _text(self.delta)}
+
+
+@final
+@dataclass(frozen=True)
+class Guarantee:
+    """A claimed guarantee, read by `guarantee`."""
+
+    kind: str
+    """epsilon-delta, gaussian, profile or mechanism."""
+    description: str
+    points: tuple[Point, ...]
+    """Points that were given; empty where the whole curve is claimed."""
+    profile: Callable[[float], float] | None = None
+    """An upper bound of the claimed δ(ε), for curves."""
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return the claimed δ(ε), or an upper bound of it: +∞ where nothing is claimed.
+
+        (ε₀, δ₀)-DP implies (ε, δ₀)-DP for every ε ≥ ε₀ and nothing below.
+        """
+        if self.profile is not None:
+            return min(1.0, float(self.profile(epsilon)))
+        deltas = [float(p.delta) for p in self.points if float(p.epsilon) <= epsilon]
+        return min(deltas, default=math.inf)
+
+    def candidates(self, largest: float = 20.0) -> tuple[Point, ...]:
+        """Return the points that a test may be made at, at most some fifty of them."""
+        if self.profile is None:
+            return self.points
+        grid = [0.0, *(largest * (2.0 ** (-(_GRID - 1 - i) / 6)) for i in range(_GRID))]
+        found = []
+        for eps in grid:
+            point = Point(_rounded(eps), Fraction(0))
+            delta = self.delta_at(float(point.epsilon))
+            if not 0 <= delta <= 1:
+                raise expected("profile", delta, f"in [0, 1] at epsilon={eps:.6g}")
+            if delta < 1:
+                found.append(Point(point.epsilon, _above(delta)))
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "kind": self.kind,
+            "description": self.description,
+            "points": [point.to_json() for point in self.points],
+        }
+
+
+def guarantee(claim: Claim, *, adjacency: Adjacency | str | None = None) -> Guarantee:
+    """Read a claim in any of its forms.
+
+    Raises InvalidInputError where it is none of them or out of range.
+    """
+    if isinstance(claim, Guarantee):
+        return claim
+    if isinstance(claim, Mechanism):
+        return _of_mechanism(claim, adjacency)
+    if isinstance(claim, Mapping):
+        return _of_mapping(claim, adjacency)
+    if callable(claim):
+        return Guarantee("profile", getattr(claim, "__name__", "a profile"), (), claim)
+    if isinstance(claim, (list, tuple)):
+        entries: list[Any] = list(claim)
+        if len(entries) == 2 and not isinstance(entries[0], (list, tuple)):
+            return epsilon_delta(*entries)
+        return _of_points([_point(*entry) for entry in entries])
+    number: Any = claim
+    return epsilon_delta(number, 0)
+
+
+def epsilon_delta(epsilon: Number, delta: Number = 0) -> Guarantee:
+    """Return the guarantee of (ε, δ)-DP."""
+    return _of_points([_point(epsilon, delta)])
+
+
+def gaussian(mu: Number) -> Guarantee:
+    """Return the guarantee of μ-Gaussian DP (Dong, Roth and Su 2022, Corollary 1)."""
+    from accountant.mechanisms import Gaussian
+
+    number = exact(mu, "mu")
+    if number.sign <= 0:
+        raise expected("mu", mu, "> 0")
+    noise = Gaussian(ExactReal.of_rational(1) / number)
+    return Guarantee("gaussian", f"{number}-GDP", (), _profile_of(noise, None))
+
+
+def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Guarantee:
+    return Guarantee(
+        "mechanism", f"the profile of {mechanism!r}", (), _profile_of(mechanism, adjacency)
+    )
+
+
+def _profile_of(
+    mechanism: Mechanism, adjacency: Adjacency | str | None
+) -> Callable[[float], float]:
+    from accountant.profile import delta
+
+    relation = Adjacency.read(adjacency)
+
+    def profile(epsilon: float) -> float:
+        width = Fraction(1, 10**12)
+        above = delta(mechanism, epsilon, adjacency=relation, relative_width=width).upper
+        return math.nextafter(float(above), math.inf) if above else 0.0
+
+    return profile
+
+
+def _of_mapping(claim: Mapping[str, Any], adjacency: Adjacency | str | None) -> Guarantee:
+    keys = set(claim)
+    if keys in ({"epsilon"}, {"epsilon", "delta"}):
+        return epsilon_delta(claim["epsilon"], claim.get("delta", 0))
+    if keys == {"mu"}:
+        return gaussian(claim["mu"])
+    if keys == {"profile"}:
+        return guarantee(claim["profile"], adjacency=adjacency)
+    raise InvalidInputError(
+        f"Expected a claim with epsilon (and delta), mu or profile, not {sorted(keys)}."
+    )
+
+
+def _of_points(points: Sequence[Point]) -> Guarantee:
+    if not points:
+        raise InvalidInputError("Expected a claim with at least one point (epsilon, delta).")
+    shown = ", ".join(f"({_text(p.epsilon)}, {_text(p.delta)})" for p in points)
+    return Guarantee("epsilon-delta", f"{shown}-DP", tuple(points))
+
+
+def _point(epsilon: Number, delta: Number) -> Point:
+    eps, bound = exact(epsilon, "epsilon"), exact(delta, "delta")
+    if eps.sign < 0:
+        raise expected("epsilon", epsilon, "≥ 0")
+    if bound.rational is None or not 0 <= bound.rational < 1:
+        raise expected("delta", delta, "in [0, 1)", "At delta = 1 every mechanism is private.")
+    if eps.rational is None:  # the next rational above: a weaker claim, refuted all the more
+        return Point(_above(float(eps)), bound.rational)
+    return Point(eps.rational, bound.rational)
+
+
+def _rounded(value: float) -> Fraction:
+    return Fraction(f"{value:.6g}")
+
+
+def _above(value: float) -> Fraction:
+    """Return a short decimal ≥ value."""
+    text = Fraction(f"{value:.{_DIGITS - 5}e}")
+    return text if text >= Fraction(value) else text * (1 + Fraction(1, 10**10))
+
+
+def _text(value: Fraction) -> str:
+    return str(ExactReal.of_rational(value))

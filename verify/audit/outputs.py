@@ -1,0 +1,126 @@
+"""Outputs of a mechanism as one numeric matrix, one row per run.
+
+Scalars and vectors stay what they are, in their own number format (a float leak lives in the last
+bits). Whatever else a mechanism may return (strings, None, truth values, tuples of them, lists
+whose length changes) is written as a row
+
+    length, code₁, …, code_w, value₁, …, value_w
+
+where an entry that is a number has code 0 and its value, any other entry the code of its text and
+value 0, and a missing entry code −1. The row is a function of the single output, so that an event
+on rows is an event on outputs; `Alphabet` remembers which text a code stands for.
+"""
+
+from __future__ import annotations
+
+import numbers
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix: TypeAlias = NDArray[Any]
+"""Shape (runs, width), of a real number format."""
+
+_WIDEST = 64
+_MOST_NAMES = 10_000
+
+
+@final
+@dataclass
+class Alphabet:
+    """How outputs that are no plain vectors are written; the same for both datasets."""
+
+    width: int | None = None
+    """Entries per row of the mixed form; None while every output was a vector of one length."""
+    names: dict[int, str] = field(default_factory=dict)
+    """The text that a code stands for."""
+
+    def matrix(self, outputs: Any) -> Matrix:
+        """Return the rows of a block of outputs.
+
+        A numpy array is taken as one output per entry of its first axis; anything else as a
+        sequence of outputs.
+        """
+        plain = numeric(outputs) if self.width is None else None
+        if plain is not None:
+            return plain
+        flat = [_entries(output) for output in outputs]
+        if self.width is None:
+            self.width = min(_WIDEST, max((len(entries) for entries in flat), default=1) + 2)
+        return np.array([self._row(entries) for entries in flat], dtype=np.float64).reshape(
+            len(flat), 1 + 2 * self.width
+        )
+
+    def _row(self, entries: Sequence[Any]) -> list[float]:
+        width = self.width or 1
+        codes, values = [-1.0] * width, [0.0] * width
+        for index, entry in enumerate(entries[:width]):
+            if isinstance(entry, numbers.Real) and not isinstance(entry, (bool, np.bool_)):
+                codes[index], values[index] = 0.0, _real(entry)
+            else:
+                codes[index] = float(self._code(entry))
+        return [float(len(entries)), *codes, *values]
+
+    def _code(self, entry: Any) -> int:
+        text = entry if isinstance(entry, str) else repr(entry)
+        code = 1 + zlib.crc32(text.encode(errors="surrogatepass"))
+        if len(self.names) < _MOST_NAMES:
+            self.names[code] = text
+        return code
+
+
+def numeric(outputs: Any) -> Matrix | None:
+    """Return outputs that are numbers or vectors of one length as a matrix, else None."""
+    if isinstance(outputs, np.ndarray):
+        array = outputs
+    else:
+        outputs = list(outputs)
+        if not all(_is_vector(output) for output in outputs):
+            return None
+        try:
+            array = np.asarray(outputs)
+        except (ValueError, OverflowError):  # lengths differ, or an integer of more than 64 bits
+            return None
+    if array.dtype == bool:
+        array = array.astype(np.int8)
+    if array.dtype.kind not in "iuf" or array.ndim == 0:
+        return None
+    return array.reshape(len(array), -1) if array.size else array.reshape(len(array), 0)
+
+
+def _is_vector(output: Any) -> bool:
+    """Whether an output is a number or made of numbers only."""
+    if isinstance(output, (float, int, np.floating, np.integer)):
+        return not isinstance(output, bool)
+    if isinstance(output, np.ndarray):
+        return output.dtype.kind in "iuf"
+    return isinstance(output, (list, tuple)) and all(_is_vector(entry) for entry in output)
+
+
+def _entries(output: Any) -> Sequence[Any]:
+    """Return the entries of one output, nested ones in their order."""
+    if isinstance(output, np.ndarray):
+        return list(output.reshape(-1).tolist())
+    if isinstance(output, (list, tuple)):
+        return [entry for part in output for entry in _entries(part)]
+    if isinstance(output, (set, frozenset)):
+        return sorted(output, key=repr)
+    if isinstance(output, dict):
+        return [entry for item in output.items() for part in item for entry in _entries(part)]
+    return [output]
+
+
+def _real(entry: Any) -> float:
+    try:
+        return float(entry)
+    except OverflowError:
+        return float("inf") if entry > 0 else float("-inf")
+
+
+def stacked(blocks: Iterable[Matrix]) -> Matrix:
+    """Put blocks of rows under each other."""
+    return np.concatenate(list(blocks), axis=0)

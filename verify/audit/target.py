@@ -1,0 +1,190 @@
+"""What is audited: something that can be asked for independent runs on a dataset.
+
+The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
+in hand is turned into one by `target`: a mechanism of this package, a callable
+`mechanism(dataset, rng)` that returns one output, an object with `sample(dataset, size, rng)`
+that returns many, measurements of OpenDP and mechanisms of diffprivlib (recognised by their
+methods; neither library is imported), a command that prints samples.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, final, runtime_checkable
+
+import numpy as np
+
+from accountant.errors import DpassayError, InvalidInputError
+from accountant.mechanism import Mechanism
+
+
+class MechanismError(DpassayError):
+    """The mechanism that is audited raised, hung, or returned something that is no output."""
+
+
+@runtime_checkable
+class Target(Protocol):
+    """Something that is audited."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
+        """Return the outputs of `size` independent runs: an array or a sequence, one entry each.
+
+        All randomness that the auditor can repeat comes from `rng`; a mechanism with its own
+        source of randomness is audited as well, but its runs are not reproducible.
+        """
+
+
+@final
+@dataclass(frozen=True)
+class PerRun:
+    """A callable `mechanism(dataset, rng)` that returns one output."""
+
+    mechanism: Callable[..., Any]
+    name: str
+    takes_rng: bool = True
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
+        """Call it `size` times."""
+        call = self.mechanism
+        try:
+            if self.takes_rng:
+                return [call(dataset, rng) for _ in range(size)]
+            return [call(dataset) for _ in range(size)]
+        except Exception as error:  # a foreign program may raise anything
+            raise MechanismError(
+                f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."
+            ) from error
+
+
+@final
+@dataclass(frozen=True)
+class PerBlock:
+    """A callable `mechanism(dataset, size, rng)` that returns the outputs of many runs."""
+
+    mechanism: Callable[..., Any]
+    name: str
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
+        """Call it once."""
+        try:
+            outputs = self.mechanism(dataset, size, rng)
+        except Exception as error:  # a foreign program may raise anything
+            raise MechanismError(
+                f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."
+            ) from error
+        if len(outputs) != size:
+            raise MechanismError(
+                f"{self.name} returned {len(outputs)} outputs where {size} runs were asked for."
+            )
+        return outputs
+
+
+@final
+@dataclass(frozen=True)
+class Command:
+    """A command that prints one output per line.
+
+    `{dataset}`, `{size}` and `{seed}` in its arguments are filled in. A line is read as a list of
+    numbers separated by spaces or commas where every part is a number, as text otherwise.
+    """
+
+    command: str
+    timeout: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The command."""
+        return self.command
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
+        """Run it once and read its lines."""
+        seed = int(rng.integers(0, 2**63))
+        filled = {"dataset": str(dataset), "size": str(size), "seed": str(seed)}
+        arguments = [part.format_map(filled) for part in shlex.split(self.command)]
+        try:
+            done = subprocess.run(
+                arguments, capture_output=True, text=True, check=True, timeout=self.timeout
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MechanismError(
+                f"{self.command} did not end within {error.timeout:g} s."
+            ) from None
+        except subprocess.CalledProcessError as error:
+            last = (error.stderr or "").strip().splitlines()[-1:]
+            raise MechanismError(
+                f"{self.command} ended with exit code {error.returncode}: {' '.join(last)}"
+            ) from None
+        lines = done.stdout.splitlines()
+        if len(lines) < size:
+            raise MechanismError(
+                f"{self.command} printed {len(lines)} lines where {size} runs were asked for."
+            )
+        return [_parsed(line) for line in lines[:size]]
+
+
+def target(thing: Any, name: str = "") -> Target:
+    """Turn what a user has in hand into a target.
+
+    Raises InvalidInputError for what is none of the forms that are known.
+    """
+    name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
+    if isinstance(thing, Mechanism):
+        from verify.audit.laws import MechanismTarget
+
+        return MechanismTarget(thing)
+    if isinstance(thing, (PerRun, PerBlock, Command)):
+        return thing
+    if callable(getattr(thing, "sample", None)):
+        return thing if isinstance(thing, Target) else PerBlock(thing.sample, name)
+    if callable(getattr(thing, "randomise", None)):  # diffprivlib
+        return PerRun(thing.randomise, name, takes_rng=False)
+    if hasattr(thing, "input_domain") and callable(thing):  # OpenDP
+        return PerRun(thing, name, takes_rng=False)
+    if callable(thing):
+        return _of_callable(thing, name)
+    raise InvalidInputError(
+        f"Expected a mechanism, a callable mechanism(dataset, rng) or an object with "
+        f"sample(dataset, size, rng), not {_short(thing)}."
+    )
+
+
+def _of_callable(function: Callable[..., Any], name: str) -> Target:
+    """Tell by its parameters how a callable wants to be called."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a built-in without a signature
+        return PerRun(function, name)
+    required = [
+        p
+        for p in known
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    named = {p.name: p for p in known}
+    if "rng" in named and named["rng"].kind is inspect.Parameter.KEYWORD_ONLY:
+        return PerRun(lambda dataset, rng: function(dataset, rng=rng), name)
+    if len(required) == 3 or "size" in named:
+        return PerBlock(function, name)
+    positional = any(p.kind is p.VAR_POSITIONAL for p in known)
+    return PerRun(function, name, takes_rng=len(named) > 1 or positional)
+
+
+def _parsed(line: str) -> Any:
+    parts = line.replace(",", " ").split()
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        return line.strip()
+    return numbers[0] if len(numbers) == 1 else numbers or line.strip()
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -41,7 +41,7 @@ def test_a_mechanism_is_audited_as_it_is(text: str) -> None:
         for dataset in pair:
             rows = numeric(audited.sample(dataset, 5, np.random.default_rng(1)))
             assert rows is not None
-            assert rows.shape == (5, mechanism.dimension)
+            assert len(rows) == 5
 
 
 def test_callables_are_told_apart_by_their_parameters() -> None:

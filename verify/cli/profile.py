@@ -105,6 +105,12 @@ def _beta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interva
     return beta(mechanism, argument, adjacency=adjacency)
 
 
+def _true_positive_rate(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+    from accountant.tradeoff import power
+
+    return power(mechanism, argument, adjacency=adjacency)
+
+
 def _renyi(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
     from accountant.guarantees import renyi
 
@@ -146,6 +152,13 @@ QUESTIONS = (
     Question("epsilon", "delta", _delta, "E", "delta at this epsilon (any real number)"),
     Question("delta", "epsilon", _epsilon, "D", "least epsilon at this delta"),
     Question("alpha", "beta", _beta, "A", "least type II error at this type I error"),
+    Question(
+        "tpr-at-fpr",
+        "true_positive_rate",
+        _true_positive_rate,
+        "A",
+        "largest true positive rate of an attack at this false positive rate",
+    ),
     Question("order", "renyi", _renyi, "R", "Renyi divergence of this order"),
     Question("total-variation", "total_variation", _total_variation, None, "delta at epsilon 0"),
     Question("mu", "mu", _mu, None, "exact mu of Gaussian DP, where it has one"),

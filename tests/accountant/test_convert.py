@@ -1,0 +1,113 @@
+"""Conversions: two outcomes by brute force, round trips, and the order of the known bounds."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant import convert, guarantees, profile
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
+
+CASES = [
+    (2, "0.5", "1e-3"),
+    (8, 1, "1e-5"),
+    ("3/2", 0, "1e-2"),
+    (30, 3, "1e-12"),
+    (200, 2, "1e-40"),
+]
+
+
+@pytest.mark.parametrize(("order", "epsilon", "delta"), CASES[:3])
+def test_budget_is_the_least_divergence_of_two_outcomes(
+    order: str, epsilon: str, delta: str
+) -> None:
+    a, e, d = float(Fraction(order)), float(Fraction(epsilon)), float(delta)
+    q = np.exp(np.linspace(-25, np.log((1 - d) * np.exp(-e)) - 1e-9, 400_001))
+    p = d + np.exp(e) * q
+    moment = p * (p / q) ** (a - 1) + (1 - p) * ((1 - p) / (1 - q)) ** (a - 1)
+    least = float(np.log(moment.min()) / (a - 1))
+    found = convert.renyi_budget(order, epsilon, delta)
+    # the grid of ln q has step 6e-5: its least value is above the true one by O(step²)
+    assert float(found.lower) <= least * (1 + 1e-12)
+    assert least <= float(found.upper) * (1 + 1e-7)
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize(("order", "epsilon", "delta"), CASES)
+def test_round_trips(order: str, epsilon: str, delta: str) -> None:
+    budget = convert.renyi_budget(order, epsilon, delta)
+    for end in (budget.lower, budget.upper):
+        back = convert.delta_of_renyi(order, end, epsilon)
+        assert abs(back.lower / Decimal(delta) - 1) < Decimal("1e-15")
+        eps = convert.epsilon_of_renyi(order, end, delta)
+        assert abs(eps.upper - Decimal(epsilon)) < Decimal("1e-15")
+
+
+def test_budget_where_the_whole_event_is_certain() -> None:
+    # δ a ≥ 1: the least divergence is that of p = 1, q = (1 − δ)e^{−ε}
+    found = convert.renyi_budget(4, 1, "1/2")
+    assert 1.6931471805599453 in found or abs(float(found.lower) - 1.6931471805599453) < 1e-15
+    near = convert.renyi_budget(10, 1, "0.1")
+    assert abs(float(near.lower) - (1 - np.log(0.9))) < 1e-12
+
+
+@pytest.mark.parametrize(("order", "divergence"), [(2, "0.1"), (16, "0.7"), (64, "0.2")])
+def test_optimal_beats_improved_beats_classic(order: int, divergence: str) -> None:
+    optimal = convert.epsilon_of_renyi(order, divergence, "1e-6")
+    improved = convert.improved_epsilon_of_renyi(order, divergence, "1e-6")
+    classic = convert.classic_epsilon_of_renyi(order, divergence, "1e-6")
+    assert optimal.upper <= improved.lower
+    assert improved.upper < classic.lower
+
+
+def test_no_mechanism_beats_its_conversion() -> None:
+    for mechanism in (Gaussian(standard_deviation=2), Laplace(scale=3)):
+        exact = profile.delta(mechanism, 1)
+        for order in (2, 5, 20):
+            divergence = guarantees.renyi(mechanism, order)
+            bound = convert.delta_of_renyi(order, divergence.upper, 1)
+            assert exact.lower <= bound.upper
+
+
+def test_pure_and_zcdp() -> None:
+    assert convert.renyi_of_pure(1, 2) == guarantees.renyi(RandomizedResponse(epsilon=1), 2)
+    rho = convert.zcdp_of_pure(1)
+    assert rho.upper < Decimal("0.5")  # Bun and Steinke 2016: at most ε²/2
+    assert abs(float(rho.lower) - np.tanh(0.5)) < 1e-6  # the divergence of order 1 is the worst
+    assert str(convert.zcdp_of_mu("sqrt(2)")) == "1"
+    for rho_given, epsilon in (("0.1", 1), ("0.5", 3)):
+        bounds = convert.delta_of_zcdp(rho_given, epsilon)
+        gaussian = Gaussian(standard_deviation=1, l2_sensitivity=f"sqrt({2 * float(rho_given)})")
+        assert bounds.lower <= profile.delta(gaussian, epsilon).upper
+        assert bounds.upper < 4 * bounds.lower
+        # the classical conversion: δ = exp(−(ε − ρ)²/(4ρ))
+        r = float(rho_given)
+        assert float(bounds.upper) < np.exp(-((epsilon - r) ** 2) / (4 * r))
+    pair = convert.epsilon_of_zcdp("0.1", "1e-5")
+    assert pair.lower < pair.upper
+    assert float(pair.upper) < 0.1 + 2 * np.sqrt(0.1 * np.log(1e5))
+
+
+def test_nothing_is_lost_at_zero() -> None:
+    assert str(convert.delta_of_renyi(3, 0, 1)) == "0"
+    assert str(convert.epsilon_of_renyi(3, 0, "1e-5")) == "0"
+    assert str(convert.delta_of_zcdp(0, 1)) == "0"
+    assert str(convert.epsilon_of_zcdp(0, "1e-5")) == "0"
+
+
+def test_refuses_arguments_out_of_range() -> None:
+    with pytest.raises(InvalidInputError, match="order=1 > 1"):
+        convert.renyi_budget(1, 1, "1e-5")
+    with pytest.raises(InvalidInputError, match="delta=0 in"):
+        convert.renyi_budget(2, 1, 0)
+    with pytest.raises(InvalidInputError, match="epsilon=-1 ≥ 0"):
+        convert.delta_of_renyi(2, 1, -1)
+    with pytest.raises(InvalidInputError, match="rho=-1 ≥ 0"):
+        convert.delta_of_zcdp(-1, 1)
+    with pytest.raises(InvalidInputError, match="mu=-1 ≥ 0"):
+        convert.zcdp_of_mu(-1)

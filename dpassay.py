@@ -100,13 +100,19 @@ def __dir__() -> list[str]:
 
 def main() -> int:
     """Run the command line; return its exit code."""
-    exit_code: int = import_module("verify.cli").main(plot=_plot)
+    figures = import_module("figures.cli").COMMAND
+    exit_code: int = import_module("verify.cli").main(plot=_plot, commands=[figures])
     return exit_code
 
 
 def _plot(*arguments: Any, **options: Any) -> None:
     """Draw for the command line, which lies on a floor below the figures."""
     import_module("figures.profile").plot(*arguments, **options)
+
+
+def _draw_laws(*arguments: Any, **options: Any) -> None:
+    """Draw laws for the command line."""
+    import_module("figures.law").plot(*arguments, **options)
 
 
 if __name__ == "__main__":

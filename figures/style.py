@@ -1,13 +1,13 @@
 """The house style of figures: colours told apart by everyone and in grey, labelled axes.
 
-Every curve has its own colour, lightness and dash pattern, so that no two are told apart by
-colour alone. Nothing here changes matplotlib's global state, and the same table gives the same
+Every curve has its own colour, lightness, dash pattern and marker, so that no two are told apart
+by colour alone. Nothing here changes matplotlib's global state, and the same table gives the same
 file, byte for byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.0, 4.0
 """Inches."""
+COLUMN, PAGE = 3.4, 7.0
+"""Widths of a column and of the text of a two-column paper, in inches."""
+_SMALL = 7.5
+"""Points: what is read at the width of a column."""
 _DOTS_PER_INCH = 200
 _PARAMETERS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -35,6 +39,16 @@ _PARAMETERS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
 }
+_PRINTED: dict[Any, Any] = _PARAMETERS | {
+    "font.size": _SMALL,
+    "axes.titlesize": 8,
+    "axes.labelsize": _SMALL,
+    "axes.linewidth": 0.7,
+    "legend.fontsize": 7,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+}
 
 
 @final
@@ -44,20 +58,37 @@ class Curve:
 
     colour: str
     dashes: tuple[int, tuple[float, ...]] | str
+    marker: str
 
     def options(self) -> dict[str, Any]:
         """Return keyword arguments for `Axes.plot`."""
         return {"color": self.colour, "linestyle": self.dashes}
 
+    def marked(self, points: int, *, marks: int = 8, start: int = 0) -> dict[str, Any]:
+        """Return keyword arguments for a curve of so many points, some of them marked."""
+        step = max(1, -(-points // marks))
+        every = (min(start, max(points - 1, 0)) % step, step)
+        return self.options() | {"marker": self.marker, "markevery": every}
+
+    def dots(self) -> dict[str, Any]:
+        """Return keyword arguments for points that no line joins."""
+        return {"color": self.colour, "linestyle": "none", "marker": self.marker}
+
 
 CURVES = (
-    Curve("#0072b2", "solid"),
-    Curve("#e69f00", (0, (5, 2))),
-    Curve("#000000", (0, (1, 1.5))),
-    Curve("#d55e00", (0, (6, 2, 1, 2))),
-    Curve("#56b4e9", (0, (3, 1, 1, 1, 1, 1))),
+    Curve("#0072b2", "solid", "o"),
+    Curve("#e69f00", (0, (5, 2)), "s"),
+    Curve("#000000", (0, (1, 1.5)), "^"),
+    Curve("#d55e00", (0, (6, 2, 1, 2)), "D"),
+    Curve("#56b4e9", (0, (3, 1, 1, 1, 1, 1)), "v"),
+    Curve("#009e73", (0, (8, 2)), "P"),
+    Curve("#4d4d4d", (0, (3, 2)), "X"),
+    Curve("#cc79a7", (0, (10, 2, 2, 2)), "*"),
 )
 """In the order of use: the colours of Okabe and Ito, neighbours of different lightness."""
+
+BEHIND: dict[str, Any] = {"color": "0.75", "linestyle": "solid", "linewidth": 4.0}
+"""For a curve that others are seen to lie on."""
 
 
 @contextmanager
@@ -69,6 +100,47 @@ def sheet(width: float = WIDTH, height: float = HEIGHT) -> Iterator[tuple[Figure
     with rc_context(_PARAMETERS):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.add_subplot()
+
+
+@contextmanager
+def panels(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = PAGE,
+    height: float = 2.6,
+    share_y: bool = False,
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Open a figure of a paper's width with a grid of axes, in the house style while it is open."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_PRINTED):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
+        for axes in grid.flat:
+            axes.tick_params(which="both", labelsize=_SMALL - 0.5, width=0.6)
+        yield figure, list(grid.flat)
+
+
+def schematic(axes: Axes) -> None:
+    """Make a plane of equal units without frame, for geometry."""
+    axes.set_aspect("equal")
+    axes.grid(visible=False)
+    axes.set_axis_off()
+
+
+def letter(axes: Sequence[Axes], titles: Sequence[str]) -> None:
+    """Put (a), (b), … and a title above each pair of axes."""
+    for place, (one, title) in enumerate(zip(axes, titles, strict=True)):
+        one.set_title(f"({chr(ord('a') + place)}) {title}", loc="left")
+
+
+def watermark(figure: Figure, text: str) -> None:
+    """Write across a figure that it is not the real one."""
+    figure.text(
+        0.5, 0.5, text, ha="center", va="center", rotation=20, fontsize=22, color="0.5", alpha=0.3
+    )
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Store the tables of the figures that `dpassay figures --check` compares with, and list them.
+
+    python docs/make_figures.py [--only PAPER/ID]... [--size fast|default]
+
+Computes the figures asked for (all by default) at both sizes, writes figures/tables/ and
+docs/figures.md. The list keeps the seconds of the figures that were not computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import re
+import sys
+import time
+from pathlib import Path
+
+from figures import production, registry
+from figures.description import Settings, Size
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "figures.md"
+TABLES = ROOT / "figures" / "tables"
+_ROW = re.compile(r"\| `([^`]+)` \|.*\| ([\d.]+) \| ([\d.]+) \|$")
+_HEAD = """\
+# Figures
+
+`dpassay figures` makes every figure below: PNG, PDF, SVG, the plotted numbers as CSV, provenance
+as JSON, and a gallery page that shows each figure beside the paper's statement and the verdict on
+it. `--fast` takes a reduced grid, `--check` compares recomputed numbers with the tables in
+`figures/tables/`, `--full` takes the papers' own sizes, `--data DIR` the original data files. The
+docstring of `figures/registry.py` says how to add a figure.
+
+Made by `python docs/make_figures.py`; seconds on one core of {machine}, computing only.
+
+| id | in the paper | what | seconds | seconds with `--fast` |
+|---|---|---|---|---|
+"""
+
+
+def main() -> None:
+    """Compute, store, list."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", default=[], metavar="PAPER/ID")
+    parser.add_argument("--size", choices=[Size.FAST.value, Size.DEFAULT.value])
+    options = parser.parse_args()
+    seconds = _known()
+    sizes = [Size(options.size)] if options.size else [Size.FAST, Size.DEFAULT]
+    for name in registry.selected(options.only, []):
+        for size in sizes:
+            started = time.perf_counter()
+            table = production.computed(name, Settings(size=size))
+            seconds[name, size] = time.perf_counter() - started
+            path = TABLES / production.stored_name(name, size)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(table.to_csv(), encoding="utf-8")
+            took = f"{seconds[name, size]:.1f} s, {len(table.rows)} rows"
+            sys.stderr.write(f"{name} ({size.value}): {took}\n")
+    _write(seconds)
+
+
+def _known() -> dict[tuple[str, Size], float]:
+    """Return the seconds that the page has."""
+    found = {}
+    for line in PAGE.read_text("utf-8").splitlines() if PAGE.exists() else []:
+        row = _ROW.match(line)
+        if row:
+            found[row[1], Size.DEFAULT] = float(row[2])
+            found[row[1], Size.FAST] = float(row[3])
+    return found
+
+
+def _write(seconds: dict[tuple[str, Size], float]) -> None:
+    lines = []
+    for name in registry.FIGURES:
+        about = registry.load(name).DESCRIPTION
+        times = [f"{seconds.get((name, size), 0):.1f}" for size in (Size.DEFAULT, Size.FAST)]
+        lines.append(f"| `{name}` | {about.number} | {about.title} | {' | '.join(times)} |")
+    total = [
+        f"{sum(seconds.get((name, size), 0) for name in registry.FIGURES):.0f}"
+        for size in (Size.DEFAULT, Size.FAST)
+    ]
+    lines.append(f"| all | | {len(lines)} figures | {' | '.join(total)} |")
+    head = _HEAD.format(machine=f"{platform.system()} {platform.machine()}")
+    PAGE.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Figures of Lebeda, Better Gaussian Mechanism using Correlated Noise."""

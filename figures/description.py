@@ -1,0 +1,96 @@
+"""What is said about a figure, and the settings that it is computed with."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar, final
+
+from figures.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.random import Generator
+
+T = TypeVar("T")
+DEFAULT_SEED = 2026
+
+
+class Size(Enum):
+    """How much is computed."""
+
+    FAST = "fast"
+    """A reduced grid; the figures are watermarked."""
+    DEFAULT = "default"
+    FULL = "full"
+    """The paper's own sizes, where the default ones are smaller."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a figure may depend on besides its own parameters."""
+
+    size: Size = Size.DEFAULT
+    seed: int = DEFAULT_SEED
+    data: Path | None = None
+    """The folder of the original data files, None for the stand-ins."""
+
+    def pick(self, fast: T, default: T, full: T | None = None) -> T:
+        """Return the value for the size asked for; without one for FULL, the default."""
+        if self.size is Size.FAST:
+            return fast
+        return full if self.size is Size.FULL and full is not None else default
+
+    def thinned(self, values: Iterable[T], step: int) -> list[T]:
+        """Return all values, or at the reduced size every step-th one and the last."""
+        everything = list(values)
+        if self.size is not Size.FAST:
+            return everything
+        kept = everything[::step]
+        return kept if (len(everything) - 1) % step == 0 else [*kept, everything[-1]]
+
+    def rng(self, purpose: str) -> Generator:
+        """Return the generator for one purpose: others do not change what it draws."""
+        import numpy as np
+
+        return np.random.default_rng([self.seed, zlib.crc32(purpose.encode())])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """The words about a figure."""
+
+    number: str
+    """The figure of the paper ("Figure 1"), or the place in it that a further plot is about."""
+    title: str
+    plotted: str
+    """What is plotted, in a sentence or two."""
+    says: str
+    """The paper's statement about it."""
+    alt: str
+    """What one would see: the text in place of the picture."""
+    claims: tuple[str, ...] = ()
+    """Ids in the paper's ledger of the statements that the figure is about."""
+    assumptions: tuple[str, ...] = ()
+    """Parameters that the paper does not state, and what was taken for them."""
+    differs: str = ""
+    """How the figure differs from the printed one, and why."""
+    needs: tuple[str, ...] = ()
+    """Modules of optional extras, as (module) names of figures.extras.EXTRAS."""
+
+
+class Plot(Protocol):
+    """A figure's module."""
+
+    DESCRIPTION: Description
+
+    def compute(self, settings: Settings) -> Table:
+        """Compute the numbers."""
+
+    def draw(self, table: Table) -> Figure:
+        """Draw the numbers, computing nothing."""

@@ -1,0 +1,235 @@
+"""Making figures: compute, draw, write; keep what is already there and still right.
+
+A figure is five files, OUT/<paper>/<number>.png, .pdf, .svg, .csv and .json. The last is the
+provenance and is written last: a figure counts as finished if its provenance names the same
+settings, program and table as a new run would use, and the other files are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import platform
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, final
+
+from accountant.errors import DpassayError
+from figures import extras, registry, style
+from figures.description import Settings, Size
+from figures.table import Table
+
+PICTURES = (".png", ".pdf", ".svg")
+_SCHEMA_VERSION = 1
+_WATERMARK = "reduced grid"
+_LIBRARIES = ("dpassay", "matplotlib", "numpy", "scipy", "python-flint")
+
+
+@final
+@dataclass(frozen=True)
+class Made:
+    """What became of one figure."""
+
+    name: str
+    seconds: float = 0.0
+    kept: bool = False
+    """Whether it was finished before."""
+    error: str = ""
+    """Why there is none."""
+    drift: tuple[str, ...] = ()
+    """Where the recomputed table differs from the stored one."""
+
+
+def files(name: str, out: Path) -> dict[str, Path]:
+    """Return the paths of a figure's files by suffix."""
+    return {suffix: out / f"{name}{suffix}" for suffix in (*PICTURES, ".csv", ".json")}
+
+
+def make(name: str, settings: Settings, out: Path) -> Made:
+    """Compute, draw and write one figure, unless it is there already; errors are outcomes."""
+    paths = files(name, out)
+    known = provenance(name, out)
+    if known is not None and known["key"] == key(name, settings) and _whole(paths, known):
+        return Made(name, known["seconds"], kept=True)
+    started = time.perf_counter()
+    try:
+        table = computed(name, settings)
+    except (DpassayError, OSError) as error:
+        return Made(name, error=_reason(error))
+    paths[".json"].parent.mkdir(parents=True, exist_ok=True)
+    paths[".json"].unlink(missing_ok=True)
+    figure = registry.load(name).draw(table)
+    if settings.size is Size.FAST:
+        style.watermark(figure, _WATERMARK)
+    for suffix in PICTURES:
+        style.save(figure, paths[suffix])
+    paths[".csv"].write_text(table.to_csv(), encoding="utf-8")
+    seconds = time.perf_counter() - started
+    _write(paths[".json"], _provenance(name, settings, table, seconds))
+    return Made(name, seconds)
+
+
+def check(name: str, settings: Settings) -> Made:
+    """Compute one figure's table and compare it with the stored one."""
+    started = time.perf_counter()
+    try:
+        table = computed(name, settings)
+    except (DpassayError, OSError) as error:
+        return Made(name, error=_reason(error))
+    stored = stored_table(name, settings.size)
+    drift = ["there is no stored table"] if stored is None else table.differences(stored)
+    return Made(name, time.perf_counter() - started, drift=tuple(drift))
+
+
+def computed(name: str, settings: Settings) -> Table:
+    """Compute one figure's table."""
+    plot = registry.load(name)
+    extras.require(plot.DESCRIPTION.needs, name)
+    return plot.compute(settings)
+
+
+def make_all(
+    names: Sequence[str], settings: Settings, out: Path | None, *, jobs: int
+) -> Iterator[Made]:
+    """Make figures (or check them, without OUT) and yield each as it is finished."""
+    if jobs <= 1 or len(names) <= 1:
+        for name in names:
+            yield _one(name, settings, out)
+        return
+    executor = ProcessPoolExecutor(
+        min(jobs, len(names)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_leave_interrupts_to_the_parent,
+    )
+    try:
+        futures: list[Future[Made]] = [executor.submit(_one, n, settings, out) for n in names]
+        for future in as_completed(futures):
+            yield future.result()
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        executor.shutdown()
+
+
+def _one(name: str, settings: Settings, out: Path | None) -> Made:
+    return check(name, settings) if out is None else make(name, settings, out)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def stored_table(name: str, size: Size) -> str | None:
+    """Return the CSV that comes with the program, None if there is none of that size."""
+    path = resources.files("figures") / "tables" / stored_name(name, size)
+    return path.read_text("utf-8") if path.is_file() else None
+
+
+def stored_name(name: str, size: Size) -> str:
+    """Return the path of a stored table below figures/tables.
+
+    >>> stored_name("better-gaussian/1", Size.FAST)
+    'better-gaussian/1.fast.csv'
+    """
+    return f"{name}.csv" if size is Size.DEFAULT else f"{name}.{size.value}.csv"
+
+
+def provenance(name: str, out: Path) -> dict[str, Any] | None:
+    """Return what is written about a finished figure, None if there is nothing to read."""
+    try:
+        data = json.loads(files(name, out)[".json"].read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    known = {"key", "seconds", "table_sha256"}
+    return data if isinstance(data, dict) and known <= data.keys() else None
+
+
+def key(name: str, settings: Settings) -> str:
+    """Return a digest of all that a figure depends on."""
+    parts = [
+        str(_SCHEMA_VERSION),
+        name,
+        settings.size.value,
+        str(settings.seed),
+        *_data_files(settings.data),
+        *(f"{library} {version(library)}" for library in _LIBRARIES),
+        _program(),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _data_files(folder: Path | None) -> list[str]:
+    """Return the name, size and time of each file of the data."""
+    if folder is None:
+        return []
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in found]
+
+
+@cache
+def _program() -> str:
+    """Return a digest of the source of what computes and draws."""
+    digest = hashlib.sha256()
+    for package in ("accountant", "lp", "figures"):
+        root = Path(str(resources.files(package)))
+        for path in sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _whole(paths: dict[str, Path], known: dict[str, Any]) -> bool:
+    """Whether all files are there, and the table is the one that was written."""
+    if not all(path.is_file() for path in paths.values()):
+        return False
+    found = hashlib.sha256(paths[".csv"].read_bytes()).hexdigest()
+    return bool(found == known["table_sha256"])
+
+
+def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> dict[str, Any]:
+    description = registry.load(name).DESCRIPTION
+    return {
+        "schema_version": _SCHEMA_VERSION,
+        "id": name,
+        "figure": description.number,
+        "title": description.title,
+        "size": settings.size.value,
+        "seed": settings.seed,
+        "data": None if settings.data is None else str(settings.data),
+        "parameters": dict(table.parameters),
+        "assumptions": list(description.assumptions),
+        "columns": [
+            {"name": c.name, "unit": c.unit, "relative": c.relative, "absolute": c.absolute}
+            for c in table.columns
+        ],
+        "rows": len(table.rows),
+        "versions": {"python": platform.python_version()}
+        | {library: version(library) for library in _LIBRARIES},
+        "seconds": round(seconds, 3),
+        "table_sha256": table.digest(),
+        "key": key(name, settings),
+    }
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    """Write JSON whole or not at all."""
+    part = path.with_suffix(".json.part")
+    part.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+def _reason(error: DpassayError | OSError) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -1,0 +1,32 @@
+"""Numbers of mechanisms, to the accuracy that a figure needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from accountant.interval import Interval, enclose
+
+if TYPE_CHECKING:
+    from flint import arb
+
+WIDTH = Fraction(1, 10**15)
+"""Relative width of enclosures: more than the digits that a table keeps."""
+
+
+def value(compute: Callable[[], arb]) -> Interval:
+    """Enclose a number that is computed in balls."""
+    return enclose(compute, relative_width=WIDTH)
+
+
+def spaced(low: float, high: float, points: int) -> list[float]:
+    """Return so many numbers from low to high, evenly spaced."""
+    step = (high - low) / (points - 1)
+    return [low + i * step for i in range(points - 1)] + [high]
+
+
+def geometric(low: float, high: float, points: int) -> list[float]:
+    """Return so many numbers from low to high with constant ratio."""
+    ratio = (high / low) ** (1 / (points - 1))
+    return [low * ratio**i for i in range(points - 1)] + [high]

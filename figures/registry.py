@@ -1,0 +1,77 @@
+"""The list of figures, by id; a figure is imported when it is used.
+
+To add a figure:
+
+1. Write a module `figures/<paper_module>/figNN.py` (or, for a plot that the paper does not print,
+   `figures/<paper_module>/<name>.py`) with three names:
+
+   * `DESCRIPTION`, a `figures.description.Description`: the paper's number, what is plotted, the
+     paper's statement, the ids of the ledger's claims about it (without the paper's name), the
+     assumptions, a text alternative;
+   * `compute(settings) -> Table`: all numbers that are drawn, in one table of long form (a label
+     column such as `curve` or `panel`, then the coordinates), each column with its unit and the
+     tolerance of `--check`. What the numbers depend on goes into the table's parameters.
+     Chance comes from `settings.rng("what for")` only, sizes from `settings.pick(...)`;
+   * `draw(table) -> Figure`: the picture, with `figures.style.panels`; nothing is computed here.
+
+   matplotlib, numpy, scipy and what is heavier are imported inside the functions.
+2. Add a line to FIGURES below.
+3. Run `python docs/make_figures.py --only PAPER/ID`: it stores the tables that `--check` compares
+   with, at the default and the reduced size, in `figures/tables/`, and writes `docs/figures.md`.
+4. Add a test of the table against values from somewhere else, and look at the picture.
+
+A figure that uses a stand-in for data says so on its face: put the words into the title, and the
+kind of the data into the table's parameters.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from accountant.errors import InvalidInputError, suggestion
+from figures.description import Plot
+
+FIGURES: dict[str, str] = {
+    "better-gaussian/1": "better_gaussian.fig01",
+    "better-gaussian/2": "better_gaussian.fig02",
+    "better-gaussian/3": "better_gaussian.fig03",
+}
+"""Module of each figure, in the order of the papers."""
+
+
+def load(name: str) -> Plot:
+    """Import a figure."""
+    return cast(Plot, import_module(f"figures.{FIGURES[name]}"))
+
+
+def papers() -> list[str]:
+    """Return the names of the papers that have figures."""
+    return list(dict.fromkeys(paper(name) for name in FIGURES))
+
+
+def paper(name: str) -> str:
+    """Return the paper of a figure's id."""
+    return name.partition("/")[0]
+
+
+def selected(only: list[str], of_papers: list[str]) -> list[str]:
+    """Return the ids that are asked for by id or by paper, all if nothing is asked for.
+
+    Raises
+    ------
+    InvalidInputError
+        If a figure or a paper is unknown.
+    """
+    for name in only:
+        if name not in FIGURES:
+            raise InvalidInputError(f"No figure has the id {name!r}. {suggestion(name, FIGURES)}")
+    for name in of_papers:
+        if name not in papers():
+            hint = suggestion(name, papers())
+            raise InvalidInputError(f"No paper with figures has the name {name!r}. {hint}")
+    return [
+        name
+        for name in FIGURES
+        if name in only or paper(name) in of_papers or not (only or of_papers)
+    ]

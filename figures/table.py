@@ -1,0 +1,182 @@
+"""Tables of plotted numbers: what a figure computes, stores as CSV, and draws."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+from accountant.interval import Interval
+
+DIGITS = 12
+"""Significant digits that are kept: the last ones of a float depend on the machine."""
+
+Value = float | str | None
+"""A cell; None where a curve has no point."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: what it holds, and how far a recomputed number may be from a stored one.
+
+    A number agrees if |found − stored| ≤ absolute + relative·|stored|; a text is the same text.
+    """
+
+    name: str
+    unit: str = ""
+    text: bool = False
+    relative: float = 1e-9
+    absolute: float = 0.0
+
+
+def label(name: str) -> Column:
+    """Return a column of texts."""
+    return Column(name, text=True)
+
+
+def number(name: str, unit: str, *, relative: float = 1e-9, absolute: float = 0.0) -> Column:
+    """Return a column of numbers; a number without unit has the unit "1"."""
+    return Column(name, unit, False, relative, absolute)
+
+
+@final
+@dataclass(frozen=True)
+class Table:
+    """Columns, rows, and the parameters that they were computed with.
+
+    Numbers are rounded to DIGITS significant digits as the table is made, so that a figure drawn
+    from a table and one drawn from its CSV are the same.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, columns: Iterable[Column], rows: Iterable[Sequence[object]], **parameters: object
+    ) -> Table:
+        """Make a table; cells may be any exact or floating number, an Interval, a text or None.
+
+        Raises
+        ------
+        ValueError
+            If a row has another length than the list of columns, or a number is not finite.
+        """
+        heads = tuple(columns)
+        cells = tuple(
+            tuple(_cell(column, value) for column, value in zip(heads, row, strict=True))
+            for row in rows
+        )
+        return cls(heads, cells, parameters)
+
+    def column(self, name: str, **where: Value) -> list[Value]:
+        """Return the cells of a column, in the rows where other columns have given values."""
+        index = self._index(name)
+        wanted = {self._index(key): value for key, value in where.items()}
+        return [
+            row[index] for row in self.rows if all(row[i] == value for i, value in wanted.items())
+        ]
+
+    def numbers(self, name: str, **where: Value) -> list[float]:
+        """Return the numbers of a column, gaps left out."""
+        return [value for value in self.column(name, **where) if isinstance(value, float)]
+
+    def points(self, x: str, y: str, **where: Value) -> tuple[list[float], list[float]]:
+        """Return two columns as coordinates, without the rows where either is missing."""
+        pairs = [
+            (a, b)
+            for a, b in zip(self.column(x, **where), self.column(y, **where), strict=True)
+            if isinstance(a, float) and isinstance(b, float)
+        ]
+        return [a for a, _ in pairs], [b for _, b in pairs]
+
+    def value(self, name: str, **where: Value) -> float:
+        """Return the number of the only row of that kind.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or more than one.
+        """
+        (found,) = self.numbers(name, **where)
+        return found
+
+    def distinct(self, name: str, **where: Value) -> list[Value]:
+        """Return the different cells of a column, in the order of their first row."""
+        return list(dict.fromkeys(self.column(name, **where)))
+
+    def to_csv(self) -> str:
+        """Return the table as CSV: a header, then one line per row."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([column.name for column in self.columns])
+        writer.writerows([_text(value) for value in row] for row in self.rows)
+        return stream.getvalue()
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the CSV."""
+        return hashlib.sha256(self.to_csv().encode()).hexdigest()
+
+    def differences(self, stored: str) -> list[str]:
+        """Say where the table differs from a stored CSV by more than its tolerances."""
+        lines = list(csv.reader(io.StringIO(stored)))
+        names = [column.name for column in self.columns]
+        if not lines or lines[0] != names:
+            return [f"columns {', '.join(names)}, stored: {', '.join(lines[0] if lines else [])}"]
+        if len(lines) - 1 != len(self.rows):
+            return [f"{len(self.rows)} rows, stored: {len(lines) - 1}"]
+        return [
+            f"line {line}, {column.name}: {_text(value) or 'nothing'}, stored: {text or 'nothing'}"
+            for line, (row, texts) in enumerate(zip(self.rows, lines[1:], strict=True), start=2)
+            for column, value, text in zip(self.columns, row, _padded(texts, names), strict=True)
+            if not _agrees(column, value, text)
+        ]
+
+    def _index(self, name: str) -> int:
+        return [column.name for column in self.columns].index(name)
+
+
+def _cell(column: Column, value: object) -> Value:
+    if value is None:
+        return None
+    if column.text:
+        return str(value)
+    found = to_float(value)
+    if not math.isfinite(found):
+        raise ValueError(f"{column.name} = {found} is not finite")
+    return found
+
+
+def to_float(value: object) -> float:
+    """Return a number as a float of DIGITS significant digits: the middle of an Interval."""
+    if isinstance(value, Interval):
+        value = (Fraction(value.lower) + Fraction(value.upper)) / 2
+    return float(f"{float(value):.{DIGITS}g}")  # type: ignore[arg-type]
+
+
+def _text(value: Value) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{value:.{DIGITS}g}"
+
+
+def _padded(texts: list[str], names: list[str]) -> list[str]:
+    """Return as many cells as there are columns: a file that was cut short differs in them."""
+    return [*texts, *[""] * len(names)][: len(names)]
+
+
+def _agrees(column: Column, value: Value, text: str) -> bool:
+    if value is None or isinstance(value, str):
+        return _text(value) == text
+    try:
+        stored = float(text)
+    except ValueError:
+        return False
+    return abs(value - stored) <= column.absolute + column.relative * abs(stored)

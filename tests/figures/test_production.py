@@ -1,0 +1,167 @@
+"""Making, keeping, checking; the command line; the gallery as text."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from accountant.errors import NotApplicableError
+from figures import extras, gallery, production, registry, verdicts
+from figures.cli import COMMAND
+from figures.description import Settings, Size
+from verify.cli import main
+from verify.cli.verify import ledger
+
+FAST = Settings(size=Size.FAST)
+NAME = "better-gaussian/2"
+
+
+def run(*arguments: str) -> int:
+    return main(["figures", *arguments], commands=[COMMAND])
+
+
+def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        made = production.make(NAME, FAST, folder)
+        assert not made.error
+        assert not made.kept
+    for suffix in (".png", ".pdf", ".svg", ".csv"):
+        first, second = ((f / f"{NAME}{suffix}").read_bytes() for f in folders)
+        assert len(first) > 300
+        assert first == second
+    assert b"reduced grid" in (folders[0] / f"{NAME}.svg").read_bytes()
+    written = production.provenance(NAME, folders[0])
+    assert written is not None
+    assert written["parameters"]["d"] == 10_000
+    assert written["seed"] == FAST.seed
+    assert {"query", "size"} <= {column["name"] for column in written["columns"]}
+
+
+def test_a_finished_figure_is_kept_until_something_changes(tmp_path: Path) -> None:
+    production.make(NAME, FAST, tmp_path)
+    assert production.make(NAME, FAST, tmp_path).kept
+    assert not production.make(NAME, Settings(size=Size.FAST, seed=1), tmp_path).kept
+    csv = tmp_path / f"{NAME}.csv"
+    csv.write_text(csv.read_text("utf-8").replace("5000.5", "5000.6"), "utf-8")
+    assert not production.make(NAME, FAST, tmp_path).kept
+    (tmp_path / f"{NAME}.pdf").unlink()
+    assert not production.make(NAME, FAST, tmp_path).kept
+    (tmp_path / f"{NAME}.json").write_text("{", "utf-8")
+    assert not production.make(NAME, FAST, tmp_path).kept
+
+
+def test_check_passes_and_fails_when_a_table_is_changed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--check", "--fast", "--only", NAME, "--quiet") == 0
+    stored = production.stored_table(NAME, Size.FAST)
+    assert stored is not None
+    changed = stored.replace("5000.5", "5000.50001")
+    assert changed != stored
+    monkeypatch.setattr(production, "stored_table", lambda *_: changed)
+    assert run("--check", "--fast", "--only", NAME, "--quiet") == 1
+    assert "stored: 5000.50001" in capsys.readouterr().out
+
+
+def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
+    ids = {claim.id for paper in registry.papers() for claim in ledger(paper)}
+    for name in registry.FIGURES:
+        about = registry.load(name).DESCRIPTION
+        assert about.plotted
+        assert about.says
+        assert len(about.alt) > 60, name
+        assert set(verdicts.claims_of(name)) <= ids, name
+        for size in (Size.DEFAULT, Size.FAST):
+            assert production.stored_table(name, size), (name, size)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--only", "better-gausian/1"), "Did you mean 'better-gaussian/1'?"),
+        (("--paper", "better"), "No paper with figures has the name 'better'"),
+        (("--out", "/dev/null/figures"), "Cannot make the folder /dev/null/figures"),
+        (("--jobs", "0"), "Expected --jobs 0 ≥ 1"),
+        (("--seed", "-1"), "Expected seed=-1 ≥ 0"),
+        (("--data", "/no/such/folder"), "to be a folder"),
+        (("--check", "--full"), "--check compares with tables of the default"),
+    ],
+)
+def test_bad_input_is_said_before_anything_is_computed(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_missing_extra_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    extras.require((), "x/1")
+    with pytest.raises(NotApplicableError, match=r"pip install 'dpassay\[casestudies\]'"):
+        extras.require(("torch",), "x/1")
+
+
+def test_the_list_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(registry.FIGURES)
+    assert run("--list", "--json", "--only", NAME) == 0
+    (row,) = json.loads(capsys.readouterr().out)["figures"]
+    assert row["figure"] == "Figure 2"
+
+
+class _Links(HTMLParser):
+    """Collects ids and links of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.scripts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        for key, value in attrs:
+            if key == "id" and value:
+                self.ids.append(value)
+            if key == "href" and value and tag == "a":
+                self.links.append(value)
+
+
+def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [NAME, "better-gaussian/3"]
+    only = [part for name in names for part in ("--only", name)]
+    assert run(*only, "--fast", "--out", str(tmp_path), "--jobs", "1", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["figures"]
+    assert [row["id"] for row in rows] == names
+    assert rows[1]["verdicts"]["better-gaussian/figure-3/right"] == "HOLDS"
+    assert all(Path(file).is_file() for row in rows for file in row["files"])
+    page = (tmp_path / gallery.PAGE_NAME).read_text("utf-8")
+    found = _Links()
+    found.feed(page)
+    assert len(found.ids) == len(set(found.ids))
+    assert found.scripts == 0
+    for link in found.links:
+        inside = link.removeprefix("#")
+        assert inside in found.ids if link.startswith("#") else (tmp_path / link).is_file()
+    pictures = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(pictures) == len(names)
+    for picture in pictures:
+        root = ET.fromstring(picture)
+        assert root.get("role") == "img"
+        labels = (root.get("aria-labelledby") or "").split()
+        texts = {node.get("id"): node.text for node in root if node.get("id") in labels}
+        assert len(texts) == 2
+        assert all(texts.values())
+        assert "#1a1a1a" not in picture
+    assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")

@@ -193,8 +193,10 @@ def run(way: str, count: int, support: int, limit: float) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         return {"stopped": f"> {limit:g} s"}
-    if done.returncode != 0:
-        return {"stopped": f"> {MEMORY >> 30} GiB (died with {done.returncode})"}
+    if done.returncode < 0:  # allocations that fail inside a solver end the process
+        return {"stopped": f"> {MEMORY >> 30} GiB (signal {-done.returncode})"}
+    if done.returncode > 0:
+        return {"stopped": done.stderr.splitlines()[-1][:80]}
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 

@@ -15,6 +15,7 @@ from accountant.interval import Interval
 from accountant.mechanisms.count_noise_law import CountNoise
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
+from lp.closed_form import closed_form
 from lp.elimination import basic_solution
 from lp.flows import Noise, consistent_flows
 from lp.laws import Law, nearest_law
@@ -118,6 +119,19 @@ class Search:
         for window in self._windows:
             relaxed = Layout.first_counts(self.problem, window)
             yield self._answer(upper, self._close_dual(self._solved(relaxed, ratio, polish=True)))
+
+    def by_formula(self) -> Answer:
+        """Return the answer of the closed form, for one law that serves all counts."""
+        exact = self.problem.is_rational
+        bits = self._bits + self.problem.support.bit_length() + _GUARD_DIGITS
+        with ctx.workprec(8 * (bits - self.magnitude + self.problem.support)):
+            program = count_program(
+                self.problem, self.restricted, magnitude=0, log_ratio=0, complete=True
+            )
+            margin = Fraction(0) if exact else Fraction(1, 1 << (self._bits + _ROOM_BITS))
+            upper = _Solved(program, *closed_form(self.problem, program, margin))
+        self._exactly, self._complete = exact, True
+        return self._answer(upper, self._close_dual(upper))
 
     def _fast(self) -> Iterator[Answer]:
         """Solve for an E that is smaller by so little that it costs no visible digit.

@@ -62,7 +62,7 @@ def test_the_first_example_of_the_paper() -> None:
 def test_a_solver_that_gives_up_says_so() -> None:
     model = ReferenceModel(CountNoiseProblem(ratio=2, eta="1/2", support=2, max_count=3)).build()
     with (
-        pytest.warns(UserWarning),
+        pytest.warns(UserWarning, match="inaccurate"),
         pytest.raises(SolverError, match="OSQP stopped with status 'user_limit'"),
     ):
         model.solve("OSQP", max_iter=1)

@@ -19,6 +19,7 @@ from verify.cli.shell import (
 )
 
 if TYPE_CHECKING:
+    from accountant.baselines import Row
     from accountant.interval import Interval
     from accountant.mechanism import Mechanism
 
@@ -32,6 +33,7 @@ examples:
   dpassay profile "Laplace(scale=2)" --epsilon 0 --epsilon 0.3 --delta 1e-6 --json
   dpassay profile "CorrelatedGaussian(dimension=100, mu=1)" --mu --adjacency replace-one
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
+  dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
 """
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -208,6 +210,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)"
     )
+    parser.add_argument(
+        "--baselines",
+        action="store_true",
+        help="with --delta: what other accountants would say, beside the exact epsilon",
+    )
     add_adjacency(parser)
     add_output_options(parser, quiet="print the enclosures only, one line each")
 
@@ -218,15 +225,23 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
 
     draw = _plotter(options.plot, plot)
     mechanism = notation.parse(options.mechanism)
+    tables = _baselines(mechanism, options)
     answers = list(_answers(mechanism, options))
     if options.json:
-        say_json(_json(mechanism, options.adjacency, answers))
+        result = _json(mechanism, options.adjacency, answers)
+        if tables:
+            result["baselines"] = [
+                {"delta": delta, **row.to_json()} for delta, rows in tables for row in rows
+            ]
+        say_json(result)
     elif options.quiet:
         for answer in answers:
             values = answer.value if isinstance(answer.value, list) else [answer.value]
             say("  ".join(str(value) for value in values))
     else:
         _show(mechanism, options.adjacency, answers)
+        for delta, rows in tables:
+            _show_baselines(delta, rows)
     if draw is not None:
         marks = [
             (a.argument, a.value)
@@ -236,6 +251,30 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks)
         note(f"wrote {options.plot}")
     return ExitCode.DONE
+
+
+def _baselines(mechanism: Mechanism, options: argparse.Namespace) -> list[tuple[str, list[Row]]]:
+    """Compare with other accountants at every δ that was asked for."""
+    from accountant.errors import InvalidInputError
+
+    if not options.baselines:
+        return []
+    if not options.delta:
+        raise InvalidInputError("Expected --delta with --baselines: they are epsilons at a delta.")
+    from accountant.baselines import compare
+
+    return [(delta, compare(mechanism, 1, delta, options.adjacency)) for delta in options.delta]
+
+
+def _show_baselines(delta: str, rows: Sequence[Row]) -> None:
+    from verify import report
+
+    say(f"baselines: epsilon at delta {delta}")
+    shown = [
+        (f"  {row.name}", "none" if row.epsilon is None else str(row.epsilon), row.note[:70])
+        for row in rows
+    ]
+    say(report.columns(shown))
 
 
 def _plotter(path: Path | None, plot: Plot | None) -> Plot | None:

@@ -1,0 +1,90 @@
+"""The central limit approximation of composition: no bound in either direction.
+
+The loss of many releases is nearly normal, so that their trade-off function is near G_μ (Dong, Roth
+and Su 2022, Theorem 5). Of Poisson-subsampled releases μ = q√(k χ²), of others μ² = k(D(P‖Q) +
+D(Q‖P)), which agree to leading order (Bu, Dong, Long and Su 2020). It is often *below* the truth,
+by far so where δ is small: the tails of the loss are not normal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant import profile
+from accountant._validate import probability
+from accountant.adjacency import Adjacency
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import Interval, enclose
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.subsampled import PoissonSubsampled
+from accountant.number import Number
+
+_WIDTH = Fraction(1, 10**15)
+_ERROR_WIDTH = Fraction(1, 10**6)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CentralLimit:
+    """An approximation, and by how much it is wrong where the exact value is known."""
+
+    mu: Interval
+    """Encloses the μ of the approximation (not one that the mechanism has)."""
+    epsilon: Interval
+    """Encloses the approximate ε: no bound of the true one."""
+    error: Interval | None
+    """Encloses approximate minus true ε; None where no engine gives the latter."""
+
+
+def central_limit(
+    mechanism: Mechanism,
+    count: int,
+    delta: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    with_error: bool = True,
+) -> CentralLimit:
+    """Return the central limit approximation of ε at δ, and its error.
+
+    Raises
+    ------
+    NotApplicableError
+        If a divergence that it needs is infinite or not known.
+    """
+    target, relation = probability("delta", delta), Adjacency.read(adjacency)
+    whole = Composed(mechanism, count)
+
+    def square() -> arb:
+        return sum((n * _share(part, relation) for part, n in whole.parts()), start=arb(0))
+
+    if not square().is_finite():
+        raise NotApplicableError("The central limit approximation needs finite divergences.")
+    mu = enclose(lambda: square().sqrt(), relative_width=_WIDTH)
+    ends = [
+        profile.epsilon(Gaussian(standard_deviation=1, l2_sensitivity=end), target)
+        for end in (mu.lower, mu.upper)
+    ]
+    approximate = ends[0].hull(ends[1])
+    error = None
+    if with_error:
+        try:
+            true = profile.epsilon(whole, target, adjacency=relation, relative_width=_ERROR_WIDTH)
+            error = Interval.of_ball(approximate.ball() - true.ball())
+        except (NotApplicableError, UndecidedError):
+            error = None
+    return CentralLimit(mu, approximate, error)
+
+
+def _share(part: Mechanism, relation: Adjacency | None) -> arb:
+    """Return what one release adds to μ²."""
+    if isinstance(part, PoissonSubsampled):
+        pair = part.mechanism.worst_case(relation).remove[0]
+        return part.sampling_prob.ball() ** 2 * pair.renyi(arb(2)).expm1()
+    pair = part.worst_case(relation).pairs(None)[0]
+    return pair.kullback_leibler() + pair.reverse().kullback_leibler()

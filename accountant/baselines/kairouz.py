@@ -1,0 +1,167 @@
+"""Optimal composition of (ε, δ)-DP (Kairouz, Oh and Viswanath 2015; Murtagh and Vadhan 2016).
+
+The pair with the four masses P = (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), Q = P reversed,
+dominates every (ε, δ)-DP mechanism. So the profile of the product of these pairs is the best
+statement about the adaptive composition of anything that is (ε_i, δ_i)-DP, and nothing more is
+used of the mechanisms: with 1 − Π(1 − δ_i)^{k_i} the mass at infinity and s = ±ε_i,
+
+    δ(ε) = 1 − Π(1 − δ_i)(1 − E[(1 − e^{ε − Σ s})⁺]),
+
+where s = +ε_i with probability e^{ε_i}/(1 + e^{ε_i}), else −ε_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from flint import arb
+
+from accountant import profile
+from accountant._validate import probability
+from accountant.baselines.guarantee import Given, Guarantee, Repeated, read
+from accountant.composition.convolution import ConvolvedPair
+from accountant.errors import NotApplicableError
+from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.mechanism import Mechanism
+from accountant.number import ExactReal, Number, exact
+from accountant.pair import WorstCase
+from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from accountant.adjacency import Adjacency
+
+_LONGEST = 1 << 14
+
+
+@final
+@dataclass(frozen=True)
+class WorstLaw(FiniteLaws):
+    """The worst pair of an (ε, δ)-DP mechanism; its outcomes are the losses ∞, ε, −ε, −∞."""
+
+    guarantee: Guarantee
+
+    def outcomes(self, index: int) -> Sequence[str]:
+        """Name the losses."""
+        epsilon = self.guarantee.epsilon
+        return ("infinity", str(epsilon), str(-epsilon), "-infinity")
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the four masses and their reverse."""
+        delta = self.guarantee.delta.ball()
+        odds = (-self.guarantee.epsilon.ball()).exp()
+        likely, rare = (1 - delta) / (1 + odds), (1 - delta) * odds / (1 + odds)
+        p = [delta, likely, rare, arb(0)]
+        return p, p[::-1]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ±ε."""
+        epsilon = self.guarantee.epsilon
+        return [None, epsilon, -epsilon, None]
+
+    def is_mirrored(self, index: int) -> bool:
+        """Return True: Q is P reversed."""
+        return True
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class _AnyMechanisms(Mechanism):
+    """Whatever is (ε_i, δ_i)-DP, count_i times, for each i: only its profile is known."""
+
+    entries: tuple[tuple[Guarantee, int], ...]
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the product of the worst pairs."""
+        factors = tuple((FinitePair(WorstLaw(g), 0), n) for g, n in self.entries)
+        single = len(factors) == 1 and factors[0][1] == 1
+        pair = factors[0][0] if single else ConvolvedPair(factors)
+        return WorstCase.symmetric(pair, "Every (epsilon, delta)-DP mechanism is dominated by it.")
+
+    @property
+    def dimension(self) -> int:
+        """The number of releases."""
+        return sum(count for _, count in self.entries)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Raise NotApplicableError: no law of the noise is given."""
+        raise NotApplicableError("A list of guarantees has no noise to draw.")
+
+    def variances(self) -> Sequence[arb]:
+        """Raise NotApplicableError: no law of the noise is given."""
+        raise NotApplicableError("A list of guarantees has no variance.")
+
+
+def kairouz_delta(
+    releases: Given, epsilon: Number, *, relative_width: Fraction = RELATIVE_WIDTH
+) -> Interval:
+    """Enclose the least δ such that any releases with these guarantees are (ε, δ)-DP together."""
+    return profile.delta(_composed(read(releases)), epsilon, relative_width=relative_width)
+
+
+def kairouz(
+    releases: Given, delta: Number, *, relative_width: Fraction = RELATIVE_WIDTH
+) -> Interval:
+    """Enclose the least ε such that any releases with these guarantees are (ε, δ)-DP together.
+
+    Raises
+    ------
+    NotApplicableError
+        If the ε_i have too many distinct sums to list.
+    """
+    entries = read(releases)
+    if probability("delta", delta).rational == _mass_at_infinity(entries):
+        return enclose(lambda: sum((n * g.epsilon.ball() for g, n in entries), start=arb(0)))
+    return profile.epsilon(_composed(entries), delta, relative_width=relative_width)
+
+
+def _mass_at_infinity(entries: Sequence[Repeated]) -> Fraction | None:
+    """Return 1 − Π(1 − δ)^count where that is rational and no long number, else None."""
+    left, size = Fraction(1), 0
+    for guarantee, count in entries:
+        if guarantee.delta.rational is None:
+            return None
+        size += count * guarantee.delta.rational.denominator.bit_length()
+        if size > _LONGEST:
+            return None
+        left *= (1 - guarantee.delta.rational) ** count
+    return 1 - left
+
+
+def kairouz_closed(releases: Given, slack: Number) -> tuple[Interval, Interval]:
+    """Return the closed form of their Theorem 3.5: (ε̃, 1 − (1 − slack)Π(1 − δ_i)), slack in (0, 1].
+
+    ε̃ = min{Σε, Σε tanh(ε/2) + √(2 ln(e + √Σε²/slack)) √Σε², Σε tanh(ε/2) + √(2 ln(1/slack) Σε²)}.
+    """
+    entries, extra = read(releases), probability("slack", slack)
+
+    def epsilon() -> arb:
+        simple = mean = square = arb(0)
+        for g, n in entries:
+            e = g.epsilon.ball()
+            simple, mean = simple + n * e, mean + n * e * (e / 2).tanh()
+            square += n * e**2
+        first = mean + (2 * square * (arb(1).exp() + square.sqrt() / extra.ball()).log()).sqrt()
+        return simple.min(first).min(mean + (2 * square * -extra.ball().log()).sqrt())
+
+    def delta() -> arb:
+        left = (-extra.ball()).log1p() if extra != exact(1) else arb.neg_inf()
+        for g, n in entries:
+            left += n * (-g.delta.ball()).log1p() if g.delta != exact(1) else arb.neg_inf()
+        return -left.expm1()
+
+    return enclose(epsilon), enclose(delta)
+
+
+def _composed(entries: Sequence[Repeated]) -> Mechanism:
+    merged: dict[Guarantee, int] = {}
+    for guarantee, count in entries:
+        merged[guarantee] = merged.get(guarantee, 0) + count
+    return _AnyMechanisms(tuple(merged.items()))

@@ -1,0 +1,161 @@
+"""Other accountants: their closed forms, and that no bound is below the exact value."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from accountant import baselines, profile
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Tabulated,
+)
+
+SUBSAMPLED = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "count", "delta"),
+    [
+        (RandomizedResponse(epsilon="0.1"), 100, "1e-6"),
+        (Gaussian(standard_deviation=10), 50, "1e-5"),
+        (Laplace(scale=10), 30, "1e-4"),
+        (Composed([Laplace(scale=10), RandomizedResponse(epsilon="0.2")]), 10, "1e-5"),
+    ],
+)
+def test_every_bound_is_at_least_the_exact_value(
+    mechanism: Mechanism, count: int, delta: str
+) -> None:
+    rows = {row.name: row for row in baselines.compare(mechanism, count, delta)}
+    exact = rows["exact"].epsilon
+    assert exact is not None
+    for row in rows.values():
+        assert row.epsilon is not None, row
+        if row.is_bound:
+            assert row.epsilon.upper >= exact.lower, row
+    names = ("renyi-optimal", "renyi-improved", "renyi-classic")
+    uppers = [rows[name].epsilon.upper for name in names]  # type: ignore[union-attr]
+    assert uppers == sorted(uppers)
+    assert not rows["central-limit"].is_bound
+
+
+def test_kairouz_is_exact_for_randomized_response() -> None:
+    for epsilon in ("0", "1/3", "2"):
+        whole = Composed(RandomizedResponse(epsilon="0.1"), 40)
+        known = baselines.kairouz_delta([("0.1", 0, 40)], epsilon)
+        assert known.overlaps(profile.delta(whole, epsilon))
+    mixed = Composed([Composed(RandomizedResponse(epsilon="0.1"), 7), RandomizedResponse("0.35")])
+    known = baselines.kairouz([("0.1", 0, 7), ("0.35", 0)], "1e-3")
+    assert known.overlaps(profile.epsilon(mixed, "1e-3"))
+
+
+def test_kairouz_closed_sum_for_equal_releases() -> None:
+    # KOV Theorem 3.3: the least δ at (k − 2i)ε, with a mass δ₀ at infinity in each release
+    k, eps, own, i = 9, 0.2, 1e-3, 2
+    total = (
+        sum(
+            math.comb(k, j) * (math.exp((k - j) * eps) - math.exp((k - 2 * i + j) * eps))
+            for j in range(i)
+        )
+        / (1 + math.exp(eps)) ** k
+    )
+    expected = 1 - (1 - own) ** k * (1 - total)
+    found = baselines.kairouz_delta([(0.2, 1e-3, k)], exact_multiple(k - 2 * i))
+    assert abs(float(found.lower) - expected) < 1e-13
+
+
+def exact_multiple(steps: int) -> float:
+    return steps * 0.2
+
+
+def test_kairouz_at_delta_of_the_releases() -> None:
+    # no (ε, δ) with δ below 1 − (1 − δ₀)^k
+    assert baselines.kairouz([("0.1", "0.01", 3)], "0.02").lower == float("inf")
+    single = baselines.kairouz([("0.5", "0.01")], "0.01")
+    assert str(single) == "0.5"
+
+
+def test_closed_forms() -> None:
+    epsilon, delta = baselines.basic([("0.1", "1e-6", 3), ("0.2", 0)])
+    assert (str(epsilon), str(delta)) == ("0.500000000000", "0.00000300000000000")
+    epsilon, delta = baselines.advanced([("0.01", 0, 1000)], "1e-6")
+    expected = 0.01 * math.sqrt(2000 * math.log(1e6)) + 10 * math.expm1(0.01)
+    assert abs(float(epsilon.lower) - expected) < 1e-14
+    assert 1e-6 in delta or abs(float(delta.lower) - 1e-6) < 1e-20
+    epsilon, _ = baselines.advanced([("0.01", 0, 1000)], "1e-6", sharp=True)
+    expected = 0.01 * math.sqrt(2000 * math.log(1e6)) + 10 * math.tanh(0.005)
+    assert abs(float(epsilon.lower) - expected) < 1e-14
+    assert baselines.advanced_epsilon([("0.1", "1e-3", 2)], "1e-3").lower == float("inf")
+    assert str(baselines.advanced_epsilon([("0.1", "1e-3", 2)], "2e-3")) == "0.200000000000"
+    epsilon, delta = baselines.kairouz_closed([("0.01", "1e-9", 1000)], "1e-6")
+    spread = math.sqrt(1000) * 0.01
+    expected = 10 * math.tanh(0.005) + spread * math.sqrt(2 * math.log(math.e + spread / 1e-6))
+    assert abs(float(epsilon.lower) - expected) < 1e-13
+    exact_delta = -math.expm1(math.log1p(-1e-6) + 1000 * math.log1p(-1e-9))
+    assert abs(float(delta.lower) / exact_delta - 1) < 1e-14
+    assert epsilon.lower >= baselines.kairouz([("0.01", "1e-9", 1000)], delta.upper).lower
+
+
+def test_moments_of_gaussians_and_of_subsampled_ones() -> None:
+    found = baselines.moments(Gaussian(standard_deviation=10), 100, "1e-6", conversion="classic")
+    order = float(found.order)
+    assert abs(float(found.epsilon.upper) - (order / 2 + math.log(1e6) / (order - 1))) < 1e-12
+    # Ji and Li's DP-SGD totals are this accountant's (Section 7.3)
+    training = baselines.moments(
+        SUBSAMPLED, 7032, "1e-5", adjacency="add-remove", orders=[10, 11, 12], conversion="improved"
+    )
+    assert str(training.epsilon).startswith("1.795")
+    assert float(training.order) == 11
+
+
+def test_zcdp_of_gaussians() -> None:
+    found = baselines.zcdp(Gaussian(standard_deviation=10), 100, "1e-6")
+    assert abs(float(found.upper) - (0.5 + 2 * math.sqrt(0.5 * math.log(1e6)))) < 1e-6
+
+
+def test_central_limit_is_labelled_by_its_error() -> None:
+    exact = baselines.central_limit(Gaussian(standard_deviation=10), 100, "1e-6")
+    assert exact.error is not None
+    assert abs(exact.error.upper) < 1e-5
+    below = baselines.central_limit(Laplace(scale=1), 4, "1e-300")
+    assert below.error is not None
+    assert below.error.lower > 1  # the loss of 4 releases is at most 4
+    assert float(below.epsilon.lower) > 4
+    training = baselines.central_limit(
+        SUBSAMPLED, 7032, "1e-5", adjacency="add-remove", with_error=False
+    )
+    expected = 256 / 60000 * math.sqrt(7032 * math.expm1(1 / 1.1**2))
+    assert abs(float(training.mu.lower) - expected) < 1e-13
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInputError, match="at least one release"):
+        baselines.basic([])
+    with pytest.raises(InvalidInputError, match=r"releases\[0\].count=0 ≥ 1"):
+        baselines.basic([("0.1", 0, 0)])
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        baselines.kairouz([("-0.1", 0)], "1e-3")
+    with pytest.raises(InvalidInputError, match="slack=0 > 0"):
+        baselines.advanced([("0.1", 0)], 0)
+    with pytest.raises(InvalidInputError, match="conversion='best'"):
+        baselines.moments(Laplace(scale=1), 1, "1e-5", conversion="best")
+    infinite = Tabulated(p=["1/2", "1/2", 0], q=[0, "1/2", "1/2"])
+    with pytest.raises(NotApplicableError, match="finite Rényi"):
+        baselines.moments(infinite, 1, "1e-5")
+    with pytest.raises(NotApplicableError, match="finite divergences"):
+        baselines.central_limit(infinite, 1, "1e-5")
+
+
+def test_compare_says_why_there_is_no_answer() -> None:
+    infinite = Tabulated(p=["1/2", "1/2", 0], q=[0, "1/2", "1/2"])
+    rows = {row.name: row for row in baselines.compare(infinite, 2, "0.9")}
+    assert rows["renyi-optimal"].epsilon is None
+    assert "finite" in rows["renyi-optimal"].note
+    assert rows["exact"].epsilon is not None

@@ -1,0 +1,171 @@
+"""The exact tests against brute force, and their level."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from accountant.errors import InvalidInputError
+from verify.audit import guesses, sides
+from verify.audit.exact_test import (
+    Counts,
+    Design,
+    delta_lower_bound,
+    epsilon_lower_bound,
+    p_value,
+)
+
+SPARED = 1e-4
+
+
+def brute_force(counts: sides.Quadruple, epsilon: float, delta: float) -> float:
+    """Maximise P(T ≥ t) over a fine grid of the boundary, summing over every outcome."""
+    _, n, _, m = counts
+    factor = math.exp(epsilon)
+    t = sides.statistic(counts, factor, delta)
+    inside = np.array(
+        [
+            [sides.statistic((i, n, j, m), factor, delta) >= t * (1 - 1e-12) for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+    )
+    q = np.linspace(0, (1 - delta) / factor, 400)
+    p = np.minimum(factor * q + delta, 1.0)
+    first = stats.binom.pmf(np.arange(n + 1)[:, None], n, p)
+    second = stats.binom.pmf(np.arange(m + 1)[:, None], m, q)
+    return float(np.einsum("ig,ij,jg->g", first, inside, second).max())
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.1), (2.0, 0.01)])
+def test_p_values_of_small_counts_exceed_the_exact_supremum(epsilon: float, delta: float) -> None:
+    compared = 0
+    for n, m in ((7, 7), (12, 5), (5, 12), (20, 20)):
+        for a, b in product(range(0, n + 1, 2), range(0, m + 1, 2)):
+            found = sides.p_value((a, n, b, m), epsilon, delta, SPARED)
+            if found == 1.0:
+                continue
+            exact = brute_force((a, n, b, m), epsilon, delta)
+            # The interval for q may exclude where the supremum is, at the price of SPARED.
+            factor = math.exp(epsilon)
+            low, high = sides._interval(b, m, SPARED)
+            q = np.linspace(low, min(high, (1 - delta) / factor), 60)
+            t = sides.statistic((a, n, b, m), factor, delta)
+            region = (t, n, m, factor, delta)
+            k = sides._edge(region, np.arange(m + 1))
+            p = np.minimum(factor * q + delta, 1.0)
+            tail = stats.binom.sf(k[:, None] - 1, n, p)
+            own = np.sum(stats.binom.pmf(np.arange(m + 1)[:, None], m, q) * tail, axis=0).max()
+            assert own <= found
+            assert found <= 1.3 * exact + 2 * SPARED
+            compared += 1
+    assert compared > 20
+
+
+def test_the_edge_is_monotone_and_holds_the_observed_counts() -> None:
+    rng = np.random.default_rng(20)
+    for _ in range(300):
+        n, m = (int(10 ** rng.uniform(0.5, 6)) for _ in range(2))
+        epsilon, delta = float(rng.uniform(0, 4)), float(10 ** rng.uniform(-8, -0.3))
+        a, b = int(rng.integers(0, n + 1)), int(rng.integers(0, m + 1))
+        t = sides.statistic((a, n, b, m), math.exp(epsilon), delta)
+        if t <= 0:
+            continue
+        region = (t, n, m, math.exp(epsilon), delta)
+        grid = np.unique(np.append(np.linspace(0, m, 500).astype(int), b))
+        k = sides._edge(region, grid)
+        assert (np.diff(k) >= 0).all()
+        assert k[grid == b][0] <= a
+
+
+def test_large_counts_agree_with_tables() -> None:
+    """Tables give the probability itself, the bounds a little more."""
+    n, m, delta = 4000, 3000, 0.001
+    t = 1.9
+    region = (t, n, m, math.e, delta)
+    q = np.array([0.02, 0.05, 0.1])
+    p = math.e * q + delta
+    tables, bounds = sides._by_tables(region, p, q), sides._by_bounds(region, p, q)
+    b = np.arange(m + 1)
+    tail = stats.binom.sf(sides._edge(region, b)[:, None] - 1, n, p)
+    exact = np.sum(stats.binom.pmf(b[:, None], m, q) * tail, axis=0)
+    assert np.allclose(tables, exact, rtol=1e-7, atol=0)
+    assert (bounds >= exact).all()
+    assert (bounds <= 1.5 * exact).all()
+
+
+def test_guesses_of_a_pure_guarantee_are_binomial() -> None:
+    value = guesses.p_value((80, 20, 1000), 1.0, 0.0, SPARED)
+    assert np.isclose(value, stats.binom.sf(79, 100, math.e / (1 + math.e)), rtol=1e-7, atol=0)
+
+
+def test_guesses_of_small_samples_never_exceed_their_level() -> None:
+    """P(p ≤ α) ≤ α at every boundary point, by summing over all trinomial outcomes."""
+    runs, epsilon, delta, alpha = 18, 0.7, 0.05, 0.1
+    values = {
+        (c, w): guesses.p_value((c, w, runs), epsilon, delta, alpha / 20)
+        for c in range(runs + 1)
+        for w in range(runs + 1 - c)
+    }
+    for wrong in np.linspace(0, (1 - delta) / (1 + math.exp(epsilon)), 30):
+        right = min(math.exp(epsilon) * wrong + delta, 1 - wrong)
+        law = stats.multinomial(runs, [right, wrong, max(0.0, 1 - right - wrong)])
+        level = sum(law.pmf([c, w, runs - c - w]) for (c, w), p in values.items() if p <= alpha)
+        assert level <= alpha
+
+
+@pytest.mark.parametrize("design", list(Design))
+def test_the_level_at_the_boundary(design: Design) -> None:
+    """Of 4000 audits at 5 % between 3 % and 5 % are refuted, plus 5 deviations of the count."""
+    rng = np.random.default_rng(21)
+    n, epsilon, delta, q, trials = 100_000, 1.0, 1e-4, 0.05, 4000
+    p = math.e * q + delta
+    hits, misses = rng.binomial(n, p, trials), rng.binomial(n, q, trials)
+    if design is Design.GUESSES:
+        misses = rng.binomial(n - hits, q / (1 - p))
+    refuted = sum(
+        p_value(Counts(int(a), n, int(b), n, design), epsilon, delta, spared=5e-4) <= 0.05
+        for a, b in zip(hits[:1000], misses[:1000], strict=True)
+    )
+    deviation = math.sqrt(1000 * 0.05)
+    assert 0.03 * 1000 - 5 * deviation <= refuted <= 0.05 * 1000 + 5 * deviation
+
+
+def test_bounds_are_refuted_and_hardly_more() -> None:
+    for design in Design:
+        for n in (200, 10**5, 10**9):
+            counts = Counts(n // 2, n, n // 6, n, design)
+            eps = epsilon_lower_bound(counts, 1e-6, 0.05)
+            assert p_value(counts, eps, 1e-6, spared=5e-4) <= 0.05
+            gap = math.log(3) - eps
+            assert p_value(counts, eps + 0.1 * gap, 1e-6, spared=5e-4) > 0.05
+            bound = delta_lower_bound(counts, 0.5, 0.05)
+            assert p_value(counts, 0.5, bound, spared=5e-4) <= 0.05
+            assert 0 <= bound < 0.5 - math.exp(0.5) / 6
+    assert epsilon_lower_bound(Counts(3, 10, 3, 10), 0.0, 0.05) == 0
+
+
+def test_p_values_grow_with_the_guarantee() -> None:
+    """Up to the slack of the cells, which is some percent of the p-value."""
+    counts = Counts(900, 10_000, 250, 9_000)
+    for values in (
+        [p_value(counts, eps, 1e-3) for eps in np.linspace(0, 1.5, 40)],
+        [p_value(counts, 0.5, delta) for delta in np.linspace(0, 0.05, 40)],
+    ):
+        assert (np.array(values) >= 0.97 * np.maximum.accumulate(values)).all()
+
+
+def test_impossible_counts_are_refused() -> None:
+    for bad in ((5, 4, 0, 4), (0, 4, -1, 4), (0, 0, 0, 4)):
+        with pytest.raises(InvalidInputError):
+            Counts(*bad)
+    with pytest.raises(InvalidInputError, match="≤ 4 runs"):
+        Counts(3, 4, 2, 4, Design.GUESSES)
+    with pytest.raises(InvalidInputError, match="delta"):
+        p_value(Counts(1, 2, 1, 2), 1.0, 1.0)
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        p_value(Counts(1, 2, 1, 2), -1.0, 0.0)
+    assert p_value(Counts(4, 4, 0, 4), 800.0, 0.0) == 1.0

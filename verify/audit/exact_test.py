@@ -1,0 +1,177 @@
+"""Counts of an event, the exact p-value of a guarantee, and the exact bounds that it gives.
+
+The two designs, and why no limit theorem enters, are described in `verify.audit.sides` and
+`verify.audit.guesses`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, final
+
+from scipy import special
+
+from accountant.errors import expected
+from verify.audit import guesses, sides
+
+_STEPS = 60
+SPARED = 0.01
+"""The part of the significance that the nuisance parameter's interval may cost."""
+
+
+class Design(Enum):
+    """How two counts arise."""
+
+    SIDES = "sides"
+    """Independent binomials: runs on one dataset and runs on the other, in one event."""
+    GUESSES = "guesses"
+    """Right and wrong guesses among runs on datasets that fair coins chose."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was counted: `hits` of `runs` for a violation, `misses` of `other_runs` against."""
+
+    hits: int
+    runs: int
+    misses: int
+    other_runs: int
+    design: Design = Design.SIDES
+
+    def __post_init__(self) -> None:
+        """Require counts that can occur."""
+        if min(self.runs, self.other_runs) < 1:
+            raise expected("runs", min(self.runs, self.other_runs), "≥ 1")
+        if not 0 <= self.hits <= self.runs:
+            raise expected("hits", self.hits, f"in [0, {self.runs}]")
+        if not 0 <= self.misses <= self.other_runs:
+            raise expected("misses", self.misses, f"in [0, {self.other_runs}]")
+        if self.design is Design.GUESSES and self.hits + self.misses > self.runs:
+            raise expected("hits + misses", self.hits + self.misses, f"≤ {self.runs} runs")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "design": self.design.value,
+            "hits": self.hits,
+            "runs": self.runs,
+            "misses": self.misses,
+            "other_runs": self.other_runs,
+        }
+
+
+def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-4) -> float:
+    """Return an upper bound of the exact p-value of P(E) ≤ e^ε Q(E) + δ.
+
+    Parameters
+    ----------
+    counts
+        What was counted on runs that had no part in choosing the event.
+    epsilon, delta
+        The guarantee: ε ≥ 0, 0 ≤ δ < 1.
+    spared
+        What the interval of the nuisance parameter may cost: fixed before the counts are seen,
+        small against the level of the test.
+    """
+    if not 0 <= delta < 1:
+        raise expected("delta", delta, "in [0, 1)")
+    if epsilon < 0:
+        raise expected("epsilon", epsilon, "≥ 0")
+    if epsilon > math.log(counts.other_runs) + 40:  # no number of runs tells it from infinity
+        return 1.0
+    if counts.design is Design.GUESSES:
+        guessed = (counts.hits, counts.misses, counts.runs)
+        return guesses.p_value(guessed, epsilon, delta, spared)
+    return sides.p_value(_sides(counts), epsilon, delta, spared)
+
+
+def _sides(counts: Counts) -> sides.Quadruple:
+    return counts.hits, counts.runs, counts.misses, counts.other_runs
+
+
+def epsilon_lower_bound(counts: Counts, delta: float, significance: float) -> float:
+    """Return ε̲ ≥ 0 at which H₀ is refuted at `significance`, next to where that ends; else 0.
+
+    With confidence 1 − significance, ε(δ) ≥ ε̲: refuting at ε̲ refutes at every smaller ε.
+    """
+    top = math.log(2 * counts.other_runs) + 1
+    return _crossing(
+        lambda eps: p_value(counts, eps, delta, spared=SPARED * significance),
+        lambda eps: _score(counts, eps, delta),
+        top,
+        significance,
+    )
+
+
+def delta_lower_bound(counts: Counts, epsilon: float, significance: float) -> float:
+    """Return δ̲ ≥ 0 at which H₀ is refuted at `significance`, next to where that ends; else 0.
+
+    With confidence 1 − significance, δ(ε) ≥ δ̲.
+    """
+    top = min(counts.hits / counts.runs, 1 - 1e-12)
+    return _crossing(
+        lambda delta: p_value(counts, epsilon, delta, spared=SPARED * significance),
+        lambda delta: _score(counts, epsilon, delta),
+        top,
+        significance,
+    )
+
+
+def _score(counts: Counts, epsilon: float, delta: float) -> float:
+    """Return the standardised excess of the counts, which guides the search for a bound."""
+    n, m, factor = counts.runs, counts.other_runs, math.exp(epsilon)
+    if counts.design is Design.SIDES:
+        u, v = counts.hits - n * delta, factor * n / m * counts.misses
+        if u <= v:
+            return -1.0
+        return sides.statistic(_sides(counts), factor, delta)
+    excess = counts.hits - factor * counts.misses - n * delta
+    spread = max((counts.hits + factor * counts.misses + n * delta) / 2 * (1 + factor), 1e-9)
+    return excess / math.sqrt(spread)
+
+
+def _crossing(
+    tail: Callable[[float], float],
+    score: Callable[[float], float],
+    top: float,
+    significance: float,
+) -> float:
+    """Return x in [0, top] with tail(x) ≤ significance, next to where that ends.
+
+    The score is close to the normal quantile of the tail: where it crosses is nearly the answer,
+    and each exact tail corrects the level that it is asked to cross.
+    """
+    goal = -float(special.ndtri(significance))
+    level, best, worst = goal, 0.0, top
+    for _ in range(_STEPS):
+        guess = _solve(score, level, best, worst)
+        value = tail(guess)
+        if value <= significance:
+            best = max(best, guess)
+        else:
+            worst = min(worst, guess)
+        reached = -float(special.ndtri(min(max(value, 1e-300), 1 - 1e-12)))
+        error = goal - reached  # positive where the tail is still too large
+        if (0 >= error > -0.02 and best > 0) or worst - best <= 1e-9 * top or guess <= 0:
+            break
+        level += error + (0.005 if error > 0 else 0.0)
+    return best
+
+
+def _solve(score: Callable[[float], float], level: float, low: float, high: float) -> float:
+    """Return where the score falls below a level."""
+    if score(low) <= level:
+        return low if low > 0 else 0.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if score(middle) > level:
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-7 * high:
+            break
+    return low

@@ -36,6 +36,13 @@ FIGURES: dict[str, str] = {
     "better-gaussian/1": "better_gaussian.fig01",
     "better-gaussian/2": "better_gaussian.fig02",
     "better-gaussian/3": "better_gaussian.fig03",
+    "count-on-your-elders/1": "count_on_your_elders.fig01",
+    "count-on-your-elders/2": "count_on_your_elders.fig02",
+    "count-on-your-elders/error-by-length": "count_on_your_elders.steps",
+    "count-on-your-elders/error-by-arity": "count_on_your_elders.arity",
+    "count-on-your-elders/crossover": "count_on_your_elders.crossover",
+    "count-on-your-elders/laplace-variance": "count_on_your_elders.laplace_variance",
+    "count-on-your-elders/laplace-guarantee": "count_on_your_elders.laplace_guarantee",
 }
 """Module of each figure, in the order of the papers."""
 

@@ -1,0 +1,1 @@
+"""Figures of Andersson, Pagh and Torkamani, Count on Your Elders."""

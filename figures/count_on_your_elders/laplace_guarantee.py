@@ -1,0 +1,77 @@
+"""The guarantee of Laplace noise for ℓ2 sensitivity beside its exact profile."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from accountant import profile
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import Gaussian, LaplaceVector
+from figures import quantities, style
+from figures.description import Description, Settings
+from figures.table import Table, label, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DESCRIPTION = Description(
+    number="Theorem 1.3 and Lemma 5.4",
+    title="Laplace noise for ℓ2 sensitivity 1: claimed and exact",
+    plotted="δ against ε for Lap(5.35) noise on d coordinates that each move by 1/√d: the claim "
+    "δ = exp(−(ελ − 1/(2λ))²/2) of Theorem 1.3, the exact profile for several d, and those of "
+    "Gaussian noise of the same variance and of half of it, the limit of large d.",
+    says="The mechanism is (ε, δ)-DP for ε = (Δ₂/λ)(Δ₂/(2λ) + √(2 ln(1/δ))); λ = 5.35 is made for "
+    "(1, 10⁻⁶).",
+    alt="On a logarithmic scale the claimed curve is highest and passes 10⁻⁶ at ε = 1. The exact "
+    "profiles fall much faster, each to zero at ε = √d/5.35, and approach that of the Gaussian of "
+    "half the variance as d grows.",
+    claims=("theorem-1-3", "lemma-5-4", "theorem-1-3/never-worse", "theorem-1-3/largest-loss"),
+    assumptions=("λ = 5.35, Lemma 5.4's value for (1, 10⁻⁶) in three digits; equal shifts.",),
+    differs="The paper has no such plot.",
+)
+_SCALE = "5.35"
+_DIMENSIONS = (1, 4, 16, 64, 256)
+_LEAST = -14.0
+
+
+def compute(settings: Settings) -> Table:
+    """Tabulate lg δ against ε, down to δ = 10⁻¹⁴."""
+    grid = quantities.spaced(0, 1.8, settings.pick(19, 73))
+    scale = float(_SCALE)
+    rows: list[tuple[object, ...]] = []
+    for eps in grid:
+        excess = eps * scale - 1 / (2 * scale)
+        claimed = -(max(0.0, excess) ** 2) / 2 / math.log(10)
+        rows.append(("claimed", eps, claimed if claimed >= _LEAST else None))
+    same = Gaussian(standard_deviation=f"sqrt({2 * scale**2:.4f})")
+    limit = Gaussian(standard_deviation=_SCALE)
+    exact: list[tuple[str, Mechanism]] = [
+        ("Gaussian, same variance", same),
+        ("Gaussian, half the variance", limit),
+    ] + [
+        (f"exact, d = {d}", LaplaceVector(scale=_SCALE, shifts=[f"1/{math.isqrt(d)}"] * d))
+        for d in _DIMENSIONS
+    ]
+    for name, mechanism in exact:
+        for eps in grid:
+            delta = profile.delta(mechanism, f"{eps:.6f}", relative_width=quantities.WIDTH)
+            small = delta.lower < 10**_LEAST
+            rows.append((name, eps, None if small else math.log10(float(delta.lower))))
+    columns = (label("curve"), number("epsilon", "nats"), number("lg_delta", "decades"))
+    return Table.of(columns, rows, scale=_SCALE, l2_sensitivity=1, dimensions=list(_DIMENSIONS))
+
+
+def draw(table: Table) -> Figure:
+    """Draw the profiles."""
+    with style.panels(height=3.2, width=5.2) as (figure, (axes,)):
+        for look, curve in zip(style.CURVES, table.distinct("curve"), strict=False):
+            xs, ys = table.points("epsilon", "lg_delta", curve=curve)
+            axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=6))
+        axes.plot([1], [-6], "o", color="black", markersize=5, zorder=4)
+        axes.annotate("(1, 10⁻⁶)", (1, -6), textcoords="offset points", xytext=(6, 3))
+        axes.set_xlabel("ε (nats)")
+        axes.set_ylabel("lg₁₀ δ (decades)")
+        axes.set_ylim(_LEAST, 0.4)
+        axes.legend(loc="upper right")
+        return figure

@@ -141,7 +141,7 @@ _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
     "solver": "simplex",
-    "presolve": "off",
+    "presolve": "on",  # the first solve only; corrections start from its basis
     "time_limit": 60.0,
     "small_matrix_value": 1e-12,
     "primal_feasibility_tolerance": 1e-9,

@@ -101,7 +101,9 @@ def __dir__() -> list[str]:
 def main() -> int:
     """Run the command line; return its exit code."""
     figures = import_module("figures.cli").COMMAND
-    exit_code: int = import_module("verify.cli").main(plot=_plot, commands=[figures])
+    exit_code: int = import_module("verify.cli").main(
+        plot=_plot, laws=_draw_laws, commands=[figures]
+    )
     return exit_code
 
 

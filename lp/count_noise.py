@@ -11,11 +11,14 @@ How the program of Proposition 2 is solved for any N in the time of one small pr
 The two agree to the width that is asked for (if they did not, the answer would say so): the
 optimum is the same for all N ≥ D + 1. Constraints whose right side lies nearer to n than the
 left side are first left out, and put back where an answer violates them.
+One law for all counts n ≥ D has a closed form (`lp.closed_form`), which helps out where the
+simplex method gives up.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -24,11 +27,14 @@ from flint import arb, ctx
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
+from accountant.mechanisms.integer_noise import IntegerNoise
+from accountant.mechanisms.tabulated import Tabulated
 from lp.build import CountProgram, Layout
 from lp.certificate import DualBound, Ratio
 from lp.laws import Law
-from lp.problem import CountNoiseProblem, to_fmpq
-from lp.search import Search, first_magnitude
+from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
+from lp.search import Answer, Search, first_magnitude
+from lp.true_delta import true_answers
 
 NARROW = Fraction(1, 10**30)
 WIDE = Fraction(1, 10**12)
@@ -75,6 +81,23 @@ class Solution:
         """Return the law of the noise at a count."""
         return self.laws[min(count, len(self.laws)) - 1]
 
+    def mechanism(self) -> IntegerNoise | None:
+        """Return the law as a mechanism for counts n ≥ D; None where each count has its own."""
+        if self.problem.max_count is not None:
+            return None
+        law = self.laws[0]
+        return IntegerNoise(law.fractions(), law.lowest)
+
+    def neighbours(self, count: int) -> Tabulated:
+        """Return the laws of Y at the counts n and n + 1, on the outcomes of both."""
+        first, second = self.law(count), self.law(count + 1)
+        ends = [count + z for z in first.values] + [count + 1 + z for z in second.values]
+        outcomes = range(min(ends), max(ends) + 1)
+        return Tabulated(
+            [to_fraction(first.at(y - count)) for y in outcomes],
+            [to_fraction(second.at(y - count - 1)) for y in outcomes],
+        )
+
 
 def optimal_count_noise(
     problem: CountNoiseProblem, *, relative_width: Fraction | None = None
@@ -86,7 +109,8 @@ def optimal_count_noise(
     problem
         E, η, D, and N or data-independence.
     relative_width
-        The width to reach; 1e-30 for D ≤ 16 and 1e-12 beyond unless given.
+        The width to reach. Unless given, 1e-30 for D ≤ 16, and 1e-12 beyond and for the
+        objective "true-delta".
 
     Raises
     ------
@@ -95,9 +119,27 @@ def optimal_count_noise(
     """
     started = time.perf_counter()
     if relative_width is None:
-        relative_width = NARROW if problem.support <= _NARROW_SUPPORT else WIDE
+        narrow = problem.support <= _NARROW_SUPPORT and problem.objective == "singular"
+        relative_width = NARROW if narrow else WIDE
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
     best: Solution | None = None
+    for answer in _answers(problem, bits):
+        found = Solution(problem, *answer, seconds=time.perf_counter() - started)
+        best = found if best is None else min(best, found, key=_width)
+        if _width(best) <= relative_width * Fraction(best.delta.upper):
+            return best
+    reached = "nothing" if best is None else f"[{best.delta.lower}, {best.delta.upper}]"
+    raise UndecidedError(
+        f"Relative width {float(relative_width):.1e} was not reached; the optimum was enclosed "
+        f"in {reached}. Ask for a larger relative_width."
+    )
+
+
+def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
+    """Yield answers, each proved, each after more work than the one before."""
+    if problem.objective == "true-delta":
+        yield from true_answers(problem, bits)
+        return
     magnitude = first_magnitude(problem)
     # P(Z = −1 | n = 1) ≥ (1 − η)/2: where η is so small that this may exceed Eη + δ, that bound
     # of a larger probability by a smaller one counts from the start.
@@ -106,18 +148,14 @@ def optimal_count_noise(
         tight = bool(to_fmpq((1 - problem.eta) / 2) > cap)
     for complete in (True,) if tight else (False, True):
         search = Search(problem, magnitude, bits, complete=complete)
-        for answer in search.answers():
-            seconds = time.perf_counter() - started
-            found = Solution(problem, *answer, seconds=seconds)
-            best = found if best is None else min(best, found, key=_width)
-            if _width(best) <= relative_width * Fraction(best.delta.upper):
-                return best
+        try:
+            yield from search.answers()
+        except UndecidedError:
+            if problem.max_count is not None:
+                raise
         magnitude = search.magnitude
-    reached = "nothing" if best is None else f"[{best.delta.lower}, {best.delta.upper}]"
-    raise UndecidedError(
-        f"Relative width {float(relative_width):.1e} was not reached; the optimum was enclosed "
-        f"in {reached}. Ask for a larger relative_width."
-    )
+    if problem.max_count is None:
+        yield search.by_formula()
 
 
 def _width(solution: Solution) -> Fraction:

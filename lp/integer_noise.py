@@ -9,7 +9,9 @@ so with h(z) = cost(z) + Σ_s (w_s(z) − E w_s(z + s))
 
 where the mirror image may be taken because both directions are constrained. A prescribed
 P(Z = 0) = η puts η h(0) + (1 − η) min_{z ≠ 0} in the place of the minimum; with δ as objective
-there is no cost, and δ ≥ min_z (h(z) + h(−z))/(2 Σ_s λ_s).
+there is no cost, and δ ≥ min_z (h(z) + h(−z))/(2 Σ_s λ_s). Where the law must fall with |z|, any
+steps m_z ≥ 0 for p(z) ≥ p(z + 1) may be subtracted too: (h(z) + h(−z))/2 is then less by
+(m_z − m_{z−1})/2, and h(0) by m_0.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from flint import arb, ctx, fmpq
 
@@ -42,6 +44,7 @@ _DIGITS = 42
 _EXACT_ROWS = 200
 _FARTHEST = 1000
 _STEP = 1 << 16
+_MOST_FREE = 512
 
 
 @final
@@ -63,6 +66,8 @@ class IntegerNoiseSolution:
         An upper bound of the exact δ(ε) of the mechanism; equal to it where E is rational.
     tests
         w_s(−D), …, w_s(D) for s = 1..S, which prove the lower bound.
+    steps
+        m_0, …, m_{D−1}, which help to prove it where the law must fall with |z|; else nothing.
     ratio
         The rational bounds of E that the proof uses.
     every_support
@@ -78,6 +83,7 @@ class IntegerNoiseSolution:
     mechanism: IntegerNoise
     divergence: Fraction
     tests: tuple[tuple[Fraction, ...], ...]
+    steps: tuple[Fraction, ...]
     ratio: tuple[Fraction, Fraction]
     every_support: bool
     seconds: float
@@ -106,6 +112,7 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         If the solver's answer could not be turned into a proof.
     """
     started = time.perf_counter()
+    _require_room(problem)
     rows = problem.sensitivity * (2 * problem.support + 1)
     exactly = problem.is_rational and rows <= _EXACT_ROWS
     try:
@@ -116,6 +123,7 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         ratio = Ratio.of(problem.exponential(), 2 * digits)
         side = _law(problem, point, None if exactly else digits)
         tests = _tests(problem, program, multipliers, None if exactly else digits)
+        steps = _steps(problem, program, multipliers, None if exactly else digits)
     divergence = max(
         _divergence(side, shift, ratio.lower) for shift in range(1, problem.sensitivity + 1)
     )
@@ -125,7 +133,7 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         if problem.delta is None or divergence > to_fmpq(problem.delta):
             raise UndecidedError("The law could not be repaired to satisfy the constraints.")
         highest = _total(2 * to_fmpq(problem.cost(z)) * p for z, p in enumerate(side))
-    lowest, every_support = lower_bound(problem, tests, ratio)
+    lowest, every_support = lower_bound(problem, tests, ratio, steps)
     law = [to_fraction(side[abs(z)]) for z in range(-problem.support, problem.support + 1)]
     return IntegerNoiseSolution(
         problem,
@@ -137,14 +145,42 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         IntegerNoise(law, -problem.support, problem.sensitivity),
         to_fraction(divergence),
         tuple(tuple(to_fraction(entry) for entry in test) for test in tests),
+        tuple(to_fraction(step) for step in steps),
         (to_fraction(ratio.lower), to_fraction(ratio.upper)),
         every_support,
         time.perf_counter() - started,
     )
 
 
+def optimal_free_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
+    """Solve a problem for noise of any support; `problem.support` is where the search starts.
+
+    Raises
+    ------
+    UndecidedError
+        If no support was found beyond which nothing is gained.
+    """
+    support = problem.support
+    while True:
+        try:
+            found = optimal_integer_noise(replace(problem, support=support))
+            if found.every_support:
+                return found
+            reached = f"with support {support} the optimum is {found.value}"
+        except InfeasibleError as error:
+            reached = str(error)
+        support *= 2
+        if problem.costs is not None or support > _MOST_FREE // problem.sensitivity:
+            raise UndecidedError(
+                f"No support was found beyond which nothing is gained ({reached}). Give a support."
+            )
+
+
 def lower_bound(
-    problem: IntegerNoiseProblem, tests: Sequence[Sequence[fmpq]], ratio: Ratio
+    problem: IntegerNoiseProblem,
+    tests: Sequence[Sequence[fmpq]],
+    ratio: Ratio,
+    steps: Sequence[fmpq] = (),
 ) -> tuple[fmpq, bool]:
     """Return the bound that tests prove, and whether it holds for every support.
 
@@ -154,6 +190,8 @@ def lower_bound(
     ----------
     tests
         w_s(−D), …, w_s(D) ≥ 0 for s = 1..S.
+    steps
+        m_0, …, m_{D−1} ≥ 0, for a law that falls with |z|; else nothing.
     """
     largest, shifts = problem.support, range(1, problem.sensitivity + 1)
     known = [dict(enumerate(test, start=-largest)) for test in tests]
@@ -166,7 +204,10 @@ def lower_bound(
         return value
 
     def mean(z: int) -> fmpq:
-        return (half(z) + half(-z)) / 2
+        value = (half(z) + half(-z)) / 2
+        if z < len(steps):
+            value -= steps[z] / (2 if z else 1)
+        return value + (steps[z - 1] / 2 if 1 <= z <= len(steps) else 0)
 
     least = min(mean(z) for z in range(1, largest + 1))
     if problem.error_free is None:
@@ -282,8 +323,13 @@ def _law(problem: IntegerNoiseProblem, point: Sequence[Value], digits: int | Non
         side[0] = 1 - rest
         return side
     side[0] = to_fmpq(problem.error_free or Fraction(0))
-    largest = max(range(1, problem.support + 1), key=lambda z: Fraction(to_fraction(side[z])))
-    side[largest] += (1 - side[0] - rest) / 2
+    missing = (1 - side[0] - rest) / 2
+    places = sorted(range(1, problem.support + 1), key=lambda z: to_fraction(side[z]), reverse=True)
+    if problem.monotone:
+        places = [z for z in places if side[z - 1] - side[z] >= missing]
+    if not places:
+        raise UndecidedError("The law could not be repaired so that it falls with |z|.")
+    side[places[0]] += missing
     return side
 
 
@@ -307,6 +353,21 @@ def _tests(
     return tests
 
 
+def _steps(
+    problem: IntegerNoiseProblem,
+    program: IntegerProgram,
+    multipliers: Sequence[Value],
+    digits: int | None,
+) -> list[fmpq]:
+    """Read the steps off the multipliers."""
+    if not problem.monotone:
+        return []
+    return [
+        max(value if digits is None and isinstance(value, fmpq) else _down(value, digits), fmpq(0))
+        for value in multipliers[program.steps :]
+    ]
+
+
 def _divergence(side: Sequence[fmpq], shift: int, ratio: fmpq) -> fmpq:
     """Return Σ_z max(0, p(z) − E p(z − shift)) for a symmetric law."""
     largest = len(side) - 1
@@ -319,31 +380,45 @@ def _divergence(side: Sequence[fmpq], shift: int, ratio: fmpq) -> fmpq:
     return total
 
 
+def _require_room(problem: IntegerNoiseProblem) -> None:
+    """Raise InfeasibleError where P(Z = 0) cannot be the largest of all probabilities."""
+    values = 2 * problem.support + 1
+    if problem.monotone and problem.error_free is not None and problem.error_free * values < 1:
+        raise InfeasibleError(
+            f"P(Z = 0) = {problem.error_free} and monotone contradict each other: a law on "
+            f"-{problem.support}..{problem.support} that falls with |z| has P(Z = 0) ≥ 1/{values}. "
+            "Leave one of the two out, or give a larger support."
+        )
+
+
 def _infeasible(problem: IntegerNoiseProblem, reason: DpassayError) -> DpassayError:
-    """Return the error that names the least δ of the support, or the reason where that is less."""
+    """Return the error that says which constraints are too much, with the least δ there is."""
     if problem.delta is None:
         return reason
-    least = optimal_integer_noise(
-        IntegerNoiseProblem(
-            "delta",
-            problem.support,
-            None,
-            problem.epsilon,
-            problem.ratio,
-            problem.sensitivity,
-            problem.error_free,
-        )
-    )
+    least = optimal_integer_noise(_least_delta(problem))
     if problem.delta >= Fraction(least.value.lower):
         return UndecidedError(
             f"No proof was found ({reason}). The least delta of this support is {least.value}."
         )
     fixed = "" if problem.error_free is None else f" and P(Z = 0) = {problem.error_free}"
+    falling = " that falls with |z|" if problem.monotone else ""
+    without = []
+    if problem.error_free is not None:
+        free = optimal_integer_noise(_least_delta(problem, error_free=None))
+        without.append(f"without error_free it is {free.value}")
+    if problem.monotone:
+        free = optimal_integer_noise(_least_delta(problem, monotone=False))
+        without.append(f"without monotone it is {free.value}")
     return InfeasibleError(
-        f"No noise on -{problem.support}..{problem.support}{fixed} has delta="
-        f"{float(problem.delta):.6g}: the least is {least.value}. Give a larger delta"
+        f"No noise on -{problem.support}..{problem.support}{falling}{fixed} has delta="
+        f"{float(problem.delta):.6g}: the least is {least.value}"
+        f"{''.join(f'; {text}' for text in without)}. Give a larger delta"
         f"{', another error_free' if fixed else ''} or a larger support."
     )
+
+
+def _least_delta(problem: IntegerNoiseProblem, **changes: Any) -> IntegerNoiseProblem:
+    return replace(problem, objective="delta", delta=None, costs=None, **changes)
 
 
 def _total(values: Iterable[fmpq]) -> fmpq:

@@ -11,6 +11,7 @@ or, with the objective "delta", the least such δ.
 Symmetry is free. The cost is even, the divergence is convex and both directions are bounded, so
 the mean of a law and its mirror image is feasible and costs the same. Hence the optimum is
 attained by a symmetric law, whose bias is zero and for which one direction implies the other.
+A law that falls with |z| has a mean with its mirror image that does so too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import NamedTuple, final
 
 from flint import fmpq
 
-from accountant._validate import Field, Integer, exact_list, rational
+from accountant._validate import Field, Integer, Switch, exact_list, rational
 from accountant.description import Description
 from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.number import ExactReal, Number, exact
@@ -106,6 +107,8 @@ class IntegerNoiseProblem(Description):
     costs
         With the objective "cost": cost(1), …, cost(D) ≥ 0, not all 0; cost(0) = 0, and errors
         beyond D, where they are considered, cost at least cost(D).
+    monotone
+        Whether P(Z = z) must not grow with |z|.
     """
 
     objective: Objective = Objective()
@@ -116,6 +119,7 @@ class IntegerNoiseProblem(Description):
     sensitivity: Integer = Integer(1, least=1)
     error_free: OptionalFraction = OptionalFraction()
     costs: OptionalCosts = OptionalCosts()
+    monotone: Switch = Switch(False)
 
     def __post_init__(self) -> None:
         """Require one of ε and E, δ where it is not the objective, and a size that fits."""
@@ -195,13 +199,15 @@ class IntegerProgram:
     """The program of a symmetric law, and the names of its rows and columns.
 
     Columns 0..D are P(Z = 0), …, P(Z = D). Then comes a slack for each of `inequalities`, whose
-    rows are in the same order from `first` on, then δ where it is the objective. The last rows
-    bound the sum of the slacks, shift by shift.
+    rows are in the same order from `first` on, then δ where it is the objective. The next rows
+    bound the sum of the slacks, shift by shift; the last ones, from `steps` on, say that
+    P(Z = z) ≥ P(Z = z + 1) for z = 0..D − 1, where that is asked for.
     """
 
     program: Program
     inequalities: tuple[Inequality, ...]
     first: int
+    steps: int
 
 
 def integer_program(
@@ -244,6 +250,9 @@ def integer_program(
             rows.append(Row((*slacks, (free, ONE)), ZERO))
         else:
             rows.append(Row(slacks, Coefficient(-delta)))
+    steps = len(rows)
+    if problem.monotone:
+        rows += [Row(((z, ONE), (z + 1, Coefficient(-1)))) for z in range(largest)]
     size = math.frexp(delta)[1] if delta > Fraction(1, 10**300) else _log2(delta)
     decay = log_ratio / problem.sensitivity
     exponents = [max(size, -int(decay * z)) for z in range(largest + 1)]
@@ -254,7 +263,8 @@ def integer_program(
     else:
         costs = {z: 2 * problem.cost(z) for z in range(1, largest + 1)}
         cost = {z: amount for z, amount in costs.items() if amount}
-    return IntegerProgram(Program(cost, tuple(rows), tuple(exponents)), inequalities, first)
+    program = Program(cost, tuple(rows), tuple(exponents))
+    return IntegerProgram(program, inequalities, first, steps)
 
 
 def _log2(value: Fraction) -> int:

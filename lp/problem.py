@@ -10,14 +10,16 @@ from flint import arb, fmpq
 
 from accountant._validate import Field, Integer
 from accountant.description import Description
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.number import ExactReal, Number, exact
 
 Value: TypeAlias = fmpq | arb
 """A number of the computation: exact where E = e^ε is rational, a ball where it is not."""
 
+COUNT_OBJECTIVES = ("singular", "true-delta")
 _MOST_SUPPORT = 1 << 20
 _BYTES_PER_TERM = 700
+_BYTES_PER_SLACK = 100_000
 _MOST_BYTES = 2 << 30
 
 
@@ -70,6 +72,20 @@ class OptionalCount(Field[int | None, int | None]):
 
 
 @final
+class CountObjective(Field[str, str]):
+    """The name of the δ that is minimised."""
+
+    def read(self, value: str) -> str:
+        """Require one of `COUNT_OBJECTIVES`."""
+        if value not in COUNT_OBJECTIVES:
+            known = " or ".join(COUNT_OBJECTIVES)
+            raise expected(
+                self._name, value, f"to be {known}", suggestion(str(value), COUNT_OBJECTIVES)
+            )
+        return value
+
+
+@final
 @dataclass(frozen=True, repr=False)
 class CountNoiseProblem(Description):
     """Bounded noise Z for a count n, as in Section II of Sadeghi, Asoodeh and Calmon.
@@ -94,6 +110,9 @@ class CountNoiseProblem(Description):
     max_count
         N: every count n in 1..N has a law of its own (Proposition 2). None asks for one law
         that serves all counts n ≥ D (the program of Section III, "data-independent").
+    objective
+        "singular" is the δ of single outcomes above; "true-delta" that of (ε, δ)-DP itself,
+        Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `lp.true_delta`).
     """
 
     eta: ErrorFree = ErrorFree()
@@ -101,6 +120,7 @@ class CountNoiseProblem(Description):
     epsilon: OptionalReal = OptionalReal(least=0)
     ratio: OptionalReal = OptionalReal(least=1)
     max_count: OptionalCount = OptionalCount()
+    objective: CountObjective = CountObjective("singular")
 
     def __post_init__(self) -> None:
         """Require exactly one of ε and E, and a size that fits into memory."""
@@ -111,7 +131,9 @@ class CountNoiseProblem(Description):
             )
         if self.ratio is not None and self.ratio.rational is None:
             raise expected("ratio", self.ratio, "to be rational", "Give epsilon instead.")
-        estimate = self.columns * (3 * self.support) * 3 * _BYTES_PER_TERM
+        cells = self.columns * 3 * self.support
+        single = self.objective == "singular"
+        estimate = cells * (3 * _BYTES_PER_TERM if single else _BYTES_PER_SLACK)
         if self.support > _MOST_SUPPORT or estimate > _MOST_BYTES:
             raise expected(
                 "support",

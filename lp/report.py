@@ -7,28 +7,34 @@ from typing import Any
 
 from flint import fmpq
 
-from lp.check import KIND, SCHEMA_VERSION
 from lp.count_noise import Solution
 from lp.laws import Law
 from lp.problem import to_fraction
+
+SCHEMA_VERSION = 1
 
 
 def to_json(solution: Solution) -> dict[str, Any]:
     """Return {"delta", "exact", "law", …}.
 
-    "law" lists the laws with the counts that each is for; "exact" is a fraction or None.
+    "law" lists the laws with the counts that each is for; "exact" is a fraction or None;
+    "mechanism" is the one law for all counts, in the notation of mechanisms, or None.
     """
+    mechanism = solution.mechanism()
     return {
+        "schema_version": SCHEMA_VERSION,
         "problem": repr(solution.problem),
+        "objective": solution.problem.objective,
         "delta": solution.delta.to_json(),
         "exact": None if solution.exact is None else str(solution.exact),
         "law": _laws(solution),
-        "seconds": round(solution.seconds, 3),
+        "mechanism": None if mechanism is None else repr(mechanism),
+        "seconds": round(solution.seconds, 6),
     }
 
 
 def certificate(solution: Solution) -> dict[str, Any]:
-    """Return what `lp.check.check_lp` verifies: laws, multipliers, bounds of E and of δ."""
+    """Return laws, multipliers, bounds of E and of δ, for `verify.checker.count_noise`."""
     problem = solution.problem
     program, bound = solution.dual
     start = 0 if problem.max_count is None else 1
@@ -45,13 +51,14 @@ def certificate(solution: Solution) -> dict[str, Any]:
     ]
     return {
         "schema_version": SCHEMA_VERSION,
-        "kind": KIND,
+        "kind": "count-noise",
         "problem": {
             "epsilon": None if problem.epsilon is None else str(problem.epsilon),
             "ratio": None if problem.ratio is None else str(problem.ratio),
             "eta": str(problem.eta),
             "support": problem.support,
             "max_count": problem.max_count,
+            "objective": problem.objective,
         },
         "delta": {end: _decimal(text) for end, text in solution.delta.to_json().items()},
         "exact": None if solution.exact is None else str(solution.exact),

@@ -15,7 +15,16 @@ from accountant.description import Description
 from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
 from accountant.number import Number
 from accountant.quadratic import vertex_count
-from accountant.spaces import Box, FiniteSet, Space, SpaceField, SparseBox, common_root
+from accountant.spaces import (
+    Box,
+    DisjointGroups,
+    FiniteSet,
+    L2Ball,
+    Space,
+    SpaceField,
+    SparseBox,
+    common_root,
+)
 
 AIMS = ("total", "worst")
 _MOST_VERTICES = 4096
@@ -68,7 +77,8 @@ class GaussianShapeProblem(Description):
     Parameters
     ----------
     space
-        `Box`, `SparseBox` or `FiniteSet`, whose differences span all coordinates.
+        `Box`, `SparseBox`, `L2Ball`, `FiniteSet` (which stands for the symmetric polytope with
+        these vertices, too) or `DisjointGroups` of these; they span all coordinates.
     objective
         "total" is Σ_i weight_i Σ_ii; "worst" is max_i weight_i Σ_ii.
     weights
@@ -100,6 +110,8 @@ class GaussianShapeProblem(Description):
 
 def vertices(space: Space) -> list[Vertex]:
     """List the differences that decide the norm, one of v and −v.
+
+    Of a ball, which has no vertices, the axes: the best Σ for them is best for the ball as well.
 
     Raises
     ------
@@ -138,8 +150,24 @@ def vertices(space: Space) -> list[Vertex]:
                 (1, -1) if space.signed else (1,), repeat=len(support) - 1
             )
         ]
+    if isinstance(space, L2Ball):
+        axes = range(dimension)
+        return [Vertex(space.radius.square, _spread(dimension, [axis], [1])) for axis in axes]
+    if isinstance(space, DisjointGroups):
+        inner, size = vertices(space.space), space.space.dimension
+        _require_few(space.groups * len(inner))
+        padding = [Fraction(0)] * size
+        return [
+            Vertex(
+                vertex.square,
+                (*padding * group, *vertex.entries, *padding * (space.groups - 1 - group)),
+            )
+            for group in range(space.groups)
+            for vertex in inner
+        ]
     raise NotApplicableError(
-        f"{type(space).__name__} has no list of vertices. Give a Box, a SparseBox or a FiniteSet."
+        f"{type(space).__name__} has no list of vertices. Give a Box, a SparseBox, an L2Ball or a "
+        "FiniteSet, or DisjointGroups of them."
     )
 
 

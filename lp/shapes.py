@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.covariances import Matrix
+from accountant.covariances import Covariance, Isotropic, Matrix
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, enclose
 from accountant.mechanisms.general_gaussian import GeneralGaussian
 from accountant.quadratic import flint_matrix
+from accountant.spaces import L2Ball
 from lp.shape_problem import GaussianShapeProblem, Vertex, vertices
 from lp.solve import SolverError, require_solver
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 _DIGITS = 17
 _ACTIVE = 1e-6
 _STEPS = 12
+_ROOM = Fraction(1, 10**30)
+"""The lower end stays so far below the bound that a rational matrix root proves it, too."""
 
 
 @final
@@ -115,7 +118,8 @@ def optimal_gaussian_shape(
         exact_inner = tuple(
             share * weight for share, weight in zip(shares, problem.weight_list(), strict=True)
         )
-    lowest = shape_bound(chosen, masses, exact_inner)
+    proved = Fraction(shape_bound(chosen, masses, exact_inner).lower)
+    lowest = Interval.of_exact(proved * (1 - _ROOM))
     upper = Interval.of_exact(highest).upper
     if lowest.lower > upper:
         raise UndecidedError(f"The bounds contradict each other: {lowest} and {upper}.")
@@ -242,22 +246,27 @@ def _price(
 
 
 def _repaired(
-    problem: GaussianShapeProblem, covariance: NDArray[np.float64]
+    problem: GaussianShapeProblem, guess: NDArray[np.float64]
 ) -> tuple[GeneralGaussian, Fraction]:
     """Round Σ, scale it to μ = 1 exactly, and return the mechanism and its objective."""
-    size = len(covariance)
+    size = len(guess)
     rounded = [
-        [_rounded(float(covariance[max(i, j)][min(i, j)])) for j in range(size)]
-        for i in range(size)
+        [_rounded(float(guess[max(i, j)][min(i, j)])) for j in range(size)] for i in range(size)
     ]
     norm = problem.space.largest_norm(Matrix(rounded)).exact
-    if norm is None:
+    covariance: Covariance
+    if isinstance(problem.space, L2Ball):  # all directions are alike
+        covariance = Isotropic(size, problem.space.radius.square)
+    elif norm is None:
         raise UndecidedError("The largest norm over the space is not known exactly.")
-    matrix = Matrix([[entry * norm.square for entry in row] for row in rounded])
-    mechanism = GeneralGaussian(matrix, problem.space)
+    else:
+        covariance = Matrix([[entry * norm.square for entry in row] for row in rounded])
+    mechanism = GeneralGaussian(covariance, problem.space)
     terms: list[Fraction] = [
-        weight * variance
-        for weight, variance in zip(problem.weight_list(), matrix.diagonal_entries(), strict=True)
+        weight * row[i]
+        for i, (weight, row) in enumerate(
+            zip(problem.weight_list(), covariance.matrix(), strict=True)
+        )
     ]
     return mechanism, sum(terms, start=Fraction(0)) if problem.objective == "total" else max(terms)
 

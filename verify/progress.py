@@ -15,7 +15,10 @@ _SHOWN = 40
 class Progress:
     """Says how many of a number of things are finished, once that takes noticeable time."""
 
-    def __init__(self, total: int, stream: TextIO, *, silent: bool = False) -> None:
+    def __init__(
+        self, total: int, stream: TextIO, *, silent: bool = False, unit: str = "claims"
+    ) -> None:
+        self._unit = unit
         self._total, self._stream, self._silent = total, stream, silent
         self._live = stream.isatty()
         self._done = 0
@@ -30,7 +33,7 @@ class Progress:
         if self._silent or now - self._started < _QUIET_SECONDS or now - self._shown < pause:
             return
         self._shown = now
-        text = f"dpassay: {self._done} of {self._total} claims, {now - self._started:.0f} s"
+        text = f"dpassay: {self._done} of {self._total} {self._unit}, {now - self._started:.0f} s"
         if self._live:
             self._stream.write(f"\r\x1b[2K{text}  {what[:_SHOWN]}")
             self._open_line = True

@@ -31,6 +31,8 @@ def _certificate(**options: Any) -> dict[str, Any]:
         {"objective": "delta", "support": 6, "ratio": 2, "error_free": "1/2"},
         {"objective": "delta", "support": 6, "epsilon": 0},
         {"objective": "cost", "support": 3, "delta": "0.2", "epsilon": 1, "costs": [1, 5, 9]},
+        {"objective": "error", "support": 9, "delta": "0.1", "epsilon": 1, "monotone": True},
+        {"objective": "delta", "support": 6, "ratio": 2, "error_free": "1/9", "monotone": True},
     ],
 )
 def test_accepts_proofs(options: dict[str, Any]) -> None:
@@ -65,6 +67,28 @@ def _negative_test(data: dict[str, Any]) -> None:
     data["tests"][0][0] = "-1"
 
 
+def _unsteady(data: dict[str, Any]) -> None:
+    data["given"]["monotone"] = True
+    data["steps"] = ["0"] * 8
+    data["law"][7], data["law"][6] = data["law"][6], data["law"][7]
+
+
+def _more_steps(data: dict[str, Any]) -> None:
+    data["steps"] = ["1"]
+
+
+def _exactly(data: dict[str, Any]) -> None:
+    data["exact"] = "3/2"
+
+
+def _other_delta(data: dict[str, Any]) -> None:
+    data["given"]["delta"] = "1e-400000"
+
+
+def _version(data: dict[str, Any]) -> None:
+    data["schema_version"] = 3
+
+
 def _drop(data: dict[str, Any]) -> None:
     del data["law"]
 
@@ -79,6 +103,11 @@ def _drop(data: dict[str, Any]) -> None:
         (_less_delta, "law"),
         (_other_epsilon, "ratio"),
         (_negative_test, "tests"),
+        (_unsteady, "law"),
+        (_more_steps, "steps"),
+        (_exactly, "exact"),
+        (_other_delta, "certificate"),
+        (_version, "schema_version"),
         (_drop, "certificate"),
     ],
 )
@@ -92,14 +121,14 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "noise.json"
     command = ["optimal", "integer-noise", "--epsilon", "1", "--delta", "0.01", "--support", "8"]
     assert main([*command, "--quiet", "--certificate", str(path)]) == 0
-    assert main(["optimal", "check", str(path)]) == 0
-    assert "\nVALID" in capsys.readouterr().out
+    assert main(["check", str(path)]) == 0
+    assert "\nVALID  integer-noise" in capsys.readouterr().out
     data = json.loads(path.read_text(encoding="utf-8"))
     data["law"][8] = str(Fraction(data["law"][8]) / 2)
     path.write_text(json.dumps(data), encoding="utf-8")
-    assert main(["optimal", "check", str(path), "--json"]) == 1
+    assert main(["check", str(path), "--json"]) == 1
     assert not json.loads(capsys.readouterr().out)["certificates"][0]["valid"]
     path.write_text("[]", encoding="utf-8")
-    assert main(["optimal", "check", str(path)]) == 2
+    assert main(["check", str(path)]) == 2
     path.write_text("no", encoding="utf-8")
-    assert main(["optimal", "check", str(path)]) == 2
+    assert main(["check", str(path)]) == 2

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from accountant.covariances import Matrix
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.errors import InvalidInputError
 from accountant.interval import enclose
 from accountant.mechanisms.elliptical import EllipticalGaussian
 from accountant.mechanisms.general_gaussian import GeneralGaussian
 from accountant.mechanisms.optimal_ellipse import optimal_ellipse_variance
 from accountant.number import ExactReal
-from accountant.spaces import Box, FiniteSet, L2Ball, Space, SparseBox
+from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
 from lp.shape_problem import GaussianShapeProblem, vertices
 from lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
 from verify.cli import main
@@ -110,7 +110,6 @@ def test_other_noise_is_no_better() -> None:
         ((Box([1, 0]),), InvalidInputError, "span all 2 coordinates, not 1"),
         ((FiniteSet([[1, 1], [2, 2]]),), InvalidInputError, "not 1"),
         ((Box([1] * 14),), InvalidInputError, "at most 4096 vertices"),
-        ((L2Ball(3),), NotApplicableError, "L2Ball has no list of vertices"),
         ((Box([1, "sqrt(2)"]),), InvalidInputError, "rational multiple"),
         ((Box([1, 1]), "totl"), InvalidInputError, "Did you mean 'total'"),
         ((Box([1, 1]), "total", [1]), InvalidInputError, "weights=1 entries to be 2"),
@@ -123,6 +122,30 @@ def test_bad_problems(arguments: tuple[Any, ...], error: type[Exception], messag
         GaussianShapeProblem(*arguments)
 
 
+@pytest.mark.parametrize("objective", ["total", "worst"])
+def test_balls_need_isotropic_noise(objective: str) -> None:
+    found = _solve(L2Ball(3, "sqrt(2)"), objective=objective)
+    assert (6 if objective == "total" else 2) in found.value
+    assert found.value.relative_width is not None
+    assert found.value.relative_width < Fraction(1, 10**7)
+
+
+def test_groups_cost_what_each_of_them_costs() -> None:
+    """A difference lies in one group, so each group has the noise that it needs alone."""
+    alone = _solve(Box([1, 2])).value
+    groups = _solve(DisjointGroups(2, Box([1, 2]))).value
+    assert Fraction(groups.lower) <= 2 * Fraction(alone.upper)
+    assert 9 in alone
+    assert 18 in groups
+
+
+@pytest.mark.parametrize("vertices", [[[1, 0], [0, 1]], [[1, 1], [1, -1]], [[2, 1], [-1, 2]]])
+def test_a_square_in_any_position_needs_its_inscribed_circle(vertices: list[list[int]]) -> None:
+    """The vertices ±a, ±b of a square are orthogonal: Σ = |a|² I, with trace 2|a|²."""
+    square = sum(entry**2 for entry in vertices[0])
+    assert 2 * square in _solve(FiniteSet(vertices)).value
+
+
 def test_unknown_solver() -> None:
     with pytest.raises(InvalidInputError, match="Did you mean 'CLARABEL'"):
         optimal_gaussian_shape(GaussianShapeProblem(Box([1, 1])), solver="CLARABELL")
@@ -131,7 +154,7 @@ def test_unknown_solver() -> None:
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["optimal", "gaussian-shape", "Box(bounds=[1, 2, 3])", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert Decimal(printed["optimum"]["lower"]) <= 36 <= Decimal(printed["optimum"]["upper"])
+    assert Decimal(printed["objective"]["lower"]) <= 36 <= Decimal(printed["objective"]["upper"])
     proof = tmp_path / "proof.json"
     space = "SparseBox(dimension=4, sparsity=2)"
     assert main(["optimal", "gaussian-shape", space, "--certificate", str(proof)]) == 0
@@ -140,5 +163,42 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert sum(Fraction(mass) for mass in written["law"]) == 1
     assert main(["optimal", "gaussian-shape", space, "--quiet", "--weights", "1,1,1,1"]) == 0
     assert capsys.readouterr().out.startswith("GeneralGaussian(covariance=Matrix(")
+    assert main(["check", str(proof)]) == 0
+    assert capsys.readouterr().out.startswith("VALID  gaussian-shape")
     assert main(["optimal", "gaussian-shape", "Gaussian(standard_deviation=1)"]) == 2
     assert "sensitivity space" in capsys.readouterr().err
+
+
+def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    table = tmp_path / "shape.toml"
+    table.write_text('space = "Box(bounds=[1, 2, 3])"\nobjective = "worst"\n', encoding="utf-8")
+    assert main(["optimal", "gaussian-shape", str(table)]) == 0
+    assert "least worst variance at mu = 1   14.0" in capsys.readouterr().out
+    assert main(["optimal", "gaussian-shape", str(table), "--objective", "total"]) == 0
+    assert "36.0000000000" in capsys.readouterr().out
+    data = tmp_path / "shape.json"
+    data.write_text('{"vertices": [[0.5, 0], [0, 1]], "weights": [4, 1]}', encoding="utf-8")
+    assert main(["optimal", "gaussian-shape", str(data), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert Decimal(printed["objective"]["lower"]) <= 2 <= Decimal(printed["objective"]["upper"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.toml", "space = ", "cannot be read"),
+        ("a.json", "{", "cannot be read"),
+        ("a.json", "[]", "to hold a table"),
+        ("a.toml", "objective = 'total'", "one of space and vertices"),
+        ("a.toml", "spaec = 'Box(bounds=[1])'", "Did you mean 'space'"),
+        ("a.toml", "vertices = [[1, 0], [1]]", "vectors"),
+    ],
+)
+def test_bad_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    assert main(["optimal", "gaussian-shape", str(path)]) == 2
+    assert message in capsys.readouterr().err
+    assert main(["optimal", "gaussian-shape", str(tmp_path / "none.toml")]) == 2

@@ -8,7 +8,7 @@ code is shared with the path that made the certificate (an import contract says 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -18,11 +18,20 @@ from mpmath import mp
 
 from verify import seal
 from verify.checker.arithmetic import interval_digits
+from verify.checker.count_noise import count_noise_problems
+from verify.checker.gaussian_shape import gaussian_shape_problems
+from verify.checker.integer_noise import integer_noise_problems
 from verify.checker.steps import Steps
 
 __all__ = ["Checked", "check", "check_file"]
 
 _DIGITS = 100
+_OPTIMA: dict[str, Callable[[Mapping[str, Any]], list[tuple[str, str]]]] = {
+    "count-noise": count_noise_problems,
+    "integer-noise": integer_noise_problems,
+    "gaussian-shape": gaussian_shape_problems,
+}
+"""The certificates of `dpassay optimal`, by their kind."""
 
 
 @final
@@ -50,7 +59,9 @@ def check_file(path: Path) -> list[Checked]:
 
 
 def check(data: Mapping[str, Any]) -> Checked:
-    """Check one certificate."""
+    """Check one certificate: of a claim, or of an optimum, which has a kind."""
+    if "kind" in data:
+        return _check_optimum(data)
     started = time.perf_counter()
     problems: list[tuple[str, str]] = []
     given: list[str] = []
@@ -75,3 +86,14 @@ def check(data: Mapping[str, Any]) -> Checked:
         taken_as_given=list(dict.fromkeys(given)),
         seconds=time.perf_counter() - started,
     )
+
+
+def _check_optimum(data: Mapping[str, Any]) -> Checked:
+    started = time.perf_counter()
+    kind = str(data["kind"])
+    problems = [(path, "does not match its seal") for path in seal.broken(data)]
+    if kind not in _OPTIMA:
+        problems = [("kind", f"expected one of {', '.join(_OPTIMA)}")]
+    elif not problems:
+        problems = _OPTIMA[kind](data)
+    return Checked(kind, "OPTIMAL", problems, [], time.perf_counter() - started)

@@ -7,13 +7,10 @@ E = e^ε are compared with an interval of mpmath. No solver and no ball arithmet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from mpmath import iv
-
-_BITS = 2000
+from verify.checker.rationals import encloses_exponential, integer, number
 
 
 def integer_noise_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -23,26 +20,33 @@ def integer_noise_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     """
     try:
         return _problems(data)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         return [("certificate", f"not of the expected form: {type(error).__name__} {error}")]
 
 
 def _problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     asked = data["given"]
-    objective, shifts = asked["objective"], int(asked["sensitivity"])
-    law = [Fraction(mass) for mass in data["law"]]
-    tests = [[Fraction(entry) for entry in test] for test in data["tests"]]
-    low, high = (Fraction(bound) for bound in data["ratio"])
-    lower, upper = (Fraction(Decimal(data["optimum"][end])) for end in ("lower", "upper"))
-    largest = int(asked["support"])
+    if data["schema_version"] != 1:
+        return [("schema_version", "expected 1")]
+    objective, shifts = asked["objective"], integer(asked["sensitivity"], 1)
+    law = [number(mass) for mass in data["law"]]
+    tests = [[number(entry) for entry in test] for test in data["tests"]]
+    low, high = (number(bound) for bound in data["ratio"])
+    lower, upper = (number(data["optimum"][end]) for end in ("lower", "upper"))
+    largest = integer(asked["support"], 1)
     found = []
-    if not _encloses(asked, low, high):
+    if not encloses_exponential(asked["epsilon"], asked["ratio"], low, high):
         found.append(("ratio", "does not enclose e^epsilon"))
     if len(law) != 2 * largest + 1 or min(law) < 0 or sum(law) != 1:
         found.append(("law", "is no law on -support..support"))
-    fixed = None if asked["error_free"] is None else Fraction(asked["error_free"])
+    fixed = None if asked["error_free"] is None else number(asked["error_free"])
     if fixed is not None and law[largest] != fixed:
         found.append(("law", "has another P(Z = 0)"))
+    side = law[largest:]
+    if asked["monotone"] and any(
+        half[z] < half[z + 1] for half in (side, law[largest::-1]) for z in range(largest)
+    ):
+        found.append(("law", "does not fall with |z|"))
     divergence = max(
         max(_divergence(law, shift, low), _divergence(law[::-1], shift, low))
         for shift in range(1, shifts + 1)
@@ -52,34 +56,22 @@ def _problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         reached = divergence
     else:
         reached = sum((c * p for c, p in zip(costs, law, strict=True)), start=Fraction(0))
-        if divergence > Fraction(asked["delta"]):
+        if divergence > number(asked["delta"]):
             found.append(("law", "exceeds delta"))
     if reached > upper:
         found.append(("optimum.upper", f"the law attains only {float(reached):.17g}"))
     if len(tests) != shifts or any(len(t) != 2 * largest + 1 or min(t) < 0 for t in tests):
         return [*found, ("tests", "are not one list of numbers >= 0 for each shift")]
-    proved = _bound(asked, costs, tests, high, fixed)
+    steps = [number(step) for step in data["steps"]]
+    if len(steps) != (largest if asked["monotone"] else 0) or any(step < 0 for step in steps):
+        return [*found, ("steps", "are not one number >= 0 for each z that the law must fall at")]
+    means = _means(costs, tests, high)
+    proved = _bound(asked, means, tests, steps)
     if proved < lower:
         found.append(("optimum.lower", f"the tests prove only {float(proved):.17g}"))
+    if data["exact"] is not None and not proved == reached == number(data["exact"]):
+        found.append(("exact", "is not what both the law and the tests give"))
     return found
-
-
-def _encloses(asked: Mapping[str, Any], low: Fraction, high: Fraction) -> bool:
-    if asked["ratio"] is not None:
-        return low <= Fraction(asked["ratio"]) <= high
-    text = str(asked["epsilon"])
-    root = text.startswith("sqrt(")
-    value = Fraction(text[5:-1] if root else text)
-    before = iv.prec
-    try:
-        iv.prec = _BITS
-        epsilon = iv.mpf(value.numerator) / value.denominator
-        power = iv.exp(iv.sqrt(epsilon) if root else epsilon)
-        below = iv.mpf(low.numerator) / low.denominator
-        above = iv.mpf(high.numerator) / high.denominator
-        return value == 0 if low == high == 1 else bool(below < power < above)
-    finally:
-        iv.prec = before
 
 
 def _divergence(law: Sequence[Fraction], shift: int, ratio: Fraction) -> Fraction:
@@ -93,18 +85,14 @@ def _cost(asked: Mapping[str, Any], z: int) -> Fraction:
     if not z or asked["objective"] == "delta":
         return Fraction(0)
     if asked["objective"] == "cost":
-        return Fraction(asked["costs"][abs(z) - 1])
+        return number(asked["costs"][abs(z) - 1])
     return Fraction(abs(z) ** {"variance": 2, "absolute": 1, "error": 0}[asked["objective"]])
 
 
-def _bound(
-    asked: Mapping[str, Any],
-    costs: Sequence[Fraction],
-    tests: Sequence[Sequence[Fraction]],
-    ratio: Fraction,
-    fixed: Fraction | None,
-) -> Fraction:
-    """Return what the tests prove; see `lp.integer_noise` for the inequality."""
+def _means(
+    costs: Sequence[Fraction], tests: Sequence[Sequence[Fraction]], ratio: Fraction
+) -> list[Fraction]:
+    """Return (h(z) + h(−z))/2 for z = 0..D; see `lp.integer_noise`."""
     size = len(costs)
     values = [
         cost
@@ -114,10 +102,23 @@ def _bound(
         )
         for i, cost in enumerate(costs)
     ]
-    means = [(a + b) / 2 for a, b in zip(values, reversed(values), strict=True)]
-    centre, others = means[size // 2], min(means[: size // 2])
+    return [(values[i] + values[size - 1 - i]) / 2 for i in range(size // 2, size)]
+
+
+def _bound(
+    asked: Mapping[str, Any],
+    means: list[Fraction],
+    tests: Sequence[Sequence[Fraction]],
+    steps: Sequence[Fraction],
+) -> Fraction:
+    """Return what the tests and steps prove; see `lp.integer_noise` for the inequality."""
+    for z, step in enumerate(steps):
+        means[z] -= step / (2 if z else 1)
+        means[z + 1] += step / 2
+    centre, others = means[0], min(means[1:])
+    fixed = None if asked["error_free"] is None else number(asked["error_free"])
     least = min(centre, others) if fixed is None else fixed * centre + (1 - fixed) * others
     total = sum((max(test) for test in tests), start=Fraction(0))
     if asked["objective"] == "delta":
         return max(least, Fraction(0)) / total
-    return least - Fraction(asked["delta"]) * total
+    return least - number(asked["delta"]) * total

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from accountant.errors import DpassayError
 from verify.cli import calibrate, check, demo, doctor, optimal, profile, stream, verify
+from verify.cli.optimal_shared import DrawLaws
 from verify.cli.shell import Command, ExitCode, Parser, report_error, tolerant_streams
 
 __all__ = ["Command", "ExitCode", "main"]
@@ -41,6 +42,7 @@ def main(
     argv: Sequence[str] | None = None,
     *,
     plot: profile.Plot | None = None,
+    laws: DrawLaws | None = None,
     commands: Sequence[Command] = (),
 ) -> int:
     """Run one command and return its exit code.
@@ -52,6 +54,8 @@ def main(
     plot
         What `profile --plot` draws with. Drawing lives on a floor above this one, so whoever
         starts the program hands it down.
+    laws
+        What `optimal --plot` draws with.
     commands
         Further commands, from floors above.
     """
@@ -61,7 +65,7 @@ def main(
         check.COMMAND,
         profile.command(plot),
         calibrate.COMMAND,
-        optimal.COMMAND,
+        optimal.command(laws),
         stream.COMMAND,
         doctor.COMMAND,
         demo.COMMAND,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from verify.cli import optimal_check, optimal_integer, optimal_shape
+from verify.cli import optimal_count, optimal_integer, optimal_shape
+from verify.cli.optimal_shared import DrawLaws
 from verify.cli.shell import Command
 
 _DESCRIPTION = """\
@@ -13,30 +14,33 @@ was checked exactly and a bound that holds for every other one.
 """
 _EPILOG = """\
 examples:
+  dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000
   dpassay optimal integer-noise --epsilon 1 --delta 1e-6 --objective variance
   dpassay optimal integer-noise --ratio 3 --error-free 1/2 --objective delta --support 10
   dpassay optimal gaussian-shape "Box(bounds=[1, 2, 3])"
 """
-_KINDS = (optimal_integer.COMMAND, optimal_shape.COMMAND, optimal_check.COMMAND)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the kinds of noise as commands of their own."""
-    choices = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    for kind in _KINDS:
-        own = choices.add_parser(
-            kind.name, help=kind.help, description=kind.description, epilog=kind.epilog
-        )
-        kind.configure(own)
-        own.set_defaults(run_kind=kind.run)
+def command(draw: DrawLaws | None) -> Command:
+    """Return the command, which draws with `draw`."""
+    kinds = (optimal_count.command(draw), optimal_integer.command(draw), optimal_shape.COMMAND)
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        """Add the kinds of noise as commands of their own."""
+        choices = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
+        for kind in kinds:
+            own = choices.add_parser(
+                kind.name, help=kind.help, description=kind.description, epilog=kind.epilog
+            )
+            kind.configure(own)
+            own.set_defaults(run_kind=kind.run)
+
+    return Command(
+        "optimal", "the least noise of a kind, with proof", _DESCRIPTION, _EPILOG, configure, run
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the kind that was asked for."""
     code: int = options.run_kind(options)
     return code
-
-
-COMMAND = Command(
-    "optimal", "the least noise of a kind, with proof", _DESCRIPTION, _EPILOG, configure, run
-)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accountant.errors import InvalidInputError
+from verify.cli.optimal_shared import (
+    DrawLaws,
+    Sweep,
+    add_out,
+    checked_path,
+    shown,
+    values,
+    write_certificate,
+)
 from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
 
 if TYPE_CHECKING:
@@ -22,7 +32,9 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --delta 1e-6
   dpassay optimal integer-noise --ratio 3 --delta 1e-6 --objective error --json
   dpassay optimal integer-noise --epsilon 1 --objective delta --error-free 1/2 --support 10
+  dpassay optimal integer-noise --epsilon 1 --delta 1e-3,1e-6 --support free --sensitivity 1,2,3
 """
+_FIRST_SUPPORT = 8
 _NAMES = {
     "variance": "least variance of unbiased noise, E[Z^2]",
     "absolute": "least E|Z|",
@@ -32,61 +44,113 @@ _NAMES = {
 }
 
 
+_AXES = ("epsilon", "ratio", "delta", "sensitivity", "support", "error_free")
+
+
+def command(draw: DrawLaws | None) -> Command:
+    """Return the command, which draws with `draw`."""
+    return Command(
+        "integer-noise",
+        "bounded integer noise of least cost",
+        _DESCRIPTION,
+        _EPILOG,
+        configure,
+        lambda options: run(options, draw),
+    )
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("--epsilon", metavar="E", help="epsilon")
-    parser.add_argument("--ratio", metavar="R", help="e^epsilon itself, for an exact answer")
-    parser.add_argument("--delta", metavar="D", help="delta, unless it is the objective")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--epsilon", metavar="E", action="append", help="epsilon; several values make a sweep")
+    add("--ratio", metavar="R", action="append", help="e^epsilon itself, for an exact answer")
+    add("--delta", metavar="D", action="append", help="delta, unless it is the objective")
+    add(
         "--objective",
         default="variance",
         metavar="NAME",
         help="variance (default), absolute, error, cost or delta",
     )
-    parser.add_argument(
-        "--costs", metavar="LIST", help="with --objective cost: of the errors 1, 2, … (1,4,9)"
+    add("--costs", metavar="LIST", help="with --objective cost: of the errors 1, 2, … (1,4,9)")
+    add(
+        "--support",
+        metavar="D",
+        action="append",
+        help="the largest error (default 32), or free: none larger is any better",
     )
-    parser.add_argument(
-        "--support", default="32", metavar="D", help="the largest error (default 32)"
-    )
-    parser.add_argument(
-        "--sensitivity", default="1", metavar="S", help="of the true answer (default 1)"
-    )
-    parser.add_argument("--error-free", metavar="P", help="prescribe P(Z = 0)")
-    parser.add_argument(
-        "--certificate", metavar="FILE", help="write the tests that prove the lower bound"
-    )
+    add("--sensitivity", metavar="S", action="append", help="of the true answer (default 1)")
+    add("--error-free", metavar="P", action="append", help="prescribe P(Z = 0)")
+    add("--monotone", action="store_true", help="require P(Z = z) to fall with |z|")
+    add("--certificate", metavar="FILE", help="write law and tests, for dpassay check")
+    add("--plot", type=Path, metavar="FILE", help="draw the law (.png, .pdf or .svg)")
+    add_out(parser)
     add_output_options(parser, quiet="print the mechanism only")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Solve and print."""
-    from lp.integer_noise import optimal_integer_noise
-    from lp.integer_problem import IntegerNoiseProblem
-
-    solution = optimal_integer_noise(
-        IntegerNoiseProblem(
-            options.objective,
-            options.support,
-            options.delta,
-            options.epsilon,
-            options.ratio,
-            options.sensitivity,
-            options.error_free,
-            None if options.costs is None else options.costs.split(","),
-        )
-    )
+def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
+    """Solve and print, or sweep."""
+    axes = {name: values(getattr(options, name)) for name in _AXES}
+    path = checked_path(options.plot, draw)
+    if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
+        if path is not None or options.certificate is not None:
+            raise InvalidInputError("A sweep takes no --plot and no --certificate: ask by cell.")
+        fixed = {
+            "kind": "integer-noise",
+            "objective": options.objective,
+            "costs": options.costs,
+            "monotone": options.monotone,
+        }
+        used = {name: entries for name, entries in axes.items() if entries != [None]}
+        return Sweep(used, lambda cell: _cell(options, cell), _line).run(options, fixed)
+    solution = _solve(options, {name: entries[0] for name, entries in axes.items()})
     if options.certificate is not None:
-        path = Path(options.certificate)
-        path.write_text(json.dumps(certificate(solution), indent=1) + "\n", encoding="utf-8")
-        note(f"certificate: {path}")
+        write_certificate(options.certificate, certificate(solution))
     if options.json:
         say_json(to_json(solution))
     elif options.quiet:
         say(repr(solution.mechanism))
     else:
         _show(solution)
+    if path is not None and draw is not None:
+        law = [float(mass) for mass in solution.mechanism.probabilities]
+        name = _NAMES[solution.problem.objective]
+        draw(
+            [("optimal", -solution.problem.support, law)],
+            path,
+            title=f"P(Z = z), {name}: {solution.value}",
+        )
+        note(f"wrote {path}")
     return ExitCode.DONE
+
+
+def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> IntegerNoiseSolution:
+    from lp.integer_noise import optimal_free_noise, optimal_integer_noise
+    from lp.integer_problem import IntegerNoiseProblem
+
+    support = cell.get("support") or "32"
+    free = support == "free"
+    given: Any = {
+        "objective": options.objective,
+        "support": _FIRST_SUPPORT if free else support,
+        "delta": cell.get("delta"),
+        "epsilon": cell.get("epsilon"),
+        "ratio": cell.get("ratio"),
+        "sensitivity": cell.get("sensitivity") or "1",
+        "error_free": cell.get("error_free"),
+        "costs": None if options.costs is None else options.costs.split(","),
+        "monotone": options.monotone,
+    }
+    problem = IntegerNoiseProblem(**given)
+    return optimal_free_noise(problem) if free else optimal_integer_noise(problem)
+
+
+def _cell(options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
+    found = to_json(_solve(options, cell))
+    return {key: found[key] for key in ("objective", "exact", "mechanism", "seconds")}
+
+
+def _line(answer: Mapping[str, Any]) -> str:
+    return shown(answer["objective"])
 
 
 def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
@@ -94,34 +158,43 @@ def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "problem": repr(solution.problem),
-        "objective": solution.problem.objective,
-        "optimum": solution.value.to_json(),
+        "minimised": solution.problem.objective,
+        "objective": solution.value.to_json(),
+        **({"delta": solution.value.to_json()} if solution.problem.delta is None else {}),
         "exact": None if solution.exact is None else str(solution.exact),
         "every_support": solution.every_support,
+        "law": {
+            "lowest": -solution.problem.support,
+            "probabilities": [str(mass.rational) for mass in solution.mechanism.probabilities],
+        },
         "mechanism": repr(solution.mechanism),
         "seconds": round(solution.seconds, 6),
     }
 
 
 def certificate(solution: IntegerNoiseSolution) -> dict[str, Any]:
-    """Return the problem, the law and the tests, all exact: what `dpassay optimal check` reads."""
-    data, problem = to_json(solution), solution.problem
-    del data["seconds"]
-    given = {
+    """Return the problem, the law and the tests, all exact: what `dpassay check` reads."""
+    problem = solution.problem
+    given: dict[str, Any] = {
         "objective": problem.objective,
         "support": problem.support,
         "sensitivity": problem.sensitivity,
         "costs": None if problem.costs is None else [str(cost) for cost in problem.costs],
+        "monotone": problem.monotone,
     }
     for name in ("epsilon", "ratio", "delta", "error_free"):
         value = getattr(problem, name)
         given[name] = None if value is None else str(value)
-    return data | {
+    return {
+        "schema_version": 1,
+        "kind": "integer-noise",
         "given": given,
+        "optimum": solution.value.to_json(),
+        "exact": None if solution.exact is None else str(solution.exact),
         "law": [str(mass.rational) for mass in solution.mechanism.probabilities],
         "ratio": [str(bound) for bound in solution.ratio],
-        "divergence": str(solution.divergence),
         "tests": [[str(entry) for entry in test] for test in solution.tests],
+        "steps": [str(step) for step in solution.steps],
     }
 
 
@@ -139,8 +212,3 @@ def _show(solution: IntegerNoiseSolution) -> None:
     for z, mass in enumerate(solution.side()):
         if mass:
             say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {float(mass):.12g}")
-
-
-COMMAND = Command(
-    "integer-noise", "bounded integer noise of least cost", _DESCRIPTION, _EPILOG, configure, run
-)

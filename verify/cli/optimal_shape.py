@@ -4,55 +4,63 @@ from __future__ import annotations
 
 import argparse
 import json
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from accountant.errors import InvalidInputError, suggestion
+from verify.cli.optimal_shared import write_certificate
+from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
+    from accountant.spaces import Space
     from lp.shapes import GaussianShape
 
 _DESCRIPTION = """\
 Find the covariance of least total (or weighted, or worst-coordinate) variance with which
 Gaussian noise is 1-GDP for all differences of a space; divide it by mu^2 for any other mu.
+A FILE (.toml or .json) holds space = "Box(…)" or the vertices = [[…], …] of a symmetric
+polytope, and, where wanted, objective, weights and solver.
 """
 _EPILOG = """\
 examples:
   dpassay optimal gaussian-shape "Box(bounds=[1, 2, 3])"
   dpassay optimal gaussian-shape "SparseBox(dimension=5, sparsity=3)" --objective worst
   dpassay optimal gaussian-shape "FiniteSet(vectors=[[1, 0], [1, 1]])" --weights 1,4 --json
+  dpassay optimal gaussian-shape shape.toml --certificate shape.json
 """
+_KEYS = ("space", "vertices", "objective", "weights", "solver")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("space", metavar="SPACE", help="Box(…), SparseBox(…) or FiniteSet(…)")
     parser.add_argument(
-        "--objective", default="total", metavar="NAME", help="total (default) or worst"
+        "space",
+        metavar="SPACE",
+        help="Box(…), SparseBox(…), L2Ball(…), FiniteSet(…), DisjointGroups(…), or a FILE",
     )
+    parser.add_argument("--objective", metavar="NAME", help="total (default) or worst")
     parser.add_argument("--weights", metavar="LIST", help="of the coordinates (1,1,4)")
-    parser.add_argument(
-        "--solver", default="CLARABEL", metavar="NAME", help="for cvxpy (default CLARABEL)"
-    )
-    parser.add_argument("--certificate", metavar="FILE", help="write what proves the lower bound")
+    parser.add_argument("--solver", metavar="NAME", help="for cvxpy (default CLARABEL)")
+    parser.add_argument("--certificate", metavar="FILE", help="write what proves both bounds")
     add_output_options(parser, quiet="print the mechanism only")
 
 
 def run(options: argparse.Namespace) -> int:
     """Solve and print."""
-    from accountant import notation
     from lp.shape_problem import GaussianShapeProblem
     from lp.shapes import optimal_gaussian_shape
 
-    space: Any = notation.parse_description(options.space)
-    weights = None if options.weights is None else options.weights.split(",")
+    given = read(options.space)
+    weights = given.get("weights") if options.weights is None else options.weights.split(",")
     found = optimal_gaussian_shape(
-        GaussianShapeProblem(space, options.objective, weights), solver=options.solver
+        GaussianShapeProblem(
+            given["space"], options.objective or given.get("objective", "total"), weights
+        ),
+        solver=options.solver or given.get("solver", "CLARABEL"),
     )
     if options.certificate is not None:
-        path = Path(options.certificate)
-        path.write_text(json.dumps(certificate(found), indent=1) + "\n", encoding="utf-8")
-        note(f"certificate: {path}")
+        write_certificate(options.certificate, certificate(found))
     if options.json:
         say_json(to_json(found))
     elif options.quiet:
@@ -62,30 +70,99 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def read(text: str) -> dict[str, Any]:
+    """Read a space in the notation of mechanisms, or a file with one.
+
+    Raises InvalidInputError for a file that does not have the keys that are described above.
+    """
+    from accountant import notation
+    from accountant.spaces import FiniteSet
+
+    path = Path(text)
+    if path.suffix.lower() not in (".toml", ".json"):
+        return {"space": notation.parse_description(text)}
+    try:
+        content = path.read_text(encoding="utf-8")
+        if path.suffix.lower() == ".json":
+            data = json.loads(content, parse_float=str)
+        else:
+            data = tomllib.loads(content, parse_float=str)
+    except ValueError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(data, dict):
+        raise InvalidInputError(f"Expected {path} to hold a table with a space.")
+    for key in data:
+        if key not in _KEYS:
+            raise InvalidInputError(f"{path} has an unknown key {key!r}. {suggestion(key, _KEYS)}")
+    if ("space" in data) == ("vertices" in data):
+        raise InvalidInputError(f"Expected {path} to have one of space and vertices.")
+    if "vertices" in data:
+        space: Space | Any = FiniteSet(data.pop("vertices"))
+    else:
+        space = notation.parse_description(str(data["space"]))
+    return {**data, "space": space}
+
+
 def to_json(found: GaussianShape) -> dict[str, Any]:
     """Return the answer as plain data."""
     return {
         "schema_version": 1,
         "problem": repr(found.problem),
-        "objective": found.problem.objective,
-        "optimum": found.value.to_json(),
-        "mechanism": repr(found.mechanism),
+        "minimised": found.problem.objective,
+        "objective": found.value.to_json(),
+        "exact": None,
+        "law": repr(found.mechanism),
+        "covariance": _covariance(found),
         "seconds": round(found.seconds, 6),
     }
 
 
 def certificate(found: GaussianShape) -> dict[str, Any]:
-    """Return what `lp.shapes.shape_bound` needs, and the mechanism, all exact."""
-    data = to_json(found)
-    del data["seconds"]
-    return data | {
+    """Return the problem, Σ, and what proves the lower bound: what `dpassay check` reads."""
+    weights = found.problem.weight_list()
+    return {
+        "schema_version": 1,
+        "kind": "gaussian-shape",
+        "given": {
+            "space": _plain(found.problem.space),
+            "objective": found.problem.objective,
+            "weights": [str(weight) for weight in weights],
+        },
+        "optimum": found.value.to_json(),
+        "covariance": _covariance(found),
         "vertices": [
             {"square": str(v.square), "entries": [str(entry) for entry in v.entries]}
             for v in found.vertices
         ],
         "law": [str(mass) for mass in found.law],
-        "coordinate_weights": [str(weight) for weight in found.coordinate_weights],
+        "shares": [
+            str(inner / weight)
+            for inner, weight in zip(found.coordinate_weights, weights, strict=True)
+        ],
     }
+
+
+def _covariance(found: GaussianShape) -> list[list[str]]:
+    return [[str(entry) for entry in row] for row in found.mechanism.covariance.matrix()]
+
+
+def _plain(space: Space) -> dict[str, Any]:
+    """Return a space as {"type", …} with numbers as strings."""
+    from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
+
+    data: dict[str, Any] = {"type": type(space).__name__}
+    if isinstance(space, Box):
+        data["bounds"] = [str(bound) for bound in space.bounds]
+    elif isinstance(space, FiniteSet):
+        data["vectors"] = [[str(entry) for entry in vector] for vector in space.vectors]
+    elif isinstance(space, SparseBox):
+        data |= {"dimension": space.dimension, "sparsity": space.sparsity}
+        data |= {"bound": str(space.bound), "signed": space.signed}
+    elif isinstance(space, L2Ball):
+        data |= {"dimension": space.dimension, "radius": str(space.radius)}
+    elif isinstance(space, DisjointGroups):
+        data |= {"groups": space.groups, "space": _plain(space.space)}
+    return data
 
 
 def _show(found: GaussianShape) -> None:

@@ -11,12 +11,12 @@ For multipliers s ≥ 0 of p(z | n) ≤ E p(z' | n') + δ, with n' = n ± 1 and 
     Σ s leaving (n, z) − E Σ s entering (n, z) − λ_n − μ_n z ≥ 0   for every n and every z ≠ 0
 
 give δ ≥ Σ_n (1 − η) λ_n + η (Σ s leaving (n, 0) − E Σ s entering (n, 0)). With one law for all
-counts, n is dropped from λ, μ and the entries.
+counts, n is dropped from λ, μ and the entries. Where events of several outcomes are bounded (the
+objective "true-delta"), the largest s of each ordered pair (n, n') counts in Σ s, not their sum.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,16 +24,16 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-KIND = "lp"
-SCHEMA_VERSION = 1
+from verify.checker.rationals import encloses_exponential, integer, number
+
 Problems = list[tuple[str, str]]
-_MOST_DIGITS = 100_000
-_ALLOWANCE = 20
-_NUMBER = re.compile(r"[+-]?\d+(/[1-9]\d*|(\.\d+)?([eE][+-]?\d{1,5})?)")
 
 
-def check_lp(data: Mapping[str, Any]) -> Problems:
-    """Return what is wrong with a certificate as (field, message); nothing where it is valid."""
+def count_noise_problems(data: Mapping[str, Any]) -> Problems:
+    """Return what is wrong with a certificate as (field, message); nothing where it is valid.
+
+    The certificate is what `dpassay optimal count-noise --certificate` writes.
+    """
     problems: Problems = []
     try:
         _Check(data, problems).run()
@@ -49,20 +49,28 @@ class _Check:
     eta: Fraction = field(init=False)
     support: int = field(init=False)
     max_count: int | None = field(init=False)
+    single: bool = field(init=False)
 
     def run(self) -> None:
         """Check every field that says something."""
+        if self.data["schema_version"] != 1:
+            self.problems.append(("schema_version", "expected 1"))
+            return
         problem = self.data["problem"]
-        self.eta = _number(problem["eta"])
-        self.support = _integer(problem["support"], 1)
+        self.eta = number(problem["eta"])
+        self.support = integer(problem["support"], 1)
         given = problem["max_count"]
-        self.max_count = None if given is None else _integer(given, 1)
+        self.max_count = None if given is None else integer(given, 1)
+        objective = problem["objective"]
+        self.single = objective == "singular"
+        if objective not in ("singular", "true-delta"):
+            self.problems.append(("problem.objective", "is not singular or true-delta"))
         if not 0 < self.eta < 1:
             self.problems.append(("problem.eta", "is not in (0, 1)"))
-        lower, upper = (_number(self.data["ratio"][end]) for end in ("lower", "upper"))
-        if not self._encloses_ratio(lower, upper):
+        lower, upper = (number(self.data["ratio"][end]) for end in ("lower", "upper"))
+        if not encloses_exponential(problem["epsilon"], problem["ratio"], lower, upper):
             self.problems.append(("ratio", "does not enclose e^epsilon"))
-        claimed = [_number(self.data["delta"][end]) for end in ("lower", "upper")]
+        claimed = [number(self.data["delta"][end]) for end in ("lower", "upper")]
         reached = self._reached(lower)
         if reached > claimed[1]:
             self.problems.append(("delta.upper", "is smaller than what the laws reach"))
@@ -70,55 +78,29 @@ class _Check:
         if proved < claimed[0]:
             self.problems.append(("delta.lower", "is larger than what the multipliers prove"))
         exact = self.data["exact"]
-        if exact is not None and not proved == reached == _number(exact):
+        if exact is not None and not proved == reached == number(exact):
             self.problems.append(("exact", "is not what both the laws and the multipliers give"))
 
-    def _encloses_ratio(self, lower: Fraction, upper: Fraction) -> bool:
-        """Whether 1 ≤ lower ≤ e^ε ≤ upper, decided in interval arithmetic."""
-        from mpmath import iv
-
-        problem = self.data["problem"]
-        if problem.get("ratio") is not None:
-            return 1 <= lower <= _number(problem["ratio"]) <= upper
-        digits = max(len(str(lower)), len(str(upper))) + _ALLOWANCE
-        text = str(problem["epsilon"])
-        before = iv.dps
-        iv.dps = digits
-        try:
-            if text.startswith("sqrt(") and text.endswith(")"):
-                square = _number(text[5:-1])
-                epsilon = iv.sqrt(iv.mpf(square.numerator) / square.denominator)
-            else:
-                exact = _number(text)
-                epsilon = iv.mpf(exact.numerator) / exact.denominator
-            if epsilon.a < 0:
-                return False
-            ratio = iv.exp(epsilon)
-            below = iv.mpf(lower.numerator) / lower.denominator
-            above = iv.mpf(upper.numerator) / upper.denominator
-            inside = bool(below.b <= ratio.a and ratio.b <= above.a)
-            return lower >= 1 and (inside or (lower == upper == 1 and epsilon.b == 0))
-        finally:
-            iv.dps = before
-
     def _reached(self, ratio: Fraction) -> Fraction:
-        """Return the largest excess of a single outcome over all neighbours, at least 0."""
+        """Return the largest excess of an outcome, or of all, over all neighbours, at least 0."""
         laws = self._laws()
         worst = Fraction(0)
         for first, second, shift in self._neighbours(laws):
             other = dict(second)
-            for z, mass in first:
-                worst = max(worst, mass - ratio * other.get(z - shift, Fraction(0)))
+            excess = [mass - ratio * other.get(z - shift, Fraction(0)) for z, mass in first]
+            above = [entry for entry in excess if entry > 0]
+            zero = Fraction(0)
+            worst = max(worst, max(above, default=zero) if self.single else sum(above, zero))
         return worst
 
     def _laws(self) -> list[tuple[int, int | None, list[tuple[int, Fraction]]]]:
         """Read the laws with the counts that they are for, and check P1, P2 and P3."""
         result = []
         for index, entry in enumerate(self.data["laws"]):
-            start = _integer(entry["from"], 1)
-            end = None if entry["to"] is None else _integer(entry["to"], start)
+            start = integer(entry["from"], 1)
+            end = None if entry["to"] is None else integer(entry["to"], start)
             low = int(entry["lowest"])
-            masses = [_number(text) for text in entry["probabilities"]]
+            masses = [number(text) for text in entry["probabilities"]]
             law = list(enumerate(masses, start=low))
             place = f"laws[{index}]"
             if min(masses) < 0 or sum(masses) != 1:
@@ -162,15 +144,21 @@ class _Check:
         mean = self._by_count(dual["mean"])
         leaving: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
         entering: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
-        total = Fraction(0)
+        total: dict[object, Fraction] = defaultdict(Fraction)
+        same: dict[tuple[object, int], Fraction] = defaultdict(Fraction)
         for index, (n, other, z, text) in enumerate(dual["flows"]):
-            flow = _number(text)
+            flow = number(text)
             if flow < 0 or abs(n - other) != 1 or not (self._known(n) and self._known(other)):
                 self.problems.append((f"dual.flows[{index}]", "is no multiplier of the program"))
-            total += flow
+            pair = n - other if self.max_count is None else (n, other)
+            if self.single:
+                total[pair] += flow
+            else:  # one law for all counts: flows of one z are one multiplier
+                same[pair, z] += flow
+                total[pair] = max(total[pair], same[pair, z])
             leaving[self._entry(n, z)] += flow
             entering[self._entry(other, z + n - other)] += flow
-        if total > 1:
+        if sum(total.values()) > 1:
             self.problems.append(("dual.flows", "have a sum above 1"))
         bound = sum(mass.values(), start=Fraction(0)) * (1 - self.eta)
         for n in sorted({*mass, *mean, *(n for n, _ in leaving), *(n for n, _ in entering)}):
@@ -184,7 +172,7 @@ class _Check:
         return bound
 
     def _by_count(self, entries: Mapping[str, str]) -> dict[int, Fraction]:
-        values = {int(count): _number(text) for count, text in entries.items()}
+        values = {int(count): number(text) for count, text in entries.items()}
         if not all(self._known(n) or (n == 0 and self.max_count is None) for n in values):
             self.problems.append(("dual", "has a multiplier of a count that does not occur"))
         return values
@@ -196,15 +184,3 @@ class _Check:
 
     def _entry(self, count: int, z: int) -> tuple[int, int]:
         return (0 if self.max_count is None else count), z
-
-
-def _number(text: object) -> Fraction:
-    if not isinstance(text, str) or len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
-        raise ValueError(f"not a number: {str(text)[:60]!r}")
-    return Fraction(text)
-
-
-def _integer(value: object, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"not an integer of at least {least}: {str(value)[:60]!r}")
-    return value

@@ -1,0 +1,248 @@
+"""Optimal count noise under (ε, δ)-DP itself, with events of any number of outcomes.
+
+Proposition 2 bounds single outcomes. Here the hockey-stick divergence is bounded,
+
+    Σ_z max(0, p(z | n) − E p(z − s | n + s)) ≤ δ    for s = ±1 and all counts n, n + s.
+
+Each outcome has a slack t ≥ p(z | n) − E p(z − s | n + s), and the slacks of a pair of neighbours
+sum to at most δ. A dual solution is the same as for single outcomes, flows w ≥ 0 that respect
+the columns of all laws, except that Σ over pairs of max_z w is at most 1, in the place of Σ w:
+the maximum of w over z weighs the pair, and w over it is a randomised test.
+
+Counts beyond M are treated as in `lp.count_noise`: without their constraints (a lower bound),
+and with the law of M for all of them (an upper bound). Unlike there, the optimum may still grow
+with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the two bounds meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from flint import arb, ctx, fmpq
+
+from accountant.errors import UndecidedError
+from accountant.interval import Interval
+from lp.build import Comparison, CountProgram, Layout, count_program
+from lp.certificate import DualBound, Ratio, dual_bound, round_down
+from lp.elimination import basic_solution
+from lp.laws import Law, nearest_law
+from lp.pivot import optimal_basis
+from lp.problem import CountNoiseProblem, Value, to_fraction
+from lp.program import ONE, Coefficient, Program, Row, scaled
+from lp.refine import refine
+from lp.search import Answer, first_magnitude
+from lp.solve import InfeasibleError, SolverError
+
+_OFFSETS = (0, 12, -12, 24, -24, 48, 96)
+_TOO_FAR = 20
+_EXACT_SUPPORT = 8
+_GUARD_DIGITS = 12
+_MOST_CELLS = 800
+_MORE_COUNTS = 8
+_WHOLE = fmpq(1)
+_ROOM = 1 - fmpq(1, 1 << 40)
+
+
+class _Solved(NamedTuple):
+    program: CountProgram
+    point: Sequence[Value]
+    multipliers: Sequence[Value]
+
+
+def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
+    """Yield answers, each proved; later ones give more counts a law of their own."""
+    exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
+    magnitude = first_magnitude(problem)
+    if problem.max_count is None:
+        whole = Layout.one_law(problem)
+    elif problem.max_count <= _MOST_CELLS // problem.support:
+        whole = Layout.first_counts(problem, problem.max_count)
+    else:
+        whole = None
+    counts = problem.columns
+    while whole is None or counts < len(whole.lowest) // 2:
+        tail = Layout.shared_tail(problem, counts)
+        upper, magnitude = _solved(problem, tail, magnitude, bits, exactly=False)
+        window = Layout.first_counts(problem, counts + 1)
+        lower, _ = _solved(problem, window, magnitude, bits, exactly=False)
+        yield _answer(problem, upper, lower, bits, exactly=False)
+        counts += _MORE_COUNTS
+        if counts * problem.support > _MOST_CELLS:
+            break
+    if whole is not None:
+        solved, _ = _solved(problem, whole, magnitude, bits, exactly=exactly)
+        found = _answer(problem, solved, solved, bits, exactly=exactly)
+        yield found
+        if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
+            roomy, _ = _solved(problem, whole, magnitude, bits, exactly=False, share=_ROOM)
+            yield _answer(problem, roomy, solved, bits, exactly=False)
+
+
+def _solved(
+    problem: CountNoiseProblem,
+    layout: Layout,
+    magnitude: int,
+    bits: int,
+    *,
+    exactly: bool,
+    share: fmpq = _WHOLE,
+) -> tuple[_Solved, int]:
+    """Solve the program of a layout for E·share; return also log₂ of its δ."""
+
+    def ratio() -> Value:
+        return problem.exponential() * share
+
+    with ctx.workprec(64):
+        log_ratio = float((arb(ratio()).log() / arb(2).log()).mid())
+    failure: Exception | None = None
+    scales = [magnitude + offset for offset in _OFFSETS]
+    seen: set[int] = set()
+    while scales:
+        scale = scales.pop(0)
+        if scale in seen:
+            continue
+        seen.add(scale)
+        plain = count_program(problem, layout, magnitude=scale, log_ratio=log_ratio, complete=True)
+        program = _with_slacks(plain, scale)
+        exponents = program.column_exponents
+        depth = bits + max(exponents) - min(exponents)
+        try:
+            found = refine(program, ratio, log_ratio, depth)
+        except (InfeasibleError, SolverError) as error:
+            failure = error
+            continue
+        actual = _log2(found.point[0]) if found.point[0] > 0 else scale
+        if abs(actual - scale) > _TOO_FAR:
+            scales.insert(0, actual)
+            continue
+        if not exactly and found.violation <= -depth:
+            return _Solved(plain, found.point, found.multipliers), scale
+        with ctx.workprec(3 * depth + 256):
+            value = ratio()
+            optimal = optimal_basis(
+                program.at(arb(value)),
+                scaled(program, 2.0**log_ratio),
+                found.columns,
+                found.tight,
+                depth,
+            )
+            if exactly:
+                exact = basic_solution(program.at(value), optimal.columns, optimal.tight)
+                return _Solved(plain, *exact), scale
+        return _Solved(plain, optimal.point, optimal.multipliers), scale
+    raise UndecidedError(
+        f"The solver found no solution at any of {len(seen)} scalings"
+        f"{f' ({failure})' if failure else ''}."
+    )
+
+
+def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
+    """Give each outcome a slack in the place of δ, and bound the slacks of a pair by δ.
+
+    The rows of `plain` keep their places; those of the pairs follow them.
+    """
+    program, equalities = plain.program, plain.equalities
+    first = program.columns
+    rows = list(program.rows[:equalities])
+    pairs: dict[Comparison, list[int]] = {}
+    for slack, (row, (comparison, _)) in enumerate(
+        zip(program.rows[equalities:], plain.flows, strict=True), start=first
+    ):
+        terms = ((slack, ONE), *(term for term in row.terms if term[0] != 0))
+        rows.append(Row(terms, row.bound))
+        pairs.setdefault(comparison, []).append(slack)
+    rows += [
+        Row(((0, ONE), *((slack, Coefficient(-1)) for slack in slacks)))
+        for slacks in pairs.values()
+    ]
+    exponents = (*program.column_exponents, *[magnitude] * len(plain.flows))
+    return Program({0: Fraction(1)}, tuple(rows), exponents)
+
+
+def _answer(
+    problem: CountNoiseProblem, upper: _Solved, lower: _Solved, bits: int, *, exactly: bool
+) -> Answer:
+    digits = None if exactly else _digits(upper.point[0], bits)
+    with ctx.workprec(4 * (digits or 0) + 128):
+        ratio = Ratio.of(problem.exponential(), 2 * (digits or 40))
+        laws = _laws(problem, upper, digits)
+        dual = _proof(lower, ratio, digits)
+    layout = upper.program.layout
+    highest = max(
+        (
+            divergence(laws[first], laws[second], shift, ratio.lower)
+            for first, second, shift in layout.comparisons
+        ),
+        default=fmpq(0),
+    )
+    lowest = max(dual[1].bound, fmpq(0))
+    shown = int(bits * math.log10(2)) + _GUARD_DIGITS
+    return Answer(
+        Interval(
+            Interval.of_exact(to_fraction(lowest), shown).lower,
+            Interval.of_exact(to_fraction(highest), shown).upper,
+        ),
+        to_fraction(highest) if lowest == highest else None,
+        laws,
+        layout,
+        dual,
+        ratio,
+    )
+
+
+def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
+    """Return Σ_z max(0, P(Z = z) − E·P(Z' = z − shift))."""
+    excess = (law.at(z) - ratio * other.at(z - shift) for z in law.values)
+    return sum((entry for entry in excess if entry > 0), start=fmpq(0))
+
+
+def _laws(problem: CountNoiseProblem, solved: _Solved, digits: int | None) -> tuple[Law, ...]:
+    lowest = solved.program.layout.lowest
+    weights: list[dict[int, Value]] = [{} for _ in lowest]
+    for (law, z), value in zip(
+        solved.program.entries, solved.point[1 : len(solved.program.entries) + 1], strict=True
+    ):
+        weights[law][z] = value
+    return tuple(
+        nearest_law(weight, problem.eta, range(low, problem.support + 1), digits)
+        for weight, low in zip(weights, lowest, strict=True)
+    )
+
+
+def _proof(solved: _Solved, ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
+    """Scale the flows so that Σ over pairs of max_z w is at most 1; repair, and prove a bound."""
+    plain = solved.program
+    count = plain.equalities + len(plain.flows)
+    values: list[fmpq] = []
+    for index, value in enumerate(solved.multipliers[:count]):
+        exact = value if digits is None and isinstance(value, fmpq) else None
+        rounded = round_down(value, digits or 0) if exact is None else exact
+        values.append(rounded if index < plain.equalities else max(rounded, fmpq(0)))
+    heights: dict[Comparison, fmpq] = {}
+    for (comparison, _), value in zip(plain.flows, values[plain.equalities :], strict=True):
+        heights[comparison] = max(heights.get(comparison, fmpq(0)), value)
+    total = sum(heights.values(), start=fmpq(0))
+    if total > 1:
+        shrink = 1 / total if digits is None else round_down(1 / total, digits)
+        values = [value * shrink for value in values]
+    rows = [
+        Row(tuple(term for term in row.terms if term[0] != 0), row.bound, row.equality)
+        for row in plain.program.rows
+    ]
+    bare = Program(plain.program.cost, tuple(rows), plain.program.column_exponents)
+    covers = [None, *(2 * law for law, _ in plain.entries)]
+    return plain, dual_bound(bare, values, ratio, covers, None)
+
+
+def _digits(delta: Value, bits: int) -> int:
+    """Return the decimal places that probabilities and multipliers are rounded to."""
+    size = -_log2(delta) if delta > 0 else 0
+    return int((max(size, 0) + bits) * math.log10(2)) + _GUARD_DIGITS
+
+
+def _log2(value: Value) -> int:
+    mantissa, exponent = arb(value).mid().man_exp()
+    return int(mantissa).bit_length() + int(exponent)

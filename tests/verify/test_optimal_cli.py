@@ -1,0 +1,240 @@
+"""`dpassay optimal count-noise` and `integer-noise` end to end: answers, sweeps, errors."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpassay
+from accountant import notation, profile
+from lp import count_noise
+from verify.cli import main
+
+COUNT = ["optimal", "count-noise"]
+INTEGER = ["optimal", "integer-noise"]
+EXACT = [*COUNT, "--ratio", "3", "--eta", "1/2", "--support", "4"]
+
+
+def printed(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    data: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return data
+
+
+def test_count_noise_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    data = printed(capsys, EXACT)
+    assert data["exact"] == "1/232"
+    assert Fraction(data["delta"]["lower"]) <= Fraction(1, 232) <= Fraction(data["delta"]["upper"])
+    assert [law["from"] for law in data["law"]] == [4]
+    assert data["seconds"] >= 0
+
+
+@pytest.mark.parametrize("objective", ["singular", "true-delta"])
+def test_one_law_is_a_mechanism(capsys: pytest.CaptureFixture[str], objective: str) -> None:
+    data = printed(capsys, [*EXACT, "--objective", objective, "--data-independent"])
+    law = [Fraction(text) for text in data["law"][0]["probabilities"]]
+    mechanism, zero = notation.parse(data["mechanism"]), Fraction(0)
+    true = profile.delta(mechanism, "1.0986122886681098", adjacency=None)
+    reached = sum(max(p - 3 * q, zero) for p, q in zip(law, [zero, *law], strict=False))
+    assert abs(float(true.lower) / float(reached) - 1) < 1e-12
+    if objective == "true-delta":
+        assert reached == Fraction(data["exact"])
+    else:
+        assert reached > Fraction(data["exact"])
+
+
+def test_count_noise_text_and_certificate(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "noise.json"
+    command = [*EXACT, "--max-count", "100000", "--certificate", str(path)]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "exactly      1/53" in out
+    assert "law of n = 1\n" in out
+    assert "law of n ≥ 5\n" in out
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("VALID  count-noise: OPTIMAL")
+    path.write_text(path.read_text("utf-8").replace('"exact": "1/53"', '"exact": "1/54"'), "utf-8")
+    assert main(["check", str(path), "--json"]) == 1
+    checked = json.loads(capsys.readouterr().out)["certificates"][0]
+    assert [problem["field"] for problem in checked["problems"]] == ["exact"]
+    assert main([*EXACT, "--quiet"]) == 0
+    assert capsys.readouterr().out == "0.00431034482759\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--epsilon", "1", "--eta", "0", "--support", "4"],
+            "eta='0' to be rational and in (0, 1)",
+        ),
+        (["--epsilon", "1", "--eta", "1", "--support", "4"], "eta='1'"),
+        (["--epsilon", "1", "--eta", "1.5", "--support", "4"], "eta='1.5'"),
+        (["--epsilon", "1", "--eta", "1/2", "--support", "0"], "support=0 ≥ 1"),
+        (["--epsilon", "1", "--eta", "1/2", "--support", "x"], "support='x'"),
+        (["--epsilon", "-1", "--eta", "1/2", "--support", "4"], "epsilon='-1' ≥ 0"),
+        (["--eta", "1/2", "--support", "4"], "Give epsilon, or ratio"),
+        (["--ratio", "1/2", "--eta", "1/2", "--support", "4"], "ratio='1/2' ≥ 1"),
+        (
+            ["--epsilon", "1", "--eta", "1/2", "--support", "4", "--max-count", "0"],
+            "max_count=0 ≥ 1",
+        ),
+        (
+            ["--epsilon", "1", "--eta", "1/2", "--support", "9999", "--max-count", "99999"],
+            "would take about 587 GiB",
+        ),
+        (
+            ["--epsilon", "1", "--eta", "1/2", "--support", "4", "--objective", "singulra"],
+            "Did you mean 'singular'",
+        ),
+        (["--epsilon", "1", "--eta", "1/2", "--support", "4", "--plot", "a.txt"], "to end in .png"),
+        (
+            ["--epsilon", "1,2", "--eta", "1/2", "--support", "4", "--plot", "a.png"],
+            "A sweep takes",
+        ),
+        (["--epsilon", "1", "--eta", "1/2", "--support", "4", "--relative-width", "0"], "> 0"),
+    ],
+)
+def test_bad_count_problems(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main([*COUNT, *arguments], laws=_draw) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_all_events_take_more_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = ["--epsilon", "1", "--eta", "1/2", "--support", "99", "--max-count", "999"]
+    assert main([*COUNT, *problem, "--objective", "true-delta"]) == 2
+    assert "would take about 3 GiB" in capsys.readouterr().err
+
+
+def _draw(*_: object, **__: object) -> None:
+    raise AssertionError("nothing should be drawn")
+
+
+def test_missing_solver(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lp.solve.find_spec", lambda _: None)
+    assert main(EXACT) == 2
+    assert "Install highspy" in capsys.readouterr().err
+    assert main([*INTEGER, "--epsilon", "1", "--delta", "0.1"]) == 2
+    assert "Install highspy" in capsys.readouterr().err
+
+
+def test_free_support_and_monotone(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--ratio", "2", "--delta", "1e-3", "--sensitivity", "2"]
+    free = printed(capsys, [*INTEGER, *options, "--support", "free"])
+    assert free["every_support"]
+    wide = printed(capsys, [*INTEGER, *options, "--support", "40"])
+    assert free["exact"] == wide["exact"]
+    law = [Fraction(text) for text in free["law"]["probabilities"]]
+    assert sum(law) == 1
+    fixed = ["--ratio", "2", "--delta", "0.01", "--sensitivity", "2", "--error-free", "1/20"]
+    fixed += ["--support", "20"]
+    loose = printed(capsys, [*INTEGER, *fixed])
+    falling = printed(capsys, [*INTEGER, *fixed, "--monotone"])
+    assert Fraction(falling["exact"]) > Fraction(loose["exact"])
+    law = [Fraction(text) for text in falling["law"]["probabilities"]][20:]
+    assert law == sorted(law, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--delta", "1e-9", "--support", "4"], 2, "the least is"),
+        (
+            ["--delta", "0.01", "--support", "9", "--error-free", "0.9", "--monotone"],
+            2,
+            "without error_free it is",
+        ),
+        (
+            ["--delta", "0.9", "--support", "4", "--error-free", "0.01", "--monotone"],
+            2,
+            "P(Z = 0) = 1/100 and monotone contradict each other",
+        ),
+        (["--objective", "delta", "--support", "free"], 3, "No support was found"),
+        (["--delta", "0.1", "--support", "none"], 2, "support='none'"),
+    ],
+)
+def test_infeasible_constraints_are_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert main([*INTEGER, "--epsilon", "1", *arguments]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_sweep_keeps_cells(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "cells.jsonl"
+    sweep = [*COUNT, "--ratio", "2,3", "--eta", "1/2", "--eta", "2", "--support", "4"]
+    assert main([*sweep, "--out", str(out)]) == 2  # eta = 2 has no answer
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[2] == "ratio=3  eta=1/2  support=4  delta=1/232"
+    assert "eta='2'" in lines[3]
+    assert len(out.read_text("utf-8").splitlines()) == 4
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("finished cells are not solved again")
+
+    monkeypatch.setattr(count_noise, "optimal_count_noise", refuse)
+    assert main([*sweep, "--out", str(out), "--json"]) == 2
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert cells[2]["exact"] == "1/232"
+    out.write_text(out.read_text("utf-8")[:-9], "utf-8")  # a line that was cut off
+    monkeypatch.undo()
+    assert main([*sweep, "--out", str(out), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["cells"] == cells
+    out.write_text("no\nno\n", "utf-8")
+    assert main([*sweep, "--out", str(out)]) == 2
+    assert "Line 1" in capsys.readouterr().err
+
+
+def test_interrupt_keeps_cells(tmp_path: Path) -> None:
+    out = tmp_path / "cells.jsonl"
+    program = str(Path(dpassay.__file__).parent / "dpassay.py")
+    epsilons = ",".join(f"0.{n}" for n in range(100, 999))
+    command = [sys.executable, program, *INTEGER, "--delta", "1e-6", "--epsilon", epsilons]
+    with subprocess.Popen(
+        [*command, "--support", "40", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (out.exists() and out.stat().st_size):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = out.read_text("utf-8").splitlines()
+    assert len(kept) >= 1
+    assert f"interrupted: {len(kept)} of 899 cells are finished; kept in {out}" in errors
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_plots(tmp_path: Path, suffix: str) -> None:
+    from figures import law
+
+    path = tmp_path / f"law{suffix}"
+    assert main([*EXACT, "--max-count", "20", "--plot", str(path)], laws=law.plot) == 0
+    assert path.stat().st_size > 1000
+    path.unlink()
+    assert (
+        main([*INTEGER, "--epsilon", "1", "--delta", "1e-3", "--plot", str(path)], laws=law.plot)
+        == 0
+    )
+    assert path.stat().st_size > 1000

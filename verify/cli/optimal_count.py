@@ -1,0 +1,176 @@
+"""`dpassay optimal count-noise`: the least δ of bounded noise for counts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accountant.errors import InvalidInputError
+from verify.cli.optimal_shared import (
+    DrawLaws,
+    Sweep,
+    add_out,
+    checked_path,
+    shown,
+    values,
+    write_certificate,
+)
+from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+
+if TYPE_CHECKING:
+    from lp.count_noise import Solution
+    from lp.problem import CountNoiseProblem
+
+_DESCRIPTION = """\
+Find the least delta of unbiased noise on -min(n, D)..D with P(Z = 0) = eta that is added to a
+count n in 1..N: each count has a law of its own (--max-count), or all counts n >= D share one
+law (--data-independent, the default). With --objective singular, delta bounds single outcomes,
+P(Y = y | n) <= e^epsilon P(Y = y | n') + delta; with true-delta it is that of (epsilon, delta)-DP.
+"""
+_EPILOG = """\
+examples:
+  dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000000
+  dpassay optimal count-noise --ratio 3 --eta 1/2 --support 4 --data-independent --json
+  dpassay optimal count-noise --epsilon 1.5 --eta 0.5 --support 6 --objective true-delta
+  dpassay optimal count-noise --epsilon 1,2,3 --eta 0.3,0.5 --support 6,8 --out cells.jsonl
+"""
+_MOST_SHOWN = 6
+
+
+def command(draw: DrawLaws | None) -> Command:
+    """Return the command, which draws with `draw`."""
+    return Command(
+        "count-noise",
+        "bounded noise for counts with the least delta",
+        _DESCRIPTION,
+        _EPILOG,
+        configure,
+        lambda options: run(options, draw),
+    )
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add = parser.add_argument
+    several = "; several values (1,2,3) make a sweep"
+    add("--epsilon", metavar="E", action="append", help=f"epsilon{several}")
+    add("--ratio", metavar="R", action="append", help="e^epsilon itself, for an exact answer")
+    add("--eta", metavar="H", action="append", required=True, help="P(Z = 0), in (0, 1)")
+    add("--support", metavar="D", action="append", required=True, help="the largest error")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--max-count", metavar="N", help="the largest count; laws differ by count")
+    which.add_argument("--data-independent", action="store_true", help="one law (default)")
+    add(
+        "--objective",
+        default="singular",
+        metavar="NAME",
+        help="singular (default): of single outcomes; true-delta: of (epsilon, delta)-DP",
+    )
+    add("--relative-width", metavar="W", help="of the enclosure (default 1e-30 or 1e-12)")
+    add("--certificate", metavar="FILE", help="write laws and multipliers, for dpassay check")
+    add("--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)")
+    add_out(parser)
+    add_output_options(parser, quiet="print the enclosure only")
+
+
+def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
+    """Solve and print, or sweep."""
+    axes = {name: values(getattr(options, name)) for name in ("epsilon", "ratio", "eta", "support")}
+    path = checked_path(options.plot, draw)
+    if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
+        if path is not None or options.certificate is not None:
+            raise InvalidInputError(
+                "A sweep takes neither --plot nor --certificate: ask cell by cell."
+            )
+        fixed = {
+            "kind": "count-noise",
+            "objective": options.objective,
+            "max_count": options.max_count,
+            "relative_width": options.relative_width,
+        }
+        used = {name: entries for name, entries in axes.items() if entries != [None]}
+        return Sweep(used, lambda cell: _cell(options, cell), _line).run(options, fixed)
+    solution = _solve(options, {name: entries[0] for name, entries in axes.items()})
+    from lp import report
+
+    if options.certificate is not None:
+        write_certificate(options.certificate, report.certificate(solution))
+    if options.json:
+        say_json(report.to_json(solution))
+    elif options.quiet:
+        say(str(solution.delta))
+    else:
+        _show(solution)
+    if path is not None and draw is not None:
+        _draw(solution, path, draw)
+        note(f"wrote {path}")
+    return ExitCode.DONE
+
+
+def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
+    from accountant._validate import rational
+    from lp.count_noise import optimal_count_noise
+
+    width = options.relative_width
+    return optimal_count_noise(
+        _problem(options, cell),
+        relative_width=None
+        if width is None
+        else rational("relative-width", width, least=0, strict=True),
+    )
+
+
+def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> CountNoiseProblem:
+    from lp.problem import CountNoiseProblem
+
+    given: dict[str, Any] = {name: text for name, text in cell.items() if text is not None}
+    return CountNoiseProblem(**given, max_count=options.max_count, objective=options.objective)
+
+
+def _cell(options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
+    from lp import report
+
+    found = report.to_json(_solve(options, cell))
+    return {key: found[key] for key in ("delta", "exact", "seconds")}
+
+
+def _line(answer: Mapping[str, Any]) -> str:
+    return f"delta={answer['exact'] or shown(answer['delta'])}"
+
+
+def _show(solution: Solution) -> None:
+    from verify import report
+
+    rows = [("least delta", str(solution.delta))]
+    if solution.exact is not None and len(str(solution.exact)) <= 60:
+        rows.append(("exactly", str(solution.exact)))
+    rows.append(
+        ("of", "single outcomes" if solution.problem.objective == "singular" else "all events")
+    )
+    say(report.columns([(f"  {name}", value) for name, value in rows]))
+    for label, lowest, law in _laws(solution):
+        say(f"  law of {label}")
+        for z, mass in enumerate(law, start=lowest):
+            if mass:
+                say(f"    P(Z = {z:3}) = {mass:.12g}")
+
+
+def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
+    """Return label, least value and probabilities of the first laws and of the last."""
+    if solution.problem.max_count is None:
+        labels = [f"every n ≥ {solution.problem.support}"]
+    else:
+        labels = [f"n = {count}" for count in range(1, len(solution.laws) + 1)]
+        if solution.problem.max_count > len(solution.laws):
+            labels[-1] = f"n ≥ {len(solution.laws)}"
+    entries = [
+        (label, law.lowest, [float(mass) for mass in law.fractions()])
+        for label, law in zip(labels, solution.laws, strict=True)
+    ]
+    return entries if len(entries) <= _MOST_SHOWN else [*entries[: _MOST_SHOWN - 1], entries[-1]]
+
+
+def _draw(solution: Solution, path: Path, draw: DrawLaws) -> None:
+    draw(_laws(solution), path, title=f"P(Z = z), least δ = {solution.delta}")

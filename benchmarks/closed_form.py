@@ -117,8 +117,8 @@ def grid() -> Iterator[tuple[str, str, int]]:
 def theorem_3(cells: list[Cell]) -> None:
     """Print the regions of Theorem 3 by E and D: at which η each verdict falls."""
     counts = Counter(cell.region for cell in cells)
-    print(f"{len(cells)} cells: {dict(counts)}; corrected formula equal to the optimum, exactly:")
-    print(f"{sum(cell.formula for cell in cells)} of {len(cells)}\n")
+    print(f"{len(cells)} cells: {dict(counts)}; the corrected formula is the optimum (exactly for")
+    print(f"D ≤ 16, within 1e-12 beyond) in {sum(cell.formula for cell in cells)}\n")
     print("| D | cells | printed δ* wrong | largest optimum/printed | at | corrected right |")
     print("|---|---|---|---|---|---|")
     for support in SUPPORTS:

@@ -43,6 +43,8 @@ FIGURES: dict[str, str] = {
     "count-on-your-elders/crossover": "count_on_your_elders.crossover",
     "count-on-your-elders/laplace-variance": "count_on_your_elders.laplace_variance",
     "count-on-your-elders/laplace-guarantee": "count_on_your_elders.laplace_guarantee",
+    "elliptical-gaussian/1": "elliptical_gaussian.fig01",
+    "elliptical-gaussian/2": "elliptical_gaussian.fig02",
 }
 """Module of each figure, in the order of the papers."""
 

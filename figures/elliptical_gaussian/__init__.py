@@ -1,0 +1,1 @@
+"""Figures about Poulsen's note on elliptical Gaussian noise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +17,9 @@ from accountant.pair import WorstCase
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.lattice import LatticeSampler
 
 
 class Mechanism(Description, ABC):
@@ -47,7 +50,42 @@ class Mechanism(Description, ABC):
 
     @abstractmethod
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of `size` independent releases, shape (size,) or (size, dimension)."""
+        """Draw the noise of `size` independent releases, shape (size,) or (size, dimension).
+
+        For simulation: continuous noise is drawn in floating point. `release` is for use.
+        """
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the sampler that releases real answers on one fixed lattice.
+
+        Raises NotApplicableError for a mechanism that does not add real noise to an answer.
+        """
+        raise NotApplicableError(
+            f"{type(self).__name__} does not add continuous noise to a real answer: it has no "
+            "lattice sampler."
+        )
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Release a true answer: its noise is exact, and every output lies on a fixed lattice.
+
+        Adding `sample` to the answer in floating point instead would leak it: the last bits of
+        the sum tell much about the answer (Mironov, 2012). A real mechanism is rounded to a
+        lattice that depends on the scale of its noise alone, which costs nothing in δ
+        (`accountant.lattice`); integer noise is added to integers only.
+
+        Parameters
+        ----------
+        value
+            The answer: one number per coordinate, or any array where the noise is the same and
+            independent for every entry.
+        size
+            How many independent releases of this value, along a new first axis; None is one.
+        rng
+            Draws the noise. It is taken to give independent uniform bits.
+        """
+        return _sampler(self).release(value, size, rng=rng)
 
     @abstractmethod
     def variances(self) -> Sequence[arb]:
@@ -95,3 +133,9 @@ class Mechanism(Description, ABC):
         """Return the exact ρ of zCDP where it is known as an exact number (μ²/2), else None."""
         mu = self.exact_gaussian_mu(adjacency)
         return None if mu is None else ExactReal.of_rational(mu.square / 2)
+
+
+@functools.lru_cache(maxsize=32)
+def _sampler(mechanism: Mechanism) -> LatticeSampler:
+    """Round the coefficients of a mechanism's noise once."""
+    return mechanism.lattice_sampler()

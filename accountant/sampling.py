@@ -35,13 +35,13 @@ def discrete_laplace(scale: Fraction, size: int, *, rng: Generator) -> Array:
     t, s = scale.numerator, scale.denominator
 
     def propose(count: int) -> Array:
-        remainder = _below(t, count, rng)
-        remainder = remainder[_exponential_trial(remainder, t, rng)]
+        remainder = below(t, count, rng)
+        remainder = remainder[exponential_trial(remainder, t, rng)]
         wholes = _successes(len(remainder), rng)
         if t * (int(wholes.max(initial=0)) + 1) >= _LIMIT:
             remainder = remainder.astype(object)
         magnitude = (remainder + t * wholes.astype(remainder.dtype)) // _fitting(s, remainder)
-        negative = _below(2, len(magnitude), rng) == 1
+        negative = below(2, len(magnitude), rng) == 1
         value: Array = np.where(negative, -magnitude, magnitude)
         kept: Array = value[~(negative & (magnitude == 0))]
         return kept
@@ -65,7 +65,7 @@ def discrete_gaussian(parameter: Fraction, size: int, *, rng: Generator) -> Arra
         if (int(magnitude.max(initial=1)) * b * t + a) ** 2 >= _LIMIT:
             magnitude = magnitude.astype(object)
         numerator = (magnitude * (b * t) - a) ** 2
-        return value[_exponential_trial(numerator, denominator, rng)]
+        return value[exponential_trial(numerator, denominator, rng)]
 
     return _collect(propose, size)
 
@@ -143,7 +143,7 @@ def _collect(propose: Callable[[int], Array], size: int) -> Array:
     return _narrow(np.concatenate(parts))
 
 
-def _below(bound: int, size: int, rng: Generator) -> Array:
+def below(bound: int, size: int, rng: Generator) -> Array:
     """Draw uniform integers in 0..bound − 1."""
     if bound < _LIMIT:
         return rng.integers(0, bound, size)
@@ -167,7 +167,7 @@ def _below(bound: int, size: int, rng: Generator) -> Array:
     return np.concatenate(parts)
 
 
-def _exponential_trial(numerator: Array, denominator: int, rng: Generator) -> Array:
+def exponential_trial(numerator: Array, denominator: int, rng: Generator) -> Array:
     """Return True with probability e^{−numerator/denominator}, entry by entry.
 
     The whole part of the exponent is that many trials of probability e^{−1}; for x in [0, 1],
@@ -194,7 +194,7 @@ def _short_trial(numerator: Array, denominator: int, rng: Generator) -> Array:
     active = np.arange(len(numerator))
     number = 1
     while len(active):
-        passed = (_below(denominator * number, len(active), rng) < numerator[active]).astype(bool)
+        passed = (below(denominator * number, len(active), rng) < numerator[active]).astype(bool)
         success[active[~passed]] = number % 2 == 1
         active = active[passed]
         number += 1

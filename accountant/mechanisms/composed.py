@@ -11,7 +11,7 @@ from flint import arb
 
 from accountant._validate import Integer
 from accountant.adjacency import Adjacency, require
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, expected
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.parts import Mechanisms
 from accountant.mechanisms.tabulated import Tabulated
@@ -21,7 +21,7 @@ from accountant.pairs.gaussian import GaussianPair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 MAX_COORDINATES = 1_000_000
 """Most coordinates whose noise or variances are listed."""
@@ -151,8 +151,36 @@ class Composed(Mechanism):
         columns = []
         for part, count in self.parts():
             drawn = part.sample(size * count, rng=rng)
-            columns.append(drawn.reshape(size, count * part.dimension))
+            columns.append(drawn.reshape(size, -1))
         return np.hstack(columns)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Release the answers of all parts, laid out as by `sample`, each part exactly.
+
+        Raises NotApplicableError for too many coordinates, or for a part that releases nothing
+        on a lattice.
+        """
+        import numpy as np
+
+        self._require_few()
+        answer = np.asarray(value)
+        widths = [max(len(part.variances()), part.dimension) for part, _ in self.parts()]
+        total = sum(width * times for width, (_, times) in zip(widths, self.parts(), strict=True))
+        if answer.shape != (total,):
+            raise expected(
+                "value", f"array of shape {answer.shape}", f"to have {total} coordinates"
+            )
+        count, start, columns = 1 if size is None else size, 0, []
+        for width, (part, times) in zip(widths, self.parts(), strict=True):
+            for _ in range(times):
+                own = answer[start : start + width]
+                drawn = part.release(own if width > 1 else own[0], count, rng=rng)
+                columns.append(drawn.reshape(count, width))
+                start += width
+        released: NDArray[Any] = np.hstack(columns)
+        return released[0] if size is None else released
 
     def variances(self) -> list[arb]:
         """Return the variance of each coordinate, grouped by mechanism; one if all are equal."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 Real = TypeVar("Real", Fraction, arb)
 
@@ -140,6 +142,18 @@ class CorrelatedGaussian(Mechanism):
     def _embedding_factor(self) -> arb:
         """Return B/μ², the variance of each coordinate of the embedding."""
         return (self.dimension + self.c_squared.ball()) / self.mu.ball() ** 2
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise η + z_i and 2η, each coordinate on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import shared
+
+        def scales() -> tuple[arb, arb, arb | None]:
+            eta = self._size_factor().sqrt() / 2
+            own = self._embedding_factor().sqrt() / 2
+            return eta, own, 2 * eta if self.release_size else None
+
+        return LatticeSampler(shared(self.dimension, scales))
 
     def variances(self) -> list[arb]:
         """Return (A + B)/(4μ²) for the counts, then A/μ² for the size where it is released."""

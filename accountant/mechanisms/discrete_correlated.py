@@ -18,7 +18,7 @@ from accountant.pairs.theta import variance
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -84,6 +84,28 @@ class DiscreteCorrelatedGaussian(Mechanism):
         q, p = self.c.denominator, self.c.numerator
         v = ExactReal.of_rational(self.parameter)
         return variance(v), variance(v * ExactReal.of_rational(q * q)) / p**2
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Release the counts and, last, the size: integers that are given exactly.
+
+        Up to the noise a count is a fraction over 2p and the size one over p. The numerators are
+        released integers; each quotient is rounded once, which looks at nothing else.
+        """
+        import numpy as np
+
+        from accountant import sampling
+        from accountant.lattice import integers
+
+        d, q, p = self.dimension, self.c.denominator, self.c.numerator
+        answer = integers(value, coordinates=d + 1)
+        count = 1 if size is None else size
+        z = sampling.discrete_gaussian(self.parameter, count * d, rng=rng).reshape(count, d)
+        w = sampling.discrete_gaussian(self.parameter * q * q, count, rng=rng).reshape(count, 1)
+        counts = (2 * p * answer[:d] + (p * z + w)) / (2 * p)
+        released: NDArray[Any] = np.hstack([counts, (p * answer[d:] + w) / p]).astype(float)
+        return released[0] if size is None else released
 
     def variances(self) -> list[arb]:
         """Return (Var Z + Var W/p²)/4 for the counts, then Var W/p² for the size."""

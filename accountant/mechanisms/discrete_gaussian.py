@@ -18,7 +18,7 @@ from accountant.pairs.theta import upper_tail, variance
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -74,6 +74,14 @@ class DiscreteGaussian(Mechanism):
         if self.parameter.rational is not None:
             return sampling.discrete_gaussian(self.parameter.rational, size, rng=rng)
         return sampling.integers_by_inversion(self._at_most, size, rng=rng)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Add exact integer noise to every entry of an integer answer."""
+        from accountant.lattice import release_integers
+
+        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
 
     def variances(self) -> list[arb]:
         """Return [Σ z² e^{−z²/2σ²}/Σ e^{−z²/2σ²}], below σ²."""

@@ -17,7 +17,7 @@ from accountant.pairs.discrete_laplace import DiscreteLaplacePair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -69,6 +69,14 @@ class DiscreteLaplace(Mechanism):
         if self.scale.rational is not None:
             return sampling.discrete_laplace(self.scale.rational, size, rng=rng)
         return sampling.integers_by_inversion(self._at_most, size, rng=rng)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Add exact integer noise to every entry of an integer answer."""
+        from accountant.lattice import release_integers
+
+        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
 
     def variances(self) -> list[arb]:
         """Return [1/(2 sinh²(1/2b))]."""

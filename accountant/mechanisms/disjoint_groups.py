@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -120,6 +122,17 @@ class DisjointGroupsGaussian(Mechanism):
             root = arb(d).sqrt()
             return (root + 1) / 4, (d + root) / 4
         return arb(4 if self.as_printed else 1), arb(d)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise of all groups, each coordinate on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import shared
+
+        def scales() -> tuple[arb, arb, arb]:
+            eta, own = (entry.sqrt() / self.mu.ball() for entry in self._unit_variances())
+            return eta, own, 2 * eta
+
+        return LatticeSampler(shared(self.dimension, scales, self.groups))
 
     def variances(self) -> list[arb]:
         """Return row by row Var η + Var z for the d counts, then 4 Var η for the size."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @dataclass(frozen=True, repr=False)
 class EllipseMechanism(Mechanism):
@@ -93,6 +95,20 @@ class EllipseMechanism(Mechanism):
     def _over_mu_squared(self, value: Surd) -> arb:
         square = self.mu.square
         return value.times(fmpq(square.denominator, square.numerator)).ball()
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return shared plus independent noise of every count, on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import independent, shared
+
+        def scales() -> tuple[arb, arb, None]:
+            along = self._over_mu_squared(self.ellipse.correlated_variance)
+            own = self._over_mu_squared(self.ellipse.axis_rest)
+            return along.sqrt(), own.sqrt(), None
+
+        if self.dimension == 1:  # one axis only
+            return LatticeSampler(independent(lambda: [self.variances()[0].sqrt()]))
+        return LatticeSampler(shared(self.dimension, scales))
 
     def variances(self) -> list[arb]:
         """Return the variance of each query."""

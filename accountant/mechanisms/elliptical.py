@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -67,6 +69,13 @@ class EllipticalGaussian(Mechanism):
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
         """Return μ."""
         return self.mu
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return independent noise, each coordinate on a lattice of its own step."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import independent
+
+        return LatticeSampler(independent(lambda: [entry.sqrt() for entry in self.variances()]))
 
     def variances(self) -> list[arb]:
         """Return σ_j² = Δ_j·ΣΔ_i/μ²."""

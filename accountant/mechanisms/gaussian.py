@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -63,6 +65,14 @@ class Gaussian(Mechanism):
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of one coordinate of `size` releases."""
         return rng.normal(0.0, float(self.standard_deviation), size)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return N(0, σ²) noise for every entry of an answer, on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import independent
+
+        noise = independent(lambda: [self.standard_deviation.ball()])
+        return LatticeSampler(noise, repeated=True)
 
     def variances(self) -> list[arb]:
         """Return [σ²]."""

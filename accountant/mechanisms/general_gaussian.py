@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -71,6 +73,13 @@ class GeneralGaussian(Mechanism):
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where its square is rational (None for a ball and a Matrix)."""
         return _largest_norm(self.space, self.covariance).exact
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return N(0, Σ) noise, each coordinate on a lattice of its own step."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import coloured
+
+        return LatticeSampler(coloured(self.covariance))
 
     def variances(self) -> list[arb]:
         """Return the diagonal of Σ."""

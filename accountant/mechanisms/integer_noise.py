@@ -21,7 +21,7 @@ from accountant.pairs.finite import FiniteLaws, FinitePair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -105,6 +105,14 @@ class IntegerNoise(Mechanism, FiniteLaws):
             lambda: [ball(value) for value in cumulative], size, rng=rng
         )
         return self.lowest + indices
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Add exact integer noise to every entry of an integer answer."""
+        from accountant.lattice import release_integers
+
+        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
 
     def variances(self) -> list[arb]:
         """Return [E[Z²] − E[Z]²]."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -78,6 +80,22 @@ class KnownSizeGaussian(Mechanism):
 
     def _size_variance(self) -> arb:
         return arb(0) if self.size_mu is None else 1 / self.size_mu.ball() ** 2
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise of the counts, and of ñ last, each on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import independent, shared
+
+        def own() -> arb:
+            return arb(self.dimension).sqrt() / (2 * self.mu.ball())
+
+        def scales() -> tuple[arb, arb, arb]:
+            size = self._size_variance().sqrt()
+            return size / 2, own(), size
+
+        if self.size_mu is None:
+            return LatticeSampler(independent(lambda: [own()] * self.dimension))
+        return LatticeSampler(shared(self.dimension, scales))
 
     def variances(self) -> list[arb]:
         """Return d/(4μ²) + 1/(4μ₀²) for the counts, then 1/μ₀² for ñ where it is released."""

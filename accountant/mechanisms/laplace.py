@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
     from accountant.reference import Reference
 
 
@@ -134,6 +135,14 @@ class Laplace(Mechanism):
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases."""
         return rng.laplace(0.0, float(self.scale), size)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return Laplace noise for every entry of an answer, on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import independent
+
+        noise = independent(lambda: [self.scale.ball()], "laplace")
+        return LatticeSampler(noise, repeated=True)
 
     def variances(self) -> list[arb]:
         """Return [2b²]."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -70,6 +72,14 @@ class LaplaceVector(Mechanism):
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases, one row each."""
         return rng.laplace(0.0, float(self.scale), (size, self.dimension))
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return independent Laplace noise of every coordinate, on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import independent
+
+        noise = independent(lambda: [self.scale.ball()] * self.dimension, "laplace")
+        return LatticeSampler(noise)
 
     def variances(self) -> list[arb]:
         """Return [2b²]: every coordinate has the same."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -86,6 +88,16 @@ class MatrixVariateGaussian(Mechanism):
         if row is None or column is None:
             return None
         return self.l2_sensitivity / ExactReal.of_root(row * column)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise of every entry, flattened row by row, on lattices."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import KroneckerNoise, root
+
+        noise = KroneckerNoise(
+            lambda: root(self.row_covariance), lambda: root(self.column_covariance)
+        )
+        return LatticeSampler(noise)
 
     def variances(self) -> list[arb]:
         """Return Σ_ii Ψ_jj row by row; one entry if they are all equal."""

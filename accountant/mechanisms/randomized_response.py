@@ -18,7 +18,7 @@ from accountant.pairs.finite import FiniteLaws, FinitePair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -91,6 +91,15 @@ class RandomizedResponse(Mechanism, FiniteLaws):
 
         lies = sampling.indices_by_inversion(lambda: [self._probabilities()[0]], size, rng=rng)
         return lies * rng.integers(1, self.categories, size)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Report every entry of an answer, categories 0..k − 1, exactly."""
+        from accountant.lattice import release_integers
+
+        reports = release_integers(lambda count: self.sample(count, rng=rng), value, size)
+        return reports % self.categories
 
     def variances(self) -> list[arb]:
         """Return [p(1 − p)] of a reported bit.

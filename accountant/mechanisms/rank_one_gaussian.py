@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
+
 _LARGEST_MATRIX = 1000
 _REASON = (
     "The density of the noise falls with its norm only, from its centre on. Hence "
@@ -90,6 +92,16 @@ class RankOneGaussian(Mechanism):
 
     def _moments(self) -> moments.Moments:
         return moments.Moments(self.dimension, ExactReal.of_rational(self.sigma_star).ball())
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise ℓ·h/‖h‖ of one random direction, on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import RankOneNoise
+
+        noise = RankOneNoise(
+            lambda: ExactReal.of_rational(self.sigma_star).ball().sqrt(), self.dimension
+        )
+        return LatticeSampler(noise)
 
     def variances(self) -> list[arb]:
         """Return [σ_*/M]: the covariance is (σ_*/M) I."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.lattice import LatticeSampler
     from accountant.reference import Discrete
 
 Cost = Literal["absolute", "variance"]
@@ -132,6 +133,14 @@ class Staircase(Mechanism, FiniteLaws):
         part = np.where(inner, gamma * place, gamma + (1 - gamma) * place)
         sign = 1 - 2 * rng.integers(0, 2, size)
         return sign * (whole + part) * float(self.sensitivity)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return staircase noise for every entry of an answer, on a lattice."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import StaircaseNoise
+
+        noise = StaircaseNoise(self.epsilon.ball, self.gamma.ball, self.sensitivity.ball)
+        return LatticeSampler(noise, repeated=True)
 
     def variances(self) -> list[arb]:
         """Return [Δ² (b(1 + b)/(1 − b)² + (B/A) b/(1 − b) + C/A)].

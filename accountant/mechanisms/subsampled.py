@@ -20,7 +20,7 @@ from accountant.pairs.finite import FinitePair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -106,6 +106,16 @@ class PoissonSubsampled(Mechanism):
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of the mechanism."""
         return self.mechanism.sample(size, rng=rng)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Refuse: the noise alone is not subsampled."""
+        raise NotApplicableError(
+            "PoissonSubsampled chooses records before it answers, so there is no one true answer. "
+            "Choose each record with sampling_prob, and release the answer with the inner "
+            "mechanism."
+        )
 
     def variances(self) -> Sequence[arb]:
         """Return those of the mechanism."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from flint import arb
 
@@ -17,7 +17,7 @@ from accountant.pairs.discrete_laplace import DiscreteLaplacePair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -94,11 +94,15 @@ class TruncatedGeometric(Mechanism):
         """Draw the integer noise of `size` releases before truncation, exactly."""
         return DiscreteLaplace(self.scale).sample(size, rng=rng)
 
-    def release(self, count: int, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw `size` released values for one true count, exactly."""
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw `size` released values for one true count (or one, without an axis), exactly."""
         import numpy as np
 
-        values = self._count(count) + self.sample(size, rng=rng)
+        count = self._count(cast(int, value))
+        values = count + self.sample(1 if size is None else size, rng=rng)
+        values = values[0] if size is None else values
         released: NDArray[Any] = np.clip(values, self.low, self.high)
         return released
 

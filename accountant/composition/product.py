@@ -6,6 +6,8 @@
   `accountant.pairs.discrete_gaussian_product`.
 - Finite laws and discrete Laplace laws: the law of the sum of their losses,
   `accountant.composition.convolution`.
+- Gaussian laws, subsampled or not: certified contour integrals,
+  `accountant.composition.saddle_pair`.
 - One of the former, or any single pair, times finite laws: a sum over the values of the loss of
   the latter, `accountant.composition.mixture`.
 
@@ -20,6 +22,7 @@ from accountant.composition.convolution import ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.joint import Factor
 from accountant.composition.mixture import MixedPair
+from accountant.composition.saddle_pair import SmoothPair, transform
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
@@ -58,6 +61,7 @@ def product(factors: Sequence[Factor]) -> Pair:
     others += [(_discrete_gaussians(pair, count), 1) for pair, count in integers.items()]
     if laplace:
         others.append((_laplace(laplace), 1))
+    others = _smooth(others)
     if sum(count for _, count in others) > 1:
         raise _no_engine(others)
     if not listed:
@@ -66,6 +70,15 @@ def product(factors: Sequence[Factor]) -> Pair:
         return next(iter(listed))
     sums = ConvolvedPair(tuple(listed.items()))
     return MixedPair(others[0][0], sums) if others else sums
+
+
+def _smooth(factors: list[Factor]) -> list[Factor]:
+    """Put smooth losses together, where there are several."""
+    smooth = [factor for factor in factors if transform(factor[0]) is not None]
+    if sum(count for _, count in smooth) < 2:
+        return factors
+    rest = [factor for factor in factors if factor not in smooth]
+    return [(SmoothPair(tuple(smooth)), 1), *rest]
 
 
 def _laplace(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> Pair:

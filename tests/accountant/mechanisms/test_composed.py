@@ -371,9 +371,6 @@ def test_adjacency_that_does_not_fit() -> None:
 
 
 def test_refusals_say_what_is_exact() -> None:
-    subsampled = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
-    with pytest.raises(NotApplicableError, match="2 × Subsampled"):
-        profile.delta(Composed(subsampled, 2), 1, adjacency="add-remove")
     with pytest.raises(NotApplicableError, match="1 × Gaussian, 1 × Laplace"):
         profile.delta(Composed([Gaussian(standard_deviation=1), Laplace(scale=1)]), 1)
     with pytest.raises(NotApplicableError, match="values, more than"):

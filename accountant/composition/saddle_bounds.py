@@ -1,0 +1,227 @@
+"""Upper bounds for the moments of a Gaussian mixture on shifted contours.
+
+Let l(x) = μx − μ²/2 be the loss of N(μ, 1) against N(0, 1), w(x) = 1 − q + q e^{l(x)} the density
+of the mixture against N(0, 1), and Λ(s) = E[w(X)^s] for X ~ N(0, 1). For 0 ≤ y(x) ≤ π/(2μ) the
+factors of w are vectors at an angle θ = μy ≤ π/2, so that on the contour x + iy(x)
+
+- |w| increases with x and decreases with θ; arg w increases with both, from 0 to θ;
+- |d ln|w|/dx| ≤ 2μp and |d arg w/dx| ≤ 2μp(1 − p), with p = q e^l/w at real x.
+
+By Cauchy's theorem |Λ(s − iτ)| ≤ ∫ φ(x) e^{y²/2} |w|^s e^{τ arg w} |dx + i dy| for a contour that
+is shifted up. The integral is bounded by the largest value of every factor on each cell of a
+partition, and by geometric tails outside. It is used for
+
+- the error of the trapezoidal rule in x: at most 2 U/(e^{2πa/η} − 1) for the step η, with U the
+  bound at y = a and τ = T, for every |t| ≤ T (Trefethen and Weideman 2014, Theorem 5.1);
+- the decay of Λ(s + it): with τ = −T, it bounds |Λ(s + it)| for all |t| ≥ T.
+
+The arithmetic is that of floats; a slack is added to every logarithm that exceeds the rounding
+errors of its few operations a thousand times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_SLACK = 2.0**-38
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_LEAST_RATE = 1.0
+_STRETCH = 4.0
+_COARSE = 400
+_FINE = 2400
+_FALL = 30.0
+_FLOAT = 36.0
+_CUT = 3.0
+LARGEST_GRID = 1 << 20
+
+
+@final
+@dataclass(frozen=True)
+class Mixture:
+    """The numbers of a mixture (1 − q) N(0, 1) + q N(μ, 1), as floats."""
+
+    mu: float
+    log_share: float
+    """ln q"""
+    log_rest: float
+    """ln(1 − q)"""
+
+    def log_density(self, x: Floats) -> Floats:
+        """Return ln w(x)."""
+        return np.logaddexp(self.log_rest, self._log_shifted(x))
+
+    def share(self, x: Floats) -> Floats:
+        """Return p(x) = q e^l/w."""
+        difference = self.log_rest - self._log_shifted(x)
+        return np.exp(-np.logaddexp(0.0, difference))
+
+    def at_angle(self, x: Floats, angle: Floats | float) -> tuple[Floats, Floats]:
+        """Return ln|w| and arg w where q e^l is turned by an angle in [0, π/2]."""
+        shifted = self._log_shifted(x)
+        top = np.maximum(shifted, self.log_rest)
+        still, turned = np.exp(self.log_rest - top), np.exp(shifted - top)
+        real, imaginary = still + turned * np.cos(angle), turned * np.sin(angle)
+        return top + 0.5 * np.log(real * real + imaginary * imaginary), np.arctan2(imaginary, real)
+
+    def _log_shifted(self, x: Floats) -> Floats:
+        return self.log_share + self.mu * x - 0.5 * self.mu * self.mu
+
+    @property
+    def largest_shift(self) -> float:
+        """The largest height y that is allowed, a little below π/(2μ)."""
+        return (0.5 * math.pi - 1e-9) / self.mu
+
+    def reach(self, s: float, tau: float, height: float, fall: float) -> tuple[float, float]:
+        """Return [a, b] outside which the integrand decays geometrically and is small.
+
+        At both ends it is below e^{−fall} times its largest value, and falls at rate ≥ 1.
+        """
+        width = math.sqrt(2 * fall) + 1
+        low, high = self._left(s, width), max(s, 0.0) * self.mu + width
+        while True:
+            x = np.linspace(low, high, max(64, int(4 * (high - low))))
+            value = self._integrand(x, s, tau, height)
+            floor = float(value.max()) - fall
+            left, right = self._rates(low, high, s, tau)
+            if left >= _LEAST_RATE and right >= _LEAST_RATE and value[0] <= floor >= value[-1]:
+                kept = np.flatnonzero(value > floor)
+                return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau)
+            if left < _LEAST_RATE or value[0] > floor:
+                low -= _STRETCH
+            if right < _LEAST_RATE or value[-1] > floor:
+                high += _STRETCH
+            if high - low > LARGEST_GRID:
+                raise OverflowError("the mass of a tilted mixture spreads too far")
+
+    def _trimmed(
+        self, x: Floats, first: int, last: int, s: float, tau: float
+    ) -> tuple[float, float]:
+        """Cut off what is small, as far as the rates of decay outside stay large enough."""
+        low, high = float(x[max(first - 1, 0)]), float(x[min(last + 1, len(x) - 1)])
+        left, right = self._rates(low, float(x[-1]), s, tau)[0], self._rates(low, high, s, tau)[1]
+        return (
+            low if left >= _LEAST_RATE else float(x[0]),
+            high if right >= _LEAST_RATE else float(x[-1]),
+        )
+
+    def _left(self, s: float, width: float) -> float:
+        """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""
+        if s >= 0:
+            return -width
+        low, high = s * self.mu, 0.0
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if middle < s * self.mu * float(self.share(np.array(middle))):
+                low = middle
+            else:
+                high = middle
+        return low - width
+
+    def _integrand(self, x: Floats, s: float, tau: float, height: float) -> Floats:
+        size, angle = self.at_angle(x, self.mu * height)
+        value: Floats = -0.5 * x * x + s * size + tau * angle
+        return value
+
+    def outer_rates(self, low: float, high: float, s: float) -> tuple[float, float]:
+        """Return lower bounds of the rates at which φ w^s falls to the left and to the right."""
+        return self._rates(low, high, s, 0.0)
+
+    def cumulants(self, s: float) -> tuple[float, float, float]:
+        """Return ln Λ(s) and its first two derivatives, to about twelve digits, without proof."""
+        low, high = self.reach(s, 0.0, 0.0, _FALL + 10)
+        step = self._step(s)
+        x: Floats = np.arange(math.floor(low / step), math.ceil(high / step) + 1.0) * step
+        loss = self.log_density(x)
+        logs = -0.5 * x * x + s * loss
+        top = float(logs.max())
+        mass = np.exp(logs - top)
+        total = float(mass.sum())
+        mean = float(np.dot(mass, loss)) / total
+        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
+        return top + math.log(total * step) - _HALF_LOG_2PI, mean, variance
+
+    def _step(self, s: float) -> float:
+        """Return a step in x for which the trapezoidal rule has about float accuracy."""
+        bend = 0.5
+        if s < 0:  # |w|^s grows on the shifted contour
+            peak = abs(self._left(s, 0.0))
+            bend += 0.5 * peak * self.mu
+        height = min(math.sqrt(_FLOAT / bend), 0.8 * math.pi / self.mu)
+        return 2 * math.pi * height / (_FLOAT + bend * height * height)
+
+    def _rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
+        """Return lower bounds of the rates at which the integrand falls beyond the two ends."""
+        p_low, p_high = (float(p) for p in self.share(np.array([low, high])))
+        left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
+        turning = p_high * (1 - p_high) if p_high >= 0.5 else 0.25
+        return left, high - self.mu * (max(s, 0.0) + 2 * max(tau, 0.0) * turning)
+
+    def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
+        """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
+        low, high = self.reach(s, tau, height, _FALL)
+        x = np.linspace(low, high, cells + 1)
+        return self._cells(x, np.full(cells + 1, height), s, tau)
+
+    def log_decay(self, s: float, t: float) -> float:
+        """Return an upper bound of ln|Λ(s + iu)| for all |u| ≥ t > 0.
+
+        The contour is y = t g(x), where g is the Stein kernel of the loss under the law with
+        density ∝ φ w^s: then the bound falls like e^{−t²V/2} for small t, with V the variance of
+        the loss under that law, as |Λ| does. Large losses, whose phases differ by more than π or
+        so, need no such care and are left out of the kernel. Any other contour would be as valid.
+        """
+        low, high = self.reach(s, -t, 0.0, _FALL)
+        x = np.linspace(low, high, _FINE + 1)
+        loss = self.log_density(x)
+        log_mass = -0.5 * x * x + s * loss
+        mass = np.exp(log_mass - log_mass.max())
+        median = loss[np.searchsorted(np.cumsum(mass), 0.5 * mass.sum())]
+        near = np.where(t * (loss - median) <= _CUT, mass, 0.0)
+        mean = float(np.dot(near, loss) / near.sum())
+        moment = near * (loss - mean)
+        above = np.cumsum(moment[::-1])[::-1]
+        kernel = np.where(loss > mean, above, -np.cumsum(moment)) * (x[1] - x[0])
+        positive = near > 1e-12 * near.max()
+        kernel = np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)
+        height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
+        return self._cells(x, height, s, -t)
+
+    def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> float:
+        """Bound the integral over the contour through the points x + iy, y not falling.
+
+        On a cell each factor is taken at the corner where it is largest.
+        """
+        left, right = (x[:-1], y[:-1]), (x[1:], y[1:])
+        flattest, turned = self.mu * left[1], self.mu * right[1]
+        if s >= 0:
+            size, _ = self.at_angle(right[0], flattest)
+        else:
+            size, _ = self.at_angle(left[0], turned)
+        _, angle = self.at_angle(*((right[0], turned) if tau >= 0 else (left[0], flattest)))
+        nearest = np.where(left[0] * right[0] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
+        length = np.hypot(np.diff(x), np.diff(y))
+        rise = 0.5 * right[1] * right[1]
+        terms = -0.5 * nearest * nearest + rise + s * size + tau * angle
+        ends = self._integrand(x[[0, -1]], s, tau, 0.0), y[[0, -1]]
+        rates = self._rates(float(x[0]), float(x[-1]), s, tau)
+        outside = [
+            self._at_end(float(point), float(height), s, tau) - math.log(rate)
+            for point, height, rate in zip(x[[0, -1]], ends[1], rates, strict=True)
+        ]
+        logs = np.concatenate([terms + np.log(length), outside]) - _HALF_LOG_2PI
+        size_of_terms = 1 + float(np.abs(s * size).max() + np.abs(tau * angle).max())
+        size_of_terms += float((x * x).max() + rise.max())
+        top = float(logs.max())
+        return top + math.log(float(np.exp(logs - top).sum())) + _SLACK * size_of_terms
+
+    def _at_end(self, x: float, height: float, s: float, tau: float) -> float:
+        return float(self._integrand(np.array([x]), s, tau, height)[0]) + 0.5 * height * height

@@ -1,0 +1,333 @@
+"""Certified contour integrals for the profile and the tails of a sum of losses.
+
+Let M(z) = E_P[e^{zL}] = Π M_i(z)^{k_i} be finite on the whole line, and let κ be one of the kernels
+1/(z(z + 1)), 1/z and 1/(z + 1). For real c that is no pole of κ, with Re z = c,
+
+    (1/2πi) ∫ M(z) e^{−zε} κ(z) dz = ± G(ε),
+
+where ± is the sign of κ(c) and G is, by the residues at the poles that lie to the right of c,
+
+    1/(z(z + 1)):  δ(ε) for c > 0;  1 − δ(ε) for −1 < c < 0;  δ(ε) − 1 + e^ε for c < −1;
+    1/z:           P(L > ε) for c > 0;  P(L ≤ ε) for c < 0;
+    1/(z + 1):     e^ε Q(L > ε) for c > −1;  e^ε Q(L ≤ ε) for c < −1.
+
+In every case 0 ≤ G(ε) ≤ E(s) := M(s) e^{−sε} for all s between the same two poles as c.
+
+*Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB},
+B = 2π/h, over all integers n: the error is one-sided, and for s₁ < c < s₂ between the same poles
+at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
+
+*Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
+1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded apart.
+
+The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import final
+
+from flint import acb, arb, ctx
+
+from accountant.composition.saddle_search import Saddle, Strip, saddle
+from accountant.composition.saddle_transform import Decay, Transform
+from accountant.errors import UndecidedError
+from accountant.interval import ball
+from accountant.number import ExactReal
+
+MOST_NODES = 200_000
+"""Most nodes on a contour."""
+_LOG_2 = math.log(2)
+_ROUGH = 56
+_GUARD = 24
+_SHRINK = 1.4
+_GROWTH = 1.15
+_STEEP = 0.4
+_FINEST = 2.0**-10
+
+
+class Kernel(Enum):
+    """What is integrated against M(z) e^{−zε}."""
+
+    CALL = (0, -1)
+    """1/(z(z + 1))"""
+    ABOVE_P = (0,)
+    """1/z"""
+    ABOVE_Q = (-1,)
+    """1/(z + 1)"""
+
+    @property
+    def poles(self) -> tuple[int, ...]:
+        """The poles."""
+        poles: tuple[int, ...] = self.value
+        return poles
+
+    def at(self, z: acb) -> acb:
+        """Return κ(z)."""
+        result = acb(1)
+        for pole in self.value:
+            result /= z - pole
+        return result
+
+    def strip(self, c: float) -> Strip:
+        """Return the strip between poles that contains c."""
+        below = max((float(p) for p in self.value if p < c), default=-math.inf)
+        above = min((float(p) for p in self.value if p > c), default=math.inf)
+        return Strip(below, above, tuple(float(p) for p in self.value))
+
+
+@final
+@dataclass(frozen=True)
+class Loss:
+    """A sum of independent losses: the transforms of the factors, and how often each occurs."""
+
+    factors: tuple[tuple[Transform, int], ...]
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives, without proof."""
+        return _cumulants(self, c)
+
+    def log_value(self, c: Fraction) -> arb:
+        """Return ln M(c)."""
+        if c in (0, -1):
+            return arb(0)
+        return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
+
+    @property
+    def count(self) -> int:
+        """The number of independent losses."""
+        return sum(count for _, count in self.factors)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cumulants(loss: Loss, c: float) -> tuple[float, float, float]:
+    total = [0.0, 0.0, 0.0]
+    for part, count in loss.factors:
+        for i, value in enumerate(part.cumulants(c)):
+            total[i] += count * value
+    return total[0], total[1], total[2]
+
+
+@final
+@dataclass(frozen=True)
+class Line:
+    """The nodes c + ijh, 0 ≤ j < count."""
+
+    c: Fraction
+    step: Fraction
+    count: int
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """A contour, and the points s₁ < c < s₂ of the aliasing bound."""
+
+    line: Line
+    left: Fraction
+    right: Fraction
+
+
+def integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+
+    Raises UndecidedError where that needs too many nodes.
+    """
+    plan = _plan(loss, kernel, strip, float(epsilon), bits)
+    line = plan.line
+    size = math.frexp(1 + abs(loss.cumulants(float(line.c))[0]))[1]
+    precision = bits + _GUARD + loss.count.bit_length() + size
+    with ctx.workprec(precision):
+        contour = _contour(loss, kernel, line, precision)
+        eps, h = epsilon.ball(), ball(line.step)
+        total = contour.terms[0].real / 2
+        turn = h * eps
+        for j in range(1, line.count):
+            sine, cosine = (j * turn).sin_cos()
+            term = contour.terms[j]
+            total += term.real * cosine + term.imag * sine
+        total *= h / arb.pi()
+        sign = 1 if contour.terms[0].real > 0 else -1
+        rest = contour.truncation * h / arb.pi()
+        value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
+        period = 2 * arb.pi() / h
+        alias = _alias(loss, plan.left, line.c - plan.left, period, eps)
+        alias += _alias(loss, plan.right, plan.right - line.c, period, eps)
+        found = value - (alias / 2).upper() + arb(0, (alias / 2).upper())
+    return found.max(arb(0))
+
+
+def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
+    return (log_moment - ball(c) * epsilon).exp()
+
+
+def _alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
+    """Return E(s)/(e^{distance·B} − 1)."""
+    with ctx.workprec(_ROUGH + loss.count.bit_length()):
+        moment = _log_value(loss, s, ctx.prec)
+        bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
+        return bound.upper()
+
+
+@functools.lru_cache(maxsize=256)
+def _log_value(loss: Loss, s: Fraction, precision: int) -> arb:
+    with ctx.workprec(precision):
+        return loss.log_value(s)
+
+
+@final
+@dataclass(frozen=True)
+class _Contour:
+    """What a contour needs to be asked at any ε."""
+
+    terms: Sequence[acb]
+    """M(c + ijh)/M(c) κ(c + ijh)."""
+    size: arb
+    """ln M(c)."""
+    truncation: arb
+    """A bound of Σ |terms| over all later j."""
+
+
+@functools.lru_cache(maxsize=32)
+def _contour(loss: Loss, kernel: Kernel, line: Line, precision: int) -> _Contour:
+    c, step, count = line.c, line.step, line.count
+    powers = [acb(1)] * count
+    size = arb(0)
+    for part, times in loss.factors:
+        ratios = part.line(c, step, count)
+        powers = [power * _power(ratio, times) for power, ratio in zip(powers, ratios, strict=True)]
+        size += times * part.value(c).log()
+    terms = [power * kernel.at(acb(ball(c), ball(j * step))) for j, power in enumerate(powers)]
+    return _Contour(terms, size, _truncation(loss, kernel, line))
+
+
+def _power(ratio: acb, count: int) -> acb:
+    """Return ratio^count, through the logarithm where that is narrow."""
+    if count < 64 or not abs(ratio) > 0:
+        return ratio**count
+    if ratio.real > 0:
+        return (count * ratio.log()).exp()
+    return (
+        (1 - 2 * (count % 2)) * (count * (-ratio).log()).exp() if ratio.real < 0 else ratio**count
+    )
+
+
+def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
+    """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
+    decays = _decays(loss, line.c)
+    step, count = line.step, line.count
+    h, last = float(step), count - 1
+    ratio = arb(_log_ratio(decays, h * count)).exp()
+    if len(kernel.poles) == 2:
+        return ratio / (ball(step) ** 2 * last)
+    far = [(scale, times) for decay, times in decays if (scale := decay.log_scale()) is not None]
+    if not far:
+        raise UndecidedError("No rate of decay is known of these losses.")
+    scale, times = max(far, key=lambda row: row[1])
+    doublings = 2 + (ctx.prec + 32) // times
+    log_far = max(scale, math.log(h * count)) + doublings * _LOG_2
+    near = ratio * (log_far - math.log(h * last)) / ball(step)
+    beyond = (times * (arb(scale) - arb(log_far))).exp() / (times * ball(step))
+    return near * (1 + arb(2) ** -20) + beyond * (1 + arb(2) ** -20)
+
+
+@functools.lru_cache(maxsize=128)
+def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
+    return tuple((part.decay(c), count) for part, count in loss.factors)
+
+
+def _log_ratio(decays: Sequence[tuple[Decay, int]], t: float) -> float:
+    total = sum(count * decay.log_ratio(t) for decay, count in decays)
+    return total * (1 - 1e-9)
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+    target = bits * _LOG_2
+    point = saddle(loss, strip, epsilon)
+    c = _abscissa(loss, kernel, point, epsilon)
+    here = float(c)
+    size, _, spread = loss.cumulants(here)
+    kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles)
+    log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
+    wanted = _Wanted(loss, strip, epsilon, log_value, target)
+    sides = [_nearest_bound(wanted, here, side) for side in (-1, 1)]
+    period = max(needed for needed, _ in sides)
+    step = _rounded_down(2 * math.pi / period)
+    need = target + max(0.0, -kappa) + max(0.0, math.log(math.sqrt(point.curvature)))
+    decays = _decays(loss, c)
+    t = math.sqrt(2 * need / spread) / _GROWTH
+    while _log_ratio(decays, t) > -need:
+        t *= _GROWTH
+        if t > float(step) * MOST_NODES:
+            raise UndecidedError(
+                f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
+                f"{bits} bits. Ask for a larger relative_width."
+            )
+    count = math.ceil(t / float(step)) + 2
+    return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
+
+
+@final
+@dataclass(frozen=True)
+class _Wanted:
+    """G(ε) of a loss in a strip, about e^log_value, to relative accuracy e^−target."""
+
+    loss: Loss
+    strip: Strip
+    epsilon: float
+    log_value: float
+    target: float
+
+
+def _nearest_bound(wanted: _Wanted, c: float, side: int) -> tuple[float, float]:
+    """Return the least period B that makes the aliasing bound small, and the s that shows it."""
+    loss, strip, epsilon = wanted.loss, wanted.strip, wanted.epsilon
+    log_value, target = wanted.log_value, wanted.target
+    limit = strip.low if side < 0 else strip.high
+    room = abs(limit - c)
+    move = min(1.3 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
+    best = (math.inf, 0.0)
+    if math.isfinite(room):  # at a pole G itself is bounded by 1 or e^ε
+        best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
+    last = math.inf
+    while move > 0:
+        s = c + side * move
+        size = loss.cumulants(s)[0] - s * epsilon - log_value
+        needed = (max(size, 0.0) + target) / move
+        if needed > last:
+            return best
+        best, last = min(best, (needed, s)), needed
+        move /= _SHRINK
+    raise AssertionError("the period grows without bound near the contour")
+
+
+def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
+    """Round the saddle to few bits, where the slope is still small against the curvature."""
+    width = 1 / math.sqrt(point.curvature)
+    quantum = Fraction(2) ** (math.frexp(0.25 * width)[1] - 1)
+    while True:
+        c = round(Fraction(point.c) / quantum) * quantum
+        if c not in kernel.poles:
+            slope = loss.cumulants(float(c))[1] - epsilon
+            slope -= sum(1 / (float(c) - pole) for pole in kernel.poles)
+            if abs(slope) * width < _STEEP or quantum < width * _FINEST:
+                return c
+        quantum /= 2
+
+
+def _rounded_down(value: float) -> Fraction:
+    """Round down to four bits, so that neighbouring questions share a contour."""
+    mantissa, exponent = math.frexp(value)
+    return Fraction(math.floor(mantissa * 16), 16) * Fraction(2) ** exponent
+
+
+def _rounded_up(value: int) -> int:
+    grain = max(1, 1 << (value.bit_length() - 4))
+    return -(-value // grain) * grain

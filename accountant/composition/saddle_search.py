@@ -1,0 +1,88 @@
+"""The saddle of M(s) e^{−sε} |κ(s)| on the real axis: the minimum of a convex function."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, final
+
+_MOST_STEPS = 200
+_CLOSE = 1e-3
+
+
+class Cumulants(Protocol):
+    """What the search needs to know of a loss."""
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives."""
+
+
+@final
+@dataclass(frozen=True)
+class Strip:
+    """An interval between two neighbouring poles of a kernel, either end possibly infinite."""
+
+    low: float
+    high: float
+    poles: tuple[float, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Saddle:
+    """The minimum and the second derivative of the logarithm there."""
+
+    c: float
+    curvature: float
+
+
+def saddle(loss: Cumulants, strip: Strip, epsilon: float, *, close: float = _CLOSE) -> Saddle:
+    """Find the zero of the increasing function K'(s) − ε − Σ 1/(s − pole) in a strip.
+
+    Newton steps are taken only inside a bracket that shrinks; `close` is the error allowed, in
+    units of the width of the saddle.
+
+    Raises ArithmeticError where no bracket is found, as for an ε beyond every loss.
+    """
+
+    def slope(s: float) -> tuple[float, float]:
+        _, first, second = loss.cumulants(s)
+        terms = [1 / (s - pole) for pole in strip.poles]
+        return first - epsilon - sum(terms), second + sum(term * term for term in terms)
+
+    low, high = strip.low, strip.high
+    s = _start(strip)
+    value, curvature = slope(s)
+    for _ in range(_MOST_STEPS):
+        if value > 0:
+            high = s
+        else:
+            low = s
+        move = -value / curvature
+        if abs(move) * math.sqrt(curvature) < close:
+            return Saddle(s, curvature)
+        s = _inside(s + move, s, low, high, strip)
+        value, curvature = slope(s)
+    raise ArithmeticError(f"no saddle for epsilon={epsilon}")
+
+
+def _start(strip: Strip) -> float:
+    if math.isinf(strip.high):
+        return strip.low + 1.0
+    if math.isinf(strip.low):
+        return strip.high - 1.0
+    return 0.5 * (strip.low + strip.high)
+
+
+def _inside(wanted: float, s: float, low: float, high: float, strip: Strip) -> float:
+    """Return the wanted point, or one well inside the bracket where it lies outside."""
+    if low == strip.low and wanted <= low + 0.1 * (s - low):
+        return s - 2 * (high - s) - 2 * abs(s) - 1 if math.isinf(low) else low + 0.1 * (s - low)
+    if high == strip.high and wanted >= high - 0.1 * (high - s):
+        return s + 2 * (s - low) if math.isinf(high) else high - 0.1 * (high - s)
+    if math.isinf(low) or math.isinf(high):
+        far = 8 * max(abs(s - strip.low) if math.isinf(high) else abs(strip.high - s), 1e-300)
+        return min(max(wanted, s - far), s + far)
+    if low < wanted < high and wanted != s:
+        return wanted
+    return 0.5 * (low + high)

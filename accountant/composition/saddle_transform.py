@@ -1,0 +1,309 @@
+"""Moment generating functions of smooth losses on vertical lines, in ball arithmetic.
+
+A factor is a pair (P, Q); its transform is M(z) = E_P[e^{zL}] with L = ln dP/dQ. For a certified
+contour integral one has to know, at a real point c: M(c); the ratios M(c + ijh)/M(c) for
+j = 0, 1, …; how fast |M(c + it)| decays.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import acb, acb_mat, arb, ctx
+
+from accountant.composition.saddle_bounds import Mixture
+from accountant.errors import UndecidedError
+from accountant.interval import ball
+from accountant.number import ExactReal
+from accountant.pair import Pair
+
+MOST_WORK = 30_000_000
+"""Most products of a node in x and a node on the line."""
+_HEIGHTS = tuple(1.5**-i for i in range(12))
+_LOG_2 = math.log(2)
+_ROUGH = 64
+_NEAREST = 0.3
+_LEAP = 2.0
+_FALLEN = -0.7
+_MOST_ANCHORS = 60
+_NEAR = 0.1
+_GRID = 1.3
+
+
+class Transform(ABC):
+    """M(z) = E_P[e^{zL}] of one factor."""
+
+    @abstractmethod
+    def value(self, c: Fraction) -> arb:
+        """Return M(c), at flint's current precision."""
+
+    @abstractmethod
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return M(c + ij·step)/M(c) for j < count, with an absolute error of about 2^−prec."""
+
+    @abstractmethod
+    def decay(self, c: Fraction) -> Decay:
+        """Return what is known of |M(c + it)|/M(c)."""
+
+    @abstractmethod
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives, without proof."""
+
+
+class Decay(ABC):
+    """Upper bounds of r(t) = sup over u ≥ t of |M(c + iu)|/M(c)."""
+
+    @abstractmethod
+    def log_ratio(self, t: float) -> float:
+        """Return an upper bound of ln r(t)."""
+
+    @abstractmethod
+    def log_scale(self) -> float | None:
+        """Return ln C with r(t) ≤ C/t for all t, None where there is none."""
+
+
+@final
+@dataclass(frozen=True)
+class GaussianTransform(Transform):
+    """M(z) = e^{z(z+1)μ²/2}."""
+
+    pair: Pair
+
+    def value(self, c: Fraction) -> arb:
+        """Return the closed form."""
+        return (ball(c * (c + 1)) * self.pair.kullback_leibler()).exp()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the closed form e^{−t²μ²/2 + it(2c + 1)μ²/2}."""
+        half = self.pair.kullback_leibler()
+        found = []
+        for j in range(count):
+            t = j * step
+            found.append(acb(-ball(t * t) * half, ball(t * (2 * c + 1)) * half).exp())
+        return found
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return those of the closed form."""
+        half = float(self.pair.kullback_leibler().mid())
+        return c * (c + 1) * half, (2 * c + 1) * half, 2 * half
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return e^{−t²μ²/2}, rounded up."""
+        return _GaussianDecay(float(self.pair.kullback_leibler().mid()) * (1 - 1e-12))
+
+
+@final
+@dataclass(frozen=True)
+class _GaussianDecay(Decay):
+    half: float
+
+    def log_ratio(self, t: float) -> float:
+        return -self.half * t * t
+
+    def log_scale(self) -> float | None:
+        return -0.5 * math.log(self.half)  # x e^{−x²} < 1
+
+
+@final
+@dataclass(frozen=True)
+class MixtureTransform(Transform):
+    """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1).
+
+    With w the density of the mixture against B and Λ(s) = E_B[w^s], it is Λ(z + 1) for the first
+    and Λ(−z) for the second.
+    """
+
+    pair: Pair
+    sampling_prob: ExactReal
+    mixed_first: bool
+
+    def value(self, c: Fraction) -> arb:
+        """Return Λ at a real point."""
+        s = c + 1 if self.mixed_first else -c
+        return self._quadrature(s, 0.0).total()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the ratios of Λ on the line."""
+        s = c + 1 if self.mixed_first else -c
+        found = self._quadrature(s, float(step * count)).line(step, count)
+        return found if self.mixed_first else [value.conjugate() for value in found]
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return the bounds of `saddle_bounds`."""
+        s = c + 1 if self.mixed_first else -c
+        with ctx.workprec(_ROUGH):
+            size = self._quadrature(s, 0.0).total().log()
+        return MixtureDecay(self.floats(), float(s), float(size.mid()) - 2 * float(size.rad()))
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return those of Λ, at c + 1 or −c."""
+        if self.mixed_first:
+            return self.floats().cumulants(c + 1)
+        value, first, second = self.floats().cumulants(-c)
+        return value, -first, second
+
+    def floats(self) -> Mixture:
+        """Return the numbers as floats."""
+        return _floats(self.pair, self.sampling_prob)
+
+    def _quadrature(self, s: Fraction, t: float) -> Quadrature:
+        return _quadrature(self.pair, self.sampling_prob, s, t, ctx.prec)
+
+
+@functools.lru_cache(maxsize=256)
+def _floats(pair: Pair, sampling_prob: ExactReal) -> Mixture:
+    with ctx.workprec(128):
+        q = sampling_prob.ball()
+        mu = (2 * pair.kullback_leibler()).sqrt()
+        return Mixture(float(mu.mid()), float(q.log().mid()), float((-q).log1p().mid()))
+
+
+@final
+@dataclass(frozen=True)
+class Quadrature:
+    """The trapezoidal rule for Λ(s + it), |t| ≤ T: nodes, and the error relative to Λ(s)."""
+
+    losses: tuple[arb, ...]
+    """ln w at the nodes."""
+    weights: tuple[arb, ...]
+    """η φ w^s at the nodes."""
+    error: arb
+    """A bound of the error of the rule at every |t| ≤ T."""
+
+    def total(self) -> arb:
+        """Return Λ(s)."""
+        rough = sum(self.weights, start=arb(0))
+        return rough + arb(0, self.error.upper())
+
+    def line(self, step: Fraction, count: int) -> list[acb]:
+        """Return Λ(s + ij·step)/Λ(s).
+
+        With j = bG + g the terms factor into e^{ibGhL} and e^{ighL}: a product of two matrices.
+        """
+        inner = max(1, math.isqrt(count))
+        outer = -(-count // inner)
+        total = self.total()
+        ways = [ball(step) * loss for loss in self.losses]
+        small: list[acb] = []
+        for way in ways:
+            small.append(acb(1))
+            small += [_turn(g * way) for g in range(1, inner)]
+        large: list[acb] = []
+        for b in range(outer):
+            shift = b * inner
+            for way, weight in zip(ways, self.weights, strict=True):
+                large.append(_turn(shift * way, weight) if b else acb(weight))
+        nodes = len(ways)
+        product = acb_mat(outer, nodes, large) * acb_mat(nodes, inner, small)
+        blur = arb(0, self.error.upper())
+        around = acb(blur, blur)
+        return [(product[j // inner, j % inner] + around) / total for j in range(count)]
+
+
+def _turn(angle: arb, size: arb | None = None) -> acb:
+    sine, cosine = angle.sin_cos()
+    return acb(cosine, sine) if size is None else acb(size * cosine, size * sine)
+
+
+@functools.lru_cache(maxsize=64)
+def _quadrature(
+    pair: Pair, sampling_prob: ExactReal, s: Fraction, t: float, precision: int
+) -> Quadrature:
+    floats = _floats(pair, sampling_prob)
+    real = float(s)
+    fall = (precision + 4) * _LOG_2
+    size = floats.log_bound(real, 0.0, 0.0)
+    step, bound, height = Fraction(0), 0.0, 0.0
+    tallest = min(floats.largest_shift, math.sqrt(2 * fall))
+    for share in _HEIGHTS:
+        level = floats.log_bound(real, t, share * tallest)
+        needed = fall + max(level - size, 0.0)
+        found = 2 * math.pi * share * tallest / needed
+        if found > step:
+            step, bound, height = _dyadic(found), level, share * tallest
+    low, high = floats.reach(real, 0.0, 0.0, fall + 8)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    if last - first > MOST_WORK // 100:
+        raise UndecidedError(
+            f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
+            f"need {last - first} nodes. Ask for a larger relative_width."
+        )
+    q, mu = sampling_prob.ball(), (2 * pair.kullback_leibler()).sqrt()
+    half, exponent, rest = mu * mu / 2, ball(s), 1 - q
+    scale = ball(step) / (2 * arb.pi()).sqrt()
+    losses, weights = [], []
+    for j in range(first, last + 1):
+        x = ball(j * step)
+        loss = (rest + q * (mu * x - half).exp()).log()
+        losses.append(loss)
+        weights.append(scale * (exponent * loss - x * x / 2).exp())
+    left, right = floats.outer_rates(float(first * step), float(last * step), real)
+    error = 2 * arb(bound).exp() / (2 * arb.pi() * height / ball(step)).expm1()
+    error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
+    return Quadrature(tuple(losses), tuple(weights), error.upper())
+
+
+def _dyadic(value: float) -> Fraction:
+    """Round down to six bits."""
+    mantissa, exponent = math.frexp(value)
+    return Fraction(math.floor(mantissa * 64), 64) * Fraction(2) ** exponent
+
+
+@final
+class MixtureDecay(Decay):
+    """The decay of |Λ(s + it)|/Λ(s).
+
+    With ψ(t) = (|Λ(s + it)|/Λ(s))², a real characteristic function, 1 − ψ(nt) ≤ n²(1 − ψ(t)) for
+    every integer n. So a bound r of the ratio beyond T gives, for t ≥ T/n, the bound
+    √(1 − (1 − r²)/n²): near 0 it is Gaussian, however roughly r is known.
+    """
+
+    def __init__(self, floats: Mixture, s: float, size: float) -> None:
+        self._floats, self._s, self._size = floats, s, size
+        self._deviation = math.sqrt(floats.cumulants(s)[2])
+        self._known: dict[float, float] = {}
+        t = _NEAREST / self._deviation
+        while self._direct(t) > _FALLEN and len(self._known) < _MOST_ANCHORS:
+            t *= _LEAP
+
+    def _direct(self, t: float) -> float:
+        if t not in self._known:
+            self._known[t] = min(self._floats.log_decay(self._s, t) - self._size, 0.0)
+        return self._known[t]
+
+    def log_ratio(self, t: float) -> float:
+        """Return the best bound, from points below t and from multiples of t."""
+        if t * self._deviation > _NEAR:
+            grid = math.floor(math.log(t) / math.log(_GRID))
+            self._direct(_GRID**grid)
+        best = 0.0
+        for point, level in self._known.items():
+            if point <= t:
+                best = min(best, level)
+            else:
+                n = math.ceil(point / t)
+                best = min(best, 0.5 * math.log1p(math.expm1(2 * level) / n**2))
+        return best
+
+    def log_scale(self) -> float | None:
+        """Bound t|Λ(s + it)| by the variation of φ w^s/l', through closed Gaussian moments.
+
+        One integration by parts gives (1/t) ∫ |(φ w^s/L')'| dx, with L' = μ q e^l/w; and
+        w ≤ 2 max(1, e^l) for s ≥ 0, w ≥ 1 − q for s < 0.
+        """
+        mu, s = self._floats.mu, self._s
+        above = max(s, 0.0)
+        factor = mu * (1 + abs(s + 1))
+        logs = []
+        for a in (-1.0, 0.0, above - 1, above):
+            moment = 0.5 * (2 + (a * mu) ** 2) + factor
+            logs.append(0.5 * (a * a - a) * mu * mu + math.log(moment))
+        top = max(logs) + math.log(4)
+        outer = above * _LOG_2 + min(s, 0.0) * self._floats.log_rest
+        size = top + outer - math.log(mu) - self._floats.log_share - self._size
+        return size + 1e-6 * (1 + abs(size) + abs(self._size))

@@ -4,20 +4,40 @@ A `Target` is asked for runs on two neighbouring datasets; training runs give ev
 test them at an exact level.
 """
 
+from verify.audit.auditor import audit
+from verify.audit.curve import Curve, DeltaEstimate
+from verify.audit.exact_test import (
+    Counts,
+    Design,
+    delta_lower_bound,
+    epsilon_lower_bound,
+    p_value,
+)
 from verify.audit.features import Feature, Proposer
 from verify.audit.guarantee import Guarantee, Point, guarantee
+from verify.audit.result import AuditResult, Outcome
 from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
 
 __all__ = [
+    "AuditResult",
     "Command",
+    "Counts",
+    "Curve",
+    "DeltaEstimate",
+    "Design",
     "Feature",
     "Guarantee",
     "MechanismError",
+    "Outcome",
     "PerBlock",
     "PerRun",
     "Point",
     "Proposer",
     "Target",
+    "audit",
+    "delta_lower_bound",
+    "epsilon_lower_bound",
     "guarantee",
+    "p_value",
     "target",
 ]

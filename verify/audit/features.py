@@ -8,13 +8,20 @@ fresh runs, so that nothing a proposer does can make a test invalid.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from verify.audit.outputs import Matrix
+
+Values: TypeAlias = NDArray[np.float64]
+
+_MOST_COORDINATES = 24
+_ROWS_LOOKED_AT = 4000
 
 
 @runtime_checkable
@@ -23,13 +30,13 @@ class Feature(Protocol):
 
     @property
     def name(self) -> str:
-        """What the report calls it, such as `exponent of output[0]`."""
+        """What the report calls it, such as `output[0]`."""
 
     @property
     def discrete(self) -> bool:
         """Whether its values are taken one by one (categories, bits) rather than in order."""
 
-    def __call__(self, outputs: Matrix) -> NDArray[np.float64]:
+    def __call__(self, outputs: Matrix) -> Values:
         """Return one number per row; no NaN."""
 
     def to_json(self) -> Mapping[str, Any]:
@@ -38,3 +45,170 @@ class Feature(Protocol):
 
 Proposer: TypeAlias = Callable[[Matrix, Matrix], Iterable[Feature]]
 """Given the training outputs of both datasets, return features."""
+
+
+@final
+@dataclass(frozen=True)
+class Coordinate:
+    """One entry of the output; NaN counts as +∞."""
+
+    index: int
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which entry."""
+        return f"output[{self.index}]"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the entry."""
+        return _no_nan(outputs[:, self.index])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "coordinate", "index": self.index}
+
+
+@final
+@dataclass(frozen=True)
+class FromCentre:
+    """The distance of one entry from a point; NaN counts as +∞."""
+
+    index: int
+    centre: float
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which entry and from where."""
+        return f"|output[{self.index}] - {self.centre:.6g}|"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the distance."""
+        return _no_nan(np.abs(_no_nan(outputs[:, self.index]) - self.centre))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "from-centre", "index": self.index, "centre": self.centre}
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """The whole output as one category: a number that stands for its entries."""
+
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say so."""
+        return "the whole output"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return a checksum of each row (a single integer stands for itself)."""
+        if outputs.shape[1] == 1:
+            return _no_nan(outputs[:, 0])
+        rows = np.ascontiguousarray(_no_nan(outputs) + 0.0)
+        codes, place = np.unique(rows, axis=0, return_inverse=True)
+        sums = np.array([zlib.crc32(row.tobytes()) for row in codes], dtype=np.float64)
+        values: Values = sums[place.reshape(-1)]
+        return values
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "row"}
+
+
+@final
+@dataclass(frozen=True)
+class Count:
+    """How many entries of the output are NaN, infinite, equal to an extreme, or unlike a number."""
+
+    of: str
+    value: float = 0.0
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say what is counted."""
+        return f"number of entries that are {self.of}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Count in each row."""
+        if self.of == "nan":
+            hit = np.isnan(outputs)
+        elif self.of == "infinite":
+            hit = np.isinf(outputs)
+        else:
+            hit = outputs == self.value
+        return np.asarray(hit.sum(axis=1), dtype=np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "count", "of": self.of, "value": self.value}
+
+
+@final
+@dataclass(frozen=True)
+class Binned:
+    """The cell of another feature, so that an event may take any cells (for laws with gaps)."""
+
+    inner: Feature
+    edges: tuple[float, ...]
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say of what."""
+        return f"cell of {self.inner.name}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the index of the cell."""
+        return np.searchsorted(self.edges, self.inner(outputs), side="right").astype(np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "binned", "of": dict(self.inner.to_json()), "edges": list(self.edges)}
+
+
+def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose entries, distances from their middle, cells, whole rows and special values."""
+    both = np.concatenate([first, second])
+    width = both.shape[1]
+    if np.issubdtype(both.dtype, np.floating):
+        for of, hit in (("nan", np.isnan(both)), ("infinite", np.isinf(both))):
+            if hit.any():
+                yield Count(of)
+    looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
+    if len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
+        yield Row()
+    for index in _coordinates(first, second):
+        entry = _no_nan(both[:, index])
+        values = np.unique(entry)
+        if len(values) < 2:
+            continue
+        yield Coordinate(index)
+        if len(values) <= len(entry) // 20:
+            yield Coordinate(index, discrete=True)
+        cuts = np.unique(np.quantile(entry, np.arange(1, 24) / 24, method="lower"))
+        if len(values) > len(cuts):
+            yield Binned(Coordinate(index), tuple(float(cut) for cut in cuts))
+        middle = float(np.median(entry))
+        if np.isfinite(middle) and width <= 4:
+            yield FromCentre(index, middle)
+
+
+def _coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
+    """Return the entries that differ most between the datasets, all of a short output."""
+    width = first.shape[1]
+    if width <= _MOST_COORDINATES:
+        return range(width)
+    a, b = (np.nan_to_num(side.astype(np.float64)) for side in (first, second))
+    spread = np.sqrt(a.var(axis=0) + b.var(axis=0)) + 1e-300
+    shift = np.abs(a.mean(axis=0) - b.mean(axis=0)) / spread
+    return [int(i) for i in np.argsort(-shift, kind="stable")[:6]]
+
+
+def _no_nan(values: Any) -> Values:
+    array = np.asarray(values, dtype=np.float64)
+    return np.where(np.isnan(array), np.inf, array) if np.isnan(array).any() else array

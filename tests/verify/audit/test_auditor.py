@@ -1,0 +1,224 @@
+"""Audits from runs to verdict: what is found, what is not accused, what does not depend on whom."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant import notation
+from accountant.errors import InvalidInputError
+from verify.audit import Design, MechanismError, Outcome, PerBlock, audit
+
+Generator = np.random.Generator
+COUNTS = [(0.0, 1.0)]
+
+
+def laplace(dataset: float, size: int, rng: Generator) -> Any:
+    return dataset + rng.laplace(0, 1, size)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Laplace(scale=1)", 1),
+        ("DiscreteLaplace(scale=1)", 1),
+        ("Gaussian(standard_deviation=4)", {"mu": "0.25"}),
+        ("RandomizedResponse(epsilon=1)", 1),
+        (
+            "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob=0.1)",
+            (1, "0.001"),
+        ),
+    ],
+)
+def test_private_mechanisms_are_not_accused_and_their_worst_is_nearly_reached(
+    text: str, claim: Any
+) -> None:
+    """At significance 1e-6 each; a bound above the claim would be an accusation."""
+    result = audit(notation.parse(text), claim, samples=40_000, significance=1e-6, seed=5)
+    assert result.outcome is Outcome.NOT_REFUTED, str(result)
+    if claim == 1:
+        assert 0.8 < result.epsilon < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Laplace(scale=1)", "0.9"),
+        ("DiscreteLaplace(scale=1)", "0.9"),
+        ("Gaussian(standard_deviation=2)", {"mu": "0.4"}),
+        ("RandomizedResponse(epsilon=2, categories=5)", "1.8"),
+        ("LaplaceVector(scale=2, shifts=[1, 1])", "0.7"),
+    ],
+)
+def test_false_claims_are_refuted(text: str, claim: Any) -> None:
+    result = audit(notation.parse(text), claim, samples=40_000, significance=1e-6, seed=5)
+    assert result.refuted, str(result)
+    assert result.p_value <= 1e-6
+    assert "at most 1e-06" in result.advice
+    data = json.loads(json.dumps(result.to_json()))
+    assert data["verdict"] == "REFUTED"
+    assert data["seed"] == "5"
+
+
+def test_an_accusation_at_five_percent_is_called_a_hint() -> None:
+    result = audit(laplace, "0.5", pairs=COUNTS, samples=5_000, seed=1)
+    assert result.refuted
+    assert "A hint" in result.advice
+    assert "another seed" in str(result)
+
+
+def test_everything_but_time_follows_from_the_seed_whoever_runs_the_blocks(tmp_path: Path) -> None:
+    target = PerBlock(laplace, "laplace")
+    found = []
+    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:
+        for executor in (None, threads, processes):
+            result = audit(target, 1, pairs=COUNTS, samples=9_000, seed=3, executor=executor)
+            found.append({**result.to_json(), "seconds": 0.0})
+    assert found[0] == found[1] == found[2]
+    assert audit(target, 1, pairs=COUNTS, samples=9_000, seed=4).to_json() != found[0]
+
+
+def test_a_killed_audit_continues_and_ends_the_same(tmp_path: Path) -> None:
+    whole = audit(laplace, 1, pairs=COUNTS, samples=20_000, seed=3)
+    path = tmp_path / "audit.json"
+    blocks = 0
+
+    def killed(dataset: float, size: int, rng: Generator) -> Any:
+        nonlocal blocks
+        blocks += 1
+        if blocks == 40:
+            raise KeyboardInterrupt
+        return laplace(dataset, size, rng)
+
+    killed.__name__ = "laplace"
+    with pytest.raises(KeyboardInterrupt):
+        audit(killed, 1, pairs=COUNTS, samples=20_000, seed=3, checkpoint=path)
+    done = len(json.loads(path.read_text())["done"])
+    assert done >= 10
+    before = blocks
+    resumed = audit(killed, 1, pairs=COUNTS, samples=20_000, seed=3, checkpoint=path)
+    assert {**resumed.to_json(), "seconds": 0} == {**whole.to_json(), "seconds": 0}
+    assert blocks - before < 2 * 40  # what was counted was not run again
+    with pytest.raises(InvalidInputError, match="another audit"):
+        audit(laplace, 1, pairs=COUNTS, samples=20_000, seed=4, checkpoint=path)
+
+
+def test_what_is_counted_is_kept_when_the_mechanism_raises(tmp_path: Path) -> None:
+    blocks = 0
+
+    def fragile(dataset: float, size: int, rng: Generator) -> Any:
+        nonlocal blocks
+        blocks += 1
+        if blocks > 60:
+            raise ValueError("no more")
+        return laplace(dataset, size, rng)
+
+    path = tmp_path / "audit.json"
+    with pytest.raises(MechanismError, match=r"fragile raised ValueError: no more .* continues"):
+        audit(fragile, 1, pairs=COUNTS, samples=20_000, seed=3, checkpoint=path)
+    assert json.loads(path.read_text())["done"]
+
+
+def test_bad_mechanisms_are_named() -> None:
+    def hangs(dataset: float, rng: Generator) -> float:
+        time.sleep(60)
+        return 0.0
+
+    def reseeds(dataset: float, size: int, rng: Generator) -> Any:
+        return laplace(dataset, size, np.random.default_rng(1))
+
+    def short(dataset: float, size: int, rng: Generator) -> Any:
+        return laplace(dataset, size - 1, rng)
+
+    with pytest.raises(MechanismError, match=r"did not end within 0\.3 s"):
+        audit(hangs, 1, pairs=COUNTS, samples=100, seed=1, timeout=0.3)
+    with pytest.raises(MechanismError, match="same outputs for different random generators"):
+        audit(reseeds, 1, pairs=COUNTS, samples=1000, seed=1)
+    with pytest.raises(MechanismError, match="outputs where 8 runs"):
+        audit(short, 1, pairs=COUNTS, samples=1000, seed=1)
+
+
+def test_odd_outputs_are_audited_and_noted() -> None:
+    def sometimes_nan(dataset: float, size: int, rng: Generator) -> Any:
+        values = laplace(dataset, size, rng)
+        return np.where(rng.random(size) < 0.1 + 0.5 * dataset, np.nan, values)
+
+    def constant(dataset: float, rng: Generator) -> float:
+        return dataset
+
+    def changing(dataset: int, rng: Generator) -> list[float]:
+        return [float(x) for x in rng.normal(size=2 + dataset)]
+
+    nan = audit(sometimes_nan, 1, pairs=COUNTS, samples=4000, significance=1e-6, seed=1)
+    assert nan.refuted
+    assert any("NaN" in note for note in nan.notes)
+    same = audit(constant, 1, pairs=COUNTS, samples=1000, significance=1e-6, seed=1)
+    assert same.refuted
+    assert any("deterministic" in note for note in same.notes)
+    assert not audit(constant, 1, pairs=[(1.0, 1.0)], samples=1000, seed=1).refuted
+    assert audit(changing, 1, pairs=[(0, 1)], samples=1000, significance=1e-6, seed=1).refuted
+
+
+def test_too_few_samples_are_counted_beforehand() -> None:
+    with pytest.raises(InvalidInputError, match=r"only from about \d+ runs"):
+        audit(laplace, 8, pairs=COUNTS, samples=1000, significance=1e-6)
+    few = audit(laplace, (1, "1e-7"), pairs=COUNTS, samples=1000, seed=1)
+    assert any("200000000 runs" in note for note in few.notes)
+    arguments: dict[str, Any]
+    for arguments in ({"samples": 3}, {"significance": 1.0}, {"pairs": []}, {"pairs": None}):
+        with pytest.raises(InvalidInputError):
+            audit(laplace, 1, **{"pairs": COUNTS, **arguments})
+
+
+def test_strings_categories_and_none() -> None:
+    def answers(dataset: int, rng: Generator) -> str | None:
+        if rng.random() < 0.2 + 0.5 * dataset:
+            return "yes"
+        return "no" if rng.random() < 0.5 else None
+
+    result = audit(answers, 1, pairs=[(0, 1)], samples=4000, significance=1e-6, seed=1)
+    assert result.refuted
+
+
+def test_both_designs_are_chosen_where_they_are_best() -> None:
+    symmetric = audit(notation.parse("Laplace(scale=1)"), 1, samples=20_000, seed=1)
+    assert symmetric.rule.design is Design.GUESSES
+
+    def one_way(dataset: int, size: int, rng: Generator) -> Any:
+        return (rng.random(size) < [0.02, 0.08][dataset]).astype(int)
+
+    assert audit(one_way, "1.2", pairs=[(0, 1)], samples=20_000, seed=1).rule.design is Design.SIDES
+
+
+def test_the_best_pair_is_found_among_many() -> None:
+    """A clamp that depends on the data shows on one of eight pairs only."""
+
+    def clamped(dataset: int, size: int, rng: Generator) -> Any:
+        return rng.laplace(0, 1, size) + (3.0 if dataset == 15 else dataset % 2)
+
+    pairs = [(2 * i, 2 * i + 1) for i in range(8)]
+    result = audit(clamped, 1, pairs=pairs, samples=20_000, significance=1e-6, seed=1)
+    assert result.refuted
+    assert result.pair == (14, 15)
+    assert result.pairs == 8
+
+
+def test_bands_hold_and_order() -> None:
+    result = audit(notation.parse("RandomizedResponse(epsilon=1)"), 1, samples=50_000, seed=2)
+    curve = result.curve(1e-6)
+    share = float(np.e / (1 + np.e))
+    for epsilon in (0.0, 0.5, 0.9):
+        found = curve.delta(epsilon)
+        exact = share - np.exp(epsilon) * (1 - share)
+        assert found.lower <= exact <= found.upper
+        assert found.plug_in - exact <= 10 * found.bias
+    assert 0.9 < curve.epsilon(0.0) < 1
+    points = curve.tradeoff()
+    assert points[0] == (0.0, 1.0)
+    assert points == sorted(points)

@@ -1,0 +1,155 @@
+"""What an audit says, and how it says it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, final
+
+from verify.audit.curve import Curve
+from verify.audit.exact_test import Counts
+from verify.audit.guarantee import Guarantee, Point
+from verify.audit.rule import Histogram, Rule
+
+_HINT = 1e-4
+
+
+class Outcome(Enum):
+    """The verdict of a statistical test."""
+
+    REFUTED = "REFUTED"
+    """The claim is false, or something of probability ≤ significance happened."""
+    NOT_REFUTED = "NOT_REFUTED"
+    """These runs do not refute the claim; no number of runs can prove it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """One audit, decided."""
+
+    outcome: Outcome
+    target: str
+    guarantee: Guarantee
+    pair: tuple[Any, Any]
+    pairs: int
+    """How many pairs of neighbours the training runs were spread over."""
+    rule: Rule
+    point: Point
+    """The point of the claim that was tested."""
+    counts: Counts
+    p_value: float
+    significance: float
+    spared: float
+    epsilon: float
+    """Lower bound of ε at the tested δ, at confidence 1 − significance."""
+    delta: float
+    """Lower bound of δ at the tested ε, at confidence 1 − significance."""
+    histogram: Histogram
+    seed: int
+    training: int
+    """Training runs per dataset of every pair."""
+    samples: int
+    """Fresh runs a side that were tested (for guesses: half of all)."""
+    seconds: float
+    notes: tuple[str, ...] = ()
+    progress: tuple[tuple[int, float], ...] = field(default=())
+    """Of a sequential audit: pairs of runs used, and the evidence then."""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim was refuted."""
+        return self.outcome is Outcome.REFUTED
+
+    @property
+    def advice(self) -> str:
+        """Say what the outcome is worth, and what would confirm it."""
+        if not self.refuted:
+            return (
+                f"Not a proof: violations that show in fewer than one of some {self.samples} runs, "
+                "on other neighbours, or in other events, are not excluded."
+            )
+        if self.significance > _HINT:
+            return (
+                f"A hint: a private mechanism is accused with probability up to "
+                f"{self.significance:g}. To confirm it, audit again with another seed and "
+                "significance 1e-6 (fresh runs, the event chosen anew)."
+            )
+        return (
+            f"A private mechanism is accused with probability at most {self.significance:g}. The "
+            "runs can be drawn again from the seed."
+        )
+
+    def curve(self, significance: float | None = None) -> Curve:
+        """Return δ(ε), ε(δ) and the trade-off function with simultaneous bands."""
+        return Curve.of(self.rule, self.histogram, significance or self.significance)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "schema_version": 1,
+            "verdict": self.outcome.value,
+            "target": self.target,
+            "claim": self.guarantee.to_json(),
+            "tested": self.point.to_json(),
+            "pair": [_shown(dataset) for dataset in self.pair],
+            "pairs_searched": self.pairs,
+            "event": self.rule.event(),
+            "counts": self.counts.to_json(),
+            "p_value": self.p_value,
+            "significance": self.significance,
+            "epsilon_lower_bound": _finite(self.epsilon),
+            "delta_lower_bound": self.delta,
+            "seed": str(self.seed),
+            "training_runs": self.training,
+            "samples": self.samples,
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+            "advice": self.advice,
+        }
+
+    def __str__(self) -> str:
+        """Return the result in a few lines."""
+        at = f"epsilon={_number(self.point.epsilon)}, delta={_number(self.point.delta)}"
+        lines = [
+            f"{self.outcome.value}  {self.guarantee.description} of {self.target}",
+            f"  tested       {at}, at significance {self.significance:g}",
+            f"  neighbours   {_shown(self.pair[0])} and {_shown(self.pair[1])}"
+            + (f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""),
+            *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
+            f"  counts       {_counted(self.counts)}",
+            f"  p-value      {self.p_value:.3g}",
+            f"  with confidence {1 - self.significance:.7g}: epsilon({_number(self.point.delta)}) "
+            f"≥ {self.epsilon:.6g}, delta({_number(self.point.epsilon)}) ≥ {self.delta:.4g}",
+            f"  {self.advice}",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+
+def _event_lines(rule: Rule) -> list[tuple[str, str]]:
+    event = rule.event()
+    lines = [("event", f"{event['description']} (likelier on the {event['favours']} dataset)")]
+    if "opposite" in event:
+        lines.append(("opposite", str(event["opposite"])))
+    return lines
+
+
+def _counted(counts: Counts) -> str:
+    if counts.runs == counts.other_runs and counts.design.value == "guesses":
+        return f"{counts.hits} right and {counts.misses} wrong guesses in {counts.runs} runs"
+    return f"{counts.hits} of {counts.runs} against {counts.misses} of {counts.other_runs}"
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.6g}"
+
+
+def _finite(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def _shown(dataset: Any) -> str:
+    text = repr(dataset.tolist()) if hasattr(dataset, "tolist") else repr(dataset)
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"

@@ -170,10 +170,16 @@ def test_too_few_samples_are_counted_beforehand() -> None:
         audit(laplace, 8, pairs=COUNTS, samples=1000, significance=1e-6)
     few = audit(laplace, (1, "1e-7"), pairs=COUNTS, samples=1000, seed=1)
     assert any("200000000 runs" in note for note in few.notes)
-    arguments: dict[str, Any]
-    for arguments in ({"samples": 3}, {"significance": 1.0}, {"pairs": []}, {"pairs": None}):
+    bad: tuple[dict[str, Any], ...] = (
+        {"samples": 3},
+        {"significance": 1.0},
+        {"pairs": []},
+        {"pairs": None},
+    )
+    for changed in bad:
+        arguments: dict[str, Any] = {"pairs": COUNTS, **changed}
         with pytest.raises(InvalidInputError):
-            audit(laplace, 1, **{"pairs": COUNTS, **arguments})
+            audit(laplace, 1, **arguments)
 
 
 def test_strings_categories_and_none() -> None:

@@ -45,6 +45,11 @@ FIGURES: dict[str, str] = {
     "count-on-your-elders/laplace-guarantee": "count_on_your_elders.laplace_guarantee",
     "elliptical-gaussian/1": "elliptical_gaussian.fig01",
     "elliptical-gaussian/2": "elliptical_gaussian.fig02",
+    "count-queries/1": "count_queries.fig01",
+    "count-queries/2": "count_queries.fig02",
+    "count-queries/3": "count_queries.fig03",
+    "count-queries/4": "count_queries.fig04",
+    "count-queries/composition": "count_queries.composition",
 }
 """Module of each figure, in the order of the papers."""
 

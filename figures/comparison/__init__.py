@@ -1,0 +1,1 @@
+"""Comparisons of mechanisms: plots, a page, and the command `dpassay compare`."""

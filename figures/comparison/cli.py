@@ -1,0 +1,352 @@
+"""`dpassay compare`: which mechanism should be used under a budget?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from verify.compare import Comparison, Sweep
+    from verify.compare.data import OnData
+    from verify.compare.document import Question
+
+_DESCRIPTION = """\
+Calibrate every mechanism that can release a workload to the least noise that a budget allows,
+prove its guarantee, compute its error exactly, and confirm it by simulation.
+
+workloads: Count(sensitivity=1), Counts(dimension=d, sparsity=k),
+  GroupedCounts(groups=m, dimension=d), BoundedSum(bounds=[...]),
+  VectorSum(dimension=d, l1_sensitivity=..., l2_sensitivity=..., linf_sensitivity=...),
+  MatrixRelease(rows=m, columns=n, l2_sensitivity=1), PrefixSums(steps=n),
+  LinearQueries(matrix=[[...]], space=Box(bounds=[...]))
+metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P
+"""
+_EPILOG = """\
+examples:
+  dpassay compare --epsilon 1 --delta 1e-6 --workload "Count()"
+  dpassay compare --epsilon 1 --delta 1e-6 --releases 16 --workload "Count()"
+  dpassay compare --mu 0.5 --workload "Counts(dimension=1000, sparsity=100)" --html report.html
+  dpassay compare --epsilon 1 --delta 1e-6 --workload "Count()" --sweep delta=1e-9,1e-6,1e-3
+  dpassay compare budget.toml --json
+"""
+_BY_FLAGS = (
+    "epsilon",
+    "delta",
+    "mu",
+    "rho",
+    "profile",
+    "adjacency",
+    "releases",
+    "sampling_prob",
+    "workload",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("file", nargs="?", type=Path, metavar="BUDGET.toml", help="a file, or:")
+    add = parser.add_argument
+    add("--epsilon", metavar="E", help="a budget of (E, D)-DP")
+    add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
+    add("--mu", metavar="M", help="a budget of M-Gaussian DP")
+    add("--rho", metavar="R", help="a budget of R-zCDP")
+    add("--profile", metavar="MECHANISM", help="a budget: nowhere above this profile")
+    add(
+        "--adjacency",
+        metavar="RELATION",
+        help="add-remove (the default) or replace-one; the workload's bounds are for it",
+    )
+    add("--releases", type=int, metavar="N", help="releases that share the budget")
+    add("--sampling-prob", metavar="Q", help="each release uses a Poisson sample")
+    add("--workload", metavar="WORKLOAD", help="what is released")
+    add(
+        "--candidate",
+        action="append",
+        default=[],
+        metavar="MECHANISM",
+        help="judge this one too, with the noise that it has",
+    )
+    add("--only", action="append", default=[], metavar="NAME", help="only candidates so called")
+    add("--metric", action="append", default=[], metavar="METRIC", help="the first one ranks")
+    add(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="PARAMETER=V1,V2,…",
+        help="compare along a parameter of the budget or workload, and find the crossovers",
+    )
+    add("--data", type=Path, metavar="FILE.csv", help="errors on these records, one a row")
+    add("--seed", type=int, metavar="N", help="of the simulations (default 0)")
+    add("--no-simulation", action="store_true", help="exact errors only")
+    add("--csv", type=Path, metavar="FILE", help="write every number")
+    add("--latex", type=Path, metavar="FILE", help="write a LaTeX table")
+    add("--html", type=Path, metavar="FILE", help="write a report with plots and certificates")
+    add("--plot", type=Path, metavar="FILE", help="draw the first two metrics")
+    add("--certificate", type=Path, metavar="FILE", help="write the certificates")
+    add_output_options(parser, quiet="print the best only")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare and print."""
+    from verify.compare import compare, sweep
+
+    question = _question(options)
+    for path in (options.csv, options.latex, options.html, options.plot, options.certificate):
+        _require_writable(path)
+    say_what = _reporter(silent=options.quiet)
+    true = _true_answers(options.data, question)
+    found = compare(
+        question.budget,
+        question.workload,
+        candidates=question.candidates,
+        only=question.only,
+        metrics=question.metrics,
+        seed=question.seed,
+        simulated=not options.no_simulation,
+        progress=say_what,
+    )
+    sweeps = [
+        sweep(
+            question.budget,
+            question.workload,
+            entry.parameter,
+            [str(value) for value in entry.values],
+            metric=entry.metric,
+            only=question.only,
+            candidates=question.candidates,
+            progress=say_what,
+        )
+        for entry in question.sweeps
+        if found.complete
+    ]
+    data = _on_data(found, true, question.seed)
+    _print(found, sweeps, data, options)
+    _write(found, sweeps, data, options)
+    return _exit_code(found)
+
+
+def _question(options: argparse.Namespace) -> Question:
+    """Read the file, or the flags, not both."""
+    from accountant.errors import InvalidInputError
+    from verify.compare import Budget
+    from verify.compare.budget import read_target
+    from verify.compare.document import Question, SweepTable, read_file, read_workload
+    from verify.compare.metrics import DEFAULT
+
+    given = [name for name in _BY_FLAGS if getattr(options, name) is not None]
+    sweeps = tuple(
+        SweepTable(parameter=name, values=list(values), metric=(options.metric or DEFAULT)[0])
+        for name, values in map(_sweep, options.sweep)
+    )
+    if options.file is not None:
+        if given:
+            name = given[0].replace("_", "-")
+            raise InvalidInputError(f"--{name} is for a comparison without a file.")
+        return _with_options(read_file(options.file), options, sweeps)
+    if options.workload is None:
+        raise InvalidInputError(
+            "Expected a BUDGET.toml, or a budget and --workload, such as "
+            '--epsilon 1 --delta 1e-6 --workload "Count()".'
+        )
+    target = read_target({name: getattr(options, name) for name in _BY_FLAGS})
+    question = Question(
+        budget=Budget(
+            target,
+            options.adjacency or "add-remove",
+            1 if options.releases is None else options.releases,
+            1 if options.sampling_prob is None else options.sampling_prob,
+        ),
+        workload=read_workload(options.workload),
+    )
+    return _with_options(question, options, sweeps)
+
+
+def _with_options(
+    question: Question, options: argparse.Namespace, sweeps: tuple[Any, ...]
+) -> Question:
+    import msgspec
+
+    from accountant import notation
+
+    return msgspec.structs.replace(
+        question,
+        candidates=(*question.candidates, *map(notation.parse, options.candidate)),
+        only=(*question.only, *options.only),
+        metrics=tuple(options.metric) or question.metrics,
+        seed=question.seed if options.seed is None else options.seed,
+        sweeps=(*question.sweeps, *sweeps),
+    )
+
+
+def _sweep(text: str) -> tuple[str, list[str]]:
+    from accountant.errors import InvalidInputError
+
+    name, equals, values = text.partition("=")
+    if not equals or not values:
+        raise InvalidInputError(f"Expected --sweep PARAMETER=V1,V2,…, not {text!r}.")
+    return name.replace("-", "_"), values.split(",")
+
+
+def _true_answers(path: Path | None, question: Question) -> Any:
+    if path is None:
+        return None
+    from verify.compare.data import true_answers
+
+    return true_answers(path, question.workload, question.budget)
+
+
+def _on_data(found: Comparison, true: Any, seed: int) -> dict[str, OnData]:
+    if true is None:
+        return {}
+    from verify.compare.data import on_data
+
+    return {
+        row.candidate.name: on_data(row.found, found.workload, true, seed=seed)
+        for row in found.rows
+        if row.is_private
+    }
+
+
+def _print(
+    found: Comparison,
+    sweeps: list[Sweep],
+    data: Mapping[str, OnData],
+    options: argparse.Namespace,
+) -> None:
+    from verify.compare import output
+
+    if options.json:
+        plain = found.to_json()
+        plain["sweeps"] = [entry.to_json() for entry in sweeps]
+        plain["data"] = {name: entry.to_json() for name, entry in data.items()}
+        say_json(plain)
+        return
+    if options.quiet:
+        for row in found.best(found.metrics[0].name):
+            say(repr(row.found.mechanism))
+        return
+    say(f"budget    {found.budget}")
+    say(f"workload  {found.workload!r}\n")
+    lines = output.table(found)
+    if data:
+        lines[0].append("rmse / true")
+        for line, row in zip(lines[1:], found.rows, strict=True):
+            known = data.get(row.candidate.name)
+            line.append("-" if known is None else f"{known.relative:.4g}")
+    widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
+    for line in lines:
+        cells = [line[0].ljust(widths[0]), line[1].ljust(widths[1])]
+        cells += [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
+        say("  ".join(cells).rstrip())
+    say()
+    for text in output.best_lines(found):
+        say(text)
+    for row in found.rows:
+        if not row.is_private:
+            say(f"{row.candidate.name}: {row.why}")
+    for entry in sweeps:
+        if not entry.crossovers:
+            say(f"{entry.parameter}: the same candidate is best all along")
+        for crossing in entry.crossovers:
+            say(f"{crossing}")
+    for left in found.left_out:
+        say(f"left out: {left.name}: {left.reason}")
+    if not found.complete:
+        note("interrupted: further candidates were not judged")
+
+
+def _write(
+    found: Comparison,
+    sweeps: list[Sweep],
+    data: Mapping[str, OnData],
+    options: argparse.Namespace,
+) -> None:
+    """Write what the options ask for."""
+    from verify.compare import output
+
+    texts: list[tuple[Path | None, Callable[[], str]]] = [
+        (options.csv, lambda: output.to_csv(found)),
+        (options.latex, lambda: output.to_latex(found)),
+        (options.html, lambda: _page(found, sweeps, data)),
+    ]
+    for path, text in texts:
+        if path is not None:
+            path.write_text(text(), encoding="utf-8")
+            note(f"wrote {path}")
+    if options.plot is not None:
+        from figures import style
+
+        style.save(_pictures(found, sweeps)[0][2], options.plot)
+        note(f"wrote {options.plot}")
+    if options.certificate is not None:
+        from verify import certificate
+
+        certificates = [row.certificate for row in found.rows if row.certificate is not None]
+        certificate.write(options.certificate, certificates)
+        note(f"wrote {options.certificate} ({len(certificates)} certificates)")
+
+
+def _page(found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData]) -> str:
+    from figures.comparison.page import page
+
+    command = ["dpassay", *sys.argv[1:]]
+    return page(found, sweeps, _pictures(found, sweeps), command, data)
+
+
+def _pictures(found: Comparison, sweeps: list[Sweep]) -> list[tuple[str, str, Figure]]:
+    from figures.comparison import draw
+
+    names = [entry.name for entry in found.metrics]
+    first, second = names[0], names[min(1, len(names) - 1)]
+    if len(names) > 2 and "p-exact" in names[1:]:
+        second = "p-exact"
+    title = f"{first} and {second} of every candidate"
+    alt = "; ".join(
+        f"{row.candidate.name}: {first} {row.metrics[first]}, {second} {row.metrics[second]}"
+        for row in found.rows
+    )
+    pictures = [(title, alt, draw.pareto(found, first, second))]
+    for entry in sweeps:
+        about = "; ".join(map(str, entry.crossovers)) or "the same candidate is best all along"
+        pictures.append(
+            (f"{entry.metric} along {entry.parameter}", f"Curves; {about}.", draw.along(entry))
+        )
+    return pictures
+
+
+def _require_writable(path: Path | None) -> None:
+    from accountant.errors import InvalidInputError
+
+    if path is None:
+        return
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InvalidInputError(f"{path}: expected a file in a directory that exists.")
+
+
+def _reporter(*, silent: bool) -> Callable[[str], None] | None:
+    if silent or not sys.stderr.isatty():
+        return None
+    return note
+
+
+def _exit_code(found: Comparison) -> int:
+    """Return 130 after an interruption, 1 if a named candidate is refuted, else 0."""
+    from verify.verdict import Verdict
+
+    if not found.complete:
+        return ExitCode.INTERRUPTED
+    judged = [row for row in found.rows if row.candidate.why == "as given"]
+    refuted = any(row.verdict is Verdict.REFUTED for row in judged)
+    return ExitCode.REFUTED if refuted else ExitCode.DONE
+
+
+COMMAND = Command(
+    "compare", "the best mechanism under a budget", _DESCRIPTION, _EPILOG, configure, run
+)

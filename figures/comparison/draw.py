@@ -1,0 +1,105 @@
+"""Plots of comparisons: one metric against another, and a metric along a parameter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from verify.compare import Comparison, Sweep
+
+_WIDE = 7.0
+_TALL = 4.2
+_MANY_DECADES = 20.0
+
+
+def pareto(found: Comparison, first: str, second: str) -> Figure:
+    """Draw the private candidates in the plane of two metrics; hollow ones are struck out."""
+    with style.sheet(_WIDE, _TALL) as (figure, axes):
+        spread: list[list[float]] = [[], []]
+        for index, row in enumerate(found.rows):
+            values = row.value(first), row.value(second)
+            if values[0] is None or values[1] is None:
+                continue
+            x, y = (float(value.upper) for value in values if value is not None)
+            lap, place = divmod(index, len(style.CURVES))
+            curve = style.CURVES[place]
+            label = row.candidate.name if row.is_private else f"{row.candidate.name}: not private"
+            axes.plot(
+                x,
+                y,
+                linestyle="none",
+                color=curve.colour,
+                marker=style.CURVES[(place + lap) % len(style.CURVES)].marker,
+                markersize=8,
+                markerfacecolor=curve.colour if row.is_private else "none",
+                label=label,
+            )
+            spread[0].append(x)
+            spread[1].append(y)
+        if _spans(spread[0]):
+            axes.set_xscale("log")
+        if _spans(spread[1]):
+            axes.set_yscale("log")
+        axes.set_xlabel(_axis(found, first))
+        axes.set_ylabel(_axis(found, second))
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
+        return figure
+
+
+def along(found: Sweep) -> Figure:
+    """Draw a metric of every private candidate along the parameter, with the crossovers."""
+    with style.sheet(_WIDE, _TALL) as (figure, axes):
+        positions = [_position(value) for value in found.values]
+        heights = []
+        for index, (name, entries) in enumerate(found.series().items()):
+            points = [
+                (x, float(entry.upper))
+                for x, entry in zip(positions, entries, strict=True)
+                if entry is not None
+            ]
+            if not points:
+                continue
+            heights += [y for _, y in points]
+            axes.plot(
+                [x for x, _ in points],
+                [y for _, y in points],
+                label=name,
+                **style.CURVES[index % len(style.CURVES)].marked(len(points), start=index),
+            )
+        for crossing in found.crossovers:
+            axes.axvline(_position(crossing.above), color="0.6", linewidth=0.8, zorder=0)
+        if _spans(positions):
+            axes.set_xscale("log")
+        if _spans(heights):
+            axes.set_yscale("log")
+        axes.set_xlabel(found.parameter)
+        axes.set_ylabel(found.metric)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
+        return figure
+
+
+def svg(figure: Figure, path: Path) -> str:
+    """Write a figure to an SVG file beside a page, and return its text."""
+    style.save(figure, path)
+    return path.read_text("utf-8")
+
+
+def _spans(values: list[float]) -> bool:
+    """Whether positive values need a logarithmic axis."""
+    return bool(values) and min(values) > 0 and max(values) > _MANY_DECADES * min(values)
+
+
+def _position(value: str) -> float:
+    from accountant.number import exact
+
+    return float(exact(value))
+
+
+def _axis(found: Comparison, name: str) -> str:
+    meaning = next(entry.meaning for entry in found.metrics if entry.name == name)
+    return f"{name}: {meaning}" if len(meaning) < 45 else name

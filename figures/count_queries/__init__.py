@@ -1,0 +1,1 @@
+"""Figures of Sadeghi, Asoodeh and Calmon, mechanisms for count queries."""

@@ -1,0 +1,88 @@
+"""Many releases: what the paper leaves open."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from accountant import profile
+from accountant.adjacency import Adjacency
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import Composed
+from figures import quantities, style
+from figures.count_queries import laws
+from figures.description import Description, Settings
+from figures.table import Table, label, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DESCRIPTION = Description(
+    number="Section V, the open question",
+    title="Composition over several counts",
+    plotted="The exact δ(ε) of 1, 2, 4 and 8 releases together: Definition 2 for ε = 1.1, η = 0.5, "
+    "D = 6, the law of least true δ there, the discrete Gaussian of the same variance, and the "
+    "geometric law with P(Z = 0) = η.",
+    says="How the guarantee degrades under many queries is left open.",
+    alt="Four panels of profiles falling with ε. Definition 2 and the optimum fall towards a "
+    "floor, k times the probability of the largest error; the discrete Gaussian falls on, and the "
+    "geometric law ends at k·ln 3. For 1 and 2 releases the bounded laws are far below the "
+    "discrete Gaussian beyond k·1.1; for 8 the discrete Gaussian is the lowest everywhere.",
+    claims=("section-5/composition", "section-5/guarantee"),
+    assumptions=("ε = 1.1, η = 0.5, D = 6 for each release.",),
+    differs="The paper has no such plot. Noise that is bounded cannot have δ = 0 for any ε.",
+)
+_EPSILON, _ETA, _SUPPORT = "1.1", "1/2", 6
+_COUNTS = (1, 2, 4, 8)
+_WIDTH = Fraction(1, 10**9)
+_LEAST = 1e-5
+
+
+def compute(settings: Settings) -> Table:
+    """Tabulate the exact profiles of the compositions."""
+    noise = laws.bounded(_EPSILON, _ETA, _SUPPORT)
+    compared: dict[str, Mechanism] = {
+        "Definition 2": noise,
+        "least true δ": laws.optimum(_EPSILON, _ETA, _SUPPORT)[1],
+        "discrete Gaussian, same variance": laws.same_variance(laws.variance(noise)),
+        "geometric, same P(Z = 0)": laws.geometric(0.5),
+    }
+    counts = settings.pick(_COUNTS[:3], _COUNTS)
+    rows: list[tuple[object, ...]] = []
+    for count in counts:
+        for name, mechanism in compared.items():
+            whole = Composed(mechanism, count)
+            for point in quantities.spaced(0, 1.25 * count + 1, settings.pick(10, 41)):
+                eps = f"{point:.6f}"
+                found = profile.delta(
+                    whole, eps, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
+                )
+                value = float((found.lower + found.upper) / 2)
+                rows.append((count, name, eps, value if value >= _LEAST else None))
+    columns = (
+        number("releases", "1"),
+        label("curve"),
+        number("epsilon", "nats"),
+        number("delta", "probability", relative=1e-7),
+    )
+    return Table.of(
+        columns, rows, epsilon=_EPSILON, eta=_ETA, support=_SUPPORT, releases=list(counts)
+    )
+
+
+def draw(table: Table) -> Figure:
+    """Draw one panel for each number of releases."""
+    counts = table.distinct("releases")
+    with style.panels(1, len(counts), height=2.7, share_y=True) as (figure, grid):
+        for axes, count in zip(grid, counts, strict=True):
+            for look, curve in zip(style.CURVES, table.distinct("curve"), strict=False):
+                xs, ys = table.points("epsilon", "delta", releases=count, curve=curve)
+                axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=5))
+            axes.set_xlabel("ε (nats)")
+        grid[0].set_yscale("log")
+        grid[0].set_ylim(_LEAST, 2)
+        grid[0].set_ylabel("exact δ(ε) (probability)")
+        handles, texts = grid[0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside lower center", ncols=4)
+        style.letter(grid, [f"releases: {c:g}" for c in counts if isinstance(c, float)])
+        return figure

@@ -138,6 +138,22 @@ class Reals(Field[tuple[ExactReal, ...], Sequence[Number]]):
 
 
 @final
+class Integers(Field[tuple[int, ...], Sequence[int]]):
+    """A non-empty list of integers with an optional least value."""
+
+    def __init__(self, *, least: int | None = None) -> None:
+        super().__init__()
+        self._least = least
+
+    def read(self, value: Sequence[int]) -> tuple[int, ...]:
+        """Convert every entry, naming the one that is wrong."""
+        return tuple(
+            integer(f"{self._name}[{index}]", entry, least=self._least)
+            for index, entry in enumerate(exact_list(self._name, value))
+        )
+
+
+@final
 class OptionalPositive(Field[ExactReal | None, Number | None]):
     """A number > 0, or None for the default that the mechanism describes."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
 from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
+from accountant.mechanisms.bridged_tree import BridgedTree
 from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.correlated import CorrelatedGaussian
 from accountant.mechanisms.count_ellipse import CountEllipse
+from accountant.mechanisms.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.discrete_correlated import DiscreteCorrelatedGaussian
 from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
@@ -32,9 +34,11 @@ from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 __all__ = [
     "BoundedCountNoise",
     "Box",
+    "BridgedTree",
     "Composed",
     "CorrelatedGaussian",
     "CountEllipse",
+    "DelannoyCounter",
     "Diagonal",
     "DiscreteCorrelatedGaussian",
     "DiscreteGaussian",

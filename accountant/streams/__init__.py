@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from accountant.streams.snapshot import Snapshot
 from accountant.streams.state_file import Saved, StateFile
-from accountant.streams.tree_counter import Snapshot, TreeCounter
+from accountant.streams.stream_counter import StreamCounter
+from accountant.streams.tree_counter import TreeCounter
 
-__all__ = ["Saved", "Snapshot", "StateFile", "TreeCounter"]
+__all__ = ["Saved", "Snapshot", "StateFile", "StreamCounter", "TreeCounter"]

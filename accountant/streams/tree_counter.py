@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from accountant import notation
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.kary_tree import KaryTree
+from accountant.streams.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -20,28 +21,6 @@ if TYPE_CHECKING:
 _BUFFERED = 1024
 _LARGEST_SUBTREE = 1 << 18
 _FEW_ROWS = 64
-
-
-@final
-class Snapshot:
-    """Where a counter stood. It is handed over, not copied: it can be restored once.
-
-    Two continuations would use the same noise for two different prefixes, and their difference
-    would show the inputs.
-    """
-
-    def __init__(self, record: dict[str, Any]) -> None:
-        self._record: dict[str, Any] | None = record
-
-    def take(self) -> dict[str, Any]:
-        """Return the record, the first time."""
-        if self._record is None:
-            raise NotApplicableError(
-                "This snapshot has been restored already. A second continuation would use the same "
-                "noise for two different prefixes; take a new snapshot of the first one."
-            )
-        record, self._record = self._record, None
-        return record
 
 
 @final

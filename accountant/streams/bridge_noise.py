@@ -1,0 +1,174 @@
+"""The noise of `BridgedTree`: bridges between known ends, level below level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.streams.noise import NoiseProcess, NoiseSource, finite, rows
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.bridged_tree import BridgedTree
+
+_LARGEST_CELL = 1 << 17
+_FEW_ROWS = 32
+
+
+@final
+class BridgeNoise(NoiseProcess):
+    """The values of every level at its grid points, from one parent cell to the next.
+
+    Level i keeps its values at both ends of the current cell and at the grid points to come in
+    the parent cell: at most k_i + 1 numbers. A new parent cell draws k_i noise variables, the
+    steps of a walk, and spreads what is missing to the known right end evenly over them.
+    """
+
+    def __init__(self, mechanism: BridgedTree, rng: np.random.Generator) -> None:
+        grids = mechanism.grids
+        self._arities, self._sizes = grids.arities, grids.cell_sizes()
+        self._bottom = grids.height - 1
+        self._source = NoiseSource(mechanism, rng)
+        self._left = [0.0] * grids.height
+        self._right = [0.0] * grids.height
+        self._ahead: list[list[float]] = [[] for _ in grids.arities]  # the next one is the last
+        self._weights = [np.arange(1, k) / k for k in grids.arities]
+
+    def one(self) -> float:
+        """Return the value at the next input."""
+        self._advance(self._bottom)
+        return self._right[self._bottom]
+
+    def _advance(self, level: int) -> None:
+        """Move to the next cell of a level."""
+        ahead = self._ahead[level]
+        if not level:
+            value = self._right[0] + self._source.one()
+        elif ahead:
+            value = ahead.pop()
+        else:
+            self._advance(level - 1)
+            ahead += self._between(level, self._left[level - 1], self._right[level - 1])
+            value = ahead.pop()
+        self._left[level], self._right[level] = self._right[level], value
+
+    def _between(self, level: int, left: float, right: float) -> list[float]:
+        """Draw the values of a level in a parent cell, the last one first."""
+        arity, one = self._arities[level], self._source.one
+        walk, at = [], left
+        for _ in range(arity):
+            at += one()
+            walk.append(at)
+        slope = (right - at) / arity
+        found = [value + slope * place for place, value in enumerate(walk, 1)]
+        found[-1] = right  # the same number as on the level above, to the last bit
+        found.reverse()
+        return found
+
+    def fill(self, out: NDArray[np.float64]) -> None:
+        """Write the values at the next inputs, whole cells at a time."""
+        if not self._bottom:
+            np.cumsum(self._source.draw(len(out)), out=out)
+            out += self._right[0]
+            self._right[0] = float(out[-1])
+            return
+        position = 0
+        while position < len(out):
+            level = self._level(len(out) - position)
+            if level == self._bottom:
+                ahead = self._ahead[level]
+                if ahead and len(out) - position >= len(ahead):
+                    position = self._finish(out, position)
+                else:
+                    out[position] = self.one()
+                    position += 1
+                continue
+            size = self._sizes[level]
+            cells = min((len(out) - position) // size, max(1, _LARGEST_CELL // size))
+            values = self._cells(level, cells)
+            for below in range(level + 1, self._bottom + 1):
+                values = self._children(below, values)
+                self._left[below], self._right[below] = float(values[-2]), float(values[-1])
+            count = len(values) - 1
+            out[position : position + count] = values[1:]
+            position += count
+
+    def _finish(self, out: NDArray[np.float64], position: int) -> int:
+        """Write what is ahead on the last level; return the position behind it."""
+        level = self._bottom
+        ahead = self._ahead[level]
+        count = len(ahead)
+        out[position : position + count] = ahead[::-1]
+        self._left[level] = ahead[1] if count > 1 else self._right[level]
+        self._right[level] = ahead[0]
+        ahead.clear()
+        return position + count
+
+    def _level(self, count: int) -> int:
+        """Return the first level with a cell that begins here and fits."""
+        level = self._bottom
+        while level and not self._ahead[level] and self._sizes[level - 1] <= count:
+            level -= 1
+        return level
+
+    def _cells(self, level: int, most: int) -> NDArray[np.float64]:
+        """Move over cells of a level, and return the values at all their ends."""
+        values = [self._right[level]]
+        self._advance(level)
+        values.append(self._right[level])
+        ahead = self._ahead[level]
+        while len(values) <= most and (ahead or not level):
+            self._advance(level)
+            values.append(self._right[level])
+        return np.array(values)
+
+    def _children(self, level: int, ends: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values one level down, with those at the ends among them."""
+        arity, count = self._arities[level], len(ends) - 1
+        found = np.empty(count * arity + 1)
+        found[0] = ends[0]
+        table = found[1:].reshape(count, arity)
+        if count < _FEW_ROWS:
+            np.cumsum(self._source.draw(count * arity).reshape(count, arity), axis=1, out=table)
+            table += ends[:-1, None]
+            slope = (ends[1:] - table[:, -1])[:, None]
+            table[:, :-1] += slope * self._weights[level]
+            table[:, -1] = ends[1:]
+            return found
+        drawn = self._source.draw(count * arity).reshape(arity, count)
+        drawn[0] += ends[:-1]
+        for place in range(1, arity):  # long rows: one call for each place is the fastest
+            np.add(drawn[place], drawn[place - 1], out=drawn[place])
+        slope = (ends[1:] - drawn[-1]) / arity
+        move = slope.copy()
+        for place in range(arity - 1):
+            np.add(drawn[place], move, out=drawn[place])
+            move += slope
+        drawn[-1] = ends[1:]
+        table[:] = drawn.T
+        return found
+
+    @property
+    def stored(self) -> int:
+        """The ends of the current cells, and the values ahead."""
+        return len(self._left) + 1 + sum(map(len, self._ahead))
+
+    def record(self) -> dict[str, Any]:
+        """Return the ends and the values ahead."""
+        return {
+            "left": list(self._left),
+            "right": list(self._right),
+            "ahead": [list(values) for values in self._ahead],
+        }
+
+    def resume(self, record: dict[str, Any], counted: int) -> None:
+        """Go on from a record."""
+        height = len(self._arities)
+        lengths = [0] * height
+        for level in range(1, height):
+            cell = -(-counted // self._sizes[level])  # cells begun so far
+            lengths[level] = -cell % self._arities[level]
+        self._left = finite("left", record["left"], height)
+        self._right = finite("right", record["right"], height)
+        self._ahead = rows("ahead", record["ahead"], lengths)

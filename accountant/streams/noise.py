@@ -1,0 +1,99 @@
+"""Noise of a counter, output by output: what a stream adds to its prefix sums."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.errors import expected
+
+if TYPE_CHECKING:
+    from accountant.mechanisms.linear_counter import LinearCounter
+
+_BUFFERED: Final = 1024
+
+
+class NoiseSource:
+    """Independent noise variables of one mechanism: Laplace or Gaussian, as it says.
+
+    Parameters
+    ----------
+    mechanism
+        Tells the kind and the scale.
+    rng
+        Draws.
+    """
+
+    def __init__(self, mechanism: LinearCounter, rng: np.random.Generator) -> None:
+        self._gaussian = mechanism.mu is not None
+        self._scale = float(mechanism.scale)
+        self._rng = rng
+        self._ready: list[float] = []  # drawn, and not used by any output
+
+    def one(self) -> float:
+        """Draw one variable, from a buffer."""
+        if not self._ready:
+            self._ready = self.draw(_BUFFERED).tolist()
+        return self._ready.pop()
+
+    def draw(self, count: int) -> NDArray[np.float64]:
+        """Draw many: a random sign of an exponential is six times faster than `rng.laplace`."""
+        if self._gaussian:
+            noise = self._rng.standard_normal(count)
+        else:
+            noise = self._rng.standard_exponential(count)
+            np.negative(noise, out=noise, where=self._rng.integers(0, 2, count, dtype=np.bool_))
+        noise *= self._scale
+        return noise
+
+
+class NoiseProcess(ABC):
+    """The noise of the outputs in their order, L z, with little stored."""
+
+    @abstractmethod
+    def one(self) -> float:
+        """Return the noise of the next output."""
+
+    def fill(self, out: NDArray[np.float64]) -> None:
+        """Write the noise of the next outputs; a subclass may have a way for whole blocks."""
+        for index in range(len(out)):
+            out[index] = self.one()
+
+    @property
+    @abstractmethod
+    def stored(self) -> int:
+        """How many numbers with noise in them are kept at the moment."""
+
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """Return what a continuation needs, as plain data."""
+
+    @abstractmethod
+    def resume(self, record: dict[str, Any], counted: int) -> None:
+        """Go on from a record, after so many outputs.
+
+        Raises KeyError, TypeError or InvalidInputError where it is not one that fits.
+        """
+
+
+def finite(name: str, values: object, length: int | None = None) -> list[float]:
+    """Return a list of finite floats from a record, of the given length if there is one."""
+    if not isinstance(values, list) or not all(
+        type(value) in (int, float) and math.isfinite(value) for value in values
+    ):
+        raise expected(name, values, "to be a list of finite numbers")
+    if length is not None and len(values) != length:
+        raise expected(name, values, f"to be {length} numbers")
+    return [float(value) for value in values]
+
+
+def rows(name: str, values: object, lengths: Sequence[int]) -> list[list[float]]:
+    """Return lists of finite floats of the given lengths from a record."""
+    if not isinstance(values, list) or len(values) != len(lengths):
+        raise expected(name, values, f"to be {len(lengths)} lists")
+    return [finite(name, row, length) for row, length in zip(values, lengths, strict=True)]

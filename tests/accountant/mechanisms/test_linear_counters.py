@@ -1,0 +1,181 @@
+"""Every counter: L R = A, the exact sensitivity of R, and the units of L, in rationals."""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant import notation, profile, utility
+from accountant.bridge import Grids
+from accountant.delannoy import Chains, best_levels, delannoy, prefixes
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import BridgedTree, DelannoyCounter, KaryTree
+from accountant.mechanisms.linear_counter import LinearCounter
+from accountant.number import ExactReal
+
+COUNTERS: list[LinearCounter] = [
+    *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),
+    *(
+        BridgedTree(n, arities, epsilon=1)
+        for arities, lengths in {
+            (1,): (1,),
+            (7,): (1, 6, 7),
+            (2, 3, 4): (1, 5, 17, 23, 24),
+            (1, 5, 7): (34, 35),
+            (3, 2, 2, 3): (35, 36),
+        }.items()
+        for n in lengths
+    ),
+]
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=repr)
+def test_the_factors_multiply_to_prefix_sums(counter: LinearCounter) -> None:
+    """L R = A entry by entry; the norms of the columns of R and the rows of L are as stated."""
+    left, right = counter.factorisation()
+    steps = counter.steps
+    columns = list(zip(*right, strict=True))
+    for step, row in enumerate(left, 1):
+        weights = [(place, weight) for place, weight in enumerate(row) if weight]
+        for position, column in enumerate(columns, 1):
+            assert sum(w * column[place] for place, w in weights) == (position <= step)
+    l1 = max(sum(map(abs, column)) for column in columns)
+    l2 = max(sum(entry**2 for entry in column) for column in columns)
+    assert counter.l1_sensitivity == ExactReal.of_rational(l1)
+    assert counter.l2_sensitivity.square == l2
+    units = [sum((weight**2 for weight in row), Fraction(0)) for row in left]
+    assert list(counter.output_units()) == units
+    assert counter.units() == sum(units)
+    assert len(counter.variances()) == steps
+    assert notation.parse(repr(counter)) == counter
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [BridgedTree(17, [5, 4], epsilon="1/2"), DelannoyCounter(30, 3, mu=2, contributions=2)],
+    ids=repr,
+)
+def test_samples_have_the_covariance_of_the_factor(counter: LinearCounter) -> None:
+    """Each entry of 20000 streams lies within six standard errors (false alarm 2e-9 each)."""
+    rows = counter.sample(20_000, rng=np.random.default_rng(4))
+    exact = np.array([[float(entry.mid()) for entry in row] for row in counter.covariance_matrix()])
+    products = rows[:, :, None] * rows[:, None, :]
+    error = products.std(axis=0) / len(rows) ** 0.5
+    assert (abs(products.mean(axis=0) - exact) < 6 * error).all()
+
+
+def test_delannoy_numbers_obey_their_recursion() -> None:
+    """D(s, T) = D(s−1, T) + D(s, T−1) + D(s−1, T−1) counts the words; both arguments commute."""
+    for s, t in itertools.product(range(1, 9), range(1, 9)):
+        assert delannoy(s, t) == delannoy(s - 1, t) + delannoy(s, t - 1) + delannoy(s - 1, t - 1)
+        assert delannoy(s, t) == delannoy(t, s)
+    for s, reach in itertools.product(range(1, 5), range(1, 6)):
+        room = prefixes(s, reach)
+        if room >= s:
+            words = list(Chains(s, room).words())
+            assert len(words) == room == len(set(words))
+            assert words == sorted(words)
+            assert max(sum(map(abs, word)) for word in words) == reach == Chains(s, room).reach
+
+
+def test_no_choice_of_words_and_no_bound_on_digits_is_cheaper() -> None:
+    """The units are those of the n cheapest words; Algorithm 2 of the same height has more."""
+    for steps, levels in ((50, 2), (300, 3), (999, 3), (5000, 4)):
+        norms = [norm for norm in range(1, 60) for _ in range(_shell(levels, norm))][:steps]
+        assert Chains(levels, steps).units() == sum(norms)
+    for steps in (10**3, 10**6, 10**9):
+        for arity in range(2, 60):
+            tree = KaryTree(steps, arity, 1).tree
+            assert Chains(tree.height, steps).mean_squared_error() <= tree.mean_squared_error()
+
+
+def _shell(levels: int, norm: int) -> int:
+    return prefixes(levels, norm) - prefixes(levels, norm - 1)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 10, 100, 777, 10**4, 10**6])
+def test_best_levels_is_the_best_of_all(steps: int) -> None:
+    """No other number of levels up to 40 has a smaller error."""
+    errors = {s: Chains(s, steps).mean_squared_error() for s in range(1, min(40, steps) + 1)}
+    assert best_levels(steps).mean_squared_error() == min(errors.values())
+
+
+def test_full_levels_average_a_sixth_of_the_arity() -> None:
+    """Over whole parent cells a closed level averages (k − 1)/6 + 1/(6 K²)·(1 − 1/k) units."""
+    for arity, size in itertools.product((2, 3, 7, 20), (1, 2, 5, 40)):
+        two = Grids((5, arity, size) if size > 1 else (5, arity), 5 * arity * size)
+        one = Grids((5, arity * size), 5 * arity * size)
+        first = sum(Fraction(j, 1) + Fraction(g, arity * size) ** 2
+                    for j in range(5) for g in range(arity * size)) + 5  # fmt: skip
+        closed = two.units() - first
+        if size > 1:
+            closed -= 5 * arity * Fraction(size**2 - 1, 6)
+        assert closed / (5 * arity * size) == (
+            Fraction(arity - 1, 6) + Fraction(1, 6 * size**2) * (1 - Fraction(1, arity))
+        )
+        assert one.steps == two.steps
+
+
+@pytest.mark.parametrize(
+    ("counter", "error"),
+    [
+        (DelannoyCounter(10**6, 5, epsilon=1), Fraction(4919851, 5000)),
+        (DelannoyCounter(10**9, 7, epsilon=1), Fraction(769909830921, 250000000)),
+        (BridgedTree(100, [6, 19], epsilon=1), Fraction(0)),
+    ],
+    ids=repr,
+)
+def test_errors_of_long_streams(counter: LinearCounter, error: Fraction) -> None:
+    """The enclosure of the mean squared error is that of the exact number."""
+    exact = counter.exact_mean_squared_error().rational
+    assert exact is not None
+    assert error in (0, exact)
+    assert exact in utility.mean_squared_error(counter)
+    smaller = type(counter)(**{**_fields(counter), "epsilon": 2})
+    assert smaller.exact_mean_squared_error().rational == exact / 4
+
+
+def _fields(counter: LinearCounter) -> dict[str, object]:
+    return {name: getattr(counter, name) for name in counter.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+def test_profiles() -> None:
+    """Laplace noise: ε-DP, with the profile of its product; Gaussian: μ; several positions: ε."""
+    counter = DelannoyCounter(1000, 3, epsilon=1)
+    assert profile.delta(counter, 1).upper == 0
+    one_query = notation.parse("Laplace(scale=1)")
+    assert Decimal(0) < profile.delta(counter, "0.5").upper
+    assert profile.delta(counter, "0.5").upper < profile.delta(one_query, "0.5").lower
+    several = DelannoyCounter(1000, 3, epsilon=1, contributions=4)
+    assert several.scale == ExactReal.of_rational(12)
+    assert profile.delta(several, 1).upper == 0
+    assert profile.delta(several, "0.5").lower > profile.delta(one_query, "0.5").upper
+    gaussian = BridgedTree(1000, [6, 14, 14], mu="1/2")
+    assert str(gaussian.exact_gaussian_mu(None)) == "0.5"
+    assert gaussian.scale == ExactReal.of_root(Fraction(12))
+    with pytest.raises(NotApplicableError, match="not exactly Gaussian"):
+        counter.gaussian_mu(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("DelannoyCounter(steps=9, levels=2)", "epsilon .* or mu"),
+        ("DelannoyCounter(steps=9, levels=2, epsilon=1, mu=1)", "not both"),
+        ("DelannoyCounter(steps=9, levels=10, epsilon=1)", "levels=10 at most steps=9"),
+        ("DelannoyCounter(steps=9, levels=2, epsilon=0)", "epsilon='0' > 0"),
+        ("DelannoyCounter(steps=9, levels=2, epsilon=1, contributions=0)", "contributions=0 ≥ 1"),
+        ("BridgedTree(steps=9, arities=[2, 4], epsilon=1)", "steps=9 at most 8"),
+        ("BridgedTree(steps=9, arities=[9, 1], epsilon=1)", r"arities\[1\]=1 ≥ 2"),
+        ("BridgedTree(steps=9, arities=[9.5], epsilon=1)", r"arities\[0\]"),
+        ("BridgedTree(steps=9, arities=[], epsilon=1)", "at least one entry"),
+    ],
+)
+def test_bad_arguments(text: str, message: str) -> None:
+    """The error names the argument, its value and its range."""
+    with pytest.raises(InvalidInputError, match=message):
+        notation.parse(text)

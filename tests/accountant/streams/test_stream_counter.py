@@ -1,0 +1,207 @@
+"""Every counter adds L z to the prefix sums: its noise variables are the columns of L."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import BridgedTree, DelannoyCounter
+from accountant.mechanisms.linear_counter import LinearCounter
+from accountant.streams import StreamCounter, bridge_noise, chain_noise, noise
+
+Feed = Callable[[StreamCounter, NDArray[np.float64]], NDArray[np.float64]]
+MECHANISMS: list[LinearCounter] = [
+    BridgedTree(1, [1], epsilon=1),
+    BridgedTree(9, [9], epsilon=1),
+    BridgedTree(24, [2, 3, 4], epsilon=1),
+    BridgedTree(50, [4, 3, 5], epsilon=2),
+    BridgedTree(57, [3, 20], mu="1/2"),
+    BridgedTree(60, [4, 2, 2, 2, 2], epsilon=1, contributions=3),
+    DelannoyCounter(1, 1, epsilon=1),
+    DelannoyCounter(40, 1, epsilon=1),
+    DelannoyCounter(60, 2, epsilon=1),  # T = 7, and 18 of 14 + 14 words of that norm
+    DelannoyCounter(62, 3, epsilon=1),
+    DelannoyCounter(65, 3, mu=1),
+    DelannoyCounter(160, 4, epsilon=1),
+    DelannoyCounter(100, 7, epsilon=1, contributions=2),
+]
+
+
+class OneHot:
+    """Stands for a generator: all variables 0 but one, so that the outputs show its weights."""
+
+    def __init__(self, hot: int) -> None:
+        self.hot, self.drawn = hot, 0
+
+    def standard_exponential(self, count: int) -> NDArray[np.float64]:
+        found = np.zeros(count)
+        if self.drawn <= self.hot < self.drawn + count:
+            found[self.hot - self.drawn] = 1
+        self.drawn += count
+        return found
+
+    standard_normal = standard_exponential
+
+    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
+        return np.zeros(count, dtype=dtype)
+
+
+def one_by_one(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([counter.update(x) for x in inputs])
+
+
+def one_block(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return counter.extend(inputs)
+
+
+def mixed(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take blocks of 0, 7, 1, 13, … inputs, with a snapshot in between."""
+    found, at = [], 0
+    for size in (0, 7, 1, 13, 5, 30, 200):
+        block = inputs[at : at + size]
+        found.append(counter.extend(block))
+        at += len(block)
+        counter = StreamCounter.restore(counter.snapshot(), rng=counter._rng)
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
+    feed: Feed, mechanism: LinearCounter, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The joint law is that of L z, however the stream is fed: L is read off exactly."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)  # fewer variables that nothing uses
+    if small:  # the ways for many rows and for whole blocks on small examples
+        monkeypatch.setattr(bridge_noise, "_FEW_ROWS", 1)
+        monkeypatch.setattr(bridge_noise, "_LARGEST_CELL", 6)
+        monkeypatch.setattr(chain_noise, "_SMALLEST_PLAN", 2)
+    scale = float(mechanism.scale)
+    columns: Counter[tuple[float, ...]] = Counter()
+    hot, drawn = 0, 1
+    while hot < drawn:
+        rng = OneHot(hot)
+        counter = StreamCounter(mechanism, rng=cast(np.random.Generator, rng))
+        outputs = feed(counter, np.zeros(mechanism.steps))
+        if outputs.any():
+            columns[tuple(np.round(outputs / scale, 9) + 0.0)] += 1
+        hot, drawn = hot + 1, rng.drawn
+    left = np.array(mechanism.factorisation()[0], dtype=np.float64)
+    expected = Counter(tuple(np.round(column, 9) + 0.0) for column in left.T if column.any())
+    assert columns == expected
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_prefix_sums_and_bounds(mechanism: LinearCounter) -> None:
+    """Without noise the sums come out; inputs out of range or too many are refused whole."""
+    steps = mechanism.steps
+    counter = StreamCounter(mechanism, rng=cast(np.random.Generator, OneHot(-1)))
+    with pytest.raises(InvalidInputError, match=r"input 1=1\.5 in \[0, 1\]"):
+        counter.extend([1.5])
+    with pytest.raises(InvalidInputError, match="at most"):
+        counter.extend(np.zeros(steps + 1))
+    assert counter.counted == 0
+    np.testing.assert_array_equal(counter.extend(np.ones(steps)), np.arange(1, steps + 1))
+    with pytest.raises(InvalidInputError, match="at most 0 more"):
+        counter.update(0)
+    counter.reset()
+    assert counter.update(1) == 1
+
+
+def test_a_snapshot_continues_once() -> None:
+    """A second continuation would use the same noise for two prefixes."""
+    counter = StreamCounter(BridgedTree(20, [4, 5], epsilon=1), rng=np.random.default_rng(1))
+    counter.update(1)
+    snapshot = counter.snapshot()
+    with pytest.raises(NotApplicableError, match="handed over"):
+        counter.update(1)
+    StreamCounter.restore(snapshot, rng=np.random.default_rng(2))
+    with pytest.raises(NotApplicableError, match="restored already"):
+        StreamCounter.restore(snapshot, rng=np.random.default_rng(2))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [BridgedTree(60, [3, 4, 5], epsilon=1), DelannoyCounter(62, 3, epsilon=1)],
+    ids=repr,
+)
+@pytest.mark.parametrize("counted", [0, 1, 7, 23, 60])
+def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
+    mechanism: LinearCounter, counted: int
+) -> None:
+    """What outputs have used is kept; the noise to come does not repeat what is out."""
+    counter = StreamCounter(mechanism, rng=np.random.default_rng(5))
+    counter.extend(np.zeros(counted))
+    record = counter.record()
+    same = StreamCounter.of_record(record, rng=np.random.default_rng(6))
+    assert same.record() == record
+    assert same.stored <= 40
+    other = StreamCounter.of_record(record, rng=np.random.default_rng(7))
+    rest = mechanism.steps - counted
+    first, second = same.extend(np.zeros(rest)), other.extend(np.zeros(rest))
+    if rest > 40:
+        assert (first[-20:] != second[-20:]).all()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [BridgedTree(60, [3, 4, 5], epsilon=1), DelannoyCounter(62, 3, epsilon=1)],
+    ids=repr,
+)
+def test_a_damaged_record_is_refused(mechanism: LinearCounter) -> None:
+    """Every field is checked against the mechanism and the number of inputs."""
+    counter = StreamCounter(mechanism, rng=np.random.default_rng(5))
+    counter.extend(np.ones(22))
+    whole = counter.record()
+    rng = np.random.default_rng(1)
+    for key, bad in [
+        ("counted", 100), ("counted", "2"), ("sum", -1.0), ("sum", float("nan")), ("noise", []),
+        ("mechanism", "Gaussian(standard_deviation=1)"),
+    ]:  # fmt: skip
+        with pytest.raises(InvalidInputError):
+            StreamCounter.of_record({**whole, key: bad}, rng=rng)
+    for key, value in whole["noise"].items():
+        without = {name: entry for name, entry in whole["noise"].items() if name != key}
+        wrong = value[:-1] if isinstance(value, list) else 10**9
+        for changed in (without, {**without, key: wrong}, {**without, key: "x"}):
+            with pytest.raises(InvalidInputError):
+                StreamCounter.of_record({**whole, "noise": changed}, rng=rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mechanism",
+    [BridgedTree(10**6, [7, 20, 20, 20, 20], epsilon=1), DelannoyCounter(10**6, 5, epsilon=1)],
+    ids=repr,
+)
+def test_simulated_error_at_a_million(mechanism: LinearCounter) -> None:
+    """The average squared error of 60 streams lies within six standard errors of the formula.
+
+    Under a normal law of the mean that fails with probability 2e-9; the 60 averages are checked
+    to be of one law by their own spread.
+    """
+    rng = np.random.default_rng(20)
+    means = []
+    for _ in range(60):
+        counter = StreamCounter(mechanism, rng=rng)
+        means.append(float(np.mean(counter.extend(np.zeros(mechanism.steps)) ** 2)))
+    exact = float(mechanism.exact_mean_squared_error())
+    error = float(np.std(means, ddof=1)) / len(means) ** 0.5
+    assert abs(float(np.mean(means)) - exact) < 6 * error
+    assert error < exact / 20
+
+
+def test_marginal_law_is_laplace() -> None:
+    """A first output that is one variable alone has its law (false alarm 1e-6)."""
+    mechanism = DelannoyCounter(5, 2, epsilon=1)
+    rng = np.random.default_rng(3)
+    first = [StreamCounter(mechanism, rng=rng).update(0) for _ in range(3000)]
+    assert stats.kstest(first, stats.laplace(scale=2).cdf).pvalue > 1e-6

@@ -43,9 +43,9 @@ class Layout:
 
     @staticmethod
     def first_counts(problem: CountNoiseProblem, counts: int) -> Layout:
-        """Laws for n = 1..counts and nothing beyond: a relaxation for every N ≥ counts."""
+        """Laws for so many counts and nothing beyond: a relaxation if there are more."""
         return Layout(
-            tuple(problem.lowest(n) for n in range(1, counts + 1)),
+            tuple(problem.lowest(problem.min_count + n) for n in range(counts)),
             tuple(
                 comparison
                 for n in range(counts - 1)
@@ -55,7 +55,7 @@ class Layout:
 
     @staticmethod
     def shared_tail(problem: CountNoiseProblem, counts: int) -> Layout:
-        """Laws for n = 1..counts, the last of them used for every larger count as well."""
+        """Laws for so many counts, the last of them used for every larger count as well."""
         own = Layout.first_counts(problem, counts)
         last = counts - 1
         return Layout(

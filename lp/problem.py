@@ -113,6 +113,8 @@ class CountNoiseProblem(Description):
     objective
         "singular" is the δ of single outcomes above; "true-delta" that of (ε, δ)-DP itself,
         Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `lp.true_delta`).
+    min_count
+        The least count that occurs; every count n in min_count..N has a law.
     """
 
     eta: ErrorFree = ErrorFree()
@@ -121,6 +123,7 @@ class CountNoiseProblem(Description):
     ratio: OptionalReal = OptionalReal(least=1)
     max_count: OptionalCount = OptionalCount()
     objective: CountObjective = CountObjective("singular")
+    min_count: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
         """Require exactly one of ε and E, and a size that fits into memory."""
@@ -131,6 +134,13 @@ class CountNoiseProblem(Description):
             )
         if self.ratio is not None and self.ratio.rational is None:
             raise expected("ratio", self.ratio, "to be rational", "Give epsilon instead.")
+        if self.min_count > (self.max_count or 1):
+            raise expected(
+                "min_count",
+                self.min_count,
+                f"≤ {self.max_count or 1}",
+                "It is the least of the counts up to max_count, and 1 without max_count.",
+            )
         cells = self.columns * 3 * self.support
         single = self.objective == "singular"
         estimate = cells * (3 * _BYTES_PER_TERM if single else _BYTES_PER_SLACK)
@@ -144,10 +154,15 @@ class CountNoiseProblem(Description):
 
     @property
     def columns(self) -> int:
-        """Number of laws that the program must tell apart: min(N, D + 1), or one."""
-        if self.max_count is None:
+        """Number of laws that the program must tell apart: at most D + 1, or one."""
+        if self.counts is None:
             return 1
-        return min(self.max_count, self.support + 1)
+        return min(self.counts, self.support + 1)
+
+    @property
+    def counts(self) -> int | None:
+        """Number of counts that have a law of their own."""
+        return None if self.max_count is None else self.max_count - self.min_count + 1
 
     def exponential(self) -> Value:
         """Return E: exact where it is rational, else a ball at flint's current precision."""

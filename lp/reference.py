@@ -52,6 +52,10 @@ class ReferenceModel(Description):
         count = self.problem.max_count
         if count is None:
             raise expected("max_count", None, "≥ 1", "Proposition 2 has a law for each count.")
+        if self.problem.min_count != 1:
+            raise expected(
+                "min_count", self.problem.min_count, "to be 1", "The model starts there."
+            )
         size = count * self.problem.support**2
         if size > _MOST_VARIABLES:
             raise expected(

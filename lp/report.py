@@ -37,11 +37,11 @@ def certificate(solution: Solution) -> dict[str, Any]:
     """Return laws, multipliers, bounds of E and of δ, for `verify.checker.count_noise`."""
     problem = solution.problem
     program, bound = solution.dual
-    start = 0 if problem.max_count is None else 1
+    start = 0 if problem.max_count is None else problem.min_count
     laws = range(program.equalities // 2)
     mass = {str(law + start): bound.multipliers[2 * law] for law in laws}
     mean = {str(law + start): bound.multipliers[2 * law + 1] for law in laws}
-    first = problem.support + 1 if problem.max_count is None else 1
+    first = problem.support + 1 if problem.max_count is None else problem.min_count
     flows = [
         [comparison.first + first, comparison.first + first + comparison.shift, z, _text(value)]
         for (comparison, z), value in zip(
@@ -57,6 +57,7 @@ def certificate(solution: Solution) -> dict[str, Any]:
             "ratio": None if problem.ratio is None else str(problem.ratio),
             "eta": str(problem.eta),
             "support": problem.support,
+            "min_count": problem.min_count,
             "max_count": problem.max_count,
             "objective": problem.objective,
         },
@@ -77,7 +78,8 @@ def _laws(solution: Solution) -> list[dict[str, Any]]:
     last = solution.problem.max_count
     if last is None:
         return [_law(solution.laws[0], solution.problem.support, None)]
-    entries = [_law(law, count, count) for count, law in enumerate(solution.laws, start=1)]
+    counted = enumerate(solution.laws, solution.problem.min_count)
+    entries = [_law(law, count, count) for count, law in counted]
     return [*entries[:-1], {**entries[-1], "to": last}]
 
 

@@ -96,14 +96,14 @@ class Search:
         self._exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
         self._windows: list[int] = []
         counts = problem.columns
-        if problem.max_count is None:
+        if problem.counts is None:
             self.restricted = Layout.one_law(problem)
-        elif problem.max_count == counts:
+        elif problem.counts == counts:
             self.restricted = Layout.first_counts(problem, counts)
         else:
             self.restricted = Layout.shared_tail(problem, counts)
             windows = (2 * counts - 1, counts + 1, 3 * counts)
-            self._windows = [min(problem.max_count, window) for window in windows]
+            self._windows = [min(problem.counts, window) for window in windows]
 
     def answers(self) -> Iterator[Answer]:
         """Yield answers, each proved, each after more work than the one before."""

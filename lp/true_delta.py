@@ -56,10 +56,10 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     """Yield answers, each proved; later ones give more counts a law of their own."""
     exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
     magnitude = first_magnitude(problem)
-    if problem.max_count is None:
+    if problem.counts is None:
         whole = Layout.one_law(problem)
-    elif problem.max_count <= _MOST_CELLS // problem.support:
-        whole = Layout.first_counts(problem, problem.max_count)
+    elif problem.counts <= _MOST_CELLS // problem.support:
+        whole = Layout.first_counts(problem, problem.counts)
     else:
         whole = None
     counts = problem.columns
@@ -68,17 +68,17 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
         upper, magnitude = _solved(problem, tail, magnitude, bits, exactly=False)
         window = Layout.first_counts(problem, counts + 1)
         lower, _ = _solved(problem, window, magnitude, bits, exactly=False)
-        yield _answer(problem, upper, lower, bits, exactly=False)
+        yield _answer(problem, upper, lower, bits)
         counts += _MORE_COUNTS
         if counts * problem.support > _MOST_CELLS:
             break
     if whole is not None:
         solved, _ = _solved(problem, whole, magnitude, bits, exactly=exactly)
-        found = _answer(problem, solved, solved, bits, exactly=exactly)
+        found = _answer(problem, solved, solved, bits)
         yield found
         if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
             roomy, _ = _solved(problem, whole, magnitude, bits, exactly=False, share=_ROOM)
-            yield _answer(problem, roomy, solved, bits, exactly=False)
+            yield _answer(problem, roomy, solved, bits)
 
 
 def _solved(
@@ -122,16 +122,19 @@ def _solved(
             return _Solved(plain, found.point, found.multipliers), scale
         with ctx.workprec(3 * depth + 256):
             value = ratio()
-            optimal = optimal_basis(
-                program.at(arb(value)),
-                scaled(program, 2.0**log_ratio),
-                found.columns,
-                found.tight,
-                depth,
-            )
-            if exactly:
-                exact = basic_solution(program.at(value), optimal.columns, optimal.tight)
-                return _Solved(plain, *exact), scale
+            try:
+                optimal = optimal_basis(
+                    program.at(arb(value)),
+                    scaled(program, 2.0**log_ratio),
+                    found.columns,
+                    found.tight,
+                    depth,
+                )
+                if exactly:
+                    exact = basic_solution(program.at(value), optimal.columns, optimal.tight)
+                    return _Solved(plain, *exact), scale
+            except UndecidedError:  # the bounds that the guess proves are wider, but bounds
+                return _Solved(plain, found.point, found.multipliers), scale
         return _Solved(plain, optimal.point, optimal.multipliers), scale
     raise UndecidedError(
         f"The solver found no solution at any of {len(seen)} scalings"
@@ -162,9 +165,8 @@ def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
     return Program({0: Fraction(1)}, tuple(rows), exponents)
 
 
-def _answer(
-    problem: CountNoiseProblem, upper: _Solved, lower: _Solved, bits: int, *, exactly: bool
-) -> Answer:
+def _answer(problem: CountNoiseProblem, upper: _Solved, lower: _Solved, bits: int) -> Answer:
+    exactly = isinstance(upper.point[0], fmpq) and isinstance(lower.point[0], fmpq)
     digits = None if exactly else _digits(upper.point[0], bits)
     with ctx.workprec(4 * (digits or 0) + 128):
         ratio = Ratio.of(problem.exponential(), 2 * (digits or 40))

@@ -49,6 +49,7 @@ class _Check:
     eta: Fraction = field(init=False)
     support: int = field(init=False)
     max_count: int | None = field(init=False)
+    min_count: int = field(init=False)
     single: bool = field(init=False)
 
     def run(self) -> None:
@@ -65,6 +66,7 @@ class _Check:
         self.single = objective == "singular"
         if objective not in ("singular", "true-delta"):
             self.problems.append(("problem.objective", "is not singular or true-delta"))
+        self.min_count = integer(problem["min_count"], 1)
         if not 0 < self.eta < 1:
             self.problems.append(("problem.eta", "is not in (0, 1)"))
         lower, upper = (number(self.data["ratio"][end]) for end in ("lower", "upper"))
@@ -118,7 +120,7 @@ class _Check:
 
     def _check_counts(self, counts: Sequence[tuple[int, int | None]]) -> None:
         """Require that the laws follow each other and cover every count."""
-        first = self.support if self.max_count is None else 1
+        first = self.support if self.max_count is None else self.min_count
         starts = [first] + [-1 if end is None else end + 1 for _, end in counts[:-1]]
         wrong = [start for start, _ in counts] != starts or counts[-1][1] != self.max_count
         if wrong or (self.max_count is None and len(counts) != 1):
@@ -180,7 +182,7 @@ class _Check:
     def _known(self, count: int) -> bool:
         if self.max_count is None:
             return count >= self.support
-        return 1 <= count <= self.max_count
+        return self.min_count <= count <= self.max_count
 
     def _entry(self, count: int, z: int) -> tuple[int, int]:
         return (0 if self.max_count is None else count), z

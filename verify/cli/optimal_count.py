@@ -61,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--support", metavar="D", action="append", required=True, help="the largest error")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--max-count", metavar="N", help="the largest count; laws differ by count")
+    add("--min-count", metavar="N", default="1", help="the least count (default 1)")
     which.add_argument("--data-independent", action="store_true", help="one law (default)")
     add(
         "--objective",
@@ -88,6 +89,7 @@ def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
             "kind": "count-noise",
             "objective": options.objective,
             "max_count": options.max_count,
+            "min_count": options.min_count,
             "relative_width": options.relative_width,
         }
         used = {name: entries for name, entries in axes.items() if entries != [None]}
@@ -126,7 +128,12 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
     from lp.problem import CountNoiseProblem
 
     given: dict[str, Any] = {name: text for name, text in cell.items() if text is not None}
-    return CountNoiseProblem(**given, max_count=options.max_count, objective=options.objective)
+    return CountNoiseProblem(
+        **given,
+        max_count=options.max_count,
+        objective=options.objective,
+        min_count=options.min_count,
+    )
 
 
 def _cell(options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
@@ -162,9 +169,10 @@ def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
     if solution.problem.max_count is None:
         labels = [f"every n ≥ {solution.problem.support}"]
     else:
-        labels = [f"n = {count}" for count in range(1, len(solution.laws) + 1)]
-        if solution.problem.max_count > len(solution.laws):
-            labels[-1] = f"n ≥ {len(solution.laws)}"
+        first = solution.problem.min_count
+        labels = [f"n = {count}" for count, _ in enumerate(solution.laws, first)]
+        if solution.problem.max_count >= first + len(solution.laws):
+            labels[-1] = f"n ≥ {first + len(solution.laws) - 1}"
     entries = [
         (label, law.lowest, [float(mass) for mass in law.fractions()])
         for label, law in zip(labels, solution.laws, strict=True)

@@ -1,0 +1,156 @@
+"""Optimal count noise under (ε, δ)-DP itself: a plain program, the accountant, special cases."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from accountant import profile
+from accountant.errors import InvalidInputError
+from lp.count_noise import Solution, optimal_count_noise
+from lp.integer_noise import optimal_integer_noise
+from lp.integer_problem import IntegerNoiseProblem
+from lp.problem import CountNoiseProblem
+
+
+def solve(**options: Any) -> Solution:
+    return optimal_count_noise(CountNoiseProblem(objective="true-delta", **options))
+
+
+def by_linear_program(e: float, eta: float, support: int, counts: range) -> float:
+    """Variables p(z | n) and a slack for each outcome of each ordered pair, in floating point."""
+    cells = [(n, z) for n in counts for z in range(-min(n, support), support + 1)]
+    pairs = [(n, m) for n in counts for m in (n - 1, n + 1) if m in counts]
+    slacks = [(n, m, y) for n, m in pairs for y in range(counts.stop + support)]
+    index = {name: i for i, name in enumerate([*cells, *slacks])}
+    size = len(index) + 1
+    equal, right, above = [], [], []
+    for n in counts:
+        own = [(z, index[n, z]) for m, z in cells if m == n]
+        for weights, value in (
+            ({i: 1.0 for _, i in own}, 1.0),
+            ({i: float(z) for z, i in own}, 0.0),
+            ({index[n, 0]: 1.0}, eta),
+        ):
+            row = np.zeros(size)
+            row[list(weights)] = list(weights.values())
+            equal.append(row)
+            right.append(value)
+    for n, m, y in slacks:
+        row = np.zeros(size)
+        row[index[n, m, y]] = -1
+        if (n, y - n) in index:
+            row[index[n, y - n]] += 1
+        if (m, y - m) in index:
+            row[index[m, y - m]] -= e
+        above.append(row)
+    for pair in pairs:
+        row = np.zeros(size)
+        row[[index[slack] for slack in slacks if slack[:2] == pair]] = 1
+        row[-1] = -1
+        above.append(row)
+    bounds = np.zeros(len(above))
+    cost = np.zeros(size)
+    cost[-1] = 1
+    found = linprog(cost, A_ub=above, b_ub=bounds, A_eq=equal, b_eq=right, method="highs")
+    assert found.success
+    return float(found.fun or 0)
+
+
+@pytest.mark.parametrize(
+    ("e", "eta", "support", "first", "last"),
+    [
+        (3, "1/2", 4, 1, 9),
+        (3, "1/2", 2, 2, 3),
+        (2, "1/10", 3, 1, 5),
+        (2, "4/5", 3, 2, 6),
+        (4, "1/3", 1, 1, 4),
+    ],
+)
+def test_agrees_with_a_plain_program(e: int, eta: str, support: int, first: int, last: int) -> None:
+    found = solve(ratio=e, eta=eta, support=support, min_count=first, max_count=last)
+    plain = by_linear_program(e, float(Fraction(eta)), support, range(first, last + 1))
+    assert found.exact is not None
+    assert float(found.exact) == pytest.approx(plain, abs=1e-9)
+    single = optimal_count_noise(
+        CountNoiseProblem(ratio=e, eta=eta, support=support, min_count=first, max_count=last)
+    )
+    assert single.exact is not None
+    assert single.exact <= found.exact
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "eta", "support", "last"),
+    [("1.5", "1/2", 4, 8), ("1", "4/5", 3, 10_000), ("2.2", "1/10", 5, 300)],
+)
+def test_the_accountant_finds_the_same_delta(
+    epsilon: str, eta: str, support: int, last: int
+) -> None:
+    found = solve(epsilon=epsilon, eta=eta, support=support, max_count=last)
+    assert found.delta.relative_width is not None
+    assert found.delta.relative_width <= Fraction(1, 10**12)
+    reached = [
+        profile.delta(found.neighbours(n), epsilon, adjacency=None)
+        for n in range(1, min(last, len(found.laws) + 2))
+    ]
+    assert max(delta.lower for delta in reached) <= found.delta.upper
+    assert max(delta.upper for delta in reached) >= found.delta.lower
+
+
+@pytest.mark.parametrize("eta", ["1/10", "1/2", "9/10"])
+@pytest.mark.parametrize("support", [1, 4, 8])
+def test_one_law_is_the_best_integer_noise(eta: str, support: int) -> None:
+    """A mean of 0 costs nothing: the mean of a law and its mirror image has it."""
+    found = solve(ratio=3, eta=eta, support=support)
+    other = IntegerNoiseProblem("delta", support, ratio=3, error_free=eta)
+    assert found.exact == optimal_integer_noise(other).exact
+
+
+def test_more_counts_need_more_delta() -> None:
+    """Unlike for single outcomes, beyond D + 1 counts as well; the growth dies out."""
+    deltas = [
+        solve(ratio=3, eta="1/2", support=4, max_count=last).delta for last in (5, 6, 8, 12, 10**6)
+    ]
+    assert all(a.upper < b.lower for a, b in pairwise(deltas))
+    assert deltas[-1].upper - deltas[-2].lower < 1e-7
+
+
+def test_no_delta_is_needed_where_all_counts_share_their_outcomes() -> None:
+    for objective in ("singular", "true-delta"):
+        problem = CountNoiseProblem(
+            epsilon="1.5", eta="1/2", support=6, max_count=5, objective=objective
+        )
+        found = optimal_count_noise(problem)
+        assert found.delta.lower == found.delta.upper == 0
+
+
+def test_counts_from_a_least_one() -> None:
+    """Few counts can do better than one law for all; D + 1 of them cannot."""
+    at = [
+        optimal_count_noise(
+            CountNoiseProblem(ratio=2, eta="1/2", support=3, min_count=3, max_count=last)
+        ).exact
+        for last in (4, 5, 6, 7, 5000)
+    ]
+    assert at == [Fraction(1, 34), Fraction(3, 58), Fraction(5, 54), Fraction(1, 10), at[3]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "delta"}, "objective='delta' to be singular or true-delta"),
+        ({"min_count": 0}, "min_count=0 ≥ 1"),
+        ({"min_count": 9}, "min_count=9 ≤ 8"),
+        ({"min_count": 2, "max_count": None}, "min_count=2 ≤ 1"),
+        ({"objective": "true-delta", "support": 99, "max_count": 99}, "about 3 GiB"),
+    ],
+)
+def test_bad_problems(options: dict[str, Any], message: str) -> None:
+    base: dict[str, Any] = {"epsilon": 1, "eta": "1/2", "support": 4, "max_count": 8}
+    with pytest.raises(InvalidInputError, match=message):
+        CountNoiseProblem(**(base | options))

@@ -65,6 +65,8 @@ class DirectHighs:
         self._solver = make()
         for option, value in _OPTIONS.items():
             self._solver.setOptionValue(option, value)
+        if len(program.bounds) > _MANY_ROWS:  # pays for itself only there; a correction has none
+            self._solver.setOptionValue("presolve", "on")
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = len(program.bounds), total
         model.col_cost_ = np.concatenate([program.cost, np.zeros(count)])
@@ -137,11 +139,12 @@ class DirectHighs:
 
 
 _LARGEST = 1e6
+_MANY_ROWS = 10_000
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
     "solver": "simplex",
-    "presolve": "on",  # the first solve only; corrections start from its basis
+    "presolve": "off",
     "time_limit": 60.0,
     "small_matrix_value": 1e-12,
     "primal_feasibility_tolerance": 1e-9,

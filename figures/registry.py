@@ -50,6 +50,9 @@ FIGURES: dict[str, str] = {
     "count-queries/3": "count_queries.fig03",
     "count-queries/4": "count_queries.fig04",
     "count-queries/composition": "count_queries.composition",
+    "less-is-more/1": "less_is_more.fig01",
+    "less-is-more/2": "less_is_more.fig02",
+    "less-is-more/3": "less_is_more.fig03",
 }
 """Module of each figure, in the order of the papers."""
 

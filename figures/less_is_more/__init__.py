@@ -1,0 +1,1 @@
+"""Figures of Ji and Li, Less is More."""

@@ -224,6 +224,44 @@ def _count_law(ratio: RealValue, eta: RealValue, support: int) -> CountNoise:
     return dataclasses.replace(CountNoise.of(0, share, support), ratio=to_ball(ratio))
 
 
+@functools.lru_cache(maxsize=256)
+def _optimal_count_delta(
+    ratio: Fraction, eta: Fraction, support: int, last: int | None, first: int, objective: str
+) -> Value:
+    from lp.count_noise import optimal_count_noise
+    from lp.problem import CountNoiseProblem
+
+    problem = CountNoiseProblem(
+        ratio=ratio,
+        eta=eta,
+        support=support,
+        max_count=last,
+        min_count=first,
+        objective=objective,
+    )
+    found = optimal_count_noise(problem)
+    return found.delta.ball() if found.exact is None else found.exact
+
+
+def _optimal_count(objective: str) -> Function:
+    """Return the certified optimum of `lp.count_noise` as a function of (E, η, D, N, n_0).
+
+    Without N, one law serves all counts n ≥ D; without n_0 the counts start at 1. E must be
+    rational; the optimum is then a fraction, except for large programs.
+    """
+
+    def asked(*values: Value) -> Value:
+        ratio, eta = number(values[0]), number(values[1])
+        if not isinstance(ratio, Fraction) or not isinstance(eta, Fraction):
+            raise InvalidInputError(f"Expected E={ratio} and eta={eta} to be rational.")
+        sizes = [to_integer(value) for value in values[2:]]
+        last = sizes[1] if len(sizes) > 1 else None
+        first = sizes[2] if len(sizes) > 2 else 1
+        return _optimal_count_delta(ratio, eta, sizes[0], last, first, objective)
+
+    return asked
+
+
 FUNCTIONS: dict[str, Function] = {
     "sqrt": _sqrt,
     "exp": _on_balls(arb.exp),
@@ -260,6 +298,8 @@ FUNCTIONS: dict[str, Function] = {
     "honaker_mse": lambda steps: tree.honaker_mean_squared_error(to_integer(steps)),
     "count_noise_delta": _count_noise(lambda noise: noise.delta),
     "count_noise_optimal_delta": _count_noise(lambda noise: noise.optimal_delta),
+    "optimal_count_delta": _optimal_count("singular"),
+    "optimal_count_true_delta": _optimal_count("true-delta"),
     "count_noise_weight": _count_noise(lambda noise, j: noise.weight(j)),
     "count_noise_mass": _count_noise(lambda noise, z: noise.mass(z)),
     **{name: _question(name) for name in _QUESTIONS},

@@ -130,7 +130,7 @@ def test_no_delta_is_needed_where_all_counts_share_their_outcomes() -> None:
 
 
 def test_counts_from_a_least_one() -> None:
-    """Few counts can do better than one law for all; D + 1 of them cannot."""
+    """Few counts can do better than one law for all; D + 2 of them cannot."""
     at = [
         optimal_count_noise(
             CountNoiseProblem(ratio=2, eta="1/2", support=3, min_count=3, max_count=last)

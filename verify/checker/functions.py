@@ -106,7 +106,7 @@ def _largest(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 NOT_RECOMPUTED = ("dimension", "max_loss", "quantile")
-NOT_RECOMPUTED_FAMILIES = ("count_noise_", "ellipse_", "signed_tree_", "tree_")
+NOT_RECOMPUTED_FAMILIES = ("count_noise_", "ellipse_", "optimal_count_", "signed_tree_", "tree_")
 """Functions of the language whose values are taken from the certificate, and named as such."""
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from flint import arb, ctx, fmpq
@@ -224,25 +225,6 @@ def _count_law(ratio: RealValue, eta: RealValue, support: int) -> CountNoise:
     return dataclasses.replace(CountNoise.of(0, share, support), ratio=to_ball(ratio))
 
 
-@functools.lru_cache(maxsize=256)
-def _optimal_count_delta(
-    ratio: Fraction, eta: Fraction, support: int, last: int | None, first: int, objective: str
-) -> Value:
-    from lp.count_noise import optimal_count_noise
-    from lp.problem import CountNoiseProblem
-
-    problem = CountNoiseProblem(
-        ratio=ratio,
-        eta=eta,
-        support=support,
-        max_count=last,
-        min_count=first,
-        objective=objective,
-    )
-    found = optimal_count_noise(problem)
-    return found.delta.ball() if found.exact is None else found.exact
-
-
 def _optimal_count(objective: str) -> Function:
     """Return the certified optimum of `lp.count_noise` as a function of (E, η, D, N, n_0).
 
@@ -250,14 +232,26 @@ def _optimal_count(objective: str) -> Function:
     rational; the optimum is then a fraction, except for large programs.
     """
 
-    def asked(*values: Value) -> Value:
-        ratio, eta = number(values[0]), number(values[1])
-        if not isinstance(ratio, Fraction) or not isinstance(eta, Fraction):
+    @functools.lru_cache(maxsize=256)
+    def solved(ratio: Fraction, eta: Fraction, support: int, *counts: int) -> Value:
+        # by name: whoever imports this table, the certificates do, needs no solver for it
+        problem = import_module("lp.problem").CountNoiseProblem(
+            ratio=ratio,
+            eta=eta,
+            support=support,
+            max_count=counts[0] if counts else None,
+            min_count=counts[1] if counts[1:] else 1,
+            objective=objective,
+        )
+        found = import_module("lp.count_noise").optimal_count_noise(problem)
+        optimum: Value = found.delta.ball() if found.exact is None else found.exact
+        return optimum
+
+    def asked(ratio: Value, eta: Value, support: Value, *counts: Value) -> Value:
+        exact = number(ratio), number(eta)
+        if not isinstance(exact[0], Fraction) or not isinstance(exact[1], Fraction):
             raise InvalidInputError(f"Expected E={ratio} and eta={eta} to be rational.")
-        sizes = [to_integer(value) for value in values[2:]]
-        last = sizes[1] if len(sizes) > 1 else None
-        first = sizes[2] if len(sizes) > 2 else 1
-        return _optimal_count_delta(ratio, eta, sizes[0], last, first, objective)
+        return solved(exact[0], exact[1], to_integer(support), *map(to_integer, counts))
 
     return asked
 

@@ -26,14 +26,16 @@ equation-36/range theorem-2/only-if theorem-3/feasible theorem-3/value theorem-3
 theorem-3/strict-order theorem-3/optimal-mechanism figure-1/identical-variance
 figure-1/gaussian-p-1 figure-1/gaussian-p-2 figure-1/gaussian-ratio figure-1/gaussian-epsilon
 figure-1/mechanism-epsilon remark-2/guarantee remark-2/guarantee/by-hand remark-2/domain
-section-3/readily equations-7-8 figure-3/small-eta figure-4/same-variance figure-4/same-utility equation-45 section-5/guarantee
+section-3/readily equations-7-8
+figure-3/small-eta figure-4/same-variance figure-4/same-utility equation-45 section-5/guarantee
 """
 HOLDS = """
 section-1/county-factor/corrected section-1/probability-reading/corrected
 section-1/heavier-tail/corrected section-1/epsilon-monotone section-1/support-monotone
 section-1/support-9-13 section-1/eta-threshold section-1/eta-threshold/above p1 p1/identity
 p1/footnote-2 p1/footnote-2/ends p2/smaller-eta/corrected p3/footnote-3 p3/footnote-3/mean
-proposition-2 equations-7-8/corrected section-3/readily/corrected proposition-1 equation-3 equation-3/general example-1/equation-4 example-1/counts
+proposition-2 equations-7-8/corrected section-3/readily/corrected
+proposition-1 equation-3 equation-3/general example-1/equation-4 example-1/counts
 example-1/equation-5 example-1/equation-5/coefficients example-1/equation-6
 definition-1/sensitivity remark-1 section-3/none-dominates proposition-3 equation-16
 equation-16/ends proposition-4 proposition-4/complete/corrected equations-20-22

@@ -309,10 +309,10 @@ def goal() -> None:
     print("| D | cells | slowest, s | at | widest, relative | least δ* > 0 |")
     print("|---|---|---|---|---|---|")
     for support in (4, 8, 16, 24, 32, 48, 64):
-        slowest, widest, least, number = (0.0, ""), Fraction(0), math.inf, 0
-        for epsilon in ("0.1", "0.5", "1.5", "2.2", "3", "4"):
-            for eta in ("0.02", "0.3", "0.5", "0.8"):
-                for count in (None, support, support + 1, 1000, 10**6):
+        slowest, widest, least, number = (0.0, ""), Fraction(0), Fraction(1), 0
+        for epsilon in ("0.1", "0.5", "1.5", "2.2", "4"):
+            for eta in ("0.02", "0.3", "0.8"):
+                for count in (None, support, 10**6):
                     problem = CountNoiseProblem(
                         eta=eta, support=support, epsilon=epsilon, max_count=count
                     )
@@ -324,10 +324,10 @@ def goal() -> None:
                     if delta.upper > 0:
                         width = Fraction(delta.upper) - Fraction(delta.lower)
                         widest = max(widest, width / Fraction(delta.upper))
-                        least = min(least, float(delta.upper))
+                        least = min(least, Fraction(delta.upper))
         print(
             f"| {support} | {number} | {slowest[0]:.2f} | {slowest[1]} "
-            f"| {float(widest):.0e} | {least:.1e} |",
+            f"| {float(widest):.0e} | {float(least):.1e} |",
             flush=True,
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from accountant.mechanisms import BridgedTree, DelannoyCounter, SmoothBinary
 from figures.count_on_your_elders import (
     arity,
     crossover,
@@ -81,6 +82,25 @@ def test_the_square_root_factorisation_by_matrices() -> None:
     sensitivity = np.max(np.sum(root**2, axis=0))
     error = np.mean(np.sum(root**2, axis=1))
     assert errors.root_factor(n) == pytest.approx(sensitivity * error, rel=1e-12)
+
+
+def test_counters_beyond_the_paper_by_their_matrices() -> None:
+    """MSE = 2·(largest column of R, ℓ1)²·(mean squared row of L)."""
+    table = steps.compute(FAST)
+    n = 100
+    for name, counters in (
+        ("bridged grids, k = 17", [BridgedTree(n, [17, 17], epsilon=1)]),
+        ("smooth binary tree", [SmoothBinary(n, epsilon=1)]),
+        ("chains, best height", [DelannoyCounter(n, s, epsilon=1) for s in range(2, 8)]),
+    ):
+        found = []
+        for counter in counters:
+            left, right = (np.array(part, dtype=float) for part in counter.factorisation())
+            assert left @ right == pytest.approx(np.tril(np.ones((n, n))), abs=1e-9)
+            sensitivity = np.max(np.sum(np.abs(right), axis=0))
+            found.append(2 * sensitivity**2 * np.sum(left**2) / n)
+        stored = table.value("error", panel="beyond the paper", curve=name, n=float(n))
+        assert stored == pytest.approx(min(found) / math.log2(n) ** 3, rel=1e-9)
 
 
 def test_errors_by_length_have_known_values() -> None:

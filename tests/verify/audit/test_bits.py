@@ -1,0 +1,149 @@
+"""Features of bits: what they compute, what they find, and that they leave private noise alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from verify.audit import bits, zoo
+from verify.audit.auditor import audit
+from verify.audit.learn import DEFAULT_PROPOSERS
+
+PROPOSERS = (*DEFAULT_PROPOSERS, bits.propose)
+LEVEL = 1e-6
+
+
+@pytest.mark.parametrize(
+    ("value", "exponent"),
+    [
+        (1.0, 0),
+        (-1.0, 0),
+        (3.0, 0),
+        (0.5, -1),
+        (6.0, 1),
+        (1 + 2.0**-52, -52),
+        (0.1, -55),
+        (5e-324, -1074),
+        (2.0**1000, 1000),
+        (np.float32(0.1), -27),
+        (0.0, bits.OF_ZERO),
+        (-0.0, bits.OF_ZERO),
+        (math.inf, bits.OF_INFINITY),
+        (math.nan, bits.OF_NAN),
+    ],
+)
+def test_lowest_bit(value: float, exponent: int) -> None:
+    assert bits.lowest_bit([value]).tolist() == [exponent]
+
+
+def test_lowest_bit_divides() -> None:
+    values = np.random.default_rng(1).normal(size=500) * 10.0 ** np.arange(500).clip(0, 250)
+    odd = np.ldexp(values, -bits.lowest_bit(values))
+    assert (odd == np.floor(odd)).all()
+    assert (odd % 2 == 1).all()
+
+
+NAIVE = [case for case in zoo.cases(broken=True) if case.name.startswith("float")]
+
+
+@pytest.mark.parametrize("case", NAIVE, ids=lambda case: case.name)
+@pytest.mark.parametrize("pair", [(0.0, 1.0), (0.1, 1.1)])
+def test_naive_noise_is_found_in_ten_thousand_runs(
+    case: zoo.Case, pair: tuple[float, float]
+) -> None:
+    found = audit(
+        case,
+        case.claim,
+        pairs=[pair],
+        samples=10_000,
+        significance=LEVEL,
+        seed=2,
+        proposers=PROPOSERS,
+    )
+    assert found.refuted
+
+
+@pytest.mark.parametrize(
+    "name", ["lattice-laplace", "lattice-normal", "rounded-laplace", "snapping"]
+)
+def test_private_noise_is_not_accused(name: str) -> None:
+    case = zoo.case(name)
+    for pair in ((0.0, 1.0), (0.1, 1.1), (1 / 3, 4 / 3), (1e6 + 0.1, 1e6 + 1.1)):
+        found = audit(
+            case,
+            case.claim,
+            pairs=[pair],
+            samples=10_000,
+            significance=LEVEL,
+            seed=3,
+            proposers=(bits.propose,),
+        )
+        assert not found.refuted
+
+
+def test_vectors_add_up_small_leaks() -> None:
+    """A bit of an entry tells something in one run of 2000; the score of 30 entries adds them."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        return dataset + rng.normal(0, 500, (size, 30))
+
+    found = audit(
+        release,
+        {"mu": math.sqrt(30) / 500},
+        pairs=[(0.0, 1.0)],
+        samples=10_000,
+        significance=LEVEL,
+        seed=4,
+        proposers=(bits.propose,),
+    )
+    assert found.refuted
+    assert isinstance(found.rule.feature, bits.BitScore)
+
+
+def test_shared_draws_show_in_differences() -> None:
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        shared = rng.integers(-(2**20), 2**20, (size, 1)) * 2.0**-10
+        return np.array([dataset, 0.0]) + shared
+
+    found = audit(
+        release,
+        1,
+        pairs=[(1.0, 1.25)],
+        samples=2000,
+        significance=LEVEL,
+        seed=5,
+        proposers=(bits.propose,),
+    )
+    assert found.refuted
+    assert "output[1] - output[0]" in str(found.rule.feature.name)
+
+
+def test_learned_lattice() -> None:
+    rng = np.random.default_rng(6)
+    first = 0.3 * rng.integers(-20, 20, (1000, 1)) + 0.1
+    second = 0.3 * rng.integers(-20, 20, (1000, 1))
+    features = [f for f in bits.propose(first, second) if isinstance(f, bits.OnLattice)]
+    assert features
+    assert min(abs(f.step - 0.3) for f in features) < 1e-12
+    shares = {(float(f(first).mean()), float(f(second).mean())) for f in features}
+    assert shares == {(1.0, 0.0), (0.0, 1.0)}
+
+
+def test_collisions_and_plain_data() -> None:
+    rows = np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0], [np.nan, np.nan, 1.0]])
+    assert bits.Collisions()(rows).tolist() == [1, 0, 0]
+    rng = np.random.default_rng(7)
+    first, second = rng.normal(size=(2, 200, 3))
+    for feature in bits.propose(first, second):
+        values = feature(first)
+        assert values.shape == (200,)
+        assert not np.isnan(values).any()
+        assert feature.name
+        assert feature.to_json()["feature"]
+
+
+def test_nothing_to_propose_for_integers() -> None:
+    assert not list(bits.propose(np.zeros((9, 1), dtype=np.int64), np.ones((9, 1), dtype=np.int64)))

@@ -1,0 +1,84 @@
+"""The zoo: every broken mechanism is found, no private one is accused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from accountant.errors import InvalidInputError
+from verify.audit import bits, zoo
+from verify.audit.auditor import audit
+from verify.audit.learn import DEFAULT_PROPOSERS
+
+LEVEL = 1e-6
+"""A control is accused with probability at most this, 34 of them with at most 3.4e-5."""
+
+FAST = [
+    "laplace",
+    "laplace-truncated",
+    "geometric-wrong-ratio",
+    "randomized-response-many",
+    "randomized-response-two-coins",
+    "sparse-vector-5",
+    "noisy-max",
+    "tie-break-by-truth",
+    "histogram-keys-present",
+    "subsampled-first-records",
+    "gaussian-analytic",
+    "gaussian-variance-for-deviation",
+    "seed-reused-across-coordinates",
+]
+
+
+def decide(case: zoo.Case) -> bool:
+    found = audit(
+        case,
+        case.claim,
+        pairs=case.pairs,
+        samples=case.samples,
+        significance=LEVEL,
+        seed=1,
+        proposers=(*DEFAULT_PROPOSERS, bits.propose),
+    )
+    return found.refuted
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_some_cases(name: str) -> None:
+    case = zoo.case(name)
+    assert decide(case) == case.broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", zoo.cases(), ids=lambda case: case.name)
+def test_every_case(case: zoo.Case) -> None:
+    assert decide(case) == case.broken
+
+
+def test_enough_of_both() -> None:
+    assert len(zoo.cases(broken=True)) >= 30
+    assert len(zoo.cases(broken=False)) >= 30
+
+
+@pytest.mark.parametrize("case", zoo.cases(), ids=lambda case: case.name)
+def test_cases_say_what_they_are(case: zoo.Case) -> None:
+    assert case.description.endswith(".")
+    assert case.source
+    assert case.pairs
+    for pair in case.pairs:
+        for dataset in pair:
+            rng = np.random.default_rng(1)
+            assert len(case.sample(dataset, 5, rng)) == 5
+            case(dataset, rng)
+    epsilon = case.claim if isinstance(case.claim, (int, float)) else None
+    if case.true_epsilon is not None and epsilon is not None:
+        assert (case.true_epsilon > epsilon) == case.broken
+    if case.true_epsilon is not None:
+        assert not math.isnan(case.true_epsilon)
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(InvalidInputError, match="Did you mean 'laplace'"):
+        zoo.case("laplce")

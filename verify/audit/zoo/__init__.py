@@ -1,0 +1,13 @@
+"""Broken mechanisms from the literature and from practice, and private controls.
+
+Each case is a mechanism that draws the outputs of many runs, its neighbouring datasets, its claim,
+and what is true of it: they measure an auditor, and show what it finds.
+"""
+
+from verify.audit.zoo import counts, floats, noise, selection, sparse_vector, streams
+from verify.audit.zoo.case import Case, case, cases
+
+FAMILIES = (sparse_vector, selection, noise, counts, streams, floats)
+"""The modules that register the cases."""
+
+__all__ = ["FAMILIES", "Case", "case", "cases"]

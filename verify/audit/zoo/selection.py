@@ -1,0 +1,167 @@
+"""Selection: the largest of some scores. A dataset is the list of scores, of sensitivity 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.draws import Array, exponential, geometric, laplace, row
+
+_EPSILON = 1.0
+_PAIRS = (((1, 1, 1, 1, 1), (2, 0, 0, 0, 0)), ((2, 0, 0, 0, 0), (1, 1, 1, 1, 1)))
+_CROSS = ((0, 1, 0, 0, 0), (1, 0, 1, 1, 1))
+_STATDP = "Ding, Wang, Wang, Zhang, Kifer, Detecting violations of differential privacy, CCS 2018"
+_DPBOOK = "Dwork, Roth 2014, Section 3.3"
+
+
+def _spread(dataset: Any, size: int) -> Array:
+    scores = row(dataset)
+    return np.broadcast_to(scores, (size, len(scores)))
+
+
+@control("noisy-max", _EPSILON, *_PAIRS, _CROSS, source=_DPBOOK)
+def noisy_max(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Place of the largest score with Lap(2/ε)."""
+    scores = _spread(dataset, size)
+    return np.argmax(scores + laplace(rng, 2 / _EPSILON, scores.shape), axis=1)
+
+
+@control("noisy-max-exponential", _EPSILON, *_PAIRS, _CROSS, source=_STATDP)
+def noisy_max_exponential(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Place of the largest score with exponential noise of scale 2/ε."""
+    scores = _spread(dataset, size)
+    return np.argmax(scores + exponential(rng, 2 / _EPSILON, scores.shape), axis=1)
+
+
+@control(
+    "noisy-max-with-gap",
+    _EPSILON,
+    *_PAIRS,
+    _CROSS,
+    source="Ding, Wang, Xiao, Kifer, Free gap information from noisy max, VLDB 2019",
+)
+def noisy_max_with_gap(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Place of the largest score with Lap(2/ε), and its lead over the second: the lead is free."""
+    scores = _spread(dataset, size)
+    noisy = scores + laplace(rng, 2 / _EPSILON, scores.shape)
+    ordered = np.sort(noisy, axis=1)
+    return np.column_stack([np.argmax(noisy, axis=1), ordered[:, -1] - ordered[:, -2]])
+
+
+@broken("noisy-max-value", _EPSILON, ((0,) * 5, (1,) * 5), true=None, source=_STATDP)
+def noisy_max_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Return the noisy value of the largest score instead of its place. Up to 5ε/2."""
+    scores = _spread(dataset, size)
+    return np.max(scores + laplace(rng, 2 / _EPSILON, scores.shape), axis=1)
+
+
+@broken("noisy-max-exponential-value", _EPSILON, ((0,) * 5, (1,) * 5), true=np.inf, source=_STATDP)
+def noisy_max_exponential_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Do the same with exponential noise: values below the true maximum never occur."""
+    scores = _spread(dataset, size)
+    return np.max(scores + exponential(rng, 2 / _EPSILON, scores.shape), axis=1)
+
+
+@broken("noisy-max-place-and-value", _EPSILON, *_PAIRS, true=None, source=_STATDP)
+def noisy_max_place_and_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Place and noisy value of the largest score from one draw of Lap(1/ε)."""
+    scores = _spread(dataset, size)
+    noisy = scores + laplace(rng, 1 / _EPSILON, scores.shape)
+    return np.column_stack([np.argmax(noisy, axis=1), np.max(noisy, axis=1)])
+
+
+@broken("noisy-max-half-noise", _EPSILON, _CROSS, true=None, source="folklore")
+def noisy_max_half_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Lap(1/ε) is enough where all scores move one way, and is used where they do not. Up to 2ε."""
+    scores = _spread(dataset, size)
+    return np.argmax(scores + laplace(rng, 1 / _EPSILON, scores.shape), axis=1)
+
+
+@broken("noisy-max-second-for-free", _EPSILON, *_PAIRS, true=None, source="folklore")
+def two_largest(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Places of the two largest from one draw that pays for one of them, with Lap(1/ε)."""
+    scores = _spread(dataset, size)
+    noisy = scores + laplace(rng, 1 / _EPSILON, scores.shape)
+    return np.argsort(-noisy, axis=1)[:, :2]
+
+
+@broken("tie-break-by-truth", _EPSILON, (5, 4), true=2 * _EPSILON, source="folklore")
+def tie_break_by_truth(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Whether a count with integer noise reaches 5; a tie goes to the true answer. e^{2ε}."""
+    noisy = dataset + geometric(rng, 1 / _EPSILON, size)
+    return ((noisy > 5) | ((noisy == 5) & (dataset >= 5))).astype(np.int8)
+
+
+@control("tie-break-by-rule", _EPSILON, (5, 4), (4, 5), (6, 5), true=_EPSILON, source="folklore")
+def tie_break_by_rule(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Whether a count with integer noise reaches 5."""
+    return (dataset + geometric(rng, 1 / _EPSILON, size) >= 5).astype(np.int8)
+
+
+@control("exponential-mechanism", _EPSILON, *_PAIRS, _CROSS, source="McSherry, Talwar, FOCS 2007")
+def exponential_mechanism(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Choose i with probability ∝ e^{ε u_i/2}."""
+    return _weighted(np.exp(_EPSILON * row(dataset) / 2), size, rng)
+
+
+@broken(
+    "exponential-mechanism-no-half",
+    _EPSILON,
+    _CROSS,
+    true=math.log(math.e * (1 + 4 * math.e) / (math.e + 4)),
+    source="folklore",
+)
+def exponential_mechanism_no_half(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Choose i with probability ∝ e^{ε u_i}: the factor 2 of the normaliser is missing."""
+    return _weighted(np.exp(_EPSILON * row(dataset)), size, rng)
+
+
+@control("permute-and-flip", _EPSILON, *_PAIRS, _CROSS, source="McKenna, Sheldon, NeurIPS 2020")
+def permute_and_flip(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """In random order, accept i with probability e^{ε(u_i − max u)/2}."""
+    scores = row(dataset)
+    accepted = rng.random((size, len(scores))) < np.exp(_EPSILON * (scores - scores.max()) / 2)
+    order = np.argsort(rng.random((size, len(scores))), axis=1)
+    first = np.argmax(np.take_along_axis(accepted, order, axis=1), axis=1)
+    chosen: Array = np.take_along_axis(order, first[:, np.newaxis], axis=1)[:, 0]
+    return chosen
+
+
+@broken(
+    "votes-argmax-when-clear",
+    _EPSILON,
+    ((6, 2), (5, 2)),
+    true=np.inf,
+    source="after Papernot et al., PATE, ICLR 2017 and 2018",
+)
+def votes_argmax_when_clear(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Teachers' votes: the winner without noise where it leads by 4, a noisy one elsewhere."""
+    votes = row(dataset)
+    ordered = np.sort(votes)
+    if ordered[-1] - ordered[-2] >= 4:
+        return np.full(size, int(np.argmax(votes)))
+    noisy = votes + laplace(rng, 2 / _EPSILON, (size, len(votes)))
+    return np.argmax(noisy, axis=1)
+
+
+@broken(
+    "votes-one-class-noised",
+    _EPSILON,
+    ((3, 3), (2, 4)),
+    true=2 * _EPSILON,
+    source="after Papernot et al., PATE, ICLR 2017",
+)
+def votes_one_class_noised(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Lap(1/ε) for a change of one vote that moves two counts, on the first class alone."""
+    votes = row(dataset)
+    noisy = np.tile(votes, (size, 1))
+    noisy[:, 0] += laplace(rng, 1 / _EPSILON, size)
+    return np.argmax(noisy, axis=1)
+
+
+def _weighted(weights: Array, size: int, rng: np.random.Generator) -> Array:
+    limits = np.cumsum(weights) / weights.sum()
+    return np.searchsorted(limits[:-1], rng.random(size), side="right")

@@ -54,6 +54,8 @@ class Guarantee:
     """Points that were given; empty where the whole curve is claimed."""
     profile: Callable[[float], float] | None = None
     """An upper bound of the claimed δ(ε), for curves."""
+    parameter: str = ""
+    """μ, or the notation of the mechanism whose profile is claimed."""
 
     def delta_at(self, epsilon: float) -> float:
         """Return the claimed δ(ε), or an upper bound of it: +∞ where nothing is claimed.
@@ -86,6 +88,7 @@ class Guarantee:
             "kind": self.kind,
             "description": self.description,
             "points": [point.to_json() for point in self.points],
+            "parameter": self.parameter,
         }
 
 
@@ -124,13 +127,12 @@ def gaussian(mu: Number) -> Guarantee:
     if number.sign <= 0:
         raise expected("mu", mu, "> 0")
     noise = Gaussian(ExactReal.of_rational(1) / number)
-    return Guarantee("gaussian", f"{number}-GDP", (), _profile_of(noise, None))
+    return Guarantee("gaussian", f"{number}-GDP", (), _profile_of(noise, None), str(number))
 
 
 def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Guarantee:
-    return Guarantee(
-        "mechanism", f"the profile of {mechanism!r}", (), _profile_of(mechanism, adjacency)
-    )
+    profile = _profile_of(mechanism, adjacency)
+    return Guarantee("mechanism", f"the profile of {mechanism!r}", (), profile, repr(mechanism))
 
 
 def _profile_of(

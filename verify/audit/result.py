@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,6 +12,7 @@ from verify.audit.curve import Curve
 from verify.audit.exact_test import Counts
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.rule import Histogram, Rule
+from verify.seal import seal
 
 _HINT = 1e-4
 
@@ -108,6 +110,22 @@ class AuditResult:
             "notes": list(self.notes),
             "advice": self.advice,
         }
+
+    def certificate(self) -> dict[str, Any]:
+        """Return the evidence as plain data under a seal, for `dpassay check`."""
+        data = {
+            **self.to_json(),
+            "kind": "audit",
+            "spared": self.spared,
+            "histogram": self.histogram.tolist(),
+        }
+        data["event"] = {
+            **self.rule.event(),
+            "partition": self.rule.partition.to_json(),
+            "marks": self.rule.marks.tolist(),
+        }
+        data = json.loads(json.dumps(data, default=str))
+        return {**data, "seal": seal(data)}
 
     def __str__(self) -> str:
         """Return the result in a few lines."""

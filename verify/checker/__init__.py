@@ -18,6 +18,7 @@ from mpmath import mp
 
 from verify import seal
 from verify.checker.arithmetic import interval_digits
+from verify.checker.audits import audit_problems
 from verify.checker.count_noise import count_noise_problems
 from verify.checker.gaussian_shape import gaussian_shape_problems
 from verify.checker.integer_noise import integer_noise_problems
@@ -59,7 +60,9 @@ def check_file(path: Path) -> list[Checked]:
 
 
 def check(data: Mapping[str, Any]) -> Checked:
-    """Check one certificate: of a claim, or of an optimum, which has a kind."""
+    """Check one certificate: of a claim, or of an audit or optimum, which have a kind."""
+    if data.get("kind") == "audit":
+        return _check_audit(data)
     if "kind" in data:
         return _check_optimum(data)
     started = time.perf_counter()
@@ -97,3 +100,15 @@ def _check_optimum(data: Mapping[str, Any]) -> Checked:
     elif not problems:
         problems = _OPTIMA[kind](data)
     return Checked(kind, "OPTIMAL", problems, [], time.perf_counter() - started)
+
+
+def _check_audit(data: Mapping[str, Any]) -> Checked:
+    started = time.perf_counter()
+    problems = [(path, "does not match its seal") for path in seal.broken(data)]
+    given: list[str] = []
+    if not problems:
+        problems, given = audit_problems(data)
+    claim = data.get("claim")
+    name = str(claim.get("description", "")) if isinstance(claim, dict) else ""
+    seconds = time.perf_counter() - started
+    return Checked(name, str(data.get("verdict", "")), problems, given, seconds)

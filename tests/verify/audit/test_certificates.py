@@ -1,0 +1,154 @@
+"""Certificates of audits: the second program agrees, and forgeries are named."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant import notation
+from verify import checker, seal
+from verify.audit import AuditResult, Counts, Design, audit, epsilon_lower_bound, p_value
+from verify.checker import audits
+
+Data = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def guessed() -> AuditResult:
+    return audit(notation.parse("Laplace(scale=1)"), "0.8", samples=20_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def one_sided() -> AuditResult:
+    def rare(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        return (rng.random(size) < [0.02, 0.08][dataset]).astype(int)
+
+    return audit(rare, ("1.2", "1e-3"), pairs=[(0, 1)], samples=20_000, seed=1)
+
+
+def sealed(data: Data) -> Data:
+    """Give a changed certificate a seal that fits: only mathematics can find it out."""
+    data.pop("seal", None)
+    return {**data, "seal": seal.seal(data)}
+
+
+def test_certificates_of_both_designs_are_valid(
+    guessed: AuditResult, one_sided: AuditResult, tmp_path: Path
+) -> None:
+    assert {guessed.rule.design, one_sided.rule.design} == set(Design)
+    path = tmp_path / "audit.json"
+    seal.write(path, [guessed.certificate(), one_sided.certificate()])
+    for found in checker.check_file(path):
+        assert found.valid, found.problems
+        assert found.verdict == "REFUTED"
+        assert "draws them again" in found.taken_as_given[0]
+
+
+def test_a_claimed_curve_is_checked() -> None:
+    noise = notation.parse("Gaussian(standard_deviation=2)")
+    data = audit(noise, {"mu": "sqrt(0.16)"}, samples=20_000, seed=1).certificate()
+    assert data["verdict"] == "REFUTED"
+    assert checker.check(data).valid
+    data["tested"]["delta"] = str(float(data["tested"]["delta"]) * 0.9)
+    assert "tested.delta" in dict(checker.check(sealed(data)).problems)
+    given = audit(noise, noise, samples=2_000, seed=1).certificate()
+    assert any("the profile of" in text for text in checker.check(given).taken_as_given)
+
+
+def _p_value(data: Data) -> None:
+    data["p_value"] = data["p_value"] / 3
+
+
+def _verdict(data: Data) -> None:
+    data["verdict"] = "NOT_REFUTED"
+
+
+def _counts(data: Data) -> None:
+    data["counts"]["hits"] += 40
+
+
+def _histogram(data: Data) -> None:
+    data["histogram"][0][0] += 1
+
+
+def _tested(data: Data) -> None:
+    data["tested"]["epsilon"] = "0.1"
+
+
+def _bound(data: Data) -> None:
+    data["epsilon_lower_bound"] = data["epsilon_lower_bound"] * 1.1 + 0.01
+
+
+def _delta_bound(data: Data) -> None:
+    data["delta_lower_bound"] = data["delta_lower_bound"] * 1.2 + 0.01
+
+
+def _spared(data: Data) -> None:
+    data["spared"] = 0.04
+
+
+def _marks(data: Data) -> None:
+    data["event"]["marks"] = data["event"]["marks"][1:]
+
+
+def _design(data: Data) -> None:
+    data["counts"]["design"] = "both"
+
+
+FORGERIES: list[tuple[Callable[[Data], None], str]] = [
+    (_p_value, "p_value"),
+    (_verdict, "verdict"),
+    (_counts, "counts.hits"),
+    (_histogram, "counts."),
+    (_tested, "tested"),
+    (_bound, "epsilon_lower_bound"),
+    (_delta_bound, "delta_lower_bound"),
+    (_spared, "spared"),
+    (_marks, "histogram"),
+    (_design, "counts.design"),
+]
+
+
+@pytest.mark.parametrize(("forge", "field"), FORGERIES)
+def test_forgeries_are_named(
+    forge: Callable[[Data], None], field: str, guessed: AuditResult, one_sided: AuditResult
+) -> None:
+    for result in (guessed, one_sided):
+        data = copy.deepcopy(result.certificate())
+        forge(data)
+        found = checker.check(data)
+        assert not found.valid
+        assert found.problems[0][1] == "does not match its seal"
+        problems = checker.check(sealed(data)).problems
+        assert any(path.startswith(field) for path, _ in problems), problems
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        Counts(30, 60, 4, 70),
+        Counts(3, 2000, 0, 1000),
+        Counts(30_000, 200_000, 9_000, 150_000),
+        Counts(400, 500, 90, 500, Design.GUESSES),
+        Counts(300_000, 2_000_000, 70_000, 2_000_000, Design.GUESSES),
+    ],
+)
+def test_both_programs_find_the_same(counts: Counts, delta: float) -> None:
+    """Guesses to 1e-5; sides within the slack of the cells, of which the checker has more."""
+    epsilon = epsilon_lower_bound(counts, delta, 0.05)
+    first = p_value(counts, epsilon, delta, spared=5e-4)
+    second = audits.p_value(counts.to_json(), epsilon, delta, 5e-4)
+    assert second <= first * (1 + 1e-6)
+    assert second >= first * (1 - 1e-5 if counts.design is Design.GUESSES else 0.9)
+
+
+def test_certificates_are_plain_json(guessed: AuditResult) -> None:
+    data = guessed.certificate()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data

@@ -1,0 +1,350 @@
+"""The second look at an audit: counts from the histogram, the p-value and the bounds anew.
+
+What is recomputed shares no code with `verify.audit`. Guesses: the binomial tail is summed term by
+term in mpmath. Sides: the supremum over the boundary is bounded again, with twice as many cells, by
+sums (small counts) or by the inequalities of Zubkov and Serov (large ones) in double precision,
+whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it is not below what is
+found here. That the counts came from the mechanism is not for arithmetic to show: they can be drawn
+again from the seed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from mpmath import libmp, mp
+
+Problems: TypeAlias = list[tuple[str, str]]
+
+_DIGITS = 40
+_SLACK = 1e-6
+_REACH = 6.6
+_CELLS_OF_Q = 288
+_CELLS_OF_B = 480
+_SMALL = 1000.0
+_MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
+
+
+def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
+    """Return what is wrong with the certificate of an audit, and what was taken as given."""
+    given = [
+        f"that the runs were drawn from {data.get('target')} (seed {data.get('seed')} draws them "
+        "again)"
+    ]
+    problems: Problems = []
+    with mp.workdps(_DIGITS):
+        for step in (_tested, _counted, _decided, _bounded):
+            try:
+                step(data, problems, given)
+            except _MALFORMED as error:
+                problems.append((step.__name__.strip("_"), f"cannot be checked: {error}"))
+            if problems:
+                break
+    return problems, given
+
+
+def _tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
+    """Require the tested point to belong to the claim."""
+    eps, delta = _point(data["tested"])
+    claim = data["claim"]
+    if eps < 0 or not 0 <= delta < 1:
+        problems.append(("tested", "expected epsilon ≥ 0 and delta in [0, 1)"))
+    elif claim["kind"] == "epsilon-delta":
+        if (eps, delta) not in [_point(entry) for entry in claim["points"]]:
+            problems.append(("tested", "is no point of the claim"))
+    elif claim["kind"] == "gaussian":
+        mu = _real(claim["parameter"])
+        e = mp.mpf(eps.numerator) / eps.denominator
+        least = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
+        if mp.mpf(delta.numerator) / delta.denominator < least:
+            problems.append(("tested.delta", f"is below the claimed curve, {mp.nstr(least, 12)}"))
+    else:
+        given.append(f"that {claim['description']} claims delta = {data['tested']['delta']} there")
+
+
+def _counted(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+    """Require the counts of the histogram."""
+    histogram, marks, counts = data["histogram"], data["event"]["marks"], data["counts"]
+    favoured = {"first": 0, "second": 1}[data["event"]["favours"]]
+    p, q = (list(map(int, histogram[side])) for side in (favoured, 1 - favoured))
+    if not len(p) == len(q) == len(marks) or min(p + q) < 0:
+        problems.append(("histogram", "has other cells than the event"))
+        return
+    hits, misses = _sum(p, marks, 1), _sum(q, marks, 1)
+    found = {"hits": hits, "runs": sum(p), "misses": misses, "other_runs": sum(q)}
+    if counts["design"] == "guesses":
+        found["hits"] += _sum(q, marks, -1)
+        found["misses"] += _sum(p, marks, -1)
+        found["runs"] = found["other_runs"] = sum(p) + sum(q)
+    elif counts["design"] != "sides":
+        problems.append(("counts.design", "expected sides or guesses"))
+    for name, value in found.items():
+        if counts[name] != value:
+            problems.append((f"counts.{name}", f"the histogram gives {value}"))
+
+
+def _sum(row: Sequence[int], marks: Sequence[int], mark: int) -> int:
+    return sum(count for count, own in zip(row, marks, strict=True) if own == mark)
+
+
+def _decided(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+    """Require a p-value not below what is found here, and the verdict that it gives."""
+    stated, level, spared = (float(data[k]) for k in ("p_value", "significance", "spared"))
+    if not 0 <= spared <= level / 50 or not 0 < level < 1:
+        problems.append(("spared", "expected at most a fiftieth of the significance"))
+        return
+    eps, delta = _point(data["tested"])
+    found = p_value(data["counts"], float(eps), float(delta), spared)
+    if not found <= stated * (1 + _SLACK):
+        problems.append(
+            ("p_value", f"is at most {found:.6g} by this calculation, not {stated:.6g}")
+        )
+    if data["verdict"] != ("REFUTED" if stated <= level else "NOT_REFUTED"):
+        problems.append(("verdict", "does not follow from p_value and significance"))
+
+
+def _bounded(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+    """Require both bounds to be refuted at the significance."""
+    eps, delta = (float(value) for value in _point(data["tested"]))
+    level, spared = float(data["significance"]), float(data["spared"])
+    for name, point in (
+        ("epsilon_lower_bound", (float(data["epsilon_lower_bound"]), delta)),
+        ("delta_lower_bound", (eps, float(data["delta_lower_bound"]))),
+    ):
+        if float(data[name]) > 0:
+            found = p_value(data["counts"], *point, spared)
+            if found > level * (1 + _SLACK):
+                problems.append((name, f"is refuted only at {found:.6g}"))
+
+
+def p_value(counts: Mapping[str, Any], epsilon: float, delta: float, spared: float) -> float:
+    """Return an upper bound of the p-value of one pair of counts."""
+    a, n, b, m = (int(counts[k]) for k in ("hits", "runs", "misses", "other_runs"))
+    if counts["design"] == "guesses":
+        return _guesses((a, b, n), epsilon, delta, spared)
+    return _sides((a, n, b, m), epsilon, delta, spared)
+
+
+def _guesses(counts: tuple[int, int, int], epsilon: float, delta: float, spared: float) -> float:
+    """Sum P(Bin(G, π) ≥ right) for the largest π that the claim allows."""
+    right, wrong, runs = counts
+    guesses, factor = right + wrong, mp.exp(mp.mpf(epsilon))
+    chance = factor / (1 + factor)
+    if delta > 0:
+        rate = _least_rate(guesses, runs, spared)
+        chance = mp.mpf(1) if rate <= delta else 1 - (rate - delta) / ((1 + factor) * rate)
+    if right <= guesses * chance:
+        return 1.0
+    return min(1.0, float(_tail(right, guesses, chance)) + (spared if delta > 0 else 0.0))
+
+
+def _least_rate(hits: int, runs: int, level: float) -> Any:
+    """Return a rate at which P(Bin(runs, rate) ≥ hits) ≤ level, next to the largest one.
+
+    False position on the logarithm of the tail, from a guess by the normal law.
+    """
+    if hits == 0:
+        return mp.mpf(0)
+    goal = mp.log(level)
+    low, high = mp.mpf(0), mp.mpf(hits) / runs
+    f_low, f_high = -mp.inf, -goal
+    guess = high - _deviations(level) * mp.sqrt(high * (1 - high) / runs + mp.mpf(1) / runs**2)
+    for _ in range(60):
+        if not low < guess < high:
+            guess = (low + high) / 2
+        value = mp.log(_tail(hits, runs, guess)) - goal
+        if value <= 0:
+            low, f_low = guess, value
+        else:
+            high, f_high = guess, value
+        if high - low < high * mp.mpf(10) ** -12 or 0 >= value > -(mp.mpf(10) ** -10):
+            break
+        guess = (low + high) / 2
+        if mp.isfinite(f_low):
+            guess = low - f_low * (high - low) / (f_high - f_low) * (1 - mp.mpf(10) ** -12)
+        elif value > 0:
+            guess = high - 2 * (mp.mpf(hits) / runs - high) - high / 1000
+    return low
+
+
+def _deviations(level: float) -> float:
+    """Return roughly the normal quantile of 1 − level."""
+    return math.sqrt(max(0.0, -2 * math.log(min(level, 0.5)) - 1.5))
+
+
+def _tail(k: int, n: int, p: Any) -> Any:
+    """Return P(Bin(n, p) ≥ k) for k above the mean, rounded up by less than 1e-30 of it."""
+    if k <= 0:
+        return mp.mpf(1)
+    if k > n or p <= 0:
+        return mp.mpf(0)
+    odds = p / (1 - p)
+    term = mp.exp(
+        mp.loggamma(n + 1)
+        - mp.loggamma(k + 1)
+        - mp.loggamma(n - k + 1)
+        + k * mp.log(p)
+        + (n - k) * mp.log1p(-p)
+    )
+    total = term
+    for i in range(k, n):
+        ratio = odds * (n - i) / (i + 1)
+        term *= ratio
+        total += term
+        if ratio < 1 and term * ratio / (1 - ratio) < total * mp.mpf(10) ** -30:
+            return total + term * ratio / (1 - ratio)
+    return total
+
+
+def _sides(counts: tuple[int, int, int, int], epsilon: float, delta: float, spared: float) -> float:
+    """Bound the supremum of P(a ≥ k(b)) over the boundary, cell by cell."""
+    _, n, b, m = counts
+    factor = math.exp(epsilon)
+    t = _statistic(counts, factor, delta)
+    if t <= 0:
+        return 1.0
+    low = float(_least_rate(b, m, spared / 2)) * (1 - 1e-9)
+    high = 1 - float(_least_rate(m - b, m, spared / 2)) * (1 - 1e-9)
+    top = (1 - delta) / factor
+    if low >= top:
+        return 1.0
+    start, stop = math.asin(math.sqrt(low)), math.asin(math.sqrt(min(high, top, 1.0)))
+    cuts = [math.sin(start + (stop - start) * i / _CELLS_OF_Q) ** 2 for i in range(_CELLS_OF_Q + 1)]
+    cuts[0], cuts[-1] = min(low, cuts[0]), max(min(high, top), cuts[-1])
+    region = (t, n, m, factor, delta)
+    last = min(1.0, factor * cuts[-1] + delta)
+    spread = math.sqrt(m * cuts[-2] * (1 - cuts[-2])) + math.sqrt(n * last * (1 - last))
+    bound = _small if 13.0 * spread < _SMALL else _large
+    worst = max(
+        bound(region, min(1.0, factor * above + delta), below) for below, above in pairwise(cuts)
+    )
+    return min(1.0, worst * (1 + 1e-9) + spared)
+
+
+_Region: TypeAlias = tuple[float, int, int, float, float]
+
+
+def _statistic(counts: tuple[int, int, int, int], factor: float, delta: float) -> float:
+    """Return the score divided by its standard deviation on the boundary."""
+    a, n, b, m = counts
+    u, v = a - n * delta, factor * n / m * b
+    s = (u + v) / 2
+    p, q = s / n + delta, s / (n * factor)
+    variance = n * p * (1 - p) + (factor * n / m) ** 2 * m * q * (1 - q)
+    return (u - v) / math.sqrt(variance) if u > v and variance > 0 else 0.0
+
+
+@functools.lru_cache(maxsize=1 << 18)
+def _edge(region: _Region, b: int) -> int:
+    """Return the least a of the region beside b, by bisection; n + 1 where there is none."""
+    t, n, m, factor, delta = region
+    start = n * delta + factor * n / m * b  # the statistic is 0 up to here
+    if start >= n or _statistic((n, n, b, m), factor, delta) < t * (1 - 1e-9):
+        return n + 1
+    low, high = max(math.floor(start), -1), n
+    step = max(1, math.ceil(t * math.sqrt(start * (1 + factor * n / m) + 1)))
+    while low + step < high:  # the edge is a few steps away: do not halve the whole range
+        if _statistic((low + step, n, b, m), factor, delta) >= t * (1 - 1e-9):
+            high = low + step
+        else:
+            low += step
+    while high - low > 1:
+        middle = (low + high) // 2
+        inside = _statistic((middle, n, b, m), factor, delta) >= t * (1 - 1e-9)
+        low, high = (low, middle) if inside else (middle, high)
+    return high
+
+
+def _small(region: _Region, p: float, q: float) -> float:
+    """Sum over every outcome within eight standard deviations, and what the rest may add."""
+    _, n, m, _, _ = region
+    survival = _survival(n, p)
+    least = min(survival)
+    total = 0.0
+    for b, mass in _masses(m, q):
+        k = _edge(region, b)
+        total += mass * (1.0 if k < least else survival.get(k, 0.0))
+    return total + 1e-13
+
+
+def _masses(n: int, p: float) -> list[tuple[int, float]]:
+    """Return the outcomes within reach with their probabilities."""
+    spread = math.sqrt(n * p * (1 - p))
+    start = max(0, math.floor(n * p - 8 * spread - 12))
+    stop = min(n, math.ceil(n * p + 8 * spread + 24))
+    if p <= 0:
+        return [(0, 1.0)]
+    if p >= 1:
+        return [(n, 1.0)]
+    logs = math.lgamma(n + 1)
+    found = []
+    for k in range(start, stop + 1):
+        log = logs - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+        found.append((k, math.exp(log + k * math.log(p) + (n - k) * math.log1p(-p))))
+    return found
+
+
+def _survival(n: int, p: float) -> dict[int, float]:
+    total, found = 0.0, {}
+    for k, mass in reversed(_masses(n, p)):
+        total += mass
+        found[k] = min(1.0, total)
+    return found
+
+
+def _large(region: _Region, p: float, q: float) -> float:
+    """Sum by parts over cells of b, every tail bounded by Zubkov and Serov's inequalities."""
+    _, n, m, _, _ = region
+    spread = math.sqrt(m * q * (1 - q))
+    cuts = {0}
+    for i in range(_CELLS_OF_B):
+        place = m * q + spread * _REACH * (2 * i / (_CELLS_OF_B - 1) - 1)
+        cuts.add(min(max(math.floor(place), 0), m))
+    ordered = sorted(cuts)
+    total, tail = 0.0, 1.0
+    previous = 1.0
+    tails = []
+    for b in ordered:
+        k = _edge(region, b)
+        tail = 0.0 if k > n else 1.0 if k <= 1 else _normal(-_root(k - 1, n, p))
+        previous = min(previous, tail)
+        tails.append(previous)
+    for index, own in enumerate(tails):
+        following = tails[index + 1] if index + 1 < len(tails) else 0.0
+        b = ordered[index + 1] if index + 1 < len(ordered) else m
+        below = 1.0 if index + 1 == len(ordered) or b >= m else _normal(_root(b, m, q))
+        total += below * (own - following)
+    return total
+
+
+def _root(k: int, n: int, p: float) -> float:
+    """Return ±√(2n KL(k/n ‖ p)), with the sign of k/n − p."""
+    if p <= 0 or p >= 1:
+        return math.inf if p <= 0 else -math.inf
+    shift = k - n * p
+    divergence = k * math.log1p(shift / (n * p)) if k else 0.0
+    if k < n:
+        divergence += (n - k) * math.log1p(-shift / (n * (1 - p)))
+    return math.copysign(math.sqrt(max(2 * divergence, 0.0)), shift)
+
+
+def _normal(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def _point(entry: Mapping[str, str]) -> tuple[Fraction, Fraction]:
+    return Fraction(entry["epsilon"]), Fraction(entry["delta"])
+
+
+def _real(text: str) -> Any:
+    """Read a rational or sqrt(rational)."""
+    if text.startswith("sqrt(") and text.endswith(")"):
+        inner = Fraction(text[5:-1])
+        return mp.sqrt(mp.mpf(inner.numerator) / inner.denominator)
+    value = Fraction(text)
+    return mp.mpf(value.numerator) / value.denominator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
+from accountant.mechanisms.binary_tree import BinaryTree
 from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
 from accountant.mechanisms.bridged_tree import BridgedTree
 from accountant.mechanisms.composed import Composed
@@ -16,6 +17,7 @@ from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.elliptical import EllipticalGaussian
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.general_gaussian import GeneralGaussian
+from accountant.mechanisms.honaker_tree import HonakerTree
 from accountant.mechanisms.integer_noise import IntegerNoise
 from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.known_size import KnownSizeGaussian
@@ -25,6 +27,8 @@ from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+from accountant.mechanisms.smooth_binary import SmoothBinary
+from accountant.mechanisms.square_root_factorization import SquareRootFactorization
 from accountant.mechanisms.staircase import Staircase
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.mechanisms.tabulated import Tabulated
@@ -32,6 +36,7 @@ from accountant.mechanisms.truncated_geometric import TruncatedGeometric
 from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 
 __all__ = [
+    "BinaryTree",
     "BoundedCountNoise",
     "Box",
     "BridgedTree",
@@ -50,6 +55,7 @@ __all__ = [
     "FiniteSet",
     "Gaussian",
     "GeneralGaussian",
+    "HonakerTree",
     "IntegerNoise",
     "Isotropic",
     "KaryTree",
@@ -63,7 +69,9 @@ __all__ = [
     "PoissonSubsampled",
     "RandomizedResponse",
     "RankOneGaussian",
+    "SmoothBinary",
     "SparseBox",
+    "SquareRootFactorization",
     "Staircase",
     "Tabulated",
     "TruncatedGeometric",

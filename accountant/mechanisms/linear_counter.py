@@ -114,6 +114,11 @@ class LinearCounter(Mechanism, ABC):
         """The variance of one noise variable: exact, rational for every rational ε² or μ²."""
         return ExactReal.of_rational((2 if self.epsilon is not None else 1) * self.scale.square)
 
+    @property
+    def spread(self) -> float:
+        """The scale as a float, for samplers."""
+        return float(self.scale)
+
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pair of the measured sums; no matter which relation."""
         if self.mu is not None:
@@ -124,11 +129,7 @@ class LinearCounter(Mechanism, ABC):
             )
         assert self.epsilon is not None
         if self.contributions > 1:
-            return replace(
-                RandomizedResponse(self.epsilon, 2).worst_case(adjacency),
-                reason="How the differences of several positions spread over the measured sums is "
-                "not pursued: binary randomised response dominates all that is epsilon-DP.",
-            )
+            return any_of_epsilon(self.epsilon)
         return WorstCase.symmetric(
             LaplaceProductPair.of_distances([d / self.scale for d in self.distances]),
             "One position moves the measured sums by a column of R, each entry in units of the "
@@ -179,7 +180,7 @@ class LinearCounter(Mechanism, ABC):
         import numpy as np
 
         left = np.array(self.factorisation()[0], dtype=np.float64)
-        shape, spread = (size, left.shape[1]), float(self.scale)
+        shape, spread = (size, left.shape[1]), self.spread
         draw = rng.normal if self.epsilon is None else rng.laplace
         return np.asarray(draw(0.0, spread, shape) @ left.T)
 
@@ -199,6 +200,15 @@ class LinearCounter(Mechanism, ABC):
             raise expected(
                 "steps", self.steps, f"to need at most {_MOST_ENTRIES} matrix entries in L"
             )
+
+
+def any_of_epsilon(epsilon: ExactReal) -> WorstCase:
+    """Return the pair that dominates everything that is ε-DP."""
+    return replace(
+        RandomizedResponse(epsilon, 2).worst_case(None),
+        reason="How the difference spreads over the measured sums is not pursued: binary "
+        "randomised response dominates all that is epsilon-DP.",
+    )
 
 
 def _ball(value: Fraction) -> arb:

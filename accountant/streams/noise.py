@@ -31,7 +31,7 @@ class NoiseSource:
 
     def __init__(self, mechanism: LinearCounter, rng: np.random.Generator) -> None:
         self._gaussian = mechanism.mu is not None
-        self._scale = float(mechanism.scale)
+        self._scale = mechanism.spread
         self._rng = rng
         self._ready: list[float] = []  # drawn, and not used by any output
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accountant.errors import expected
+from accountant.mechanisms.binary_tree import BinaryTree
 from accountant.mechanisms.bridged_tree import BridgedTree
 from accountant.mechanisms.delannoy_counter import DelannoyCounter
+from accountant.mechanisms.honaker_tree import HonakerTree
+from accountant.mechanisms.smooth_binary import SmoothBinary
+from accountant.mechanisms.square_root_factorization import SquareRootFactorization
 from accountant.streams.bridge_noise import BridgeNoise
 from accountant.streams.chain_noise import ChainNoise
+from accountant.streams.honaker_noise import HonakerNoise
+from accountant.streams.smooth_noise import SmoothNoise
+from accountant.streams.square_root_noise import SquareRootNoise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +26,15 @@ if TYPE_CHECKING:
 
 def process(mechanism: LinearCounter, rng: np.random.Generator) -> NoiseProcess:
     """Return the noise process of a mechanism, at its beginning."""
-    if isinstance(mechanism, BridgedTree):
-        return BridgeNoise(mechanism, rng)
-    if isinstance(mechanism, DelannoyCounter):
-        return ChainNoise(mechanism, rng)
+    match mechanism:
+        case BridgedTree():
+            return BridgeNoise(mechanism, rng)
+        case DelannoyCounter():
+            return ChainNoise(mechanism, rng)
+        case HonakerTree():
+            return HonakerNoise(mechanism, rng)
+        case SmoothBinary() | BinaryTree():
+            return SmoothNoise(mechanism, rng)
+        case SquareRootFactorization():
+            return SquareRootNoise(mechanism, rng)
     raise expected("mechanism", mechanism, "to count a stream")

@@ -13,7 +13,15 @@ from accountant import notation, profile, utility
 from accountant.bridge import Grids
 from accountant.delannoy import Chains, best_levels, delannoy, prefixes
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import BridgedTree, DelannoyCounter, KaryTree
+from accountant.mechanisms import (
+    BinaryTree,
+    BridgedTree,
+    DelannoyCounter,
+    HonakerTree,
+    KaryTree,
+    SmoothBinary,
+    SquareRootFactorization,
+)
 from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.number import ExactReal
 
@@ -29,6 +37,11 @@ COUNTERS: list[LinearCounter] = [
             (3, 2, 2, 3): (35, 36),
         }.items()
         for n in lengths
+    ),
+    *(
+        kind(n, mu=1)
+        for kind in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)
+        for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)
     ),
 ]
 

@@ -74,6 +74,8 @@ def _release(mechanism: Mechanism, answer: Any, size: int, rng: np.random.Genera
         return _subsampled(mechanism, answer, size, rng)
     if isinstance(mechanism, Composed):
         return _composed(mechanism, answer, size, rng)
+    if type(mechanism).lattice_sampler is not Mechanism.lattice_sampler:  # no floating-point leaks
+        return mechanism.lattice_sampler().release(answer, size, rng=rng)
     released: Array = mechanism.sample(size, rng=rng) + np.asarray(answer)
     return released
 

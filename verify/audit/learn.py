@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from verify.audit import features, vectors
+from verify.audit import bits, features, vectors
 from verify.audit.exact_test import Design
 from verify.audit.features import Feature, Proposer, Values
 from verify.audit.guarantee import Guarantee, Point
@@ -30,7 +30,7 @@ from verify.audit.rule import Partition, Rule
 
 Array: TypeAlias = NDArray[Any]
 
-DEFAULT_PROPOSERS: tuple[Proposer, ...] = (features.plain, vectors.learned)
+DEFAULT_PROPOSERS: tuple[Proposer, ...] = (features.plain, vectors.learned, bits.propose)
 _FINE = 500
 _PAIRS = 72
 _CURVE = 32

@@ -17,7 +17,6 @@ from typing import Literal, overload
 from flint import arb, arb_series, ctx
 
 _LEAST_SUMMED = 64
-_STEPS = 16
 
 
 @functools.lru_cache(maxsize=8)
@@ -60,7 +59,7 @@ def _squared(x: arb) -> arb:
 
 def _tail(first: int, last: int) -> arb:
     """Return Σ f_j² over first ≤ j < last, by Euler and Maclaurin."""
-    terms = max(4, int(ctx.prec) // 12)
+    terms = max(4, int(ctx.prec) // 8)
     with ctx.workprec(int(ctx.prec) + 40):
         low, high = _derivatives(first, 2 * terms), _derivatives(last, 2 * terms)
         total = _integral(first, last, terms) - (high[0] - low[0]) / 2
@@ -76,20 +75,24 @@ def _term(i: int, low: list[arb], high: list[arb]) -> arb:
 
 def _derivatives(at: int, order: int) -> list[arb]:
     """Return the Taylor coefficients of f_x² at a point, up to an order."""
-    x = arb_series([arb(at), arb(1)], prec=order + 1)
-    half = arb_series([arb(1) / 2], prec=order + 1)
-    series = (2 * ((x + half).lgamma() - (x + 1).lgamma())).exp() / arb.pi()
-    return [series[index] for index in range(order + 1)]
+    kept, ctx.cap = ctx.cap, order + 1  # flint cuts every power series there
+    try:
+        x = arb_series([arb(at), arb(at)])  # in units of the point, where all are of one size
+        series = (2 * ((x + arb(1) / 2).lgamma() - (x + 1).lgamma())).exp() / arb.pi()
+        return [series[index] / arb(at) ** index for index in range(order + 1)]
+    finally:
+        ctx.cap = kept
 
 
 def _integral(first: int, last: int, terms: int) -> arb:
-    """Return ∫ f_x² dx, by the same formula with sixteen steps from each number to its double."""
+    """Return ∫ f_x² dx, by the same formula, with many steps from each number to its double."""
+    steps = int(ctx.prec) // 2
     total, low, left = arb(0), first, _derivatives(first, 2 * terms)
     while low < last:
         high = min(2 * low, last)
         right = _derivatives(high, 2 * terms)
-        width = arb(high - low) / _STEPS
-        inner = sum((_squared(low + width * step) for step in range(1, _STEPS)), start=left[0])
+        width = arb(high - low) / steps
+        inner = sum((_squared(low + width * step) for step in range(1, steps)), start=left[0])
         total += width * (inner + (right[0] - left[0]) / 2)
         for i in range(1, terms):
             total -= _term(i, left, right) * width ** (2 * i)

@@ -39,6 +39,8 @@ _STALLED = 1e-6
 _BEND = 0.05
 _FLAT = 1e-3
 _MAX_ULPS = 1000
+_VARIANCES = ("parameter", "sigma_star")
+"""Noise arguments that are squares of a spread."""
 
 
 @final
@@ -228,11 +230,11 @@ class _Family:
         return excess if self.kind.noise_grows else -excess
 
     def bracket(self) -> solve.Bracket:
-        """Return arguments with the root between them, by doubling or halving from 1.
+        """Return arguments with the root between them, by doubling or halving from a first guess.
 
         Raises NotApplicableError where the excess no longer changes.
         """
-        near, leap = Fraction(1), 1
+        near, leap = self._first_guess(), 1
         values = [self._middle(near)]
         slopes: list[float] = []  # of the excess, by doublings
         up = values[0] > 0
@@ -245,7 +247,17 @@ class _Family:
             if len(values) > _STALLED_STEPS and self._stalled(values[-_STALLED_STEPS:]):
                 raise self._unreachable(far, failing=up == self.kind.noise_grows)
             near, leap = far, self._leap(values[-1], slopes[-2:])
-        raise UndecidedError(f"No {self.argument} was found within 2^{_MAX_STEPS} of 1.")
+        raise UndecidedError(f"No {self.argument} was found within 2^{_MAX_STEPS} of {self._first_guess()}.")
+
+    def _first_guess(self) -> Fraction:
+        """Return 1 for one release; a standard deviation grows like the root of their number.
+
+        Many releases are hard to evaluate at the noise of one: their exact laws are long.
+        """
+        root = Fraction(math.isqrt(self.count))
+        if not self.kind.noise_grows:
+            return 1 / root
+        return root**2 if self.argument in _VARIANCES else root
 
     def _middle(self, value: Fraction) -> float:
         """Return an approximate excess: the root is proved later."""

@@ -52,8 +52,13 @@ class DiscreteGaussianProductPair(Pair):
 
     def _upper(self, start: int) -> arb:
         """Return P(U₀ ≥ start)."""
-        law = _law(self, ctx.prec)
         step, p = self.scale**2 * self.shift, self.last_shift
+        if p == 0:
+            factor = _smooth(self.parameter, self.count)
+            if factor is not None:
+                whole = ExactReal.of_rational(self.count * self.parameter)
+                return upper_tail(whole, -(-start // step)) * factor
+        law = _law(self, ctx.prec)
         total = arb(0)
         if p == 0:
             first = max(-(-start // step), -law.reach)  # ⌈start/(q²s)⌉
@@ -67,9 +72,13 @@ class DiscreteGaussianProductPair(Pair):
         return total + law.left_out
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m)."""
+        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
         m = self._cut(epsilon)
-        return self._upper(m - self._distance) - epsilon.ball().exp() * self._upper(m)
+        guard = 2 * math.floor(self.parameter).bit_length() + 8
+        with ctx.workprec(ctx.prec + guard + abs(math.floor(epsilon)).bit_length()):
+            high, low = self._upper(m - self._distance), self._upper(m)
+            value = high - epsilon.ball().exp() * low
+        return +value
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the masses on both sides of m, each a sum of its own (U₀ is symmetric)."""
@@ -176,6 +185,28 @@ class DiscreteGaussianProductPair(Pair):
             f"noise under Q with {self.scale**2 * self.shift}·(sum of {self.count} coordinates)"
             f"{last} at least {self._cut(epsilon)} (it is {self._distance} higher under P)"
         )
+
+
+def _smooth(v: Fraction, count: int) -> arb | None:
+    """Return a ball around 1 with P(S ≥ m) in θ-tail(dv, m) times it, S = z_1 + … + z_d.
+
+    Or None where it would be wider than the current precision.
+
+    The sum of d coordinates is nearly the discrete Gaussian law of parameter dv. Given the law
+    of j coordinates as C_j e^{−s²/2jv} up to a factor, that of j + 1 is, on completing the square,
+    e^{−s²/2(j+1)v} Σ_x e^{−(x−c)²/2w} with w = jv/(j + 1) ≥ v/2, and by Poisson summation the sum
+    is √(2πw)(1 ± τ) for every c, τ = 2 Σ_{k≥1} e^{−2π²wk²} ≤ 2 Σ e^{−π²vk²}. So the weights of S
+    are those of the discrete Gaussian times a constant and factors in (1 ± τ)^{d−1}, and after
+    normalising its masses are within ((1 + τ)/(1 − τ))^{±(d−1)} of it.
+    """
+    q = (-(arb.pi() ** 2) * ExactReal.of_rational(v).ball()).exp()
+    tau = 2 * q / (1 - q)  # Σ q^{k²} ≤ q/(1 − q)
+    if not tau < 1:
+        return None
+    spread = ((count - 1) * (tau.log1p() - (-tau).log1p())).expm1().upper()
+    if not spread < arb(2) ** (-ctx.prec):
+        return None
+    return arb(1, spread)
 
 
 @final

@@ -16,7 +16,9 @@ from typing import Any
 from accountant.errors import InvalidInputError, suggestion
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
+from accountant.workload import WORKLOADS
 
+_KNOWN: dict[str, type] = {**DESCRIPTIONS, **WORKLOADS}
 _MAX_LENGTH = 1_000_000
 _REMEDY = 'Write a mechanism such as Gaussian(standard_deviation="1.1").'
 
@@ -39,7 +41,7 @@ def parse(text: str) -> Mechanism:
 
 
 def parse_description(text: str) -> object:
-    """Read a mechanism, a sensitivity space, a covariance, or whatever else has a notation."""
+    """Read a mechanism, a sensitivity space, a covariance, a workload: all that has a notation."""
     if len(text) > _MAX_LENGTH:
         raise InvalidInputError(
             f"Expected a mechanism of at most {_MAX_LENGTH} characters, not {len(text)}."
@@ -70,8 +72,8 @@ def _build(call: ast.Call, source: str) -> object:
     if not isinstance(call.func, ast.Name):
         raise _refused(call.func, source)
     name = call.func.id
-    if name not in DESCRIPTIONS:
-        raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
+    if name not in _KNOWN:
+        raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
     arguments: dict[str, Any] = {}
     if takes_mechanism(name, len(call.args)):
         arguments["mechanism"] = _value(call.args[0], source)
@@ -91,32 +93,32 @@ def _build(call: ast.Call, source: str) -> object:
 
 def build(name: str, arguments: Mapping[str, Any]) -> object:
     """Build the named mechanism from already parsed arguments, checking their names."""
-    if name not in DESCRIPTIONS:
-        raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
+    if name not in _KNOWN:
+        raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
     known = argument_names(name)
     for given in arguments:
         if given not in known:
             raise InvalidInputError(f"{name} has no argument {given!r}. {suggestion(given, known)}")
     missing = [
         parameter.name
-        for parameter in inspect.signature(DESCRIPTIONS[name]).parameters.values()
+        for parameter in inspect.signature(_KNOWN[name]).parameters.values()
         if parameter.default is inspect.Parameter.empty and parameter.name not in arguments
     ]
     if missing:
         raise InvalidInputError(
             f"{name} needs {', '.join(missing)}. Arguments: {', '.join(known)}."
         )
-    return DESCRIPTIONS[name](**arguments)
+    return _KNOWN[name](**arguments)
 
 
 def argument_names(name: str) -> list[str]:
     """Return the argument names of a mechanism, in order."""
-    return list(inspect.signature(DESCRIPTIONS[name]).parameters)
+    return list(inspect.signature(_KNOWN[name]).parameters)
 
 
 def takes_mechanism(name: str, positional: int) -> bool:
     """Whether one unnamed argument is given that can only be the mechanism which `name` wraps."""
-    return positional == 1 and name in DESCRIPTIONS and argument_names(name)[:1] == ["mechanism"]
+    return positional == 1 and name in _KNOWN and argument_names(name)[:1] == ["mechanism"]
 
 
 def _value(node: ast.expr, source: str) -> object:

@@ -38,6 +38,10 @@ _HOME = {
     "Interval": "accountant.interval",
     "parse": "accountant.notation",
     "exact": "accountant.number",
+    "absolute_quantile": "accountant.accuracy",
+    "maximum_quantile": "accountant.accuracy",
+    "mean_absolute_error": "accountant.accuracy",
+    "probability_exact": "accountant.accuracy",
     "delta": "accountant.profile",
     "delta_complement": "accountant.profile",
     "epsilon": "accountant.profile",
@@ -48,7 +52,23 @@ _HOME = {
     "mean_squared_error": "accountant.utility",
     "quantile": "accountant.utility",
     "variance": "accountant.utility",
+    **dict.fromkeys(
+        (
+            "BoundedSum",
+            "Count",
+            "Counts",
+            "GroupedCounts",
+            "LinearQueries",
+            "MatrixRelease",
+            "PrefixSums",
+            "VectorSum",
+        ),
+        "accountant.workload",
+    ),
     "certify": "verify.certificate",
+    "Budget": "verify.compare",
+    "compare": "verify.compare",
+    "sweep": "verify.compare",
     **dict.fromkeys(
         (
             "ApproximateDP",
@@ -100,9 +120,10 @@ def __dir__() -> list[str]:
 
 def main() -> int:
     """Run the command line; return its exit code."""
-    figures = import_module("figures.cli").COMMAND
+    above = ("figures.cli", "figures.comparison.cli")
+    commands = [import_module(name).COMMAND for name in above]
     exit_code: int = import_module("verify.cli").main(
-        plot=_plot, laws=_draw_laws, commands=[figures]
+        plot=_plot, laws=_draw_laws, commands=commands
     )
     return exit_code
 

@@ -1,5 +1,9 @@
 """The names of `dpassay`, for type checkers; a test holds this list and the table together."""
 
+from accountant.accuracy import absolute_quantile as absolute_quantile
+from accountant.accuracy import maximum_quantile as maximum_quantile
+from accountant.accuracy import mean_absolute_error as mean_absolute_error
+from accountant.accuracy import probability_exact as probability_exact
 from accountant.adjacency import Adjacency as Adjacency
 from accountant.adjacency import Direction as Direction
 from accountant.calibrate import Calibration as Calibration
@@ -33,6 +37,14 @@ from accountant.utility import covariance as covariance
 from accountant.utility import mean_squared_error as mean_squared_error
 from accountant.utility import quantile as quantile
 from accountant.utility import variance as variance
+from accountant.workload import BoundedSum as BoundedSum
+from accountant.workload import Count as Count
+from accountant.workload import Counts as Counts
+from accountant.workload import GroupedCounts as GroupedCounts
+from accountant.workload import LinearQueries as LinearQueries
+from accountant.workload import MatrixRelease as MatrixRelease
+from accountant.workload import PrefixSums as PrefixSums
+from accountant.workload import VectorSum as VectorSum
 from verify.certificate import certify as certify
 from verify.claims import ApproximateDP as ApproximateDP
 from verify.claims import GaussianDP as GaussianDP
@@ -48,6 +60,9 @@ from verify.claims import Relation as Relation
 from verify.claims import RenyiDP as RenyiDP
 from verify.claims import TradeoffBound as TradeoffBound
 from verify.claims import ZeroConcentratedDP as ZeroConcentratedDP
+from verify.compare import Budget as Budget
+from verify.compare import compare as compare
+from verify.compare import sweep as sweep
 from verify.document import read_file as read_file
 from verify.document import read_paper as read_paper
 from verify.exact import verify as verify

@@ -1,0 +1,392 @@
+"""Comparisons: budgets kept, exact errors, another accountant's calibrations, simulations."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from dp_accounting.pld import privacy_loss_mechanism
+
+import dpassay
+from accountant import profile
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.interval import Interval
+from accountant.mechanisms import (
+    BoundedCountNoise,
+    CorrelatedGaussian,
+    DiscreteLaplace,
+    EllipticalGaussian,
+    Gaussian,
+    KaryTree,
+    Laplace,
+    RandomizedResponse,
+    RankOneGaussian,
+)
+from accountant.spaces import Box
+from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from accountant.workload import (
+    BoundedSum,
+    Count,
+    Counts,
+    GroupedCounts,
+    LinearQueries,
+    MatrixRelease,
+    PrefixSums,
+    VectorSum,
+    Workload,
+)
+from verify.compare import Budget, Comparison, Row, compare, sweep
+from verify.compare.candidates import candidates_for
+from verify.compare.metrics import metric
+from verify.verdict import Verdict
+
+APPROXIMATE = EpsilonDelta(1, "1e-6")
+
+
+def row(found: Comparison, name: str) -> Row:
+    (one,) = (entry for entry in found.rows if entry.candidate.name == name)
+    return one
+
+
+def value(found: Comparison, name: str, measure: str = "variance") -> Interval:
+    known = row(found, name).value(measure)
+    assert known is not None
+    return known
+
+
+@pytest.fixture(scope="module")
+def one_count() -> Comparison:
+    return compare(Budget(APPROXIMATE), Count())
+
+
+def test_every_row_keeps_the_budget_and_says_so(one_count: Comparison) -> None:
+    for entry in one_count.rows:
+        assert entry.verdict is Verdict.HOLDS
+        assert entry.certificate is not None
+        true = profile.delta(entry.found.whole, 1, adjacency="add-remove")
+        assert true.upper <= Decimal("1e-6")
+
+
+def test_hardly_less_noise_breaks_the_budget(one_count: Comparison) -> None:
+    noise = row(one_count, "Laplace").found.mechanism
+    assert isinstance(noise, Laplace)
+    less = Laplace(scale=float(noise.scale) * (1 - 1e-9))
+    assert profile.delta(less, 1).lower > Decimal("1e-6")
+
+
+def test_the_gaussian_is_that_of_another_accountant(one_count: Comparison) -> None:
+    theirs = _bisected_gaussian(1.0, 1e-6)
+    ours = row(one_count, "Gaussian").found.mechanism
+    assert isinstance(ours, Gaussian)
+    assert math.isclose(float(ours.standard_deviation), theirs, rel_tol=1e-9)
+
+
+def _bisected_gaussian(epsilon: float, delta: float) -> float:
+    """Calibrate by dp-accounting's own profile of the Gaussian."""
+    low, high = 1.0, 10.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        loss = privacy_loss_mechanism.GaussianPrivacyLoss(middle)
+        if loss.get_delta_for_epsilon(epsilon) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def test_the_best_by_variance_is_proved_to_be_the_best(one_count: Comparison) -> None:
+    names = {entry.candidate.name for entry in one_count.best("variance")}
+    assert "optimal integer noise" in names
+    found = row(one_count, "optimal integer noise").found
+    assert found.bound is not None
+    reached = value(one_count, "optimal integer noise")
+    assert found.bound.lower <= reached.upper <= value(one_count, "discrete Laplace").lower
+
+
+def test_simulations_agree_and_a_wrong_variance_does_not(one_count: Comparison) -> None:
+    from verify.compare.simulation import simulate
+
+    assert all(e.simulation is not None and e.simulation.agrees for e in one_count.rows)
+    laplace = row(one_count, "Laplace")
+    twice = Interval.of_exact(4)
+    wrong = simulate(laplace.found, Count(), twice, seed=0)
+    assert wrong is not None
+    assert not wrong.agrees
+
+
+def test_the_first_metric_ranks(one_count: Comparison) -> None:
+    found = compare(Budget(APPROXIMATE), Count(), metrics=["p-exact"], simulated=False)
+    exact = [float(v.lower) for e in found.rows for v in [e.value("p-exact")] if v]
+    assert exact == sorted(exact, reverse=True)
+    variances = [float(v.lower) for e in one_count.rows for v in [e.value("variance")] if v]
+    assert variances == sorted(variances)
+
+
+def test_what_is_left_out_has_a_reason(one_count: Comparison) -> None:
+    pure = compare(Budget(EpsilonDelta(1)), Count(), simulated=False)
+    left = {entry.name: entry.reason for entry in pure.left_out}
+    assert "unbounded" in left["Gaussian"]
+    assert "delta > 0" in left["optimal integer noise"]
+    laplace = row(pure, "Laplace").found.mechanism
+    assert laplace == Laplace(scale=1)
+    assert {e.candidate.name for e in pure.best("variance")} == {"discrete Laplace"}
+
+
+def test_releases_share_the_budget() -> None:
+    budget = Budget(APPROXIMATE, releases=16)
+    found = compare(budget, Count(), only=["Gaussian", "Laplace"], simulated=False)
+    one = compare(Budget(APPROXIMATE), Count(), only=["Gaussian"], simulated=False)
+    sixteen = value(found, "Gaussian").ball()
+    assert abs(float(sixteen / (16 * value(one, "Gaussian").ball())) - 1) < 1e-10
+    for entry in found.rows:
+        assert profile.delta(entry.found.whole, 1, adjacency="add-remove").upper <= Decimal("1e-6")
+    names = {entry.name for entry in found.left_out}
+    assert "optimal integer noise" in names
+
+
+def test_correlated_noise_wins_for_dense_counts() -> None:
+    found = compare(Budget(Mu(1)), Counts(50, 50), simulated=False, metrics=["variance"])
+    (best,) = found.best("variance")
+    assert best.candidate.name == "optimal ellipse"
+    size = value(found, "correlated Gaussian (Lebeda)")
+    assert value(found, "optimal ellipse").lower < size.upper < value(found, "Gaussian").lower
+    assert abs(float(size.lower) - (math.sqrt(50) + 1) ** 2 / 4) < 1e-9
+
+
+def test_under_replace_one_dense_records_move_every_count() -> None:
+    budget = Budget(Mu(1), "replace-one")
+    found = compare(budget, Counts(9, 9), simulated=False, metrics=["variance"])
+    assert abs(float(value(found, "Gaussian").lower) - 9) < 1e-9
+    sparse = compare(budget, Counts(9, 2), simulated=False, metrics=["variance"])
+    assert abs(float(value(sparse, "Gaussian").lower) - 4) < 1e-9
+    left = {entry.name for entry in found.left_out}
+    assert "optimal ellipse" in left
+
+
+def test_the_rank_one_mechanism_is_struck_out_with_its_true_delta() -> None:
+    found = compare(Budget(APPROXIMATE), VectorSum(100, l2_sensitivity=1), simulated=False)
+    published = row(found, "R1SMG (Ji, Li) as published")
+    assert isinstance(published.found.mechanism, RankOneGaussian)
+    assert published.verdict is Verdict.REFUTED
+    assert published.why.startswith("struck out")
+    assert published not in found.best("variance")
+    assert found.rows[-1] is published
+    assert published.finding is not None
+    assert Decimal(published.finding.true["delta"]["lower"]) > Decimal("0.1")
+
+
+def test_skewed_bounds_are_served_by_elliptical_noise() -> None:
+    bounds = [1, 1, 1, 2, 4, 8]
+    found = compare(Budget(Mu("0.5")), BoundedSum(bounds), only=["aussian"], simulated=False)
+    (best,) = found.best("variance")
+    assert isinstance(best.found.mechanism, EllipticalGaussian)
+    mean = value(found, best.candidate.name)
+    assert abs(float(mean.lower) - sum(bounds) ** 2 / 0.25 / 6) < 1e-9
+
+
+def test_a_stream_is_served_by_the_best_tree() -> None:
+    found = compare(Budget(EpsilonDelta(1)), PrefixSums(1000), metrics=["variance"])
+    (best,) = found.best("variance")
+    assert isinstance(best.found.mechanism, KaryTree)
+    arity = best.found.mechanism.arity
+    for k in range(2, 30):
+        other = KaryTree(1000, k, 1).mean_squared_error()
+        assert k == arity or other >= value(found, best.candidate.name).ball().lower()
+    assert best.simulation is not None
+    assert best.simulation.agrees
+
+
+def test_linear_queries_get_the_optimal_shape() -> None:
+    matrix = [[1, 1, 0], [0, 1, 1], [1, 1, 1]]
+    workload = LinearQueries(matrix, Box([1, 1, 1]))
+    found = compare(Budget(Mu(1)), workload, simulated=True, metrics=["variance"])
+    shape = row(found, "optimal Gaussian shape")
+    reached = value(found, "optimal Gaussian shape")
+    assert shape.found.bound is not None
+    assert shape.found.bound.lower <= reached.upper
+    for name in ("Gaussian", "Gaussian on the data vector"):
+        assert reached.upper <= value(found, name).upper
+    assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)
+    # ℓ2 of W v at v = (1, 1, 1): (2, 2, 3)
+    assert abs(float(value(found, "Gaussian").lower) - 17) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("target", "workload"),
+    [
+        (Rho("0.5"), MatrixRelease(3, 4)),
+        (Mu("0.5"), GroupedCounts(3, 4)),
+        (ProfileBelow(Laplace(scale=1)), VectorSum(2, l1_sensitivity=1)),
+        (Rho("0.5"), Count(2)),
+    ],
+    ids=str,
+)
+def test_other_budgets_and_workloads(target: Target, workload: Workload) -> None:
+    found = compare(Budget(target), workload, metrics=["variance", "bias"])
+    private = [entry for entry in found.rows if entry.is_private]
+    assert private
+    for entry in private:
+        assert entry.simulation is not None
+        assert entry.simulation.agrees, entry.candidate.name
+        bias = entry.value("bias")
+        assert bias == Interval.of_exact(0)
+
+
+def test_a_sample_needs_less_noise() -> None:
+    workload = VectorSum(5, l2_sensitivity=1)
+    part = Budget(APPROXIMATE, sampling_prob="0.1")
+    found = compare(part, workload, only=["Gaussian"], simulated=False)
+    whole = compare(Budget(APPROXIMATE), workload, only=["Gaussian"], simulated=False)
+    assert value(found, "Gaussian").upper < value(whole, "Gaussian").lower / 2
+
+
+def test_a_crossover_is_enclosed_by_neighbours() -> None:
+    found = sweep(Budget(Mu(1)), Counts(20, 1), "sparsity", ["1", "20"], only=["Gaussian", "corr"])
+    (dense,) = found.crossovers
+    assert (dense.below, dense.above) == ("19", "20")
+    budget, only = Budget(APPROXIMATE), ["Gaussian", "Laplace"]
+    crossing = sweep(budget, Count(), "releases", ["1", "16"], only=only)
+    (change,) = crossing.crossovers
+    assert change.before == "discrete Laplace"
+    assert "Gaussian" in change.after
+    assert int(change.above) - int(change.below) == 1
+    for releases, name in ((change.below, change.before), (change.above, change.after)):
+        spent = Budget(APPROXIMATE, releases=int(releases))
+        best = compare(spent, Count(), only=only, simulated=False).best("variance")
+        assert [entry.candidate.name for entry in best] == [name]
+
+
+def test_named_mechanisms_are_judged_with_the_noise_that_they_have() -> None:
+    given = [Laplace(scale=1), DiscreteLaplace(scale="0.9"), BoundedCountNoise(1, "0.5", 4)]
+    found = compare(Budget(APPROXIMATE), Count(), candidates=given, only=["Laplace"])
+    verdicts = [row(found, repr(mechanism)).verdict for mechanism in given]
+    assert verdicts == [Verdict.HOLDS, Verdict.REFUTED, Verdict.REFUTED]
+
+
+def test_a_named_mechanism_on_every_count_is_composed() -> None:
+    found = compare(
+        Budget(EpsilonDelta(1)),
+        Counts(10, 4),
+        candidates=[DiscreteLaplace(scale=4)],
+        only=["discr"],
+    )
+    assert row(found, "DiscreteLaplace(scale=4)").verdict is Verdict.HOLDS
+    worse = compare(
+        Budget(EpsilonDelta(1)),
+        Counts(10, 5),
+        candidates=[DiscreteLaplace(scale=4)],
+        only=["discr"],
+    )
+    assert row(worse, "DiscreteLaplace(scale=4)").verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "workload", "message"),
+    [
+        (Gaussian(standard_deviation=5), Counts(10, 4), "l2_sensitivity ≥ 2"),
+        (Laplace(scale=5), BoundedSum([1, 2]), "l1_sensitivity ≥ 3"),
+        (CorrelatedGaussian(dimension=5, mu=1), Counts(10, 10), "dimension=10"),
+        (EllipticalGaussian([1, 1], 1), BoundedSum([1, 2]), r"sensitivities\[1\] ≥ 2"),
+        (KaryTree(10, 3, 1), PrefixSums(20), "steps=20"),
+        (DiscreteLaplace(scale=1), Count(2), "sensitivity ≥ 2"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_named_mechanism_has_to_fit(mechanism: Any, workload: Workload, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        compare(Budget(APPROXIMATE), workload, candidates=[mechanism])
+
+
+def test_a_mechanism_that_releases_something_else_is_refused() -> None:
+    with pytest.raises(NotApplicableError, match="RandomizedResponse"):
+        compare(Budget(APPROXIMATE), Count(), candidates=[RandomizedResponse(1)])
+
+
+def test_a_budget_that_nothing_meets_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="No candidate meets the budget"):
+        compare(Budget(EpsilonDelta(1)), MatrixRelease(1, 2))
+    with pytest.raises(InvalidInputError, match="delta < 1"):
+        Budget(EpsilonDelta(1, 1))
+    with pytest.raises(InvalidInputError, match="sampling_prob=0"):
+        Budget(APPROXIMATE, sampling_prob=0)
+    with pytest.raises(InvalidInputError, match="add-remove"):
+        Budget(APPROXIMATE, "replace-one", sampling_prob="0.5")
+    with pytest.raises(InvalidInputError, match="releases=0"):
+        Budget(APPROXIMATE, releases=0)
+
+
+def test_unknown_names_are_suggested() -> None:
+    with pytest.raises(InvalidInputError, match="variance"):
+        metric("varience")
+    with pytest.raises(InvalidInputError, match=r"quantile:0\.95"):
+        metric("quantile")
+    with pytest.raises(InvalidInputError, match="level"):
+        metric("quantile:1.5")
+    with pytest.raises(InvalidInputError, match="No candidate is called"):
+        compare(Budget(APPROXIMATE), Count(), only=["Gausian"])
+    with pytest.raises(InvalidInputError, match="sparsity"):
+        sweep(Budget(Mu(1)), Counts(9, 3), "sparcity", ["1", "2"])
+    with pytest.raises(InvalidInputError, match="increase"):
+        sweep(Budget(Mu(1)), Counts(9, 3), "sparsity", ["3", "2"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        (Counts, {"dimension": 3, "sparsity": 4}, "sparsity=4"),
+        (Counts, {"dimension": 0, "sparsity": 1}, "dimension=0"),
+        (VectorSum, {"dimension": 3}, "at least one of"),
+        (VectorSum, {"dimension": 3, "l2_sensitivity": -1}, "l2_sensitivity=-1"),
+        (BoundedSum, {"bounds": [1, 0]}, r"bounds\[1\]"),
+        (LinearQueries, {"matrix": [[1, 2], [1]], "space": Box([1, 1])}, "one length"),
+        (LinearQueries, {"matrix": [[1, 2]], "space": Box([1])}, "1 columns"),
+    ],
+)
+def test_contradictory_workloads_are_refused(
+    kind: Any, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        kind(**arguments)
+
+
+def test_workloads_have_a_notation() -> None:
+    from accountant.notation import parse_description
+
+    for workload in (
+        Count(3),
+        Counts(10, 2),
+        VectorSum(3, l1_sensitivity="1/2", linf_sensitivity="sqrt(2)"),
+        LinearQueries([[1, "1/3"]], Box([1, 1])),
+    ):
+        assert parse_description(repr(workload)) == workload
+
+
+def test_all_candidates_of_all_workloads_can_be_listed() -> None:
+    for adjacency in Adjacency:
+        for workload in (Counts(10, 3), GroupedCounts(2, 3), PrefixSums(7), Count()):
+            entries, left = candidates_for(workload, Budget(APPROXIMATE, adjacency))
+            assert entries
+            assert all(entry.reason for entry in left)
+
+
+def test_an_interruption_keeps_what_was_judged() -> None:
+    seen: list[str] = []
+
+    def interrupt(name: str) -> None:
+        seen.append(name)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    found = compare(Budget(APPROXIMATE), Count(), progress=interrupt)
+    assert not found.complete
+    assert {entry.candidate.name for entry in found.rows} == set(seen[:2])
+    assert found.to_json()["complete"] is False
+
+
+def test_the_public_face() -> None:
+    budget = dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6"))
+    found = dpassay.compare(budget, dpassay.Count(), only=["Laplace"], simulated=False)
+    assert {entry.candidate.name for entry in found.rows} == {"Laplace", "discrete Laplace"}

@@ -1,0 +1,141 @@
+"""What may be spent: a guarantee for all releases together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from accountant._validate import Integer, Probability, Relation
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.subsampled import PoissonSubsampled
+from accountant.number import ExactReal
+from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from verify.claim import Claim
+from verify.claims import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+
+
+@final
+@dataclass(frozen=True)
+class Budget:
+    """A guarantee, the neighbouring relation that it is about, and how many releases share it.
+
+    Parameters
+    ----------
+    target
+        `EpsilonDelta`, `Mu`, `Rho`, or `ProfileBelow` a mechanism's profile.
+    adjacency
+        Who is a neighbour. The sensitivities of the workload are those for this relation.
+    releases
+        How often the whole workload is released, each time with fresh noise; the guarantee is
+        for all of them together.
+    sampling_prob
+        The probability with which a person takes part in a release, independently.
+    """
+
+    target: Target
+    adjacency: Relation = Relation("add-remove")
+    releases: Integer = Integer(1, least=1)
+    sampling_prob: Probability = Probability(1)
+
+    def __post_init__(self) -> None:
+        """Reject budgets that nothing meets, and samples under another relation."""
+        target = self.target
+        if isinstance(target, ProfileBelow) and target.relation is None:
+            # A profile that needs no relation is the same under the one that is meant here.
+            object.__setattr__(self, "target", replace(target, relation=self.adjacency))
+        if objection := self.target.objection():
+            raise InvalidInputError(objection)
+        if self.sampling_prob.sign == 0:
+            raise InvalidInputError(
+                "Expected sampling_prob=0 > 0. With 0 nobody's data is used; leave the query out."
+            )
+        if self.is_sampled and self.adjacency is not Adjacency.ADD_REMOVE:
+            raise InvalidInputError(
+                f"Expected adjacency='add-remove' with sampling_prob={self.sampling_prob}, not "
+                f"{self.adjacency.value!r}: the exact laws of Poisson subsampling are for it."
+            )
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a person may be left out of a release."""
+        return self.sampling_prob.rational != 1
+
+    @property
+    def epsilon_delta(self) -> EpsilonDelta | None:
+        """The target, where it is (ε, δ)-DP."""
+        return self.target if isinstance(self.target, EpsilonDelta) else None
+
+    def whole(self, release: Mechanism) -> Mechanism:
+        """Return all releases together."""
+        one = PoissonSubsampled(release, self.sampling_prob) if self.is_sampled else release
+        return one if self.releases == 1 else Composed(one, self.releases)
+
+    def claim(self, whole: Mechanism, name: str) -> Claim | None:
+        """Return the claim that a mechanism keeps to the budget; None for a profile."""
+        shared: dict[str, Any] = {
+            "id": name,
+            "source": "comparison",
+            "mechanism": repr(whole),
+            "adjacency": self.adjacency.value,
+        }
+        match self.target:
+            case EpsilonDelta(epsilon=epsilon, delta=delta) if delta.sign == 0:
+                return PureDP(statement=f"It is {epsilon}-DP.", epsilon=str(epsilon), **shared)
+            case EpsilonDelta(epsilon=epsilon, delta=delta):
+                return ApproximateDP(
+                    statement=f"It is ({epsilon}, {delta})-DP.",
+                    epsilon=str(epsilon),
+                    delta=str(delta),
+                    **shared,
+                )
+            case Mu(mu=mu):
+                return GaussianDP(statement=f"It is {mu}-GDP.", mu=str(mu), **shared)
+            case Rho(rho=rho):
+                said = f"It is {rho}-zCDP."
+                return ZeroConcentratedDP(statement=said, rho=str(rho), **shared)
+        return None
+
+    def __str__(self) -> str:
+        relation = self.adjacency.value
+        several = f", {self.releases} releases together" if self.releases > 1 else ""
+        part = f", each with a {self.sampling_prob} sample" if self.is_sampled else ""
+        return f"{self.target} under {relation}{several}{part}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "target": str(self.target),
+            "adjacency": self.adjacency.value,
+            "releases": self.releases,
+            "sampling_prob": str(self.sampling_prob),
+        }
+
+
+def read_target(given: dict[str, Any]) -> Target:
+    """Return the one guarantee that the fields epsilon (and delta), mu, rho or profile name."""
+    from accountant import notation
+
+    names = [name for name in ("epsilon", "mu", "rho", "profile") if given.get(name) is not None]
+    if len(names) != 1 or (given.get("delta") is not None and names != ["epsilon"]):
+        raise InvalidInputError(
+            "Expected a budget of one kind: epsilon (and delta, else 0), mu, rho or profile; "
+            f"given: {', '.join(names) or 'none'}."
+        )
+    match names[0]:
+        case "epsilon":
+            delta = given.get("delta")
+            return EpsilonDelta(given["epsilon"], "0" if delta is None else delta)
+        case "mu":
+            return Mu(given["mu"])
+        case "rho":
+            return Rho(given["rho"])
+    relation = Adjacency.read(given.get("adjacency"))
+    return ProfileBelow(notation.parse(str(given["profile"])), relation)
+
+
+def number_text(value: ExactReal) -> str:
+    """Return a number as the notation prints it, without quotes."""
+    return repr(value).strip("'")

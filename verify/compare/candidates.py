@@ -1,0 +1,510 @@
+"""Which mechanisms can release a workload, and why the others cannot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_UP, Context
+from fractions import Fraction
+from functools import partial, singledispatch
+
+from flint import arb
+
+from accountant.adjacency import Adjacency
+from accountant.covariances import Isotropic, Matrix
+from accountant.errors import NotApplicableError
+from accountant.interval import ball, enclose
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.general_gaussian import GeneralGaussian
+from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+from accountant.mechanisms.staircase import optimal_gamma
+from accountant.number import ExactReal
+from accountant.rank_one.moments import theorem_5_sigma_star
+from accountant.spaces import FiniteSet
+from accountant.target import Mu, ProfileBelow
+from accountant.workload import (
+    BoundedSum,
+    Count,
+    Counts,
+    GroupedCounts,
+    LinearQueries,
+    MatrixRelease,
+    PrefixSums,
+    VectorSum,
+    Workload,
+)
+from verify.compare.budget import Budget
+from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated, fixed
+from verify.compare.sensitivity import Image, images, l1_sensitivity, l2_sensitivity, moved
+
+EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
+_PUBLISHED_DIGITS = 12
+_LOOSE = Fraction(1, 100)
+_ARITIES = 60
+_SUPPORTS = 4
+_DENSE = "each record counts in every coordinate, so that its size is known to be one"
+
+Found = Iterator[Candidate | LeftOut]
+
+
+def candidates_for(workload: Workload, budget: Budget) -> tuple[list[Candidate], list[LeftOut]]:
+    """Return what can release a workload, and what is left out with the reason."""
+    entries = list(_of(workload, budget))
+    return (
+        [entry for entry in entries if isinstance(entry, Candidate)],
+        [entry for entry in entries if isinstance(entry, LeftOut)],
+    )
+
+
+@singledispatch
+def _of(workload: Workload, budget: Budget) -> Found:
+    raise NotApplicableError(f"No candidate is known for {type(workload).__name__}.")
+
+
+@_of.register
+def _(workload: Count, budget: Budget) -> Found:
+    s = workload.sensitivity
+    yield from _gaussian(EACH, ExactReal.of_rational(s), budget)
+    yield Candidate(
+        "Laplace",
+        "density e^(-|x|/b)/2b, the classic choice for pure DP",
+        partial(calibrated, "Laplace", layout=EACH, l1_sensitivity=s),
+    )
+    yield Candidate(
+        "discrete Laplace",
+        "integer noise; the geometric mechanism, optimal for pure DP and integer loss",
+        partial(calibrated, "DiscreteLaplace", layout=EACH, sensitivity=s),
+    )
+    yield Candidate(
+        "discrete Gaussian",
+        "integer noise with the tails of the Gaussian",
+        partial(calibrated, "DiscreteGaussian", layout=EACH, sensitivity=s),
+    )
+    yield from _staircase(workload, budget)
+    yield from _integer_programs(workload, budget)
+    yield LeftOut(
+        "bounded count noise (Sadeghi et al.)",
+        "a budget does not determine its eta and support; name it as a candidate to have it judged",
+    )
+
+
+@_of.register
+def _(workload: Counts, budget: Budget) -> Found:
+    d, k = workload.dimension, workload.sparsity
+    add_remove = budget.adjacency is Adjacency.ADD_REMOVE
+    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
+    yield from _independent(moved(workload, budget), budget)
+    if not add_remove:
+        reason = "its exact shape is for add/remove; under replace-one the differences are signed"
+        yield LeftOut("optimal ellipse", reason)
+        yield LeftOut("count ellipse (Joseph, Yu)", reason)
+    else:
+        yield Candidate(
+            "optimal ellipse",
+            "the Gaussian noise of least variance for counts with at most k ones, correlated",
+            partial(calibrated, "OptimalEllipse", dimension=d, sparsity=k),
+        )
+        if 2 * k > d:
+            reason = "its family ends at sparsity = dimension/2"
+            yield LeftOut("count ellipse (Joseph, Yu)", reason)
+        else:
+            yield Candidate(
+                "count ellipse (Joseph, Yu)",
+                "Gaussian noise from the smallest ellipse of their family",
+                partial(calibrated, "CountEllipse", dimension=d, sparsity=k),
+            )
+    if k == d:
+        yield Candidate(
+            "correlated Gaussian (Lebeda)",
+            "a shared and an independent part; the noisy number of records is released too",
+            partial(calibrated, "CorrelatedGaussian", dimension=d),
+        )
+        yield Candidate(
+            "correlated Gaussian, size withheld",
+            "the same without its size: at most as much privacy loss",
+            partial(calibrated, "CorrelatedGaussian", dimension=d, release_size=False),
+        )
+    else:
+        yield LeftOut(
+            "correlated Gaussian (Lebeda)",
+            f"it is for dense records (sparsity = dimension); here at most {k} of {d} are ones",
+        )
+    yield from _rank_one(d, l2_sensitivity(workload, budget), budget)
+
+
+@_of.register
+def _(workload: GroupedCounts, budget: Budget) -> Found:
+    m, d = workload.groups, workload.dimension
+    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
+    yield from _independent(moved(workload, budget), budget)
+    yield Candidate(
+        "disjoint groups (Lebeda)",
+        "correlated noise inside each group; the sizes of the groups are released too",
+        partial(_disjoint_groups, groups=m, dimension=d),
+    )
+    yield LeftOut(
+        "optimal ellipse",
+        "for groups no exact least-variance shape is known; sparsity d ignores them",
+    )
+
+
+@_of.register
+def _(workload: BoundedSum, budget: Budget) -> Found:
+    bounds = workload.bounds
+    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
+    yield Candidate(
+        "elliptical Gaussian (Poulsen)",
+        "independent noise of variance in proportion to the bound: least total variance of all "
+        "Gaussian noise",
+        partial(calibrated, "EllipticalGaussian", sensitivities=[str(b) for b in bounds]),
+    )
+    yield Candidate(
+        "Laplace",
+        "one scale for all coordinates",
+        partial(calibrated, "LaplaceVector", shifts=[str(b) for b in bounds]),
+    )
+    yield from _rank_one(len(bounds), l2_sensitivity(workload, budget), budget)
+
+
+@_of.register
+def _(workload: VectorSum, budget: Budget) -> Found:
+    d = workload.dimension
+    l2 = l2_sensitivity(workload, budget)
+    yield from _gaussian(EACH, l2, budget)
+    yield Candidate(
+        "Laplace",
+        "calibrated as if one coordinate moved by the whole l1 sensitivity, which bounds the rest",
+        partial(
+            calibrated, "Laplace", layout=EACH, l1_sensitivity=l1_sensitivity(workload, budget)
+        ),
+    )
+    yield from _rank_one(d, l2, budget)
+    if workload.linf_sensitivity is None:
+        yield LeftOut("elliptical Gaussian (Poulsen)", "it needs a bound for each coordinate")
+
+
+@_of.register
+def _(workload: MatrixRelease, budget: Budget) -> Found:
+    yield from _gaussian(EACH, workload.l2_sensitivity, budget)
+    yield from _rank_one(workload.answers, workload.l2_sensitivity, budget)
+    yield LeftOut(
+        "matrix-variate Gaussian",
+        "with the Frobenius norm as the only bound, equal covariances are best: that is the "
+        "Gaussian. Name it with its covariances as a candidate to have it judged",
+    )
+    yield LeftOut("Laplace", "no l1 bound is given")
+
+
+@_of.register
+def _(workload: PrefixSums, budget: Budget) -> Found:
+    n = workload.steps
+    if budget.is_sampled:
+        reason = "a stream is not subsampled"
+        yield LeftOut("k-ary tree", reason)
+        return
+    yield Candidate(
+        "Laplace on every prefix sum",
+        "fresh noise each time; a change of one input moves up to n outputs",
+        partial(_naive_stream, steps=n),
+    )
+    for subtraction, name in ((True, "k-ary tree with subtraction"), (False, "k-ary tree")):
+        k = _best_arity(n, subtraction=subtraction)
+        yield Candidate(
+            f"{name}, k = {k}",
+            f"Andersson, Pagh and Torkamani; k = {k} has the least error for {n} steps",
+            partial(
+                calibrated,
+                "KaryTree",
+                layout=STREAM,
+                steps=n,
+                arity=k,
+                subtraction=subtraction,
+            ),
+        )
+    yield Candidate(
+        "binary tree",
+        "the k-ary tree with k = 2, without subtraction",
+        partial(calibrated, "KaryTree", layout=STREAM, steps=n, arity=2, subtraction=False),
+    )
+
+
+@_of.register
+def _(workload: LinearQueries, budget: Budget) -> Found:
+    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
+    yield Candidate(
+        "Laplace",
+        "calibrated to the l1 sensitivity of the answers",
+        partial(
+            calibrated, "Laplace", layout=EACH, l1_sensitivity=l1_sensitivity(workload, budget)
+        ),
+    )
+    moves = images(workload)
+    yield Candidate(
+        "Gaussian on the data vector",
+        "independent Gaussian noise on x itself; the answers follow, and agree with each other",
+        partial(_on_the_data, workload=workload, moves=moves),
+    )
+    name = "optimal Gaussian shape"
+    rank = _rank(moves)
+    if rank < workload.answers:
+        yield LeftOut(
+            name,
+            f"the answers move in {rank} dimensions only of {workload.answers}; the program is "
+            "for linearly independent answers",
+        )
+        return
+    yield Candidate(
+        name,
+        "the covariance of least total variance for this sensitivity space, by a semidefinite "
+        "program with a proved bound",
+        partial(_shape, moves=moves),
+    )
+
+
+def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
+    yield Candidate(
+        "Gaussian",
+        "independent Gaussian noise, calibrated exactly",
+        partial(calibrated, "Gaussian", layout=layout, l2_sensitivity=l2),
+    )
+    spent = budget.epsilon_delta
+    if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
+        return
+    if budget.releases > 1 or budget.is_sampled:
+        yield LeftOut("Gaussian, classic formula", "the formula is for one release")
+        return
+
+    def deviation() -> arb:
+        logarithm = (2 * (arb("1.25") / spent.delta.ball()).log()).sqrt()
+        return l2.ball() * logarithm / spent.epsilon.ball()
+
+    noise = Gaussian(standard_deviation=_published(deviation), l2_sensitivity=l2)
+    yield Candidate(
+        "Gaussian, classic formula",
+        "standard deviation sqrt(2 ln(1.25/delta))/epsilon, stated for epsilon < 1",
+        partial(fixed, noise, layout=layout),
+        as_published=True,
+    )
+
+
+def _independent(moved: int, budget: Budget) -> Found:
+    """Yield scalar laws put on every count, of which `moved` change by 1."""
+    if moved * budget.releases > 1 and isinstance(budget.target, (Mu, ProfileBelow)):
+        reason = (
+            "several counts with this noise are no Gaussian mechanism: their whole profile would "
+            "have to be searched at every amount of noise. Name one to have it judged"
+        )
+        for name in ("Laplace", "discrete Laplace", "discrete Gaussian"):
+            yield LeftOut(name, reason)
+        return
+    if budget.is_sampled and moved > 1:
+        reason = "no exact law is known for a subsample of several counts with Laplace noise"
+        yield LeftOut("Laplace", reason)
+        return
+    laws = (
+        ("Laplace", "Laplace", "independent noise on every count"),
+        ("discrete Laplace", "DiscreteLaplace", "independent integer noise on every count"),
+        ("discrete Gaussian", "DiscreteGaussian", "independent integer noise on every count"),
+    )
+    for name, kind, why in laws:
+        yield Candidate(name, why, partial(calibrated, kind, layout=EACH, copies=moved))
+
+
+def _staircase(workload: Count, budget: Budget) -> Found:
+    spent = budget.epsilon_delta
+    if spent is None or budget.releases > 1 or budget.is_sampled or spent.epsilon.sign <= 0:
+        yield LeftOut("staircase", "it is offered for one release with a given epsilon")
+        return
+    gamma = optimal_gamma(spent.epsilon, "variance", relative_width=Fraction(1, 10**10))
+    rounded = str(Context(prec=8).plus(gamma.lower))
+    yield Candidate(
+        "staircase",
+        "the density of least variance for pure DP (Geng and Viswanath), gamma rounded",
+        partial(
+            calibrated, "Staircase", layout=EACH, gamma=rounded, sensitivity=workload.sensitivity
+        ),
+    )
+
+
+def _integer_programs(workload: Count, budget: Budget) -> Found:
+    names = {
+        "variance": "optimal integer noise",
+        "absolute": "optimal integer noise, for E|Z|",
+        "error": "optimal integer noise, for P(Z = 0)",
+    }
+    spent = budget.epsilon_delta
+    why_not = ""
+    if spent is None or spent.delta.sign == 0 or spent.delta.rational is None:
+        why_not = "the linear program is about (epsilon, delta)-DP with a rational delta > 0"
+    elif budget.releases > 1 or budget.is_sampled:
+        why_not = "the linear program is about one release; composition is not linear in the law"
+    elif spent.epsilon.sign < 0:
+        why_not = "the linear program is about epsilon >= 0"
+    for objective, name in names.items():
+        if why_not:
+            yield LeftOut(name, why_not)
+        else:
+            yield Candidate(
+                name,
+                f"the integer law of least {_COSTS[objective]}, by a linear program with a "
+                "certificate",
+                partial(_integer_noise, objective=objective, sensitivity=workload.sensitivity),
+            )
+
+
+_COSTS = {"variance": "variance", "absolute": "mean absolute error", "error": "P(Z ≠ 0)"}
+
+
+def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calibrated:
+    """Solve the linear program on supports that double until a longer one gains nothing."""
+    from lp.integer_noise import optimal_integer_noise
+    from lp.integer_problem import IntegerNoiseProblem
+
+    spent = budget.epsilon_delta
+    assert spent is not None
+    support = _first_support(spent.epsilon, spent.delta, sensitivity)
+    for _ in range(_SUPPORTS):
+        problem = IntegerNoiseProblem(
+            objective=objective,
+            support=support,
+            epsilon=spent.epsilon,
+            delta=spent.delta.rational,
+            sensitivity=sensitivity,
+        )
+        solution = optimal_integer_noise(problem)
+        if solution.every_support:
+            break
+        support *= 2
+    bounded = objective == "variance"
+    return Calibrated(
+        solution.mechanism,
+        budget.whole(solution.mechanism),
+        EACH,
+        bound=solution.value if bounded else None,
+        bound_for=(
+            "integer noise"
+            if solution.every_support
+            else f"integer noise of support at most {support}"
+        ),
+    )
+
+
+def _first_support(epsilon: ExactReal, delta: ExactReal, sensitivity: int) -> int:
+    """Return about where a geometric law has fallen to δ."""
+    size = max(float(epsilon), 1e-3)
+    return max(2, math.ceil(sensitivity * (1.2 + math.log(1 / float(delta)) / size)))
+
+
+def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:
+    name = "R1SMG (Ji, Li) as published"
+    spent = budget.epsilon_delta
+    if dimension <= 2:
+        yield LeftOut(name, "rank-one Gaussian noise is defined for more than two dimensions")
+    elif spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
+        yield LeftOut(name, "its noise is stated for (epsilon, delta)-DP")
+    elif budget.releases > 1 or budget.is_sampled:
+        yield LeftOut(name, "its noise is stated for one release")
+    else:
+
+        def sigma_star() -> arb:
+            return theorem_5_sigma_star(
+                spent.epsilon.ball(), spent.delta.ball(), dimension, l2.ball()
+            )
+
+        noise = RankOneGaussian(dimension, _published(sigma_star), l2)
+        yield Candidate(
+            name,
+            "one normal number along a random direction, with the variance of its Theorem 5",
+            partial(fixed, noise, layout=JOINT),
+            as_published=True,
+        )
+
+
+def _published(value: object) -> str:
+    """Return a published amount of noise, rounded up to some digits."""
+    found = enclose(value)  # type: ignore[arg-type]
+    return str(Context(prec=_PUBLISHED_DIGITS, rounding=ROUND_UP).plus(found.upper))
+
+
+def _disjoint_groups(budget: Budget, *, groups: int, dimension: int) -> Calibrated:
+    return calibrated("DisjointGroupsGaussian", budget, groups=groups, dimension=dimension)
+
+
+def _naive_stream(budget: Budget, *, steps: int) -> Calibrated:
+    return calibrated("Laplace", budget, EACH, l1_sensitivity=steps)
+
+
+def _best_arity(steps: int, *, subtraction: bool) -> int:
+    """Return the k of least mean squared error at ε = 1: the error scales with 1/ε²."""
+    from accountant.mechanisms.kary_tree import KaryTree
+
+    arities = range(2, min(_ARITIES, max(2, steps)) + 1)
+    errors = {
+        k: enclose(
+            KaryTree(steps, k, 1, subtraction=subtraction).mean_squared_error,
+            relative_width=Fraction(1, 10**12),
+        ).upper
+        for k in arities
+    }
+    return min(errors, key=lambda k: (errors[k], k))
+
+
+def _rank(moves: Sequence[Image]) -> int:
+    from flint import fmpq, fmpq_mat
+
+    rows = [[fmpq(y.numerator, y.denominator) for y in image] for _, image in moves]
+    return int(fmpq_mat(rows).rref()[1])
+
+
+def _space(moves: Sequence[Image]) -> FiniteSet:
+    return FiniteSet(
+        [
+            [ExactReal.of_root(square) * ExactReal.of_rational(y) for y in image]
+            for square, image in moves
+        ]
+    )
+
+
+def _unit_variance(budget: Budget) -> Fraction:
+    """Return the variance of Gaussian noise that the budget asks for at ℓ2 sensitivity 1."""
+    deviation = calibrated("Gaussian", budget).mechanism
+    assert isinstance(deviation, Gaussian)
+    return deviation.standard_deviation.square
+
+
+def _on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Image]) -> Calibrated:
+    """Return W z for z ~ N(0, σ²I) on the data vector."""
+    largest = workload.space.largest_norm(Isotropic(workload.space.dimension, 1)).exact
+    if largest is None:
+        raise NotApplicableError("The largest difference of the data vector has no exact norm.")
+    variance = largest.square * _unit_variance(budget)
+    rows = workload.matrix
+    products = [
+        [
+            variance * sum((a * b for a, b in zip(r, s, strict=True)), start=Fraction(0))
+            for s in rows
+        ]
+        for r in rows
+    ]
+    mechanism = GeneralGaussian(Matrix(products), _space(moves))
+    return Calibrated(mechanism, budget.whole(mechanism), JOINT)
+
+
+def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
+    """Scale the covariance of least variance to the budget."""
+    from lp.shape_problem import GaussianShapeProblem
+    from lp.shapes import optimal_gaussian_shape
+
+    space = _space(moves)
+    solution = optimal_gaussian_shape(GaussianShapeProblem(space))
+    factor = _unit_variance(budget)
+    unit = solution.mechanism.covariance.matrix()
+    mechanism = GeneralGaussian(Matrix([[entry * factor for entry in row] for row in unit]), space)
+    bound = enclose(lambda: ball(factor) * solution.value.ball() / len(unit), relative_width=_LOOSE)
+    return Calibrated(
+        mechanism,
+        budget.whole(mechanism),
+        JOINT,
+        bound=bound,
+        bound_for="Gaussian noise, on average over the answers",
+    )

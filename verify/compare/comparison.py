@@ -1,0 +1,287 @@
+"""Compare: calibrate, prove, measure and simulate every candidate; rank them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.workload import Workload
+from verify.certificate import certify
+from verify.compare.budget import Budget
+from verify.compare.candidate import Calibrated, Candidate, LeftOut
+from verify.compare.candidates import candidates_for
+from verify.compare.metrics import DEFAULT, Metric, mean_square, metric
+from verify.compare.named import named
+from verify.compare.simulation import Simulation, simulate
+from verify.verdict import Finding, Verdict
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """One candidate, judged."""
+
+    candidate: Candidate
+    found: Calibrated
+    finding: Finding | None
+    """The verdict on the claim that it keeps to the budget; None for a profile as the budget."""
+    certificate: dict[str, Any] | None
+    metrics: dict[str, Interval | str]
+    """The exact value, or why there is none."""
+    simulation: Simulation | None
+    seconds: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """HOLDS, REFUTED or UNDECIDED.
+
+        A calibration has evaluated the target and proved that it is met. So what is calibrated
+        holds even where the claim, which is met with nothing to spare, could not be decided
+        again, or where the budget is a profile and there is no claim.
+        """
+        undecided = self.finding is None or self.finding.verdict is Verdict.UNDECIDED
+        if undecided and self.found.least is not None:
+            return Verdict.HOLDS
+        return Verdict.UNDECIDED if self.finding is None else self.finding.verdict
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the budget is proved to be kept. Every other row is struck out."""
+        return self.verdict is Verdict.HOLDS
+
+    @property
+    def why(self) -> str:
+        """What the candidate is, or why it is struck out, in one line."""
+        if self.is_private or self.finding is None:
+            return self.candidate.why
+        return f"struck out: {self.finding.reason}"
+
+    def value(self, name: str) -> Interval | None:
+        """Return a metric, where it is known."""
+        found = self.metrics[name]
+        return found if isinstance(found, Interval) else None
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """Every candidate for a workload under a budget."""
+
+    budget: Budget
+    workload: Workload
+    metrics: tuple[Metric, ...]
+    rows: tuple[Row, ...]
+    """The private ones first, by the first metric; then what is struck out."""
+    left_out: tuple[LeftOut, ...]
+    seconds: float
+    complete: bool = True
+    """False after an interruption: further candidates were not judged."""
+
+    def best(self, name: str) -> tuple[Row, ...]:
+        """Return the private rows that are not proved to be worse than another by a metric."""
+        measure = metric(name)
+        known = [(row, value) for row in self._private for value in [row.value(name)] if value]
+        return tuple(
+            row
+            for row, value in known
+            if not any(measure.better(other, value) for _, other in known)
+        )
+
+    def ratio(self, row: Row, name: str) -> float | None:
+        """Return about how many times the best a row's metric is; below 1 for p-exact."""
+        value = row.value(name)
+        best = self.best(name)
+        if value is None or not best:
+            return None
+        reference = best[0].value(name)
+        assert reference is not None
+        return float(value.lower / reference.lower) if reference.lower else None
+
+    @property
+    def _private(self) -> list[Row]:
+        return [row for row in self.rows if row.is_private]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "schema_version": 1,
+            "budget": self.budget.to_json(),
+            "workload": repr(self.workload),
+            "metrics": {entry.name: entry.meaning for entry in self.metrics},
+            "rows": [self._row_json(row) for row in self.rows],
+            "best": {
+                entry.name: [row.candidate.name for row in self.best(entry.name)]
+                for entry in self.metrics
+            },
+            "left_out": [{"name": e.name, "reason": e.reason} for e in self.left_out],
+            "seconds": round(self.seconds, 3),
+            "complete": self.complete,
+        }
+
+    def _row_json(self, row: Row) -> dict[str, Any]:
+        values = {
+            name: value.to_json() if isinstance(value, Interval) else None
+            for name, value in row.metrics.items()
+        }
+        unknown = {name: value for name, value in row.metrics.items() if isinstance(value, str)}
+        finding = row.finding
+        return {
+            "name": row.candidate.name,
+            "mechanism": repr(row.found.mechanism),
+            "whole": repr(row.found.whole),
+            "layout": row.found.layout.value,
+            "least": row.found.least.to_json() if row.found.least else None,
+            "verdict": row.verdict.value,
+            "reason": row.why,
+            "true": {} if finding is None else finding.true,
+            **values,
+            "unknown": unknown,
+            "ratio": {entry.name: self.ratio(row, entry.name) for entry in self.metrics},
+            "lower_bound": _bound_json(row.found),
+            "simulation": row.simulation.to_json() if row.simulation else None,
+        }
+
+
+def _bound_json(found: Calibrated) -> dict[str, Any] | None:
+    if found.bound is None:
+        return None
+    return {"variance": str(found.bound.lower), "for": found.bound_for}
+
+
+def compare(
+    budget: Budget,
+    workload: Workload,
+    *,
+    candidates: Sequence[Mechanism] = (),
+    only: Sequence[str] = (),
+    metrics: Sequence[str] = DEFAULT,
+    seed: int = 0,
+    simulated: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Judge every candidate for a workload under a budget.
+
+    Parameters
+    ----------
+    budget, workload
+        What may be spent, and what is released.
+    candidates
+        Further mechanisms, judged with the noise that they have.
+    only
+        Names of candidates; the others are left out.
+    metrics
+        Names of measures (`verify.compare.metrics`); the first one ranks.
+    seed
+        Of the simulations.
+    simulated
+        Whether to simulate.
+    progress
+        Called with the name of each candidate before it is judged.
+
+    Raises
+    ------
+    InvalidInputError
+        For an unknown metric or candidate, or a budget that no candidate can meet.
+
+    Notes
+    -----
+    After an interruption the candidates judged so far are returned, with `complete` False.
+    """
+    started = time.perf_counter()
+    if not metrics:
+        raise InvalidInputError("Expected at least one metric: the first one ranks.")
+    measures = tuple(metric(name) for name in dict.fromkeys(metrics))
+    entries, left = candidates_for(workload, budget)
+    entries = _selected(entries, left, only)
+    entries += [named(mechanism, workload, budget) for mechanism in candidates]
+    rows: list[Row] = []
+    complete = True
+    try:
+        for entry in entries:
+            if progress is not None:
+                progress(entry.name)
+            try:
+                rows.append(judged(entry, budget, workload, measures, seed, simulated=simulated))
+            except (NotApplicableError, UndecidedError) as error:
+                left.append(LeftOut(entry.name, str(error)))
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        complete = False
+    if complete and not any(row.is_private for row in rows):
+        reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in left)
+        raise InvalidInputError(
+            f"No candidate meets the budget {budget} for {workload!r}. {reasons}"
+        )
+    return Comparison(
+        budget,
+        workload,
+        measures,
+        tuple(ranked(rows, measures[0])),
+        tuple(left),
+        time.perf_counter() - started,
+        complete,
+    )
+
+
+def _selected(
+    entries: list[Candidate], left: list[LeftOut], only: Sequence[str]
+) -> list[Candidate]:
+    """Return the candidates that `only` names, in part or whole."""
+    names = [entry.name for entry in entries] + [entry.name for entry in left]
+    for wanted in only:
+        if not any(wanted.lower() in name.lower() for name in names):
+            raise InvalidInputError(
+                f"No candidate is called {wanted!r}. {suggestion(wanted, names)}"
+            )
+    return [
+        entry
+        for entry in entries
+        if not only or any(wanted.lower() in entry.name.lower() for wanted in only)
+    ]
+
+
+def judged(
+    entry: Candidate,
+    budget: Budget,
+    workload: Workload,
+    measures: Sequence[Metric],
+    seed: int,
+    *,
+    simulated: bool,
+) -> Row:
+    """Calibrate, prove, measure and simulate one candidate."""
+    started = time.perf_counter()
+    found = entry.make(budget)
+    claim = budget.claim(found.whole, "budget")
+    finding, certificate = (None, None) if claim is None else certify(claim)
+    values: dict[str, Interval | str] = {}
+    for measure in measures:
+        try:
+            values[measure.name] = measure.compute(found, workload)
+        except NotApplicableError as error:
+            values[measure.name] = str(error)
+    simulation = None
+    if simulated:
+        simulation = simulate(found, workload, mean_square(found, workload), seed=seed)
+    seconds = time.perf_counter() - started
+    return Row(entry, found, finding, certificate, values, simulation, seconds)
+
+
+def ranked(rows: Sequence[Row], measure: Metric) -> Iterator[Row]:
+    """Yield the private rows by a metric, then those without it, then what is struck out."""
+
+    def key(row: Row) -> tuple[bool, bool, Fraction]:
+        value = row.value(measure.name)
+        if value is None:
+            return (not row.is_private, True, Fraction(0))
+        size = Fraction(value.lower)
+        return (not row.is_private, False, -size if measure.more_is_better else size)
+
+    yield from sorted(rows, key=key)

@@ -1,0 +1,206 @@
+"""Mechanisms that the user names as candidates: do they fit the workload that they are put to?"""
+
+from __future__ import annotations
+
+from functools import partial, singledispatch
+
+from accountant.adjacency import Adjacency
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
+from accountant.mechanisms.correlated import CorrelatedGaussian
+from accountant.mechanisms.count_ellipse import CountEllipse
+from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
+from accountant.mechanisms.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
+from accountant.mechanisms.elliptical import EllipticalGaussian
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.general_gaussian import GeneralGaussian
+from accountant.mechanisms.integer_noise import IntegerNoise
+from accountant.mechanisms.kary_tree import KaryTree
+from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.laplace_vector import LaplaceVector
+from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
+from accountant.mechanisms.optimal_ellipse import OptimalEllipse
+from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+from accountant.mechanisms.staircase import Staircase
+from accountant.number import ExactReal
+from accountant.workload import (
+    BoundedSum,
+    Count,
+    Counts,
+    GroupedCounts,
+    PrefixSums,
+    Workload,
+)
+from verify.compare.budget import Budget
+from verify.compare.candidate import Candidate, Layout, fixed
+from verify.compare.sensitivity import l1_sensitivity, l2_sensitivity, moved
+
+_INTEGER = (DiscreteLaplace, DiscreteGaussian, IntegerNoise, BoundedCountNoise)
+
+
+def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate:
+    """Return a mechanism that the user named, to be judged with the noise that it has.
+
+    Raises
+    ------
+    InvalidInputError
+        If its dimension or sensitivity is not that of the workload.
+    NotApplicableError
+        If it is not known how the mechanism would release the workload.
+    """
+    copies = _copies(mechanism, workload, budget)
+    layout = Layout.EACH if mechanism.dimension == 1 else Layout.JOINT
+    if isinstance(workload, PrefixSums) and mechanism.dimension > 1:
+        layout = Layout.STREAM
+    return Candidate(
+        repr(mechanism),
+        "as given",
+        partial(fixed, mechanism, layout=layout, copies=copies),
+        as_published=True,
+    )
+
+
+@singledispatch
+def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+    """Return how many answers move at once, each by the sensitivity of a scalar mechanism."""
+    raise NotApplicableError(
+        f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
+        "Name a mechanism that adds noise to the answers."
+    )
+
+
+@_copies.register(Gaussian)
+@_copies.register(RankOneGaussian)
+@_copies.register(MatrixVariateGaussian)
+def _(
+    mechanism: Gaussian | RankOneGaussian | MatrixVariateGaussian,
+    workload: Workload,
+    budget: Budget,
+) -> int:
+    _require_size(mechanism, workload)
+    _require_at_least(
+        mechanism, "l2_sensitivity", mechanism.l2_sensitivity, l2_sensitivity(workload, budget)
+    )
+    return 1
+
+
+@_copies.register
+def _(mechanism: Laplace, workload: Workload, budget: Budget) -> int:
+    if isinstance(workload, (Counts, GroupedCounts)):
+        one = ExactReal.of_rational(1)
+        if mechanism.l1_sensitivity == one:
+            return moved(workload, budget)
+    _require_at_least(
+        mechanism, "l1_sensitivity", mechanism.l1_sensitivity, l1_sensitivity(workload, budget)
+    )
+    return 1
+
+
+@_copies.register(DiscreteLaplace)
+@_copies.register(DiscreteGaussian)
+@_copies.register(IntegerNoise)
+@_copies.register(BoundedCountNoise)
+@_copies.register(Staircase)
+def _(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+    sensitivity = ExactReal.of_rational(1)
+    if not isinstance(mechanism, BoundedCountNoise):
+        value = mechanism.sensitivity  # type: ignore[attr-defined]
+        sensitivity = value if isinstance(value, ExactReal) else ExactReal.of_rational(value)
+    if isinstance(workload, Count):
+        wanted = ExactReal.of_rational(workload.sensitivity)
+        _require_at_least(mechanism, "sensitivity", sensitivity, wanted)
+        return 1
+    if isinstance(workload, (Counts, GroupedCounts)):
+        return moved(workload, budget)
+    raise NotApplicableError(f"{type(mechanism).__name__} is noise for counts, not {workload!r}.")
+
+
+@_copies.register(CorrelatedGaussian)
+@_copies.register(OptimalEllipse)
+@_copies.register(CountEllipse)
+def _(
+    mechanism: CorrelatedGaussian | OptimalEllipse | CountEllipse,
+    workload: Workload,
+    budget: Budget,
+) -> int:
+    if not isinstance(workload, Counts):
+        raise NotApplicableError(f"{type(mechanism).__name__} releases Counts, not {workload!r}.")
+    ellipse = not isinstance(mechanism, CorrelatedGaussian)
+    if ellipse and budget.adjacency is not Adjacency.ADD_REMOVE:
+        raise NotApplicableError(f"{type(mechanism).__name__} is for adjacency='add-remove'.")
+    _require(mechanism, "dimension", mechanism.dimension, workload.dimension)
+    sparsity = mechanism.dimension if not ellipse else mechanism.sparsity  # type: ignore[union-attr]
+    if sparsity < workload.sparsity:
+        raise InvalidInputError(
+            f"{mechanism!r} is for at most {sparsity} ones in a record; the workload has "
+            f"sparsity={workload.sparsity}."
+        )
+    return 1
+
+
+@_copies.register
+def _(mechanism: DisjointGroupsGaussian, workload: Workload, budget: Budget) -> int:
+    if not isinstance(workload, GroupedCounts):
+        raise NotApplicableError(
+            f"DisjointGroupsGaussian releases GroupedCounts, not {workload!r}."
+        )
+    wanted = (workload.groups, workload.dimension)
+    _require(mechanism, "(groups, dimension)", (mechanism.groups, mechanism.dimension), wanted)
+    return 1
+
+
+@_copies.register(EllipticalGaussian)
+@_copies.register(LaplaceVector)
+def _(mechanism: EllipticalGaussian | LaplaceVector, workload: Workload, budget: Budget) -> int:
+    if not isinstance(workload, BoundedSum):
+        raise NotApplicableError(f"{type(mechanism).__name__} releases BoundedSum here.")
+    name = "sensitivities" if isinstance(mechanism, EllipticalGaussian) else "shifts"
+    given = getattr(mechanism, name)
+    _require(mechanism, f"len({name})", len(given), len(workload.bounds))
+    for index, (own, bound) in enumerate(zip(given, workload.bounds, strict=True)):
+        wanted = ExactReal.of_rational(bound)
+        _require_at_least(mechanism, f"{name}[{index}]", own, wanted)
+    return 1
+
+
+@_copies.register
+def _(mechanism: GeneralGaussian, workload: Workload, budget: Budget) -> int:
+    _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+    return 1
+
+
+@_copies.register
+def _(mechanism: KaryTree, workload: Workload, budget: Budget) -> int:
+    if not isinstance(workload, PrefixSums):
+        raise NotApplicableError(f"KaryTree releases PrefixSums, not {workload!r}.")
+    _require(mechanism, "steps", mechanism.steps, workload.steps)
+    return 1
+
+
+def _require_size(mechanism: Mechanism, workload: Workload) -> None:
+    if mechanism.dimension > 1:
+        _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+
+
+def _require(mechanism: Mechanism, name: str, own: object, wanted: object) -> None:
+    if own != wanted:
+        raise InvalidInputError(
+            f"Expected {name}={wanted} of {type(mechanism).__name__}, as the workload has, "
+            f"not {own}."
+        )
+
+
+def _require_at_least(
+    mechanism: Mechanism, name: str, own: ExactReal, wanted: ExactReal | None
+) -> None:
+    if wanted is None:
+        raise NotApplicableError(
+            f"The workload has no exact {name}, which {type(mechanism).__name__} needs."
+        )
+    if own < wanted:
+        raise InvalidInputError(
+            f"Expected {name} ≥ {wanted} of {type(mechanism).__name__}: one person can change the "
+            f"answers of this workload by so much. It is {own}."
+        )

@@ -1,0 +1,113 @@
+"""Does a simulation agree with the exact error?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from accountant.interval import Interval
+from accountant.mechanisms.kary_tree import KaryTree
+from accountant.workload import Workload
+from verify.compare.candidate import Calibrated, Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DRAWS = 200_000
+"""Numbers drawn for a candidate, where its law allows."""
+_FEWEST_ROWS = 24
+_LARGEST_ROW = 2_000_000
+AGREES_WITHIN = 6.0
+"""Standard errors. A normal mean is farther from its expectation with probability 2e-9."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The mean squared error of simulated releases beside the exact one."""
+
+    mean_squared_error: float
+    standard_error: float
+    releases: int
+    seed: int
+    deviation: float
+    """(simulated − exact)/standard error; 0 where both are exactly equal."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two differ by at most 6 standard errors."""
+        return abs(self.deviation) <= AGREES_WITHIN
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "mean_squared_error": self.mean_squared_error,
+            "standard_error": self.standard_error,
+            "releases": self.releases,
+            "seed": self.seed,
+            "deviation": self.deviation,
+            "agrees": self.agrees,
+        }
+
+
+def simulate(
+    found: Calibrated, workload: Workload, exact: Interval, *, seed: int, draws: int = DRAWS
+) -> Simulation | None:
+    """Simulate releases; None where one release has too many numbers to be drawn often.
+
+    The standard error is estimated from the releases themselves, so the comparison rests on the
+    central limit theorem: it is a check of the implementation, never a proof.
+    """
+    import numpy as np
+
+    width = 1 if found.layout is Layout.EACH else workload.answers
+    if width > _LARGEST_ROW:
+        return None
+    rows = max(_FEWEST_ROWS, draws // width)
+    rng = np.random.default_rng(seed)
+    errors = np.concatenate(
+        [errors_of(found, workload, size, rng=rng) for size in _blocks(rows, width)]
+    )
+    mean = float(errors.mean())
+    standard_error = float(errors.std(ddof=1)) / math.sqrt(rows)
+    middle = (float(exact.lower) + float(exact.upper)) / 2
+    difference = mean - middle
+    deviation = 0.0 if difference == 0 else difference / max(standard_error, 1e-300)
+    return Simulation(mean, standard_error, rows, seed, deviation)
+
+
+def errors_of(
+    found: Calibrated, workload: Workload, size: int, *, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return the mean squared error of each of `size` simulated releases."""
+    import numpy as np
+
+    noise = draw(found, workload, size, rng=rng)
+    squares = np.asarray(noise, dtype=np.float64) ** 2
+    averages: NDArray[np.float64] = squares if squares.ndim == 1 else squares.mean(axis=1)
+    return averages
+
+
+def draw(
+    found: Calibrated, workload: Workload, size: int, *, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Draw the noise of the answers of `size` releases; one number each for the layout EACH."""
+    import numpy as np
+
+    mechanism = found.mechanism
+    if found.layout is Layout.STREAM and isinstance(mechanism, KaryTree):
+        from accountant.streams import TreeCounter
+
+        nothing = np.zeros(workload.answers)
+        streams = [TreeCounter(mechanism, rng=rng).extend(nothing) for _ in range(size)]
+        return np.stack(streams)
+    noise = mechanism.sample(size, rng=rng)
+    return noise if noise.ndim == 1 else noise[:, found.answer_columns(workload)]
+
+
+def _blocks(rows: int, width: int) -> list[int]:
+    """Split so many rows into blocks of moderate size."""
+    most = max(1, _LARGEST_ROW // width)
+    return [min(most, rows - start) for start in range(0, rows, most)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -15,6 +16,12 @@ from accountant.errors import InvalidInputError, UndecidedError
 
 RELATIVE_WIDTH = Fraction(1, 10**30)
 """Relative width that an enclosure is narrowed to unless asked otherwise."""
+
+asked_width: ContextVar[Fraction | None] = ContextVar("asked_width", default=None)
+"""The width that the enclosure being computed is asked for; None outside of `enclose`.
+
+For computations that refine a grid instead of raising the precision.
+"""
 
 START_PRECISION = 128
 MAX_PRECISION = 1 << 15
@@ -206,7 +213,11 @@ def enclose(
     precision = max(START_PRECISION, bits + 32)
     while True:
         with ctx.workprec(precision):
-            ball = compute()
+            token = asked_width.set(relative_width)
+            try:
+                ball = compute()
+            finally:
+                asked_width.reset(token)
             if ball.is_exact() and not ball.is_nan():
                 return Interval.of_ball(ball, digits)
             if ball.is_finite() and ball.rel_accuracy_bits() > bits:

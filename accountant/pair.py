@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import arb
@@ -13,6 +14,7 @@ from accountant.errors import NotApplicableError
 from accountant.number import ExactReal
 
 if TYPE_CHECKING:
+    from accountant.interval import Interval
     from accountant.reference import Reference
 
 
@@ -85,12 +87,28 @@ class Pair(ABC):
             )
         return self.max_loss()
 
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose the ε with H(ε) = δ, or return None: it is then searched by values of H.
+
+        For pairs that know H in a way that a search by signs would make poor use of; asked only
+        where δ > 0 exceeds the mass at infinity.
+        """
+        return None
+
     has_closed_rho: ClassVar[bool] = False
     """Whether `closed_rho` is known; else the supremum is searched."""
 
     def closed_rho(self) -> arb:
         """Return sup over a > 1 of D_a/a, where a closed form is known; may be +∞."""
         raise NotApplicableError(f"{type(self).__name__} has no closed form for rho.")
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
+        return None
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
+        return None
 
     @abstractmethod
     def reverse(self) -> Pair:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant import solve
 from accountant._validate import probability
@@ -23,6 +23,8 @@ from accountant.pair import Pair
 
 _HALF = arb("0.5")
 _HALF_EXACTLY = Fraction(1, 2)
+_ROUGH = 64
+_ESTIMATE_WIDTH = Fraction(1, 10**8)
 
 
 def worst_pairs(
@@ -136,7 +138,14 @@ def epsilon(
         for pair, side in zip(pairs, sides, strict=True)
         if side == 0
     ]
-    if open_pairs := [pair for pair, side in zip(pairs, sides, strict=True) if side < 0]:
+    open_pairs = []
+    for pair, side in zip(pairs, sides, strict=True):
+        known = pair.inverse(target, relative_width) if side < 0 else None
+        if known is not None:
+            found.append(known)
+        elif side < 0:
+            open_pairs.append(pair)
+    if open_pairs:
         found.append(_inverse(open_pairs, target, relative_width))
     return Interval(max(f.lower for f in found), max(f.upper for f in found))
 
@@ -169,8 +178,24 @@ def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction)
         value = hockey_stick(pairs, eps)
         return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
 
-    between = solve.bracket(excess, Fraction(1))
+    between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
     return solve.root(excess, between, relative_width=relative_width)
+
+
+def _estimated(
+    pairs: Sequence[Pair], target: ExactReal, excess: solve.Function
+) -> solve.Bracket | None:
+    """Return a narrow bracket of the root around an estimate, None where none is known or true."""
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+        found = [pair.estimate_epsilon(log_delta) for pair in pairs]
+        known = [Fraction(value) for value in found if value is not None]
+        if len(known) < len(pairs):
+            return None
+        guess = max(known)
+        low, high = (guess + side * abs(guess) * _ESTIMATE_WIDTH for side in (-1, 1))
+        ends = [excess(ExactReal.of_rational(end)) for end in (low, high)]
+    return (low, high) if ends[0] > 0 > ends[1] else None
 
 
 def _complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:

@@ -11,6 +11,8 @@
 - One of the former, or any single pair, times finite laws: a sum over the values of the loss of
   the latter, `accountant.composition.mixture`.
 
+- Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
+
 Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
 """
 
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 
 from accountant.composition.convolution import ConvolvedPair
 from accountant.composition.finite import finite
+from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor
 from accountant.composition.mixture import MixedPair
 from accountant.composition.saddle_pair import SmoothPair, transform
@@ -42,7 +45,7 @@ def product(factors: Sequence[Factor]) -> Pair:
     Raises
     ------
     NotApplicableError
-        Where no exact engine applies, or its sum would be too long.
+        Where the sum of an exact engine would be too long.
     """
     laplace: list[tuple[LaplacePair | LaplaceProductPair, int]] = []
     integers: dict[DiscreteGaussianPair, int] = {}
@@ -63,7 +66,10 @@ def product(factors: Sequence[Factor]) -> Pair:
         others.append((_laplace(laplace), 1))
     others = _smooth(others)
     if sum(count for _, count in others) > 1:
-        raise _no_engine(others)
+        single: dict[Pair, int] = {}  # a grid asks each pair many times: not for a product
+        for pair, count in factors:
+            single[pair] = single.get(pair, 0) + count
+        return GridPair(tuple(single.items()))
     if not listed:
         return others[0][0]
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
@@ -112,15 +118,3 @@ def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair:
             f"not {pair.parameter}."
         )
     return DiscreteGaussianProductPair(pair.parameter.rational, count, pair.shift, 1, 0)
-
-
-def _no_engine(factors: Sequence[Factor]) -> NotApplicableError:
-    described = ", ".join(
-        f"{count} × {type(pair).__name__.removesuffix('Pair')}" for pair, count in factors
-    )
-    return NotApplicableError(
-        f"No exact formula for the product of these losses: {described}. Exact are Gaussian laws; "
-        "Laplace laws; discrete Gaussian laws with the same parameter and sensitivity; laws with "
-        "finitely many losses; and one other release, which may be subsampled, with these last. "
-        "Compose within one of these families."
-    )

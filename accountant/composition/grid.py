@@ -1,0 +1,483 @@
+"""Products of any pairs, enclosed by two discretised laws of the loss.
+
+Every pair is bracketed between two laws on a grid (`accountant.composition.discretised`); the laws
+of the sums are powers and products of polynomials in balls, tilted by e^{sL} so that what matters
+at ε has relative accuracy:
+
+    H(ε) = P(L = ∞) + M(s) Σ_{l > ε} t(l) e^{−sl} (1 − e^{ε−l}),   t(l) = p(l) e^{sl}/M(s).
+
+The tilted masses t add up to 1. Those that are cut off, at any stage, are what their sum lacks; and
+a unit of them adds at most M(s) e^{−sε} s^s/(1 + s)^{1+s}, the largest value of the summand. So the
+enclosure is proved: nothing is estimated but the places to cut.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from flint import arb, arb_poly, ctx
+
+from accountant.composition.discretised import Discretised, Law, discretise, reach
+from accountant.composition.joint import Factor, JointPair
+from accountant.composition.tilting import Floats, log_bound, tilt, window
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import Interval, asked_width, ball
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+CELLS = (1 << 11, 1 << 13, 1 << 15, 1 << 17)
+"""Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
+COARSE = 400
+BYTES = 96
+"""Memory per grid point and law, in balls of the working precision."""
+
+_PRECISION = 192
+_TAIL = 60.0  # and of the mass of one release beyond the grid, relative to delta/count
+_STRIDE = 40.0
+_FEWEST = 4
+_BALL = 16.0  # a ball must be narrower by this than the interval that it becomes
+_MOST_STEPS = 60
+_CLOSE = Fraction(1, 10**12)
+_TILTS = 1.25
+_MOST_DEEPENINGS = 12
+
+
+@final
+@dataclass(frozen=True)
+class GridPair(JointPair):
+    """A product of pairs, each asked for its tails alone.
+
+    The enclosure gets narrower as flint's precision rises, as the square of the grid where losses
+    have densities, down to the finest grid of `CELLS`.
+    """
+
+    any_factors: tuple[Factor, ...]
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The pairs and their counts."""
+        return self.any_factors
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around the two bounds.
+
+        Raises UndecidedError, with what was reached and the memory that it would take, if the
+        width that is asked for needs a finer grid than there is.
+        """
+        wanted = asked_width.get()
+        if wanted is None:
+            return _ball(*self.bounds(epsilon, _cells()))
+        widths: list[float] = []
+        for cells in CELLS:
+            lower, upper = self.bounds(epsilon, cells)
+            if upper.is_zero():
+                return arb(0)
+            widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
+            if widths[-1] <= float(wanted) / _BALL:
+                break
+            _refuse_early(
+                widths, float(wanted) / _BALL, f"delta in [{lower.str(8)}, {upper.str(8)}]"
+            )
+        return _ball(lower, upper)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the points at which the two bounds pass δ.
+
+        Raises UndecidedError as for `hockey_stick`.
+        """
+        widths: list[float] = []
+        start = _guess(self.any_factors, float(delta.ball().log()))
+        place = _place(self.any_factors, start)
+        for cells in CELLS:
+            low = self._crossing(delta, cells, place, start, above=False)
+            high = self._crossing(delta, cells, place, start, above=True)
+            size = max(min(abs(low), abs(high)), Fraction(1, 10**9))
+            widths.append(float((high - low) / size))
+            if widths[-1] <= float(relative_width):
+                break
+            reached = f"epsilon in [{float(low):.8g}, {float(high):.8g}]"
+            _refuse_early(widths, float(relative_width), reached)
+        return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
+
+    def _crossing(
+        self, delta: ExactReal, cells: int, place: tuple[int, float], start: float, *, above: bool
+    ) -> Fraction:
+        """Return a point, near the root, at which the bound is certainly on its side of δ."""
+        target = delta.ball()
+
+        def excess(at: Fraction) -> float:
+            bound = self.bounds(ExactReal.of_rational(at), cells, place)[above]
+            value = bound.upper() if above else bound.lower()
+            return float((value / target).log()) if value > 0 else -1e4
+
+        sign = 1 if above else -1
+        step = Fraction(max(abs(start), 1.0)).limit_denominator(1000) / 16
+        low = high = Fraction(start).limit_denominator(1 << 30)
+        while excess(high) > 0:
+            low, high, step = high, high + step, 2 * step
+        while excess(low) <= 0 and low > -(1 << 40):
+            low, high, step = low - step, low, 2 * step
+        at_low, at_high = excess(low), excess(high)
+        for turn in range(_MOST_STEPS):
+            if high - low <= _CLOSE * max(abs(low), abs(high)):
+                break
+            share = at_low / (at_low - at_high) if turn % 3 < 2 else 0.5
+            share = min(max(share + sign * 1e-10, 1e-9), 1 - 1e-9)
+            middle = low + (high - low) * Fraction(share).limit_denominator(1 << 40)
+            value = excess(middle)
+            if value > 0:
+                low, at_low = middle, value
+            else:
+                high, at_high = middle, value
+        return high if above else low
+
+    def bounds(
+        self, epsilon: ExactReal, cells: int, place: tuple[int, float] | None = None
+    ) -> tuple[arb, arb]:
+        """Return the bounds of H(ε) on a grid with so many points.
+
+        `place` is the depth and the tilt of another ε nearby, whose sums are used again: the
+        bounds hold at any tilt.
+        """
+        known = self.exact_max_loss()
+        with ctx.workprec(_PRECISION):
+            if known is not None and epsilon >= known:
+                return arb(0), arb(0)
+            if epsilon.ball() >= self.max_loss():
+                return arb(0), arb(0)
+            depth, s = place or _place(self.any_factors, float(epsilon))
+            above = _composed(self, cells, depth, s, above=True).hockey_stick(epsilon)
+            below = _composed(self, cells, depth, s, above=False).hockey_stick(
+                epsilon, dropped=False
+            )
+            floor = -epsilon.ball().expm1()
+            return below.max(floor).max(arb(0)), above.min(arb(1))
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, from the slopes of H, a convex function of z = e^ε.
+
+        Q(L > ε) lies between the slopes of the chords from z(1 − w) to z and from z to z(1 + w).
+        """
+        middle = self.hockey_stick(epsilon)
+        slack = float(middle.rad()) / max(float(middle.abs_upper()), 1e-300)
+        width = Fraction(min(max(math.sqrt(slack), 2.0**-40), 0.25)).limit_denominator(1 << 44)
+        z = epsilon.ball().exp()
+        right = self._near(epsilon, width)
+        left = self._near(epsilon, -width)
+        steepest = (left[1] - middle) / (z - left[0].exp())
+        flattest = (middle - right[1]) / (right[0].exp() - z)
+        q_above = flattest.max(arb(0)).union(steepest.min(arb(1)))
+        p_above = (middle + z * q_above).max(arb(0)).min(arb(1))
+        return Tails(p_above=p_above, p_below=1 - p_above, q_above=q_above, q_below=1 - q_above)
+
+    def _near(self, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
+        """Return a loss beside ε, and H there."""
+        if epsilon.rational is not None:
+            at = epsilon.rational + step
+        else:
+            at = Fraction(float(epsilon)) + step
+        point = ExactReal.of_rational(at)
+        return point.ball(), self.hockey_stick(point)
+
+    def reverse(self) -> GridPair:
+        """Return the product of the reversed pairs."""
+        return GridPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
+
+    def reference(self) -> Reference:
+        """Raise NotApplicableError: there is no second route to these products."""
+        raise NotApplicableError(
+            "The mpmath route does not integrate over products of losses that no formula is known "
+            "for; the two bounds of the grid are each proved."
+        )
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the set {L > ε}."""
+        return f"the releases whose privacy losses ln(p/q) have a sum above {epsilon}"
+
+
+def memory(cells: int) -> int:
+    """Return the bytes that a grid of so many points takes, roughly."""
+    return 6 * BYTES * cells
+
+
+def _refuse_early(widths: list[float], wanted: float, reached: str) -> None:
+    """Raise UndecidedError if the finest grid will not do, as far as the widths so far tell."""
+    done = len(widths)
+    told = done > 1 and widths[-1] > wanted and math.isfinite(widths[-1])
+    if done < len(CELLS) and not told:
+        return
+    order = math.log(widths[-2] / widths[-1]) / math.log(CELLS[done - 1] / CELLS[done - 2])
+    order = min(max(order, 0.5), 2.0) if math.isfinite(order) else 1.0
+    if widths[-1] * (CELLS[done - 1] / CELLS[-1]) ** order <= wanted:
+        return
+    cells = CELLS[done - 1] * (widths[-1] / wanted) ** (1 / order)
+    raise UndecidedError(
+        f"Reached {reached}, of relative width {widths[-1]:.1e}, on a grid of {CELLS[done - 1]} "
+        f"points; {wanted:.1e} would take about {cells:.1e} points and "
+        f"{memory(int(cells)) / 2**30:.1e} GiB, and {CELLS[-1]} points are the most. Ask for a "
+        "larger relative_width."
+    )
+
+
+def _ball(lower: arb, upper: arb) -> arb:
+    return lower.lower().max(arb(0)).union(upper.upper())
+
+
+def _cells() -> int:
+    level = max(0, min(len(CELLS) - 1, (ctx.prec // 128).bit_length() - 1))
+    return CELLS[level]
+
+
+def _round_tilt(tilt: float) -> float:
+    """Round to a power of a fixed ratio: neighbouring ε share their sums."""
+    return _TILTS ** round(math.log(tilt) / math.log(_TILTS))
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """The grid and the laws of the single releases on it, also as floats."""
+
+    origins: tuple[Fraction, ...]
+    step: Fraction
+    laws: tuple[tuple[Discretised, int], ...]
+    floats: tuple[Floats, ...]
+    """Losses and logarithms of the masses of each upper law."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _place(factors: tuple[Factor, ...], epsilon: float) -> tuple[int, float]:
+    """Return how far out the ends of the grid must lie for δ(ε), and the tilt there."""
+    count = sum(n for _, n in factors)
+    depth = 0
+    for _ in range(_MOST_DEEPENINGS):
+        floats = _coarse(factors, depth)
+        s = tilt(floats, epsilon)
+        log_delta = log_bound(floats, s, epsilon)
+        needed = math.ceil(max(0.0, math.log(count) - log_delta) / _STRIDE)
+        if needed <= depth:
+            break
+        depth = needed
+    return depth, _round_tilt(s)
+
+
+def _guess(factors: tuple[Factor, ...], log_delta: float) -> float:
+    """Return an ε near the root, from Chernoff's bound; an estimate for the choice of the grid."""
+    low, high = -1.0, 1.0
+
+    def excess(epsilon: float) -> float:
+        depth, s = _place(factors, epsilon)
+        return log_bound(_coarse(factors, depth), s, epsilon) - log_delta
+
+    while excess(high) > 0:
+        low, high = high, 2 * high
+    while excess(low) < 0 and low > -1e6:
+        low, high = 2 * low, low
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(pair: GridPair, cells: int, depth: int, tilt: float) -> _Plan:
+    """Choose the grid: its step from the spread of the tilted sum, its ends from the tails.
+
+    Of one pair both ends, of the others the upper ends are grid points.
+    """
+    coarse = _coarse(pair.any_factors, depth)
+    low, high = window(coarse, tilt)
+    ends = [_reach(each, depth) for each, _ in pair.any_factors]
+    longest = max(top - bottom for bottom, top in ends)
+    wanted = max(Fraction(high - low) / cells, longest / cells)
+    bottom, top = ends[_aligned(pair.any_factors)]
+    step = (top - bottom) / max(_FEWEST, math.ceil((top - bottom) / wanted))
+    laws, origins = [], []
+    for (each, count), (bottom, top) in zip(pair.any_factors, ends, strict=True):
+        first = -max(_FEWEST, math.ceil((top - bottom) / step))
+        laws.append((_discretised(each, top, step, first), count))
+        origins.append(top)
+    return _Plan(tuple(origins), step, tuple(laws), _as_floats(laws, origins, step))
+
+
+def _aligned(factors: Sequence[Factor]) -> int:
+    """Return the pair whose ends the step divides: the most frequent with a bounded loss."""
+    counts = [count if pair.max_loss().is_finite() else 0 for pair, count in factors]
+    return counts.index(max(counts))
+
+
+@functools.lru_cache(maxsize=256)
+def _reach(pair: Pair, depth: int) -> tuple[Fraction, Fraction]:
+    """Return the ends of the grid of one pair, moved a little apart where they coincide."""
+    low, high = reach(pair, -_TAIL - _STRIDE * depth)
+    return (low, high) if high > low else (low - Fraction(1, 1 << 20), low)
+
+
+@functools.lru_cache(maxsize=64)
+def _discretised(pair: Pair, origin: Fraction, step: Fraction, first: int) -> Discretised:
+    return discretise(pair, origin, step, first, 0)
+
+
+def _as_floats(
+    laws: Sequence[tuple[Discretised, int]], origins: Sequence[Fraction], step: Fraction
+) -> tuple[Floats, ...]:
+    found = []
+    for (law, count), origin in zip(laws, origins, strict=True):
+        index = np.arange(len(law.above.masses)) + law.above.first
+        losses = float(origin) + float(step) * index
+        logs = np.array(
+            [float(m.mid().log()) if m.mid() > 0 else -np.inf for m in law.above.masses]
+        )
+        found.append((losses, logs, count))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=64)
+def _coarse(factors: tuple[Factor, ...], depth: int) -> tuple[Floats, ...]:
+    laws, origins = [], []
+    longest = max(top - bottom for bottom, top in (_reach(p, depth) for p, _ in factors))
+    step = longest / COARSE
+    for each, count in factors:
+        bottom, top = _reach(each, depth)
+        first = -max(_FEWEST, math.ceil((top - bottom) / step))
+        laws.append((_discretised(each, top, step, first), count))
+        origins.append(top)
+    return _as_floats(laws, origins, step)
+
+
+@final
+@dataclass(frozen=True)
+class _Sum:
+    """The tilted law of the sum of the losses."""
+
+    tilt: arb
+    log_moment: arb
+    """ln M(s), of the finite losses."""
+    step: Fraction
+    origin: Fraction
+    """The loss of the first mass, without the shift."""
+    shift: arb
+    masses: tuple[arb, ...]
+    dropped: arb
+    """What the tilted masses lack of 1."""
+    infinity: arb
+
+    def hockey_stick(self, epsilon: ExactReal, *, dropped: bool = True) -> arb:
+        """Return P(L = ∞) + E[(1 − e^{ε−L})⁺], with what was cut off at its largest or least."""
+        s, eps = self.tilt, epsilon.ball()
+        start = ball(self.origin) + self.shift - eps
+        index = max(0, int(float((-start / ball(self.step)).floor())))
+        while index > 0 and start + index * ball(self.step) > 0:
+            index -= 1
+        while index < len(self.masses) and not start + index * ball(self.step) >= 0:
+            index += 1
+        value = arb(0)
+        if index < len(self.masses):
+            rest = arb_poly(list(self.masses[index:]))
+            nearest = start + index * ball(self.step)  # the loss minus ε
+            h = ball(self.step)
+            first = (-s * nearest).exp() * rest((-s * h).exp())
+            second = (-(s + 1) * nearest).exp() * rest((-(s + 1) * h).exp())
+            value = (first - second) * (self.log_moment - s * eps).exp()
+        if dropped:
+            peak = s * s.log() - (1 + s) * s.log1p()
+            value += self.dropped * (self.log_moment - s * eps + peak).exp()
+        return self.infinity + value
+
+
+@final
+@dataclass(frozen=True)
+class _Piece:
+    """The tilted masses of a partial sum; coefficient i stands for the index first + i."""
+
+    first: int
+    polynomial: arb_poly
+
+    def times(self, other: _Piece) -> _Piece:
+        """Return the piece of the sum of both."""
+        return _Piece(self.first + other.first, self.polynomial * other.polynomial)
+
+    def cut(self, low: float, high: float) -> _Piece:
+        """Keep the indices from low to high."""
+        left = max(0, math.floor(low) - self.first)
+        right = min(self.polynomial.degree(), math.ceil(high) - self.first)
+        if left == 0 and right == self.polynomial.degree():
+            return self
+        return _Piece(self.first + left, arb_poly(self.polynomial.coeffs()[left : right + 1]))
+
+
+@functools.lru_cache(maxsize=32)
+def _composed(pair: GridPair, cells: int, depth: int, tilt: float, *, above: bool) -> _Sum:
+    plan = _plan(pair, cells, depth, tilt)
+    with ctx.workprec(_PRECISION):
+        s, h = arb(tilt), ball(plan.step)
+        log_moment, start, shift, certain = arb(0), Fraction(0), arb(0), arb(0)
+        total: _Piece | None = None
+        for n, (found, count) in enumerate(plan.laws):
+            law = found.above if above else found.below
+            own = plan.origins[n] + plan.step * law.first
+            moment, piece = _tilted(law, s, h)
+            log_moment += count * (moment.log() + s * (ball(own) + law.shift))
+            single = float(ball(own) + law.shift)
+            piece = _power(piece, count, plan.floats[n], (single, float(plan.step)), tilt)
+            start, shift = start + count * own, shift + count * law.shift
+            certain += count * (-law.infinity).log1p()
+            total = piece if total is None else total.times(piece)
+            low, high = window(plan.floats[: n + 1], tilt)
+            base, step = float(ball(start) + shift), float(plan.step)
+            total = total.cut((low - base) / step, (high - base) / step)
+        assert total is not None
+        masses = tuple(total.polynomial.coeffs())
+        return _Sum(
+            tilt=s,
+            log_moment=log_moment,
+            step=plan.step,
+            origin=start + plan.step * total.first,
+            shift=shift,
+            masses=masses,
+            dropped=(1 - sum(masses, start=arb(0))).max(arb(0)),
+            infinity=-certain.expm1(),
+        )
+
+
+def _tilted(law: Law, s: arb, h: arb) -> tuple[arb, _Piece]:
+    """Return Σ p_i e^{shi} and its terms divided by it."""
+    growth, factor = (s * h).exp(), arb(1)
+    weights = []
+    for mass in law.masses:
+        weights.append(mass * factor)
+        factor *= growth
+    moment = sum(weights, start=arb(0))
+    return moment, _Piece(0, arb_poly(weights) * (1 / moment))
+
+
+def _power(
+    piece: _Piece,
+    count: int,
+    floats: Floats,
+    grid: tuple[float, float],
+    tilt: float,
+) -> _Piece:
+    """Return the law of the sum of `count` copies, by squaring, cut at every stage.
+
+    `grid` is the loss of the first mass, and the step.
+    """
+    start, step = grid
+    result, done = piece, 1
+    for bit in bin(count)[3:]:
+        result, done = result.times(result), 2 * done
+        if bit == "1":
+            result, done = result.times(piece), done + 1
+        low, high = window(((floats[0], floats[1], done),), tilt)
+        base = done * start
+        result = result.cut((low - base) / step, (high - base) / step)
+    return result

@@ -1,0 +1,150 @@
+"""Two-sided discretisation: it contains the exact value wherever another engine knows it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from flint import arb
+
+from accountant import profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition import engines
+from accountant.composition.discretised import discretise, reach
+from accountant.composition.grid import CELLS, GridPair, memory
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Staircase,
+    Tabulated,
+)
+from accountant.number import exact
+
+STAIRCASE = Staircase(epsilon=1, gamma="1/3")
+EXACT: list[tuple[Mechanism, str, float]] = [
+    (Composed(Laplace(scale=10), 100), "1", 2e-3),
+    (Composed(Laplace(scale=10), 100), "8", 1e-2),
+    (Composed(Laplace(scale=10), 10), "-1/2", 2e-3),
+    (Composed(Gaussian(standard_deviation=10), 100), "1", 1e-2),
+    (Composed(RandomizedResponse(epsilon="0.1"), 1000), "10", 1e-9),
+    (Composed(RandomizedResponse(epsilon="0.1"), 1000), "99", 1e-9),
+    (Composed(DiscreteLaplace(scale=10, sensitivity=3), 50), "2", 0.5),
+    (Composed(STAIRCASE, 20), "10", 1e-2),
+    (Composed([Laplace(scale=4), RandomizedResponse(epsilon="0.3")], 5), "1", 0.5),
+]
+
+
+def contains(lower: arb, upper: arb, value: arb) -> bool:
+    return bool(lower.lower() <= value.upper() and value.lower() <= upper.upper())
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon", "width"), EXACT)
+def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: float) -> None:
+    (pair,) = engines.pairs_of(mechanism, "grid", None)
+    assert isinstance(pair, GridPair)
+    lower, upper = pair.bounds(exact(epsilon), CELLS[0])
+    true = profile.delta(mechanism, epsilon)
+    assert contains(lower, upper, true.ball())
+    assert float((upper - lower) / lower) < width
+
+
+@pytest.mark.parametrize("mechanism", [EXACT[0][0], EXACT[6][0]])
+def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
+    for delta in ("0.2", "1e-6", "1e-40"):
+        by_grid = engines.epsilon(mechanism, delta, method="grid", relative_width=Fraction(1, 5))
+        by_sum = engines.epsilon(mechanism, delta, method="exact")
+        assert by_grid.lower <= by_sum.upper
+        assert by_sum.lower <= by_grid.upper
+
+
+def test_the_width_falls_with_the_square_of_the_grid() -> None:
+    (pair,) = engines.pairs_of(EXACT[0][0], "grid", None)
+    assert isinstance(pair, GridPair)
+    widths = []
+    for cells in (1 << 10, 1 << 12):
+        lower, upper = pair.bounds(exact(1), cells)
+        widths.append(float(upper - lower))
+    assert widths[1] < widths[0] / 10
+
+
+def test_one_release_is_bracketed_everywhere() -> None:
+    (pair,) = STAIRCASE.worst_case(None).remove
+    low, high = reach(pair, -60)
+    laws = discretise(pair, high, (high - low) / 64, -64, 0)
+    for law in (laws.above, laws.below):
+        assert not sum(law.masses, start=arb(0)) + law.infinity > 1
+    for eps in ("-1/2", "0", "1/3", "9/10"):
+        sums = []
+        for law in (laws.above, laws.below):
+            total = law.infinity
+            for i, mass in enumerate(law.masses):
+                loss = arb(str(float(high))) + (law.first + i) * float((high - low) / 64)
+                total += mass * (1 - (exact(eps).ball() - loss - law.shift).exp()).max(arb(0))
+            sums.append(float(total))
+        true = float(pair.hockey_stick(exact(eps)))
+        assert sums[1] - 1e-9 <= true <= sums[0] + 1e-9
+        assert sums[0] - sums[1] < 1e-2
+
+
+def test_subsampled_gaussians_in_both_directions() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), "1/50")
+    whole = Composed(step, 200)
+    for direction in (Direction.REMOVE, Direction.ADD):
+        value = engines.epsilon(
+            whole, "1e-4", method="grid", adjacency="add-remove", direction=direction,
+            relative_width=Fraction(1, 20),
+        )  # fmt: skip
+        assert 0 < value.lower < value.upper < 2
+    # one release has an exact profile: the grid encloses it too
+    pairs = engines.pairs_of(step, "grid", Adjacency.ADD_REMOVE)
+    for pair, direction in zip(pairs, (Direction.REMOVE, Direction.ADD), strict=True):
+        assert isinstance(pair, GridPair)
+        lower, upper = pair.bounds(exact("0.05"), CELLS[1])
+        true = profile.delta(step, "0.05", adjacency="add-remove", direction=direction)
+        assert contains(lower, upper, true.ball())
+
+
+def test_composed_asks_the_grid_where_no_formula_is_known() -> None:
+    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
+    value = profile.delta(mixed, 1, relative_width=Fraction(1, 1000))
+    assert value.relative_width is not None
+    assert 0 < value.relative_width <= Fraction(1, 1000)
+    epsilon = profile.epsilon(mixed, value.upper, relative_width=Fraction(1, 1000))
+    assert epsilon.lower <= 1
+    assert abs(float(epsilon.upper) - 1) < 2e-3
+    beyond = Composed([Laplace(scale=5), PoissonSubsampled(Laplace(scale=2), "1/2")], 2)
+    assert str(profile.delta(beyond, 3, adjacency="add-remove")) == "0"
+    tails = mixed.worst_case(None).remove[0].tails(exact(1))
+    assert tails.p_above > tails.q_above
+    assert tails.p_above - arb(1).exp() * tails.q_above < value.ball() + arb("0.01")
+
+
+def test_masses_at_infinity_stay_there() -> None:
+    leaky = Tabulated(p=["1/2", "2/5", "1/10"], q=["3/5", "2/5", 0])
+    whole = Composed(leaky, 3)
+    (pair,) = engines.pairs_of(whole, "grid", None)[:1]
+    assert isinstance(pair, GridPair)
+    true = profile.delta(whole, "1/10", direction=Direction.REMOVE).ball()
+    lower, upper = pair.bounds(exact("1/10"), CELLS[0])
+    assert contains(lower, upper, true)
+    assert lower > 1 - arb("0.9") ** 3 - arb("1e-6")
+
+
+def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
+    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
+    with pytest.raises(UndecidedError, match=r"Reached delta in .* GiB") as caught:
+        profile.delta(mixed, 1)
+    assert "larger relative_width" in str(caught.value)
+    with pytest.raises(NotApplicableError, match="method='grid'"):
+        engines.delta(mixed, 1, method="exact")
+    with pytest.raises(InvalidInputError, match="method='fourier'"):
+        engines.delta(mixed, 1, method="fourier")
+    with pytest.raises(InvalidInputError, match="delta=0 in"):
+        engines.epsilon(mixed, 0, method="grid")
+    assert memory(1 << 20) > 1 << 28

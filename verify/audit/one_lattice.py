@@ -154,28 +154,27 @@ def one_lattice(
 
 
 def _step(values: Values) -> Fraction | None:
-    """Return the coarsest power of two, or of ten, that all outputs are multiples of."""
+    """Return the coarsest power of two or of ten, with room below, that divides all outputs."""
     finite = values[np.isfinite(values)]
     bits = lowest_bit(finite)
     least = int(bits[bits != OF_ZERO].min(initial=OF_ZERO))
     if least == OF_ZERO:  # every output is 0
         return Fraction(1)
-    binary = Fraction(2) ** least
-    if _room(finite, float(binary)) >= _LEAST_WITH_ROOM:
-        return binary
+    steps = [Fraction(2) ** least]
     for places in range(_MOST_DECIMALS + 1):
-        step = Fraction(1, 10**places)
-        if _on(finite, step).all():
-            return step if _room(finite, float(step)) >= _LEAST_WITH_ROOM else None
-    return None
+        if _on(finite, Fraction(1, 10**places)).all():
+            steps.append(Fraction(1, 10**places))
+            break
+    step = max(steps)
+    return step if _room(finite, float(step)) >= _LEAST_WITH_ROOM else None
 
 
 def _room(values: Values, step: float) -> int:
-    """Count the outputs whose last place is at most a thousandth of the step.
+    """Count the outputs, other than 0, whose last place is at most a thousandth of the step.
 
     Where single precision holds every output, its last place counts.
     """
-    size = np.abs(values)
+    size = np.abs(values[values != 0])
     with np.errstate(over="ignore"):
         single = size.astype(np.float32)
     place = np.spacing(single if (single == size).all() else size).astype(np.float64)

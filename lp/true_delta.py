@@ -41,7 +41,7 @@ _TOO_FAR = 20
 _EXACT_SUPPORT = 8
 _GUARD_DIGITS = 12
 _MOST_CELLS = 800
-_MORE_COUNTS = 8
+_MORE_COUNTS = 4
 _WHOLE = fmpq(1)
 _ROOM = 1 - fmpq(1, 1 << 40)
 
@@ -65,19 +65,24 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     counts = problem.columns
     while whole is None or counts < len(whole.lowest) // 2:
         tail = Layout.shared_tail(problem, counts)
-        upper, magnitude = _solved(problem, tail, magnitude, bits, exactly=False)
         window = Layout.first_counts(problem, counts + 1)
-        lower, _ = _solved(problem, window, magnitude, bits, exactly=False)
+        upper, magnitude = _solved(problem, tail, magnitude, bits)
+        lower, _ = _solved(problem, window, magnitude, bits)
         yield _answer(problem, upper, lower, bits)
         counts += _MORE_COUNTS
         if counts * problem.support > _MOST_CELLS:
+            upper, _ = _solved(problem, tail, magnitude, bits, pivots=True)
+            lower, _ = _solved(problem, window, magnitude, bits, pivots=True)
+            yield _answer(problem, upper, lower, bits)
             break
-    if whole is not None:
-        solved, _ = _solved(problem, whole, magnitude, bits, exactly=exactly)
+    if whole is None:
+        return
+    for pivots in (exactly, True):
+        solved, _ = _solved(problem, whole, magnitude, bits, pivots=pivots, exactly=exactly)
         found = _answer(problem, solved, solved, bits)
         yield found
         if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
-            roomy, _ = _solved(problem, whole, magnitude, bits, exactly=False, share=_ROOM)
+            roomy, _ = _solved(problem, whole, magnitude, bits, share=_ROOM)
             yield _answer(problem, roomy, solved, bits)
 
 
@@ -87,10 +92,15 @@ def _solved(
     magnitude: int,
     bits: int,
     *,
-    exactly: bool,
+    pivots: bool = False,
+    exactly: bool = False,
     share: fmpq = _WHOLE,
 ) -> tuple[_Solved, int]:
-    """Solve the program of a layout for E·share; return also log₂ of its δ."""
+    """Solve the program of a layout for E·share; return also log₂ of its δ.
+
+    What iterative refinement leaves is corrected by pivots only if those are asked for; the
+    bounds that it proves without them may be wider, and are bounds all the same.
+    """
 
     def ratio() -> Value:
         return problem.exponential() * share
@@ -118,7 +128,7 @@ def _solved(
         if abs(actual - scale) > _TOO_FAR:
             scales.insert(0, actual)
             continue
-        if not exactly and found.violation <= -depth:
+        if not exactly and (not pivots or found.violation <= -depth):
             return _Solved(plain, found.point, found.multipliers), scale
         with ctx.workprec(3 * depth + 256):
             value = ratio()

@@ -26,11 +26,6 @@ def tree_error(arity: int, steps: int, *, signed: bool) -> float:
     return float(Tree(arity, steps, Digits.SIGNED if signed else Digits.PLAIN).mean_squared_error())
 
 
-def capacity(arity: int, height: int) -> int:
-    """Return the largest n that a tree with subtraction serves at that height."""
-    return Tree(arity, 1, Digits.SIGNED).capacity(height)
-
-
 def root_factor(steps: int) -> float:
     """Return S_n·(1/n) Σ_{m ≤ n} S_m, the error of the square-root factorisation over σ²."""
     sums, means = _root_sums(1 << max(0, steps - 1).bit_length())
@@ -45,12 +40,6 @@ def _root_sums(steps: int) -> tuple[NDArray[Any], NDArray[Any]]:
     entries = np.concatenate([[1.0], np.cumprod((2 * j - 1) / (2 * j))])
     sums = np.cumsum(entries**2)
     return sums, np.cumsum(sums) / np.arange(1, steps + 1)
-
-
-def printed_bound(steps: int, log_one_over_delta: float) -> float:
-    """Return the bound of Henzinger, Upadhyay and Upadhyay, times ε²."""
-    square = 4 * (4 / 9 + math.log(math.sqrt(2 / math.pi)) + log_one_over_delta)
-    return square * (1 + math.log(4 * steps / 5) / math.pi) ** 2
 
 
 def printed_threshold(steps: int, error: float) -> float:

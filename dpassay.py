@@ -65,6 +65,17 @@ _HOME = {
         ),
         "accountant.workload",
     ),
+    **dict.fromkeys(
+        (
+            "AuditResult",
+            "PrivacyError",
+            "SequentialResult",
+            "assert_private",
+            "audit",
+            "audit_until_refuted",
+        ),
+        "verify.audit",
+    ),
     "certify": "verify.certificate",
     "Budget": "verify.compare",
     "compare": "verify.compare",

@@ -45,6 +45,12 @@ from accountant.workload import LinearQueries as LinearQueries
 from accountant.workload import MatrixRelease as MatrixRelease
 from accountant.workload import PrefixSums as PrefixSums
 from accountant.workload import VectorSum as VectorSum
+from verify.audit import AuditResult as AuditResult
+from verify.audit import PrivacyError as PrivacyError
+from verify.audit import SequentialResult as SequentialResult
+from verify.audit import assert_private as assert_private
+from verify.audit import audit as audit
+from verify.audit import audit_until_refuted as audit_until_refuted
 from verify.certificate import certify as certify
 from verify.claims import ApproximateDP as ApproximateDP
 from verify.claims import GaussianDP as GaussianDP

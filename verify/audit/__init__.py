@@ -4,6 +4,7 @@ A `Target` is asked for runs on two neighbouring datasets; training runs give ev
 test them at an exact level.
 """
 
+from verify.audit.assertion import PrivacyError, assert_private
 from verify.audit.auditor import audit
 from verify.audit.curve import Curve, DeltaEstimate
 from verify.audit.exact_test import (
@@ -15,7 +16,9 @@ from verify.audit.exact_test import (
 )
 from verify.audit.features import Feature, Proposer
 from verify.audit.guarantee import Guarantee, Point, guarantee
+from verify.audit.neighbours import neighbours
 from verify.audit.result import AuditResult, Outcome
+from verify.audit.sequential import SequentialResult, audit_until_refuted
 from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
 
 __all__ = [
@@ -32,12 +35,17 @@ __all__ = [
     "PerBlock",
     "PerRun",
     "Point",
+    "PrivacyError",
     "Proposer",
+    "SequentialResult",
     "Target",
+    "assert_private",
     "audit",
+    "audit_until_refuted",
     "delta_lower_bound",
     "epsilon_lower_bound",
     "guarantee",
+    "neighbours",
     "p_value",
     "target",
 ]

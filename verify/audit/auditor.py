@@ -97,7 +97,7 @@ def audit(
     """
     started = time.perf_counter()
     whole = guarantee(claim, adjacency=adjacency)
-    plan = _Plan.of(
+    plan = Plan.of(
         mechanism,
         whole,
         pairs=pairs,
@@ -126,7 +126,7 @@ def _kept(tally: Tally, of: int, path: Path | None) -> str:
 
 @final
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """What is fixed before the first run."""
 
     target: Target
@@ -147,18 +147,20 @@ class _Plan:
         significance: float,
         seed: int | None,
         timeout: float | None,
-    ) -> _Plan:
+        check_size: bool = True,
+    ) -> Plan:
         """Check the arguments."""
         if not 0 < significance < 1:
             raise expected("significance", significance, "in (0, 1)")
         if samples < 20:
             raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
-        listed = tuple(pairs) if pairs is not None else _own_pairs(mechanism)
+        listed = tuple(pairs) if pairs is not None else own_pairs(mechanism)
         if not listed:
             raise InvalidInputError("Expected at least one pair of neighbouring datasets.")
         fixed = secrets.randbits(63) if seed is None else int(seed)
-        plan = _Plan(target(mechanism), whole, listed, samples, significance, fixed, timeout)
-        plan.require_enough()
+        plan = Plan(target(mechanism), whole, listed, samples, significance, fixed, timeout)
+        if check_size:
+            plan.require_enough()
         return plan
 
     def require_enough(self) -> None:
@@ -199,7 +201,8 @@ def _plain(dataset: Any) -> Any:
     return dataset.tolist() if hasattr(dataset, "tolist") else dataset
 
 
-def _own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
+def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
+    """Return the pairs that a mechanism of this package, or its attribute `pairs`, names."""
     from verify.audit.laws import neighbours
 
     if isinstance(mechanism, Mechanism):
@@ -225,7 +228,7 @@ class _Trained:
     training: int
     notes: tuple[str, ...]
 
-    def tasks(self, plan: _Plan) -> list[Task]:
+    def tasks(self, plan: Plan) -> list[Task]:
         """Return the blocks of the test."""
         fresh = plan.samples - self.training
         size = blocks.block_size(fresh, self.width)
@@ -247,16 +250,23 @@ class _Trained:
         ]
 
 
-def _train(plan: _Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Trained:
+def _train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Trained:
     """Draw the training runs of every pair and choose."""
     alphabet = Alphabet()
     notes: list[str] = []
-    width = _probe(plan, alphabet, notes)
+    width = probe(plan, alphabet, notes)
     training = _training_runs(plan, width)
     share = max(min(training, _LEAST_TRAINING), training // len(plan.pairs))
     best: tuple[Rule, int] | None = None
+    refused: list[str] = []
     for index in range(len(plan.pairs)):
-        first, second = _training_sides(plan, path, index, share, alphabet)
+        try:
+            first, second = _training_sides(plan, path, index, share, alphabet)
+        except MechanismError as error:
+            if len(plan.pairs) == 1:
+                raise
+            refused.append(f"a pair was left out: {error}")
+            continue
         if first.shape[1] != second.shape[1] or first.shape[1] != width:
             first, second = (_resized(side, width) for side in (first, second))
         notes += [note for note in _oddities(first, second) if note not in notes]
@@ -272,20 +282,28 @@ def _train(plan: _Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Tr
         if best is None or rule.predicted > best[0].predicted:
             best = (rule, index)
     if best is None:
-        raise InvalidInputError("Expected at least one pair of neighbouring datasets.")
+        raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
+    notes += refused[:3] + ([f"{len(refused)} pairs were left out"] if len(refused) > 3 else [])
     return _Trained(best[0], best[1], width, alphabet.width, training, tuple(notes))
 
 
-def _probe(plan: _Plan, alphabet: Alphabet, notes: list[str]) -> int:
+def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
     """Run a few times: learn the form of an output, and whether runs follow the rng."""
     widths = []
     for index, pair in enumerate(plan.pairs[:4]):
         for side, dataset in enumerate(pair):
             for form in (Alphabet(width=alphabet.width), alphabet):
                 rng = blocks.generator(plan.seed, PROBING, index, 0, side)
-                with blocks.time_limit(plan.timeout, f"{_PROBE} runs of {plan.target.name}"):
-                    rows = blocks.draw(plan.target, dataset, _PROBE, rng, form)
+                try:
+                    with blocks.time_limit(plan.timeout, f"{_PROBE} runs of {plan.target.name}"):
+                        rows = blocks.draw(plan.target, dataset, _PROBE, rng, form)
+                except MechanismError:
+                    if len(plan.pairs) == 1:
+                        raise
+                    continue
                 widths.append(rows.shape[1])
+    if not widths or len(plan.pairs) > 1:
+        return int(max(widths, default=1))
     drawn = [
         blocks.draw(plan.target, plan.pairs[0][0], 64, rng, Alphabet(width=alphabet.width))
         for rng in (
@@ -314,7 +332,7 @@ def _same(first: Matrix, second: Matrix) -> bool:
     return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=True))
 
 
-def _training_runs(plan: _Plan, width: int) -> int:
+def _training_runs(plan: Plan, width: int) -> int:
     """Return how many runs a side choose the event: a tenth, more for many coordinates."""
     share = _TRAINING_SHARE
     if width > 1:
@@ -324,7 +342,7 @@ def _training_runs(plan: _Plan, width: int) -> int:
 
 
 def _training_sides(
-    plan: _Plan, path: Path | None, index: int, runs: int, alphabet: Alphabet
+    plan: Plan, path: Path | None, index: int, runs: int, alphabet: Alphabet
 ) -> tuple[Matrix, Matrix]:
     """Draw the training runs of one pair, or read those that an interrupted audit kept."""
     pair = plan.pairs[index]
@@ -371,7 +389,7 @@ def _oddities(first: Matrix, second: Matrix) -> Iterable[str]:
         yield "some outputs are infinite"
 
 
-def _decide(plan: _Plan, trained: _Trained, tally: Tally, seconds: float) -> AuditResult:
+def _decide(plan: Plan, trained: _Trained, tally: Tally, seconds: float) -> AuditResult:
     """Compute the one exact p-value and the bounds."""
     rule, point = trained.rule, trained.rule.point
     histogram, misfits = tally.histogram[:, :-1], int(tally.histogram[:, -1].sum())

@@ -29,7 +29,7 @@ from verify.audit.target import MechanismError, Target
 
 Datasets: TypeAlias = tuple[Any, Any]
 
-TRAINING, TESTING, PROBING = 0, 1, 2
+TRAINING, TESTING, PROBING, SEQUENTIAL = 0, 1, 2, 3
 _MOST_RUNS = 1 << 16
 _MOST_ENTRIES = 1 << 22
 _WAITING_PER_WORKER = 2

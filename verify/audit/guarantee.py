@@ -37,6 +37,11 @@ class Point:
     epsilon: Fraction
     delta: Fraction
 
+    @staticmethod
+    def read(epsilon: str, delta: str) -> Point:
+        """Return the point with these numbers."""
+        return Point(Fraction(epsilon), Fraction(delta))
+
     def to_json(self) -> dict[str, str]:
         """Return both numbers as exact text."""
         return {"epsilon": _text(self.epsilon), "delta": _text(self.delta)}

@@ -14,7 +14,8 @@ from verify.audit.guarantee import Guarantee, Point
 from verify.audit.rule import Histogram, Rule
 from verify.seal import seal
 
-_HINT = 1e-4
+HINT = 1e-4
+"""An accusation at a larger significance is called a hint."""
 
 
 class Outcome(Enum):
@@ -72,7 +73,7 @@ class AuditResult:
                 f"Not a proof: violations that show in fewer than one of some {self.samples} runs, "
                 "on other neighbours, or in other events, are not excluded."
             )
-        if self.significance > _HINT:
+        if self.significance > HINT:
             return (
                 f"A hint: a private mechanism is accused with probability up to "
                 f"{self.significance:g}. To confirm it, audit again with another seed and "
@@ -95,7 +96,7 @@ class AuditResult:
             "target": self.target,
             "claim": self.guarantee.to_json(),
             "tested": self.point.to_json(),
-            "pair": [_shown(dataset) for dataset in self.pair],
+            "pair": [shown(dataset) for dataset in self.pair],
             "pairs_searched": self.pairs,
             "event": self.rule.event(),
             "counts": self.counts.to_json(),
@@ -133,7 +134,7 @@ class AuditResult:
         lines = [
             f"{self.outcome.value}  {self.guarantee.description} of {self.target}",
             f"  tested       {at}, at significance {self.significance:g}",
-            f"  neighbours   {_shown(self.pair[0])} and {_shown(self.pair[1])}"
+            f"  neighbours   {shown(self.pair[0])} and {shown(self.pair[1])}"
             + (f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""),
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
             f"  counts       {_counted(self.counts)}",
@@ -168,6 +169,7 @@ def _finite(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _shown(dataset: Any) -> str:
+def shown(dataset: Any) -> str:
+    """Return a dataset as text, shortened."""
     text = repr(dataset.tolist()) if hasattr(dataset, "tolist") else repr(dataset)
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"

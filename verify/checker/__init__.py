@@ -18,7 +18,7 @@ from mpmath import mp
 
 from verify import seal
 from verify.checker.arithmetic import interval_digits
-from verify.checker.audits import audit_problems
+from verify.checker.audits import audit_problems, sequential_problems
 from verify.checker.count_noise import count_noise_problems
 from verify.checker.gaussian_shape import gaussian_shape_problems
 from verify.checker.integer_noise import integer_noise_problems
@@ -33,6 +33,7 @@ _OPTIMA: dict[str, Callable[[Mapping[str, Any]], list[tuple[str, str]]]] = {
     "gaussian-shape": gaussian_shape_problems,
 }
 """The certificates of `dpassay optimal`, by their kind."""
+_AUDITS = {"audit": audit_problems, "sequential-audit": sequential_problems}
 
 
 @final
@@ -61,7 +62,7 @@ def check_file(path: Path) -> list[Checked]:
 
 def check(data: Mapping[str, Any]) -> Checked:
     """Check one certificate: of a claim, or of an audit or optimum, which have a kind."""
-    if data.get("kind") == "audit":
+    if data.get("kind") in _AUDITS:
         return _check_audit(data)
     if "kind" in data:
         return _check_optimum(data)
@@ -107,7 +108,7 @@ def _check_audit(data: Mapping[str, Any]) -> Checked:
     problems = [(path, "does not match its seal") for path in seal.broken(data)]
     given: list[str] = []
     if not problems:
-        problems, given = audit_problems(data)
+        problems, given = _AUDITS[data["kind"]](data)
     claim = data.get("claim")
     name = str(claim.get("description", "")) if isinstance(claim, dict) else ""
     seconds = time.perf_counter() - started

@@ -48,6 +48,49 @@ def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     return problems, given
 
 
+def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
+    """Return what is wrong with the certificate of a sequential audit, and what was given."""
+    given = [
+        f"that the runs were drawn from {data.get('target')} (seed {data.get('seed')} draws them "
+        "again), and every bet chosen from the rounds before it"
+    ]
+    problems: Problems = []
+    with mp.workdps(_DIGITS):
+        try:
+            _rounds(data, problems, given)
+        except _MALFORMED as error:
+            problems.append(("rounds", f"cannot be checked: {error}"))
+    return problems, given
+
+
+def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
+    """Multiply the bets again: M_t = (M_{t−1} + 1/(t(t + 1))) F_t, evidence M_t + 1/(t + 1)."""
+    capital, best = mp.mpf(0), mp.mpf(1)
+    for number, entry in enumerate(data["rounds"], 1):
+        stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
+        none = int(entry["runs"]) - right - wrong
+        factor = mp.mpf(1)
+        if stake != 0:
+            before = len(problems)
+            _tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
+            eps, delta = (mp.mpf(v.numerator) / v.denominator for v in _point(entry["tested"]))
+            lost = mp.exp(eps) + delta
+            if len(problems) > before or min(right, wrong, none) < 0 or not 0 <= stake * lost <= 1:
+                problems.append((f"rounds[{number - 1}]", "is no bet against the claim"))
+                return
+            factor = (1 + stake * (1 - delta)) ** right * (1 - stake * lost) ** wrong
+            factor *= (1 - stake * delta) ** none
+        capital = (capital + mp.mpf(1) / (number * (number + 1))) * factor
+        best = max(best, capital + mp.mpf(1) / (number + 1))
+    stated, level = mp.mpf(data["evidence"]), mp.mpf(data["significance"])
+    if stated > best * (1 + _SLACK):
+        problems.append(("evidence", f"is {mp.nstr(best, 8)} by this calculation"))
+    if data["p_value"] < float(1 / stated) * (1 - _SLACK):
+        problems.append(("p_value", "is not the inverse of the evidence"))
+    if data["verdict"] != ("REFUTED" if stated * level >= 1 else "NOT_REFUTED"):
+        problems.append(("verdict", "does not follow from evidence and significance"))
+
+
 def _tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
     """Require the tested point to belong to the claim."""
     eps, delta = _point(data["tested"])

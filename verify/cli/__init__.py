@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from accountant.errors import DpassayError
-from verify.cli import calibrate, check, demo, doctor, optimal, profile, stream, verify
+from verify.cli import audit, calibrate, check, demo, doctor, optimal, profile, stream, verify
 from verify.cli.optimal_shared import DrawLaws
 from verify.cli.shell import Command, ExitCode, Parser, report_error, tolerant_streams
 
@@ -62,6 +62,7 @@ def main(
     tolerant_streams()
     built_in = (
         verify.COMMAND,
+        audit.COMMAND,
         check.COMMAND,
         profile.command(plot),
         calibrate.COMMAND,

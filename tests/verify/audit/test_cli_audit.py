@@ -1,0 +1,136 @@
+"""`dpassay audit` end to end, `assert_private`, and the search for neighbours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant import notation
+from accountant.errors import AdjacencyError, InvalidInputError
+from verify.audit import PrivacyError, assert_private, neighbours
+from verify.cli import main
+from verify.cli.audit import read_claim
+
+MODULE = """\
+import numpy as np
+
+def noisy(dataset, rng):
+    return dataset + rng.laplace(0, 1)
+
+def total(dataset, rng):
+    return sum(dataset) + rng.laplace(0, 1)
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "releases.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "releases", raising=False)
+    return tmp_path
+
+
+def test_a_mechanism_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "Laplace(scale=1)", "--claim", "1", "--seed", "1"]) == 0
+    assert capsys.readouterr().out.startswith("NOT_REFUTED  (1, 0)-DP of Laplace(scale=1)")
+    code = main(["audit", "Laplace(scale=1)", "--claim", "0.8", "--seed", "1", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert data["verdict"] == "REFUTED"
+    assert data["tested"] == {"epsilon": "0.8", "delta": "0"}
+
+
+def test_the_certificate_is_checked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for extra in ([], ["--until-refuted"]):
+        arguments = ["audit", "releases:noisy", "--claim", "0.5", "--pair", "0", "1", "--seed", "2"]
+        arguments += ["--samples", "1e4", "--confidence", "0.999", "--certificate", "c.json"]
+        assert main([*arguments, *extra, "--quiet"]) == 1
+        assert capsys.readouterr().out == ""
+        assert main(["check", "c.json"]) == 0
+        assert "VALID" in capsys.readouterr().out
+
+
+def test_neighbours_are_searched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["audit", "releases:total", "--claim", "0.5", "--search", "table"]
+    assert main([*arguments, "--samples", "2e4", "--seed", "3", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["pairs_searched"] > 5
+
+
+def test_a_command_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
+    draw = "print({dataset} + (random.random() < 0.1))"
+    script = f"import random; random.seed({{seed}}); [{draw} for i in range({{size}})]"
+    target = f'{sys.executable} -c "{script}"'
+    arguments = ["audit", target, "--command", "--claim", "1", "--pair", "0", "1"]
+    assert main([*arguments, "--samples", "400", "--seed", "3"]) == 1
+    assert "REFUTED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["releases:noisy", "--claim", "1"], "Expected neighbouring datasets"),
+        (["releases:missing", "--claim", "1"], "Cannot import releases:missing"),
+        (["nothing", "--claim", "1"], "package.module:callable"),
+        (["Laplace(scale=1)", "--claim", "1,2,3"], "Expected a claim"),
+        (["Laplace(scale=1)", "--claim", "1", "--confidence", "95"], "confidence=95"),
+        (["Laplace(scale=1)", "--claim", "1", "--samples", "0.5"], "samples=0.5"),
+        (["Laplace(scale=1)", "--claim", "8", "--samples", "99"], "to be enough"),
+        (["releases:noisy", "--claim", "1", "--pair", "x", "1"], "Python literal"),
+        (["releases:noisy", "--claim", "1", "--search", "cuont"], "Did you mean 'count'"),
+    ],
+)
+def test_wrong_input_is_named(
+    arguments: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_claims_are_read() -> None:
+    assert read_claim("epsilon=1, delta=1e-5") == {"epsilon": "1", "delta": "1e-5"}
+    assert repr(read_claim("Gaussian(standard_deviation=2)")).startswith("Gaussian")
+
+
+def test_assert_private() -> None:
+    noise = notation.parse("Laplace(scale=1)")
+    assert not assert_private(noise, 1, samples=20_000).refuted
+    with pytest.raises(PrivacyError, match="REFUTED") as caught:
+        assert_private(noise, "0.8", samples=50_000)
+    assert caught.value.result.p_value <= 1e-6
+
+    def slow(dataset: int, rng: np.random.Generator) -> float:
+        return dataset + float(rng.geometric(1 - np.exp(-1)) - rng.geometric(1 - np.exp(-1)))
+
+    result = assert_private(slow, 1, pairs=[(0, 1)], seconds=1.0)
+    assert result.samples >= 900
+    assert result.seconds < 10
+
+
+@pytest.mark.parametrize("kind", ["count", "number", "vector", "table", "rows"])
+def test_neighbours_are_distinct_and_within_the_range(kind: str) -> None:
+    pairs = neighbours(kind)
+    assert len(pairs) >= 5
+    assert len({repr(pair) for pair in pairs}) == len(pairs)
+    assert all(repr(first) != repr(second) for first, second in pairs)
+    assert len(neighbours(kind, special=True)) >= len(pairs)
+
+
+def test_relations_of_tables() -> None:
+    for first, second in neighbours("table", adjacency="add-remove"):
+        assert len(second) == len(first) + 1
+    for first, second in neighbours("table", adjacency="replace-one", low=-2, high=5):
+        assert len(first) == len(second)
+        assert sum(a != b for a, b in zip(first, second, strict=True)) == 1
+        assert all(-2 <= value <= 5 for value in [*first, *second])
+    bad: tuple[dict[str, Any], ...] = ({"low": 2, "high": 1}, {"length": 0})
+    for options in bad:
+        with pytest.raises(InvalidInputError):
+            neighbours("rows", **options)
+    with pytest.raises(AdjacencyError):
+        neighbours("table", adjacency="one")

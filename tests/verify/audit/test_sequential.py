@@ -1,0 +1,128 @@
+"""Evidence that is valid at every time."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant import notation
+from verify import checker, seal
+from verify.audit import MechanismError, Outcome, audit_until_refuted, features
+from verify.audit.guarantee import Point
+from verify.audit.sequential import log_factor
+
+PLAIN = (features.plain,)
+
+
+def test_a_twofold_error_of_the_noise_is_found_in_few_pairs() -> None:
+    """Median at 5 % over 9 seeds."""
+    noise = notation.parse('Laplace(scale="1/2")')
+    used = [
+        audit_until_refuted(noise, 1, samples=20_000, seed=seed, proposers=PLAIN).samples
+        for seed in range(9)
+    ]
+    assert np.median(used) <= 300
+    sure = audit_until_refuted(noise, 1, samples=20_000, seed=1, significance=1e-6)
+    assert sure.refuted
+    assert sure.samples <= 1000
+    assert "at most 1e-06" in sure.advice
+
+
+@pytest.mark.parametrize(("seeds", "most"), [(6, 6), pytest.param(60, 22, marks=pytest.mark.slow)])
+def test_private_mechanisms_are_seldom_accused_at_any_time(seeds: int, most: int) -> None:
+    """Ville: at most 5 % of the audits; P(Bin(2·seeds, 0.05) > most) < 1e-6."""
+    accused = sum(
+        audit_until_refuted(
+            notation.parse(text), claim, samples=600, seed=seed, proposers=PLAIN
+        ).refuted
+        for seed in range(seeds)
+        for text, claim in (("Laplace(scale=1)", 1), ("RandomizedResponse(epsilon=1)", 1))
+    )
+    assert accused <= most
+
+
+@pytest.mark.parametrize("delta", ["0", "0.01"])
+def test_no_bet_wins_on_average_under_the_claim(delta: str) -> None:
+    point = Point.read("1", delta)
+    d = float(point.delta)
+    for stake in np.linspace(0, 1 / (math.e + d), 7):
+        for wrong in np.linspace(0.001, (1 - d) / (1 + math.e), 9):
+            right = math.e * wrong + d
+            mean = sum(
+                probability * math.exp(log_factor(counts, point, float(stake)))
+                for probability, counts in (
+                    (right, (1, 0, 1)),
+                    (wrong, (0, 1, 1)),
+                    (1 - right - wrong, (0, 0, 1)),
+                )
+            )
+            assert mean <= 1 + 1e-12
+
+
+def test_the_budget_ends_it() -> None:
+    result = audit_until_refuted(
+        notation.parse("Laplace(scale=1)"), 1, samples=2_000, seed=3, proposers=PLAIN
+    )
+    assert result.outcome is Outcome.NOT_REFUTED
+    assert result.samples == 2_000
+    assert "Not a proof" in str(result)
+
+
+def test_several_pairs_are_tried() -> None:
+    def clamped(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        return rng.laplace(0, 1, size) + (4.0 if dataset == 5 else dataset % 2)
+
+    pairs = [(0, 1), (2, 3), (4, 5)]
+    result = audit_until_refuted(
+        clamped, 1, pairs=pairs, samples=20_000, seed=3, significance=1e-6, proposers=PLAIN
+    )
+    assert result.refuted
+    assert result.rounds[-1].pair == 2
+
+
+def test_what_raises_is_named() -> None:
+    def broken(dataset: int, rng: np.random.Generator) -> float:
+        raise ValueError("no")
+
+    with pytest.raises(MechanismError, match="broken raised ValueError"):
+        audit_until_refuted(broken, 1, pairs=[(0, 1)], seed=1)
+
+
+def _evidence(data: dict[str, Any]) -> None:
+    data["evidence"] *= 2
+
+
+def _stake(data: dict[str, Any]) -> None:
+    data["rounds"][-1]["stake"] = 0.9
+
+
+def _right(data: dict[str, Any]) -> None:
+    data["rounds"][-1]["right"] = 3
+
+
+def _point(data: dict[str, Any]) -> None:
+    data["rounds"][-1]["tested"]["epsilon"] = "0.5"
+
+
+def _verdict(data: dict[str, Any]) -> None:
+    data["verdict"] = "NOT_REFUTED"
+
+
+@pytest.mark.parametrize("forge", [_evidence, _stake, _right, _point, _verdict])
+def test_certificates_are_checked(forge: Callable[[dict[str, Any]], None]) -> None:
+    result = audit_until_refuted(
+        notation.parse('Laplace(scale="1/2")'), 1, samples=9_000, seed=3, proposers=PLAIN
+    )
+    data = result.certificate()
+    assert checker.check(data).valid
+    assert checker.check(data).verdict == "REFUTED"
+    forged = copy.deepcopy(data)
+    forge(forged)
+    assert not checker.check(forged).valid
+    forged.pop("seal")
+    assert checker.check({**forged, "seal": seal.seal(forged)}).problems

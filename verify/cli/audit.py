@@ -1,0 +1,248 @@
+"""`dpassay audit`: run a mechanism and refute what is claimed of it."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import math
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.shell import (
+    Command,
+    ExitCode,
+    add_adjacency,
+    add_output_options,
+    note,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from verify.audit import AuditResult, SequentialResult
+
+_DESCRIPTION = """\
+Run a mechanism on two neighbouring datasets and test a claim about it, exactly at the confidence
+that is asked for. TARGET is a mechanism, such as "Laplace(scale=1)", or package.module:callable
+for a function mechanism(dataset, rng), or (with --command) a command that prints one output on a
+line and in which {dataset}, {size} and {seed} are filled in.
+"""
+_EPILOG = """\
+The claim: 1 (or epsilon=1), 1,1e-5 (or epsilon=1,delta=1e-5), mu=0.5, or a mechanism whose whole
+profile is claimed. Datasets are Python literals: 0, [1, 2], "text".
+
+examples:
+  dpassay audit "Laplace(scale=1)" --claim 0.9 --seed 7
+  dpassay audit "Gaussian(standard_deviation=2)" --claim mu=0.4 --until-refuted
+  dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
+  dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
+"""
+_NOTATION = re.compile(r"\s*[A-Z]\w*\(")
+_MANY = 500_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("target", metavar="TARGET", help="what is audited")
+    parser.add_argument("--claim", required=True, metavar="CLAIM", help="what is claimed of it")
+    parser.add_argument(
+        "--pair",
+        nargs=2,
+        action="append",
+        metavar=("DATASET", "NEIGHBOUR"),
+        help="two neighbouring datasets; may be repeated",
+    )
+    parser.add_argument(
+        "--search",
+        metavar="KIND",
+        help="try the neighbours that break mechanisms: count, number, vector, table or rows",
+    )
+    parser.add_argument(
+        "--samples", type=float, default=1e5, metavar="N", help="runs a side (default 100000)"
+    )
+    parser.add_argument(
+        "--until-refuted",
+        action="store_true",
+        help="stop as soon as the claim is refuted, at N runs a side at the latest",
+    )
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, metavar="C", help="of a refutation (default 0.95)"
+    )
+    parser.add_argument("--seed", type=int, metavar="S", help="of everything that is drawn")
+    parser.add_argument("--workers", type=int, metavar="W", help="processes (default: all cores)")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for one block of runs")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
+    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    parser.add_argument("--command", action="store_true", help="TARGET is a command")
+    add_adjacency(parser)
+    add_output_options(parser, quiet="print nothing; the exit code says it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Audit and print."""
+    from verify import seal
+    from verify.audit import audit, audit_until_refuted
+
+    mechanism = _mechanism(options)
+    arguments: dict[str, Any] = {
+        "pairs": _pairs(options),
+        "samples": _samples(options.samples),
+        "significance": _significance(options.confidence),
+        "seed": options.seed,
+        "adjacency": options.adjacency,
+        "timeout": options.timeout,
+    }
+    claim = read_claim(options.claim)
+    result: AuditResult | SequentialResult
+    if options.until_refuted:
+        result = audit_until_refuted(mechanism, claim, progress=_evidence(options), **arguments)
+    else:
+        with _Workers(options, mechanism) as executor:
+            result = audit(
+                mechanism,
+                claim,
+                executor=executor,
+                checkpoint=options.checkpoint,
+                progress=_blocks(options),
+                **arguments,
+            )
+    if options.certificate is not None:
+        seal.write(options.certificate, [result.certificate()])
+    if options.json:
+        say_json(result.to_json())
+    elif not options.quiet:
+        say(str(result))
+    return ExitCode.REFUTED if result.refuted else ExitCode.DONE
+
+
+def read_claim(text: str) -> Any:
+    """Read `1`, `1,1e-5`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
+
+    >>> read_claim("1,1e-5"), read_claim("mu=0.5")
+    (('1', '1e-5'), {'mu': '0.5'})
+    """
+    from accountant import notation
+    from accountant.errors import InvalidInputError
+
+    if _NOTATION.match(text):
+        return notation.parse(text)
+    parts = [part.strip() for part in text.split(",")]
+    if all("=" in part for part in parts):
+        return dict(part.split("=", 1) for part in parts)
+    if any("=" in part for part in parts) or len(parts) > 2:
+        raise InvalidInputError(
+            f"Expected a claim such as 1, 1,1e-5, mu=0.5 or a mechanism, not {text!r}."
+        )
+    return tuple(parts) if len(parts) == 2 else parts[0]
+
+
+def _mechanism(options: argparse.Namespace) -> Any:
+    from accountant import notation
+    from accountant.errors import InvalidInputError
+    from verify.audit import Command as Printing
+
+    if options.command:
+        return Printing(options.target, options.timeout)
+    if _NOTATION.match(options.target):
+        return notation.parse(options.target)
+    module, colon, name = options.target.partition(":")
+    if not colon:
+        raise InvalidInputError(
+            f"Expected TARGET to be a mechanism or package.module:callable, not {options.target!r}."
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInputError(f"Cannot import {options.target}: {error}.") from None
+    return found
+
+
+def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
+    from accountant.errors import InvalidInputError
+    from verify.audit import neighbours
+
+    pairs = [(_literal(first), _literal(second)) for first, second in options.pair or ()]
+    if options.search:
+        relation = options.adjacency or "add-remove"
+        pairs += neighbours(options.search, adjacency=relation)
+    if not pairs and not _NOTATION.match(options.target):
+        raise InvalidInputError(
+            "Expected neighbouring datasets: --pair DATASET NEIGHBOUR, or --search KIND."
+        )
+    return pairs or None
+
+
+def _literal(text: str) -> Any:
+    from accountant.errors import InvalidInputError
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        special = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+        if text in special:
+            return special[text]
+        raise InvalidInputError(
+            f"Expected a dataset as a Python literal such as 0, [1, 2] or '\"text\"', not {text!r}."
+        ) from None
+
+
+def _samples(value: float) -> int:
+    from accountant.errors import expected
+
+    if not value >= 1 or not value < 1e15 or value != int(value):
+        raise expected("samples", value, "to be an integer", "Write 100000 or 1e5.")
+    return int(value)
+
+
+def _significance(confidence: float) -> float:
+    from accountant.errors import expected
+
+    if not 0 < confidence < 1:
+        raise expected("confidence", confidence, "in (0, 1)", "Write 0.95 for 95 %.")
+    return float(f"{1 - confidence:.12g}")
+
+
+class _Workers:
+    """A pool of processes for a long audit of something that can be sent to them."""
+
+    def __init__(self, options: argparse.Namespace, mechanism: object) -> None:
+        self._count = options.workers or (os.cpu_count() or 1 if options.samples > _MANY else 1)
+        self._executor: Executor | None = None
+        self._sendable = not options.command
+
+    def __enter__(self) -> Executor | None:
+        if self._count > 1 and self._sendable:
+            from concurrent.futures import ProcessPoolExecutor
+
+            self._executor = ProcessPoolExecutor(self._count)
+        return self._executor
+
+    def __exit__(self, *_: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+
+
+def _blocks(options: argparse.Namespace) -> Callable[[int, int], None] | None:
+    if options.quiet or not sys.stderr.isatty():
+        return None
+    return lambda done, total: note(f"{done} of {total} blocks")
+
+
+def _evidence(options: argparse.Namespace) -> Callable[[int, float], None] | None:
+    if options.quiet or not sys.stderr.isatty():
+        return None
+    return lambda pairs, evidence: note(f"{pairs} pairs of runs, evidence {evidence:.4g}")
+
+
+COMMAND = Command("audit", "run a mechanism against a claim", _DESCRIPTION, _EPILOG, configure, run)

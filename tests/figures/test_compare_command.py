@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from figures.comparison.cli import COMMAND
+from verify.cli import main
 
 COUNT = ["--epsilon", "1", "--delta", "1e-6", "--workload", "Count()", "--no-simulation"]
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dpassay", "compare", *map(str, arguments)],
+class Result(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path) -> Result:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(["compare", *map(str, arguments)], commands=[COMMAND])
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def test_the_command_is_one_of_the_program() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "dpassay", "compare", "--help"],
         capture_output=True,
         text=True,
         check=False,
     )
+    assert found.returncode == 0
+    assert "dpassay compare budget.toml" in found.stdout
 
 
 def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
@@ -92,14 +113,10 @@ def test_tables_for_papers_and_spreadsheets(tmp_path: Path) -> None:
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert {row["name"] for row in rows} == {"Laplace", "discrete Laplace"}
     assert all(float(row["variance_lower"]) <= float(row["variance_upper"]) for row in rows)
-    checked = subprocess.run(
-        [sys.executable, "-m", "dpassay", "check", str(certificate)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0
-    assert checked.stdout.count("VALID") == 2
+    out = io.StringIO()
+    with redirect_stdout(out):
+        assert main(["check", str(certificate)]) == 0
+    assert out.getvalue().count("VALID") == 2
 
 
 def test_errors_on_the_users_own_records(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _MECHANISMS = "accountant.mechanisms"  # all of its own list is public here too
 _HOME = {
     "Adjacency": "accountant.adjacency",
     "Direction": "accountant.adjacency",
+    "BestCounter": "accountant.best_counter",
+    "best_counter": "accountant.best_counter",
     "Calibration": "accountant.calibrate",
     "EpsilonDelta": "accountant.calibrate",
     "Mu": "accountant.calibrate",

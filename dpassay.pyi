@@ -6,6 +6,8 @@ from accountant.accuracy import mean_absolute_error as mean_absolute_error
 from accountant.accuracy import probability_exact as probability_exact
 from accountant.adjacency import Adjacency as Adjacency
 from accountant.adjacency import Direction as Direction
+from accountant.best_counter import BestCounter as BestCounter
+from accountant.best_counter import best_counter as best_counter
 from accountant.calibrate import Calibration as Calibration
 from accountant.calibrate import EpsilonDelta as EpsilonDelta
 from accountant.calibrate import Mu as Mu

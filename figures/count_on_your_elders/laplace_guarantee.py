@@ -72,6 +72,7 @@ def draw(table: Table) -> Figure:
         axes.annotate("(1, 10⁻⁶)", (1, -6), textcoords="offset points", xytext=(6, 3))
         axes.set_xlabel("ε (nats)")
         axes.set_ylabel("lg₁₀ δ (decades)")
+        axes.set_xlim(-0.05, 2.1)
         axes.set_ylim(_LEAST, 0.4)
         axes.legend(loc="upper right")
         return figure

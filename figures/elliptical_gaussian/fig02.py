@@ -128,7 +128,7 @@ def draw(table: Table) -> Figure:
             axes.set_ylim(1e-3, 1e6)
             axes.set_xlabel("half-width of the box, c (sⱼ)")
             axes.set_ylabel("squared error (data units²)")
-        grid[0].legend(loc="lower left", ncols=2, title="line: theory, mark: simulated")
+        grid[0].legend(loc="lower left", title="line: theory,\nmark: simulated")
         for look, noise in zip(style.CURVES, _BOTH, strict=False):
             xs, ys = table.points("x", "error", noise=noise, part="least")
             grid[2].plot(xs, ys, label=noise, **look.marked(len(xs)))

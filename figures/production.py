@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -23,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, final
 
-from accountant.errors import DpassayError
+from accountant.errors import DpassayError, NotApplicableError
 from figures import extras, registry, style
 from figures.description import Settings, Size
 from figures.table import Table
@@ -114,6 +115,11 @@ def make_all(
         futures: list[Future[Made]] = [executor.submit(_one, n, settings, out) for n in names]
         for future in as_completed(futures):
             yield future.result()
+    except BrokenProcessPool:
+        raise NotApplicableError(
+            "A process that made a figure was stopped from outside, as happens where memory runs "
+            "out. What is finished is kept: run the same command again with --jobs 1."
+        ) from None
     except BaseException:
         executor.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():

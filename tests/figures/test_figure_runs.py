@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import dpassay
+from accountant.errors import NotApplicableError
 from figures import production, registry
 from figures.cli import COMMAND
 from figures.description import Settings, Size
@@ -49,3 +52,11 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path) -> None:
 def test_every_stored_table_is_found_again(size: list[str]) -> None:
     only = [part for name in QUICK for part in ("--only", name)]
     assert main(["figures", "--check", "--quiet", *size, *only], commands=[COMMAND]) == 0
+
+
+def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every worker dies as it starts, as under a limit on memory."""
+    monkeypatch.setattr(production, "_leave_interrupts_to_the_parent", partial(os._exit, 1))
+    names = ["better-gaussian/1", "better-gaussian/2"]
+    with pytest.raises(NotApplicableError, match="--jobs 1"):
+        list(production.make_all(names, FAST, tmp_path, jobs=2))

@@ -46,14 +46,18 @@ def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None
 def test_a_finished_figure_is_kept_until_something_changes(tmp_path: Path) -> None:
     production.make(NAME, FAST, tmp_path)
     assert production.make(NAME, FAST, tmp_path).kept
-    assert not production.make(NAME, Settings(size=Size.FAST, seed=1), tmp_path).kept
-    csv = tmp_path / f"{NAME}.csv"
-    csv.write_text(csv.read_text("utf-8").replace("5000.5", "5000.6"), "utf-8")
+    assert production.key(NAME, FAST) != production.key(NAME, Settings(size=Size.FAST, seed=1))
+    assert production.key(NAME, FAST) != production.key(NAME, Settings(size=Size.FULL))
+    paths = production.files(NAME, tmp_path)
+    csv = paths[".csv"].read_text("utf-8")
+    paths[".csv"].write_text(csv.replace("5000.5", "5000.6"), "utf-8")
     assert not production.make(NAME, FAST, tmp_path).kept
-    (tmp_path / f"{NAME}.pdf").unlink()
+    assert paths[".csv"].read_text("utf-8") == csv
+    paths[".json"].write_text("{", "utf-8")
+    assert production.provenance(NAME, tmp_path) is None
+    paths[".pdf"].unlink()
     assert not production.make(NAME, FAST, tmp_path).kept
-    (tmp_path / f"{NAME}.json").write_text("{", "utf-8")
-    assert not production.make(NAME, FAST, tmp_path).kept
+    assert paths[".pdf"].is_file()
 
 
 def test_check_passes_and_fails_when_a_table_is_changed(

@@ -16,15 +16,18 @@ from accountant.calibrate import calibrate
 from accountant.delannoy import best_levels
 from accountant.errors import expected
 from accountant.interval import Interval
+from accountant.mechanisms.binary_tree import BinaryTree
 from accountant.mechanisms.bridged_tree import BridgedTree
 from accountant.mechanisms.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.honaker_tree import HonakerTree
+from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.mechanisms.smooth_binary import SmoothBinary
 from accountant.mechanisms.square_root_factorization import SquareRootFactorization
 from accountant.number import ExactReal, Number, exact
 from accountant.target import EpsilonDelta, Mu, Rho, Target
+from accountant.tree import Digits, Tree
 
 if TYPE_CHECKING:
     from accountant.mechanism import Mechanism
@@ -86,6 +89,43 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     (_, best, error), *rest = found
     others = tuple((counter, other) for _, counter, other in rest)
     return BestCounter(best, error, _reason(best, error, others), others)
+
+
+def named_counter(
+    name: str, steps: int, target: EpsilonDelta, *, contributions: int = 1
+) -> LinearCounter | KaryTree:
+    """Return a mechanism by its name, with the best structure for pure ε-DP.
+
+    Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, and for a
+    KaryTree with a δ.
+    """
+    if name == KaryTree.__name__:
+        if target.delta.sign or contributions > 1:
+            raise expected(
+                "delta", target.delta, "to be 0 for KaryTree, and one contribution", "Try another."
+            )
+        trees = (Tree(k, steps, Digits.SIGNED) for k in range(2, _LARGEST_ARITY + 1))
+        tree = min(trees, key=Tree.mean_squared_error)
+        return KaryTree(steps, tree.arity, target.epsilon)
+    structures: dict[str, Callable[[], tuple[Build, dict[str, Any]]]] = {
+        "BinaryTree": lambda: (BinaryTree, {}),
+        "BridgedTree": lambda: (BridgedTree, {"arities": best_arities(steps)}),
+        "DelannoyCounter": lambda: (DelannoyCounter, {"levels": best_levels(steps).levels}),
+        "HonakerTree": lambda: (HonakerTree, {}),
+        "SmoothBinary": lambda: (SmoothBinary, {}),
+        "SquareRootFactorization": lambda: (SquareRootFactorization, {}),
+    }
+    if name not in structures:
+        known = sorted([*structures, KaryTree.__name__])
+        raise expected("mechanism", name, "to be for streams", f"Known: {', '.join(known)}.")
+    build, arguments = structures[name]()
+    arguments |= {"steps": steps, "contributions": contributions}
+    if target.delta.sign:
+        arguments["mu"] = _gaussian_mu(target)
+    else:
+        arguments["epsilon"] = target.epsilon
+    counter: LinearCounter = build(**arguments)
+    return counter
 
 
 def best_arities(steps: int, height: int | None = None) -> tuple[int, ...]:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from accountant.streams.counters import Counter, continued, counter_of
 from accountant.streams.snapshot import Snapshot
 from accountant.streams.state_file import Saved, StateFile
 from accountant.streams.stream_counter import StreamCounter
 from accountant.streams.tree_counter import TreeCounter
 
-__all__ = ["Saved", "Snapshot", "StateFile", "StreamCounter", "TreeCounter"]
+__all__ = [
+    "Counter",
+    "Saved",
+    "Snapshot",
+    "StateFile",
+    "StreamCounter",
+    "TreeCounter",
+    "continued",
+    "counter_of",
+]

@@ -10,13 +10,13 @@ import pytest
 
 import dpassay
 from accountant import profile
-from accountant.best_counter import best_arities, best_counter
+from accountant.best_counter import best_arities, best_counter, named_counter
 from accountant.bridge import Grids
 from accountant.delannoy import best_levels
 from accountant.errors import InvalidInputError
-from accountant.mechanisms import BridgedTree, SquareRootFactorization
-from accountant.number import ExactReal
-from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho
+from accountant.mechanisms import BridgedTree, Gaussian, SquareRootFactorization
+from accountant.number import ExactReal, Number
+from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.tree import Digits, Tree, honaker_mean_squared_error
 
 
@@ -77,15 +77,33 @@ def test_contributions_multiply_the_scale() -> None:
     assert float(three.error.upper) == pytest.approx(9 * float(one.error.upper), rel=1e-12)
 
 
+def test_counters_by_name() -> None:
+    """A name takes the best of its structure; Gaussian noise where there is a δ."""
+    pure, approximate = EpsilonDelta(1), EpsilonDelta(1, "1e-9")
+    assert repr(named_counter("KaryTree", 10**6, pure)) == (
+        "KaryTree(steps=1000000, arity=18, epsilon=1)"
+    )
+    assert named_counter("BridgedTree", 1000, pure) == best_counter(1000, 1).mechanism
+    for name in ("BinaryTree", "DelannoyCounter", "HonakerTree", "SmoothBinary"):
+        counter = named_counter(name, 100, approximate)
+        assert profile.delta(counter, 1).upper <= Fraction(1, 10**9)
+        assert type(counter).__name__ == name
+    with pytest.raises(InvalidInputError, match="delta"):
+        named_counter("KaryTree", 100, approximate)
+    with pytest.raises(InvalidInputError, match="Known: BinaryTree"):
+        named_counter("Gaussian", 100, pure)
+
+
 def test_public_name_and_bad_arguments() -> None:
     """Errors name the argument."""
     assert dpassay.best_counter(10, 1).mechanism == BridgedTree(10, [10], epsilon=1)
-    for arguments, message in (
+    cases: list[tuple[tuple[int, Target | Number], str]] = [
         ((0, 1), "steps=0 ≥ 1"),
         ((10, 0), "epsilon=0 > 0"),
         ((10, "-1"), "epsilon='-1' > 0"),
         ((10, EpsilonDelta(0, "1e-6")), "epsilon=.* > 0"),
-        ((10, ProfileBelow("Gaussian(standard_deviation=1)")), "budget"),
-    ):
+        ((10, ProfileBelow(Gaussian(1))), "budget"),
+    ]
+    for arguments, message in cases:
         with pytest.raises(InvalidInputError, match=message):
-            best_counter(*arguments)  # type: ignore[arg-type]
+            best_counter(*arguments)

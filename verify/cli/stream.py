@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from accountant.mechanisms.kary_tree import KaryTree
-    from accountant.streams import Saved, StateFile, TreeCounter
+    from accountant.mechanism import Mechanism
+    from accountant.streams import Counter, Saved, StateFile
 
 _DESCRIPTION = """\
 Read numbers in [0, 1] from stdin, one on a line, and print for each the private estimate of the
 sum so far, as soon as it has come. Reads what is there, so that it follows a slow source line by
-line and a file in blocks, in constant memory. The whole output is epsilon-DP for streams that
-differ in one number.
+line and a file in blocks, in constant memory. The whole output is epsilon-DP (or (epsilon,
+delta)-DP) for streams that differ in one number. With --epsilon and --steps the best mechanism
+that is known is taken, or the best of its kind where --mechanism is a name alone.
 """
 _EPILOG = """\
 With --state, give the same stream again after an interruption. The numbers that were counted are
@@ -35,6 +36,8 @@ compared with a digest and not counted twice; the output goes on behind what is 
 noise. A state file holds noise: keep it secret, do not copy it, delete it when the stream is over.
 
 examples:
+  dpassay stream --epsilon 1 --steps 1000000 < bits > counts
+  dpassay stream --epsilon 1 --delta 1e-6 --steps 1000000 --contributions 3 < bits > counts
   dpassay stream --mechanism "KaryTree(steps=1000000, arity=19, epsilon=1)" < bits > counts
   dpassay stream --mechanism "KaryTree(steps=99, arity=5, epsilon=1)" --json --seed 7 < bits
   dpassay stream --mechanism "KaryTree(steps=999, arity=19, epsilon=1)" --state s < bits >> counts
@@ -46,7 +49,13 @@ _LINE_SECONDS = 10.0
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "--mechanism", required=True, metavar="MECHANISM", help="a KaryTree, and for how many steps"
+        "--mechanism", metavar="MECHANISM", help="which one, whole or by its name (default: best)"
+    )
+    parser.add_argument("--epsilon", metavar="E", help="the budget, where MECHANISM has none")
+    parser.add_argument("--delta", metavar="D", help="the delta of the budget (default 0)")
+    parser.add_argument("--steps", metavar="N", help="the most numbers in the stream")
+    parser.add_argument(
+        "--contributions", metavar="C", help="how many numbers one person gives at most (default 1)"
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="draw predictable noise: for tests, not for data"
@@ -63,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.seed is not None and options.seed < 0:
         raise expected("seed", options.seed, "≥ 0")
-    mechanism = _mechanism(options.mechanism)
+    mechanism = _mechanism(options)
     items = Items(cast(io.BufferedIOBase, sys.stdin.buffer))
     with contextlib.ExitStack() as stack:
         state = None if options.state is None else stack.enter_context(StateFile(options.state))
@@ -86,33 +95,63 @@ def run(options: argparse.Namespace) -> int:
             _finish(state, counter, digest)
             raise
         _finish(state, counter, digest)
-        output.close(counter.counted, mechanism.steps)
+        output.close(counter.counted, counter.mechanism.steps)
     return ExitCode.DONE
 
 
-def _mechanism(text: str) -> KaryTree:
+def _mechanism(options: argparse.Namespace) -> Mechanism:
+    """Return the mechanism that is written out, or the best for the budget."""
     from accountant import notation
-    from accountant.errors import expected
-    from accountant.mechanisms.kary_tree import KaryTree
+    from accountant._validate import integer
+    from accountant.best_counter import best_counter, named_counter
+    from accountant.errors import InvalidInputError, expected
+    from accountant.number import exact
+    from accountant.target import EpsilonDelta
 
-    mechanism = notation.parse(text)
-    if not isinstance(mechanism, KaryTree):
-        raise expected("mechanism", text, "to be for streams", "Known: KaryTree.")
-    return mechanism
+    text: str | None = options.mechanism
+    given = [
+        f"--{name}"
+        for name in ("epsilon", "delta", "steps", "contributions")
+        if getattr(options, name) is not None
+    ]
+    if text is not None and "(" in text:
+        if given:
+            raise InvalidInputError(
+                f"Expected {given[0]} only without a whole mechanism: {text!r} says it all. Give "
+                "its name alone, or no budget."
+            )
+        return notation.parse(text)  # what is not for streams, `counter_of` refuses
+    if options.epsilon is None or options.steps is None:
+        raise InvalidInputError(
+            "Expected --epsilon and --steps, or a whole --mechanism. For example: "
+            "--epsilon 1 --steps 1000000."
+        )
+    steps = integer("steps", options.steps, least=1)
+    times = integer("contributions", options.contributions or 1, least=1)
+    epsilon, delta = exact(options.epsilon, "epsilon"), exact(options.delta or 0, "delta")
+    if epsilon.sign <= 0:
+        raise expected("epsilon", options.epsilon, "> 0", "Give a positive number.")
+    target = EpsilonDelta(epsilon, delta)
+    if text is not None:
+        return named_counter(text, steps, target, contributions=times)
+    found = best_counter(steps, target, contributions=times)
+    if not options.quiet:
+        note(f"{found.mechanism!r}: mean squared error {found.error}")
+    return found.mechanism
 
 
-def _counter(mechanism: KaryTree, saved: Saved | None, seed: int | None) -> TreeCounter:
+def _counter(mechanism: Mechanism, saved: Saved | None, seed: int | None) -> Counter:
     """Return the counter; a continued stream draws from another place of a given seed."""
     import numpy as np
 
     from accountant.errors import InvalidInputError
-    from accountant.streams import TreeCounter
+    from accountant.streams import continued, counter_of
 
     counted = 0 if saved is None else saved.counted
     rng = np.random.default_rng(None if seed is None else [seed, counted])
     if saved is None:
-        return TreeCounter(mechanism, rng=rng)
-    counter = TreeCounter.of_record(saved.record, rng=rng)
+        return counter_of(mechanism, rng=rng)
+    counter = continued(saved.record, rng=rng)
     if counter.mechanism != mechanism:
         raise InvalidInputError(
             f"The state file is that of {counter.mechanism!r}, not of {mechanism!r}. Go on with "
@@ -161,7 +200,7 @@ def _chained(
 
 def _count(
     blocks: Iterator[NDArray[np.float64]],
-    counter: TreeCounter,
+    counter: Counter,
     digest: hashlib.blake2b,
     state: StateFile | None,
     output: _Output,
@@ -186,7 +225,7 @@ def _count(
             )
 
 
-def _finish(state: StateFile | None, counter: TreeCounter, digest: hashlib.blake2b) -> None:
+def _finish(state: StateFile | None, counter: Counter, digest: hashlib.blake2b) -> None:
     """Write down that everything counted is out."""
     if state is not None:
         _commit(state, counter, digest, counter.counted, None)
@@ -194,7 +233,7 @@ def _finish(state: StateFile | None, counter: TreeCounter, digest: hashlib.blake
 
 def _commit(
     state: StateFile,
-    counter: TreeCounter,
+    counter: Counter,
     digest: hashlib.blake2b,
     delivered: int,
     outputs: NDArray[np.float64] | None,

@@ -31,6 +31,7 @@ from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.known_size import KnownSizeGaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.laplace_vector import LaplaceVector
+from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
 from accountant.mechanisms.staircase import Staircase
@@ -154,6 +155,7 @@ _SYMMETRIC = (
     DiscreteGaussian,
     RankOneGaussian,
     KaryTree,
+    LinearCounter,
 )
 
 

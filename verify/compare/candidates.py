@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_UP, Context
 from fractions import Fraction
@@ -12,10 +13,11 @@ from flint import arb
 
 from accountant.adjacency import Adjacency
 from accountant.covariances import Isotropic, Matrix
-from accountant.errors import NotApplicableError
+from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.interval import ball, enclose
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.general_gaussian import GeneralGaussian
+from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
 from accountant.mechanisms.staircase import optimal_gamma
 from accountant.number import ExactReal
@@ -226,6 +228,38 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
         "the k-ary tree with k = 2, without subtraction",
         partial(calibrated, "KaryTree", layout=STREAM, steps=n, arity=2, subtraction=False),
     )
+    if budget.releases > 1:
+        yield LeftOut("other counters", "they are offered for one stream at a time")
+        return
+    for counter in _counters(n, budget):
+        yield Candidate(
+            _spaced(type(counter).__name__) + _arguments(counter),
+            (type(counter).__doc__ or "").partition("\n")[0].rstrip(".").lower(),
+            partial(fixed, counter, layout=STREAM),
+        )
+
+
+def _counters(steps: int, budget: Budget) -> list[LinearCounter]:
+    """Return the counters that the search for the best one has calibrated."""
+    from accountant.best_counter import best_counter
+
+    try:
+        found = best_counter(steps, budget.target)
+    except InvalidInputError:  # a target of another kind
+        return []
+    best: dict[tuple[type, bool], LinearCounter] = {}
+    for counter in (found.mechanism, *(other for other, _ in found.others)):
+        best.setdefault((type(counter), counter.mu is None), counter)
+    return list(best.values())
+
+
+def _spaced(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+
+
+def _arguments(counter: LinearCounter) -> str:
+    """Return the noise where it is no Laplace noise."""
+    return "" if counter.mu is None else ", Gaussian noise"
 
 
 @_of.register

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from accountant.interval import Interval
 from accountant.mechanisms.kary_tree import KaryTree
+from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.workload import Workload
 from verify.compare.candidate import Calibrated, Layout
 
@@ -97,11 +98,11 @@ def draw(
     import numpy as np
 
     mechanism = found.mechanism
-    if found.layout is Layout.STREAM and isinstance(mechanism, KaryTree):
-        from accountant.streams import TreeCounter
+    if isinstance(mechanism, (KaryTree, LinearCounter)):
+        from accountant.streams import counter_of
 
         nothing = np.zeros(workload.answers)
-        streams = [TreeCounter(mechanism, rng=rng).extend(nothing) for _ in range(size)]
+        streams = [counter_of(mechanism, rng=rng).extend(nothing) for _ in range(size)]
         return np.stack(streams)
     noise = mechanism.sample(size, rng=rng)
     return noise if noise.ndim == 1 else noise[:, found.answer_columns(workload)]

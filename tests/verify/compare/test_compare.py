@@ -12,6 +12,7 @@ from dp_accounting.pld import privacy_loss_mechanism
 import dpassay
 from accountant import profile
 from accountant.adjacency import Adjacency
+from accountant.best_counter import best_counter
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.interval import Interval
 from accountant.mechanisms import (
@@ -187,16 +188,25 @@ def test_skewed_bounds_are_served_by_elliptical_noise() -> None:
     assert abs(float(mean.lower) - sum(bounds) ** 2 / 0.25 / 6) < 1e-9
 
 
-def test_a_stream_is_served_by_the_best_tree() -> None:
+def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
     found = compare(Budget(EpsilonDelta(1)), PrefixSums(1000), metrics=["variance"])
     (best,) = found.best("variance")
-    assert isinstance(best.found.mechanism, KaryTree)
-    arity = best.found.mechanism.arity
+    assert best.found.mechanism == best_counter(1000, 1).mechanism
+    trees = [e.found.mechanism for e in found.rows if isinstance(e.found.mechanism, KaryTree)]
+    (tree,) = (tree for tree in trees if tree.subtraction)
     for k in range(2, 30):
-        other = KaryTree(1000, k, 1).mean_squared_error()
-        assert k == arity or other >= value(found, best.candidate.name).ball().lower()
-    assert best.simulation is not None
-    assert best.simulation.agrees
+        assert k == tree.arity or KaryTree(1000, k, 1).mean_squared_error() >= (
+            tree.mean_squared_error().lower()
+        )
+    assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)
+
+
+def test_a_stream_under_an_approximate_budget() -> None:
+    found = compare(Budget(APPROXIMATE), PrefixSums(50), metrics=["variance"], simulated=False)
+    names = {entry.candidate.name for entry in found.rows}
+    assert "square root factorization, Gaussian noise" in names
+    for entry in found.rows:
+        assert entry.verdict is Verdict.HOLDS, entry.candidate.name
 
 
 def test_linear_queries_get_the_optimal_shape() -> None:

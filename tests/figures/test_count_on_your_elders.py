@@ -138,6 +138,17 @@ def test_constants_and_best_arities() -> None:
     assert ys[xs.index(19)] == pytest.approx(11425309 / 11365221, rel=1e-11)
 
 
+def test_the_threshold_of_theorem_1_2_fails_at_a_hundred_thousand() -> None:
+    """At δ = n^(−0.92) Algorithm 2 has 1004.456 and the bound 912.480, in the paper's own units."""
+    n = 100_000
+    error = errors.tree_error(19, n, signed=True)
+    assert error == pytest.approx(1004.456, abs=5e-4)
+    c = 2 * math.sqrt(4 / 9 + math.log(math.sqrt(2 / math.pi) * n**0.92))
+    assert c**2 * (1 + math.log(4 * n / 5) / math.pi) ** 2 == pytest.approx(912.480, abs=5e-4)
+    found = crossover.compute(FAST).value("lg_delta", curve="printed bound, k = 19", n=float(n))
+    assert found < -0.92 * 5
+
+
 def test_at_the_crossover_both_errors_are_equal() -> None:
     table = crossover.compute(FAST)
     for n in (10.0, 100.0, 1e5):

@@ -40,6 +40,7 @@ _COARSE = 400
 _FINE = 2400
 _FALL = 30.0
 _FLOAT = 36.0
+_NEAR_PEAK = 0.01
 _CUT = 3.0
 LARGEST_GRID = 1 << 20
 
@@ -117,14 +118,23 @@ class Mixture:
         """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""
         if s >= 0:
             return -width
+        return self.peak(s) - width
+
+    def peak(self, s: float) -> float:
+        """Return where φ w^s is largest for s < 0: the root of x = sμ p(x), by Newton's method."""
         low, high = s * self.mu, 0.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if middle < s * self.mu * float(self.share(np.array(middle))):
-                low = middle
-            else:
-                high = middle
-        return low - width
+        x = high
+        for _ in range(80):
+            odds = self.log_share + self.mu * x - 0.5 * self.mu * self.mu - self.log_rest
+            p = 1 / (1 + math.exp(-odds)) if odds > -_FLOAT else math.exp(odds)
+            value = x - s * self.mu * p
+            low, high = (low, x) if value > 0 else (x, high)
+            x -= value / (1 - s * self.mu * self.mu * p * (1 - p))
+            if not low < x < high:
+                x = 0.5 * (low + high)
+            if abs(value) < _NEAR_PEAK:
+                break
+        return x
 
     def _integrand(self, x: Floats, s: float, tau: float, height: float) -> Floats:
         size, angle = self.at_angle(x, self.mu * height)
@@ -134,29 +144,6 @@ class Mixture:
     def outer_rates(self, low: float, high: float, s: float) -> tuple[float, float]:
         """Return lower bounds of the rates at which φ w^s falls to the left and to the right."""
         return self._rates(low, high, s, 0.0)
-
-    def cumulants(self, s: float) -> tuple[float, float, float]:
-        """Return ln Λ(s) and its first two derivatives, to about twelve digits, without proof."""
-        low, high = self.reach(s, 0.0, 0.0, _FALL + 10)
-        step = self._step(s)
-        x: Floats = np.arange(math.floor(low / step), math.ceil(high / step) + 1.0) * step
-        loss = self.log_density(x)
-        logs = -0.5 * x * x + s * loss
-        top = float(logs.max())
-        mass = np.exp(logs - top)
-        total = float(mass.sum())
-        mean = float(np.dot(mass, loss)) / total
-        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
-        return top + math.log(total * step) - _HALF_LOG_2PI, mean, variance
-
-    def _step(self, s: float) -> float:
-        """Return a step in x for which the trapezoidal rule has about float accuracy."""
-        bend = 0.5
-        if s < 0:  # |w|^s grows on the shifted contour
-            peak = abs(self._left(s, 0.0))
-            bend += 0.5 * peak * self.mu
-        height = min(math.sqrt(_FLOAT / bend), 0.8 * math.pi / self.mu)
-        return 2 * math.pi * height / (_FLOAT + bend * height * height)
 
     def _rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
         """Return lower bounds of the rates at which the integrand falls beyond the two ends."""

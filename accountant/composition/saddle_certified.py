@@ -35,18 +35,18 @@ from typing import final
 
 from flint import acb, arb, ctx
 
-from accountant.composition.saddle_search import Saddle, Strip, saddle
+from accountant.composition.saddle import Estimator
+from accountant.composition.saddle_search import Saddle, Strip, nearest_bound, saddle
 from accountant.composition.saddle_transform import Decay, Transform
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 
-MOST_NODES = 200_000
+MOST_NODES = 60_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
 _ROUGH = 56
 _GUARD = 24
-_SHRINK = 1.4
 _GROWTH = 1.15
 _STEEP = 0.4
 _FINEST = 2.0**-10
@@ -91,7 +91,7 @@ class Loss:
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives, without proof."""
-        return _cumulants(self, c)
+        return estimator(self).cumulants(c)
 
     def log_value(self, c: Fraction) -> arb:
         """Return ln M(c)."""
@@ -105,13 +105,11 @@ class Loss:
         return sum(count for _, count in self.factors)
 
 
-@functools.lru_cache(maxsize=1024)
-def _cumulants(loss: Loss, c: float) -> tuple[float, float, float]:
-    total = [0.0, 0.0, 0.0]
-    for part, count in loss.factors:
-        for i, value in enumerate(part.cumulants(c)):
-            total[i] += count * value
-    return total[0], total[1], total[2]
+@functools.lru_cache(maxsize=64)
+def estimator(loss: Loss, *, compiled: bool | None = None) -> Estimator:
+    """Return the float engine for a loss."""
+    parts = [(part.estimate(compiled=compiled), count) for part, count in loss.factors]
+    return Estimator(parts)
 
 
 @final
@@ -256,8 +254,7 @@ def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -
     size, _, spread = loss.cumulants(here)
     kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles)
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
-    wanted = _Wanted(loss, strip, epsilon, log_value, target)
-    sides = [_nearest_bound(wanted, here, side) for side in (-1, 1)]
+    sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
     period = max(needed for needed, _ in sides)
     step = _rounded_down(2 * math.pi / period)
     need = target + max(0.0, -kappa) + max(0.0, math.log(math.sqrt(point.curvature)))
@@ -268,44 +265,10 @@ def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -
         if t > float(step) * MOST_NODES:
             raise UndecidedError(
                 f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
-                f"{bits} bits. Ask for a larger relative_width."
+                f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
             )
     count = math.ceil(t / float(step)) + 2
     return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
-
-
-@final
-@dataclass(frozen=True)
-class _Wanted:
-    """G(ε) of a loss in a strip, about e^log_value, to relative accuracy e^−target."""
-
-    loss: Loss
-    strip: Strip
-    epsilon: float
-    log_value: float
-    target: float
-
-
-def _nearest_bound(wanted: _Wanted, c: float, side: int) -> tuple[float, float]:
-    """Return the least period B that makes the aliasing bound small, and the s that shows it."""
-    loss, strip, epsilon = wanted.loss, wanted.strip, wanted.epsilon
-    log_value, target = wanted.log_value, wanted.target
-    limit = strip.low if side < 0 else strip.high
-    room = abs(limit - c)
-    move = min(1.3 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
-    best = (math.inf, 0.0)
-    if math.isfinite(room):  # at a pole G itself is bounded by 1 or e^ε
-        best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
-    last = math.inf
-    while move > 0:
-        s = c + side * move
-        size = loss.cumulants(s)[0] - s * epsilon - log_value
-        needed = (max(size, 0.0) + target) / move
-        if needed > last:
-            return best
-        best, last = min(best, (needed, s)), needed
-        move /= _SHRINK
-    raise AssertionError("the period grows without bound near the contour")
 
 
 def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from flint import arb, ctx
 
+from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
-from accountant.composition.saddle_certified import Kernel, Loss, integral
+from accountant.composition.saddle import CALL, MIDDLE, PUT
+from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_search import Strip
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import START_PRECISION, asked_width
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.gaussian import GaussianPair
@@ -22,11 +26,11 @@ if TYPE_CHECKING:
     from accountant.reference import Reference
 
 _SPARE = 12
-_FEWER = (1.0, 0.62, 0.4)
+_FEWER = (0.62, 0.4)
+_LEAST_BITS = (40, 30)
 _LONGEST_LADDER = 200
-_CALL = Strip(0.0, float("inf"), (0.0, -1.0))
-_MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
-_PUT = Strip(float("-inf"), -1.0, (0.0, -1.0))
+_FINEST_GRID = 1024
+_SMALL_DELTA = -2.5
 
 
 def transform(pair: Pair) -> Transform | None:
@@ -55,27 +59,44 @@ class SmoothPair(JointPair):
         return self.smooth_factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best."""
+        """Return H(ε); on a grid where a contour would have too many nodes.
+
+        That happens for few releases of a small q, whose transform decays slowly.
+        """
         outside = self._outside(epsilon)
         if outside is not None:
             return outside
-        loss, eps = self._loss(), float(epsilon)
-        mean, _ = loss.cumulants(0.0)[1], None
-        if eps >= mean:
-            return self._integral(Kernel.CALL, _CALL, epsilon)
-        spread = loss.cumulants(0.0)[2] ** 0.5
-        if eps >= mean - spread:
-            return self._integral(Kernel.CALL, _CALL, epsilon)
-        if spread > 1 and eps > loss.cumulants(-1.0)[1]:
-            return 1 - self._integral(Kernel.CALL, _MIDDLE, epsilon)
-        return self._integral(Kernel.CALL, _PUT, epsilon) - epsilon.ball().expm1()
+        try:
+            return self._on_contour(epsilon)
+        except UndecidedError:
+            if ctx.prec > _FINEST_GRID:
+                raise
+            return GridPair(self.smooth_factors).hockey_stick(epsilon)
+
+    def _on_contour(self, epsilon: ExactReal) -> arb:
+        """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best."""
+        loss, eps = self.loss(), float(epsilon)
+        _, mean, variance = loss.cumulants(0.0)
+        if eps >= mean - math.sqrt(variance):
+            return self._integral(Kernel.CALL, CALL, epsilon)
+        if variance > 1 and eps > loss.cumulants(-1.0)[1]:
+            return 1 - self._integral(Kernel.CALL, MIDDLE, epsilon)
+        return self._integral(Kernel.CALL, PUT, epsilon) - epsilon.ball().expm1()
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral of its own, or 1 minus a smaller one."""
         if (outside := self._outside(epsilon)) is not None:
             everything = bool(outside > 0)
             return Tails(*(arb(int(side)) for side in (everything, not everything) * 2))
-        loss, eps = self._loss(), float(epsilon)
+        try:
+            return self._tails_on_contours(epsilon)
+        except UndecidedError:
+            if ctx.prec > _FINEST_GRID:
+                raise
+            return GridPair(self.smooth_factors).tails(epsilon)
+
+    def _tails_on_contours(self, epsilon: ExactReal) -> Tails:
+        loss, eps = self.loss(), float(epsilon)
         above_p, below_p = self._both(Kernel.ABOVE_P, 0.0, eps >= loss.cumulants(0.0)[1], epsilon)
         above_q, below_q = self._both(Kernel.ABOVE_Q, -1.0, eps >= loss.cumulants(-1.0)[1], epsilon)
         return Tails(above_p, below_p, above_q, below_q)
@@ -97,16 +118,41 @@ class SmoothPair(JointPair):
 
         Raises UndecidedError once a high precision is far out of reach.
         """
-        for share in _FEWER if ctx.prec <= _LONGEST_LADDER else _FEWER[:1]:
+        for bits in self._accuracies():
             try:
-                return integral(
-                    self._loss(), kernel, strip, epsilon, int(ctx.prec * share) - _SPARE
-                )
+                return integral(self.loss(), kernel, strip, epsilon, bits)
             except UndecidedError as error:
                 problem = error
         raise problem
 
-    def _loss(self) -> Loss:
+    @staticmethod
+    def _accuracies() -> list[int]:
+        """Return the relative accuracies in bits that are tried, best first."""
+        best = ctx.prec - _SPARE
+        if (asked := asked_width.get()) is not None:
+            needed = (asked.denominator // asked.numerator).bit_length()
+            best = min(best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION, needed + 34)))
+        if ctx.prec > _LONGEST_LADDER:
+            return [best]
+        fewer = [int(share * best) for share in _FEWER if share * best > _LEAST_BITS[0]]
+        return [best, *fewer, *(bits for bits in _LEAST_BITS if bits < best)]
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return ln H(ε) by the float engine; −∞ where ε is at or beyond the largest loss."""
+        if epsilon >= self._largest():
+            return -math.inf
+        return estimator(self.loss()).log_delta(epsilon)
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return ε with ln H(ε) = log_delta by the float engine, None for a δ that is not small."""
+        return estimator(self.loss()).epsilon(log_delta) if log_delta < _SMALL_DELTA else None
+
+    def _largest(self) -> float:
+        largest = self.max_loss()
+        return float(largest.mid()) if largest.is_finite() else math.inf
+
+    def loss(self) -> Loss:
+        """Return the transforms of the factors, with their counts."""
         found = tuple((transform(pair), count) for pair, count in self.smooth_factors)
         return Loss(tuple((part, count) for part, count in found if part is not None))
 
@@ -128,7 +174,7 @@ class SmoothPair(JointPair):
         less = Fraction(mantissa) * Fraction(2) ** exponent - 1
         if not less > 0:
             raise NotApplicableError(f"Expected an order above 1, not {order}.")
-        return self._loss().log_value(less) / (order - 1)
+        return self.loss().log_value(less) / (order - 1)
 
     def reverse(self) -> SmoothPair:
         """Return the product of the reversed pairs."""

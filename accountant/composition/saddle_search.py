@@ -8,6 +8,7 @@ from typing import Protocol, final
 
 _MOST_STEPS = 200
 _CLOSE = 1e-3
+_SHRINK = 1.4
 
 
 class Cumulants(Protocol):
@@ -86,3 +87,35 @@ def _inside(wanted: float, s: float, low: float, high: float, strip: Strip) -> f
     if low < wanted < high and wanted != s:
         return wanted
     return 0.5 * (low + high)
+
+
+def nearest_bound(  # noqa: PLR0917
+    loss: Cumulants,
+    strip: Strip,
+    epsilon: float,
+    c: float,
+    side: int,
+    log_value: float,
+    target: float,
+) -> tuple[float, float]:
+    """Return the least period B that makes the aliasing bound small, and the s that shows it.
+
+    The bound E(s)/(e^{|s − c|B} − 1) on one side of c shall be e^−target relative to
+    e^log_value; at a pole E is 1 or e^ε.
+    """
+    limit = strip.low if side < 0 else strip.high
+    room = abs(limit - c)
+    move = min(1.3 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
+    best = (math.inf, 0.0)
+    if math.isfinite(room):
+        best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
+    last = math.inf
+    while move > 0:
+        s = c + side * move
+        size = loss.cumulants(s)[0] - s * epsilon - log_value
+        needed = (max(size, 0.0) + target) / move
+        if needed > last:
+            return best
+        best, last = min(best, (needed, s)), needed
+        move /= _SHRINK
+    raise AssertionError("the period grows without bound near the contour")

@@ -16,13 +16,15 @@ from typing import final
 
 from flint import acb, acb_mat, arb, ctx
 
+from accountant.composition.saddle import FloatGaussian, FloatMixture, FloatTransform
 from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_kernels import kernels
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MOST_WORK = 30_000_000
+MOST_WORK = 12_000_000
 """Most products of a node in x and a node on the line."""
 _HEIGHTS = tuple(1.5**-i for i in range(12))
 _LOG_2 = math.log(2)
@@ -51,8 +53,8 @@ class Transform(ABC):
         """Return what is known of |M(c + it)|/M(c)."""
 
     @abstractmethod
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives, without proof."""
+    def estimate(self, *, compiled: bool | None = None) -> FloatTransform:
+        """Return the same in floats, for estimates and for the choice of a contour."""
 
 
 class Decay(ABC):
@@ -87,10 +89,9 @@ class GaussianTransform(Transform):
             found.append(acb(-ball(t * t) * half, ball(t * (2 * c + 1)) * half).exp())
         return found
 
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return those of the closed form."""
-        half = float(self.pair.kullback_leibler().mid())
-        return c * (c + 1) * half, (2 * c + 1) * half, 2 * half
+    def estimate(self, *, compiled: bool | None = None) -> FloatTransform:
+        """Return the closed form."""
+        return FloatGaussian(float(self.pair.kullback_leibler().mid()))
 
     def decay(self, c: Fraction) -> Decay:
         """Return e^{−t²μ²/2}, rounded up."""
@@ -138,14 +139,13 @@ class MixtureTransform(Transform):
         s = c + 1 if self.mixed_first else -c
         with ctx.workprec(_ROUGH):
             size = self._quadrature(s, 0.0).total().log()
-        return MixtureDecay(self.floats(), float(s), float(size.mid()) - 2 * float(size.rad()))
+        deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
+        lower = float(size.mid()) - 2 * float(size.rad())
+        return MixtureDecay(self.floats(), float(s), lower, deviation)
 
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return those of Λ, at c + 1 or −c."""
-        if self.mixed_first:
-            return self.floats().cumulants(c + 1)
-        value, first, second = self.floats().cumulants(-c)
-        return value, -first, second
+    def estimate(self, *, compiled: bool | None = None) -> FloatTransform:
+        """Return Λ by the trapezoidal rule in floats."""
+        return FloatMixture(self.floats(), self.mixed_first, kernels(compiled=compiled))
 
     def floats(self) -> Mixture:
         """Return the numbers as floats."""
@@ -185,6 +185,11 @@ class Quadrature:
 
         With j = bG + g the terms factor into e^{ibGhL} and e^{ighL}: a product of two matrices.
         """
+        if count * len(self.losses) > MOST_WORK:
+            raise UndecidedError(
+                f"The contour needs {count} × {len(self.losses)} terms at {ctx.prec} bits, more "
+                f"than {MOST_WORK}. Ask for a larger relative_width, such as 1e-9."
+            )
         inner = max(1, math.isqrt(count))
         outer = -(-count // inner)
         total = self.total()
@@ -228,7 +233,7 @@ def _quadrature(
             step, bound, height = _dyadic(found), level, share * tallest
     low, high = floats.reach(real, 0.0, 0.0, fall + 8)
     first, last = math.floor(low / step), math.ceil(high / step)
-    if last - first > MOST_WORK // 100:
+    if last - first > MOST_WORK // 500:
         raise UndecidedError(
             f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
             f"need {last - first} nodes. Ask for a larger relative_width."
@@ -263,9 +268,8 @@ class MixtureDecay(Decay):
     √(1 − (1 − r²)/n²): near 0 it is Gaussian, however roughly r is known.
     """
 
-    def __init__(self, floats: Mixture, s: float, size: float) -> None:
-        self._floats, self._s, self._size = floats, s, size
-        self._deviation = math.sqrt(floats.cumulants(s)[2])
+    def __init__(self, floats: Mixture, s: float, size: float, deviation: float) -> None:
+        self._floats, self._s, self._size, self._deviation = floats, s, size, deviation
         self._known: dict[float, float] = {}
         t = _NEAREST / self._deviation
         while self._direct(t) > _FALLEN and len(self._known) < _MOST_ANCHORS:

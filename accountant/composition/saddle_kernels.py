@@ -1,0 +1,122 @@
+"""Inner loops of the float engine: sums over the nodes of the trapezoidal rule in x.
+
+Each is written twice, for numpy and for numba (`saddle_compiled`); `kernels` returns the compiled
+ones where numba is installed. Both do the same operations; sums are rounded differently.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_SMALL = 0.3
+_CHUNK = 1 << 19
+_EXP_TERMS = (1 / 2, *(1 / float(n) for n in range(3, 17)))
+_LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
+
+
+class Kernels(Protocol):
+    """The inner loops."""
+
+    def moments(self, s: float, x: Floats, loss: Floats, gap: Floats, /) -> Any:
+        """Return (ln Σ φ w^s, mean of L, variance of L) under the weights φ w^s.
+
+        `gap` is L − (w − 1). Where ln Σ is near 0 it is formed from w^s − 1 − s(w − 1), whose terms
+        are of second order in w − 1, as E[w] = 1; `x` are the nodes, one step apart.
+        """
+
+    def line(self, mass: Floats, loss: Floats, t: Floats, /) -> tuple[Floats, Floats]:
+        """Return real and imaginary part of Σ mass (e^{iu} − 1 − iu), u = t·loss, for every t."""
+
+
+def excess_of_exp(u: Floats) -> Floats:
+    """Return e^u − 1 − u with relative accuracy."""
+    near = np.abs(u) < _SMALL
+    small = np.where(near, u, 0.0)
+    series = np.zeros_like(u)
+    for term in _EXP_TERMS[:0:-1]:
+        series = (series + 1.0) * small * term
+    direct: Floats = np.expm1(u) - u
+    return np.where(near, (series + 1.0) * small * small * 0.5, direct)
+
+
+def excess_of_log1p(v: Floats) -> Floats:
+    """Return ln(1 + v) − v with relative accuracy: −vr + 2(r³/3 + r⁵/5 + …), r = v/(2 + v)."""
+    near = np.abs(v) < _SMALL
+    small = np.where(near, v, 0.0)
+    r = small / (2.0 + small)
+    square = r * r
+    series = np.zeros_like(v)
+    for term in _LOG_TERMS[::-1]:
+        series = (series + term) * square
+    direct: Floats = np.log1p(v) - v
+    return np.where(near, r * series - small * r, direct)
+
+
+class NumpyKernels:
+    """The inner loops in numpy."""
+
+    @staticmethod
+    def moments(s: float, x: Floats, loss: Floats, gap: Floats, /) -> tuple[float, float, float]:
+        """Return (ln Σ φ w^s, mean, variance)."""
+        base = np.exp(-0.5 * x * x) * ((x[1] - x[0]) / np.sqrt(2 * np.pi))
+        power = s * loss
+        logs = power - 0.5 * x * x
+        top = float(logs.max())
+        mass = np.exp(logs - top)
+        total = float(mass.sum())
+        size = top + float(np.log(total * (x[1] - x[0]) / np.sqrt(2 * np.pi)))
+        mean = float(np.dot(mass, loss)) / total
+        if abs(size) < 0.5:
+            excess = float(np.dot(base, excess_of_exp(power) + s * gap))
+            size = float(np.log1p(excess))
+            mean = float(np.dot(base, np.expm1(power) * loss + gap)) / (1.0 + excess)
+        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
+        return size, mean, variance
+
+    @staticmethod
+    def line(mass: Floats, loss: Floats, t: Floats, /) -> tuple[Floats, Floats]:
+        """Return the two parts, in blocks that fit the cache."""
+        real, imaginary = np.empty_like(t), np.empty_like(t)
+        block = max(1, _CHUNK // len(loss))
+        for start in range(0, len(t), block):
+            u = t[start : start + block, None] * loss[None, :]
+            half = np.sin(0.5 * u)
+            real[start : start + block] = (half * half) @ mass * -2.0
+            imaginary[start : start + block] = _excess_of_sine(u) @ mass
+        return real, imaginary
+
+
+def _excess_of_sine(u: Floats) -> Floats:
+    """Return sin u − u with relative accuracy."""
+    near = np.abs(u) < _SMALL
+    direct: Floats = np.sin(u) - u
+    if not near.any():
+        return direct
+    small = u[near]
+    square = small * small
+    series = np.zeros_like(small)
+    for n in (14, 12, 10, 8, 6, 4):
+        series = (series + 1.0) * square * (-1.0 / (n * (n + 1)))
+    direct[near] = (series + 1.0) * small * square * (-1.0 / 6.0)
+    return direct
+
+
+@functools.cache
+def kernels(*, compiled: bool | None = None) -> Kernels:
+    """Return the compiled loops where numba is installed; True or False asks for one kind."""
+    if compiled is None:
+        compiled = importlib.util.find_spec("numba") is not None
+    if not compiled:
+        return NumpyKernels
+    from accountant.composition.saddle_compiled import CompiledKernels
+
+    return CompiledKernels

@@ -20,9 +20,9 @@ _FEW_ROWS = 32
 class BridgeNoise(NoiseProcess):
     """The values of every level at its grid points, from one parent cell to the next.
 
-    Level i keeps its values at both ends of the current cell and at the grid points to come in
-    the parent cell: at most k_i + 1 numbers. A new parent cell draws k_i noise variables, the
-    steps of a walk, and spreads what is missing to the known right end evenly over them.
+    Level i keeps its value at the end of the current cell and at the grid points to come inside the
+    parent cell, at most k_i − 1 numbers; the first level, one. A new parent cell draws k_i noise
+    variables, the steps of a walk, and spreads what is missing to the known right end evenly.
     """
 
     def __init__(self, mechanism: BridgedTree, rng: np.random.Generator) -> None:
@@ -30,8 +30,8 @@ class BridgeNoise(NoiseProcess):
         self._arities, self._sizes = grids.arities, grids.cell_sizes()
         self._bottom = grids.height - 1
         self._source = NoiseSource(mechanism, rng)
-        self._left = [0.0] * grids.height
         self._right = [0.0] * grids.height
+        self._cells_left = [0] * grids.height  # in the parent cell, behind the current one
         self._ahead: list[list[float]] = [[] for _ in grids.arities]  # the next one is the last
         self._weights = [np.arange(1, k) / k for k in grids.arities]
 
@@ -42,19 +42,20 @@ class BridgeNoise(NoiseProcess):
 
     def _advance(self, level: int) -> None:
         """Move to the next cell of a level."""
-        ahead = self._ahead[level]
         if not level:
-            value = self._right[0] + self._source.one()
-        elif ahead:
-            value = ahead.pop()
-        else:
+            self._right[0] += self._source.one()
+            return
+        if not self._cells_left[level]:
+            left = self._right[level - 1]
             self._advance(level - 1)
-            ahead += self._between(level, self._left[level - 1], self._right[level - 1])
-            value = ahead.pop()
-        self._left[level], self._right[level] = self._right[level], value
+            self._ahead[level] = self._between(level, left, self._right[level - 1])
+            self._cells_left[level] = self._arities[level]
+        self._cells_left[level] -= 1
+        ahead = self._ahead[level]
+        self._right[level] = ahead.pop() if ahead else self._right[level - 1]
 
     def _between(self, level: int, left: float, right: float) -> list[float]:
-        """Draw the values of a level in a parent cell, the last one first."""
+        """Draw the values of a level inside a parent cell, the last one first."""
         arity, one = self._arities[level], self._source.one
         walk, at = [], left
         for _ in range(arity):
@@ -62,7 +63,7 @@ class BridgeNoise(NoiseProcess):
             walk.append(at)
         slope = (right - at) / arity
         found = [value + slope * place for place, value in enumerate(walk, 1)]
-        found[-1] = right  # the same number as on the level above, to the last bit
+        del found[-1]
         found.reverse()
         return found
 
@@ -77,8 +78,7 @@ class BridgeNoise(NoiseProcess):
         while position < len(out):
             level = self._level(len(out) - position)
             if level == self._bottom:
-                ahead = self._ahead[level]
-                if ahead and len(out) - position >= len(ahead):
+                if 0 < self._cells_left[level] <= len(out) - position:
                     position = self._finish(out, position)
                 else:
                     out[position] = self.one()
@@ -89,26 +89,24 @@ class BridgeNoise(NoiseProcess):
             values = self._cells(level, cells)
             for below in range(level + 1, self._bottom + 1):
                 values = self._children(below, values)
-                self._left[below], self._right[below] = float(values[-2]), float(values[-1])
+                self._right[below] = float(values[-1])
             count = len(values) - 1
             out[position : position + count] = values[1:]
             position += count
 
     def _finish(self, out: NDArray[np.float64], position: int) -> int:
-        """Write what is ahead on the last level; return the position behind it."""
+        """Write what is left of a parent cell on the last level; return the position behind it."""
         level = self._bottom
-        ahead = self._ahead[level]
-        count = len(ahead)
-        out[position : position + count] = ahead[::-1]
-        self._left[level] = ahead[1] if count > 1 else self._right[level]
-        self._right[level] = ahead[0]
-        ahead.clear()
+        count, ahead = self._cells_left[level], self._ahead[level]
+        out[position : position + count - 1] = ahead[::-1]
+        out[position + count - 1] = self._right[level] = self._right[level - 1]
+        self._cells_left[level], self._ahead[level] = 0, []
         return position + count
 
     def _level(self, count: int) -> int:
         """Return the first level with a cell that begins here and fits."""
         level = self._bottom
-        while level and not self._ahead[level] and self._sizes[level - 1] <= count:
+        while level and not self._cells_left[level] and self._sizes[level - 1] <= count:
             level -= 1
         return level
 
@@ -117,8 +115,7 @@ class BridgeNoise(NoiseProcess):
         values = [self._right[level]]
         self._advance(level)
         values.append(self._right[level])
-        ahead = self._ahead[level]
-        while len(values) <= most and (ahead or not level):
+        while len(values) <= most and (self._cells_left[level] or not level):
             self._advance(level)
             values.append(self._right[level])
         return np.array(values)
@@ -151,24 +148,20 @@ class BridgeNoise(NoiseProcess):
 
     @property
     def stored(self) -> int:
-        """The ends of the current cells, and the values ahead."""
-        return len(self._left) + 1 + sum(map(len, self._ahead))
+        """The ends of the current cells but the last level's, which is out, and what is ahead."""
+        return max(1, self._bottom) + sum(map(len, self._ahead))
 
     def record(self) -> dict[str, Any]:
         """Return the ends and the values ahead."""
-        return {
-            "left": list(self._left),
-            "right": list(self._right),
-            "ahead": [list(values) for values in self._ahead],
-        }
+        return {"right": list(self._right), "ahead": [list(values) for values in self._ahead]}
 
     def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record."""
+        """Go on from a record: the cells that are left follow from the number of outputs."""
         height = len(self._arities)
-        lengths = [0] * height
+        left = [0] * height
         for level in range(1, height):
-            cell = -(-counted // self._sizes[level])  # cells begun so far
-            lengths[level] = -cell % self._arities[level]
-        self._left = finite("left", record["left"], height)
+            begun = -(-counted // self._sizes[level])
+            left[level] = -begun % self._arities[level]
         self._right = finite("right", record["right"], height)
-        self._ahead = rows("ahead", record["ahead"], lengths)
+        self._ahead = rows("ahead", record["ahead"], [max(cells - 1, 0) for cells in left])
+        self._cells_left = left

@@ -1,0 +1,146 @@
+"""dp-accounting's events, with and without the library."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from dp_accounting import NeighboringRelation, dp_event
+from dp_accounting.pld import PLDAccountant
+
+from accountant import profile
+from accountant.adjacency import Adjacency
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.number import exact
+from verify.exact import verify
+from verify.foreign import as_mechanism, events
+from verify.verdict import Verdict
+
+ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
+REPLACE = NeighboringRelation.REPLACE_ONE
+SPECIAL = NeighboringRelation.REPLACE_SPECIAL
+CASES: list[tuple[Any, NeighboringRelation]] = [
+    (dp_event.GaussianDpEvent(1.5), ADD_REMOVE),
+    (dp_event.GaussianDpEvent(1.5), REPLACE),
+    (dp_event.LaplaceDpEvent(2.0), SPECIAL),
+    (dp_event.DiscreteLaplaceDpEvent(0.5, 2), ADD_REMOVE),
+    (dp_event.RandomizedResponseDpEvent(0.25, 4), REPLACE),
+    (dp_event.RandomizedResponseDpEvent(0.25, 4), SPECIAL),
+    (dp_event.PoissonSampledDpEvent(0.25, dp_event.GaussianDpEvent(1.0)), ADD_REMOVE),
+    (
+        dp_event.ComposedDpEvent(
+            [
+                dp_event.NoOpDpEvent(),
+                dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(4.0), 3),
+                dp_event.GaussianDpEvent(2.0),
+            ]
+        ),
+        ADD_REMOVE,
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "relation"), CASES, ids=lambda value: str(value)[:40])
+def test_the_mechanism_is_the_one_that_the_library_accounts_for(
+    event: Any, relation: NeighboringRelation
+) -> None:
+    """Its pessimistic profile is at least the exact one, and not far above."""
+    peer = PLDAccountant(relation)
+    peer.compose(event)
+    mechanism = events.mechanism_of(event, relation)
+    adjacency = events.neighbours(relation).adjacency
+    for epsilon in (0.1, 0.5):
+        ours = profile.delta(mechanism, exact(epsilon), adjacency=adjacency)
+        theirs = peer.get_delta(epsilon)
+        # 1e-12 covers its floats, 2e-4 the distance of its grid points, 1e-4, on both sides
+        assert float(ours.lower) * (1 - 1e-12) <= theirs <= float(ours.upper) * (1 + 2e-4) + 1e-4
+
+
+def test_an_event_is_known_by_its_name_and_attributes_alone() -> None:
+    @dataclass
+    class GaussianDpEvent:
+        noise_multiplier: float
+
+    @dataclass
+    class PoissonSampledDpEvent:
+        sampling_probability: float
+        event: object
+
+    @dataclass
+    class SelfComposedDpEvent:
+        event: object
+        count: int
+
+    event = SelfComposedDpEvent(PoissonSampledDpEvent(0.25, GaussianDpEvent(1.5)), 10)
+    wanted = Composed(PoissonSubsampled(Gaussian("1.5"), "0.25"), 10)
+    assert events.mechanism_of(event) == wanted
+    assert as_mechanism(event) == wanted
+
+
+def test_a_tree_run_once_is_the_gaussian_of_its_levels() -> None:
+    tree = events.mechanism_of(dp_event.SingleEpochTreeAggregationDpEvent(2.0, [3, 8]), SPECIAL)
+    assert tree == Gaussian(2, "2")  # eight steps: four levels, each moved by one
+    with pytest.raises(AdjacencyError, match="REPLACE_SPECIAL"):
+        events.mechanism_of(dp_event.SingleEpochTreeAggregationDpEvent(2.0, 8))
+
+
+def test_an_accountant_is_read_under_its_own_relation() -> None:
+    peer = PLDAccountant(REPLACE)
+    peer.compose(dp_event.GaussianDpEvent(3.0), 2)
+    mechanism = as_mechanism(peer)
+    assert mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE) == exact("sqrt(8/9)")
+
+
+def test_what_a_library_reports_is_decided() -> None:
+    event = dp_event.GaussianDpEvent(1.0)
+    true = events.claim(event, 4.3771782, 1e-5)
+    false = events.claim(event, 4.3771780, 1e-5)
+    assert verify(true).verdict is Verdict.HOLDS
+    assert verify(false).verdict is Verdict.REFUTED
+    pure = events.claim(dp_event.LaplaceDpEvent(2.0), 0.5, 0)
+    assert verify(pure).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_event.NonPrivateDpEvent(),
+        dp_event.UnsupportedDpEvent(),
+        dp_event.ZCDpEvent(0.5),
+        dp_event.SampledWithoutReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
+        dp_event.GaussianDpEvent(0.0),
+        dp_event.SelfComposedDpEvent(dp_event.NonPrivateDpEvent(), 3),
+    ],
+    ids=str,
+)
+def test_events_without_an_exact_law_are_refused(event: Any) -> None:
+    with pytest.raises(NotApplicableError):
+        events.mechanism_of(event)
+
+
+def test_wrong_input_is_named() -> None:
+    event = dp_event.GaussianDpEvent(1.0)
+    with pytest.raises(AdjacencyError, match="ADD_OR_REMOVE_ONE"):
+        events.mechanism_of(event, "neighbours")
+    with pytest.raises(AdjacencyError, match="REPLACE_ONE"):
+        events.mechanism_of(dp_event.PoissonSampledDpEvent(0.1, event), REPLACE)
+    with pytest.raises(AdjacencyError, match="exactly one record"):
+        events.mechanism_of(dp_event.RandomizedResponseDpEvent(0.5, 3), ADD_REMOVE)
+    with pytest.raises(InvalidInputError, match="finite"):
+        events.claim(event, math.inf, 1e-5)
+    with pytest.raises(InvalidInputError, match="noise_multiplier"):
+        events.mechanism_of(type("GaussianDpEvent", (), {})())
+    with pytest.raises(InvalidInputError, match="to be a mechanism"):
+        as_mechanism(3)
+
+
+def test_a_reported_epsilon_is_asked_for() -> None:
+    peer = PLDAccountant(ADD_REMOVE)
+    peer.compose(dp_event.GaussianDpEvent(1.0))
+    assert events.reported(peer, 1e-5) == peer.get_epsilon(1e-5)
+    peer.compose(dp_event.NonPrivateDpEvent())
+    with pytest.raises(InvalidInputError, match="epsilon=inf"):
+        events.reported(peer, 1e-5)

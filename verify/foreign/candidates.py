@@ -1,0 +1,43 @@
+"""Any object that is recognised, as a mechanism."""
+
+from __future__ import annotations
+
+from accountant.errors import expected
+from accountant.mechanism import Mechanism
+from verify.foreign import events, opacus, opendp
+
+
+def as_mechanism(thing: object, adjacency: object = "add-remove") -> Mechanism:
+    """Return the mechanism of an event, a measurement, a history or an accountant; or itself.
+
+    An accountant of dp-accounting (which has a `ledger`) is read under its own relation, a
+    measurement at distance 1. What a thing claims about itself is not looked at.
+
+    Raises
+    ------
+    InvalidInputError
+        For what is not recognised.
+    NotApplicableError
+        For what is recognised, but whose law is not known.
+    """
+    if isinstance(thing, Mechanism):
+        return thing
+    if events.is_event(thing):
+        return events.mechanism_of(thing, adjacency)
+    if opendp.is_measurement(thing):
+        return opendp.mechanism_of(thing)
+    if hasattr(thing, "ledger"):
+        own = getattr(thing, "neighboring_relation", adjacency)
+        return events.mechanism_of(thing.ledger, own)
+    if hasattr(thing, "history") or _is_history(thing):
+        return opacus.mechanism_of(thing)
+    raise expected(
+        "candidate",
+        thing,
+        "to be a mechanism",
+        "Or a dp-accounting event or accountant, an OpenDP measurement, or an Opacus history.",
+    )
+
+
+def _is_history(thing: object) -> bool:
+    return isinstance(thing, list) and all(isinstance(entry, tuple) for entry in thing)

@@ -1,0 +1,188 @@
+"""Privacy-loss distributions for dp-accounting, proved to lie above or below the profile.
+
+dp-accounting's distribution has masses on the multiples of a step and at infinity, and asks it for
+δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺, which never falls when a mass, or the loss that it is at, is
+raised. Above, the dots of the proved profile are connected; below, outcomes are merged and lowered
+(`accountant.composition.discretised`). The balls are rounded to floats, up or down. What
+dp-accounting computes from them is in floats of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from flint import arb
+
+from accountant.adjacency import Adjacency
+from accountant.composition.discretised import Law, discretise, reach
+from accountant.errors import NotApplicableError, expected
+from accountant.interval import ball
+from accountant.mechanism import Mechanism
+from accountant.number import Number, exact
+from accountant.pair import Pair
+from verify.claim import Claim
+from verify.claims import ApproximateDP
+from verify.foreign.events import neighbours
+from verify.foreign.numbers import attribute, number
+
+_MOST = 1_000_000
+_FEWEST = 4
+_NUDGE = Fraction(1, 10**9)  # of a step, by which losses below stand above the grid they go to
+
+
+@final
+@dataclass(frozen=True)
+class Masses:
+    """A law of the loss on multiples of a step."""
+
+    step: float
+    first: int
+    """The multiple at which the first mass lies."""
+    masses: tuple[float, ...]
+    infinity: float
+    above: bool
+    """Whether it dominates the law that it stands for, else it is dominated by it."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return δ(ε), in floats."""
+        losses = (self.step * (self.first + i) for i in range(len(self.masses)))
+        finite = (
+            -mass * math.expm1(epsilon - loss)
+            for loss, mass in zip(losses, self.masses, strict=True)
+            if loss > epsilon
+        )
+        return self.infinity + math.fsum(finite)
+
+
+def masses(
+    mechanism: Mechanism,
+    *,
+    step: float = 1e-2,
+    above: bool = True,
+    adjacency: Adjacency | str | None = None,
+    log_tail: float = -45,
+) -> tuple[Masses, Masses]:
+    """Return the discretised losses of a mechanism, REMOVE and ADD.
+
+    Parameters
+    ----------
+    step
+        The distance of the losses, a float.
+    above
+        Whether they dominate the mechanism (pessimistic), or it dominates them (optimistic).
+    log_tail
+        Logarithm of the mass that each end of the grid may leave out; above, it goes to infinity.
+
+    Raises
+    ------
+    NotApplicableError
+        For a mechanism with several worst pairs, or a grid of more than a million points.
+    """
+    worst = mechanism.worst_case(Adjacency.read(adjacency))
+    if len(worst.remove) != 1 or len(worst.add) != 1:
+        raise NotApplicableError(
+            f"{type(mechanism).__name__} has several worst pairs, so that no one distribution is "
+            "worst. Export a table of its profile."
+        )
+    remove = _of_pair(worst.remove[0], step, log_tail, above=above)
+    if worst.add == worst.remove:
+        return remove, remove
+    return remove, _of_pair(worst.add[0], step, log_tail, above=above)
+
+
+def privacy_loss_distribution(
+    mechanism: Mechanism,
+    *,
+    step: float = 1e-2,
+    pessimistic: bool = True,
+    adjacency: Adjacency | str | None = None,
+    library: Any = None,
+) -> Any:
+    """Return a `PrivacyLossDistribution` of dp-accounting.
+
+    Parameters
+    ----------
+    step, pessimistic, adjacency
+        As for `masses`.
+    library
+        The module `dp_accounting`; None imports it.
+    """
+    from importlib import import_module
+
+    base = "dp_accounting" if library is None else library.__name__
+    pmf = import_module(f"{base}.pld.pld_pmf").DensePLDPmf
+    distribution = import_module(f"{base}.pld.privacy_loss_distribution").PrivacyLossDistribution
+    remove, add = masses(mechanism, step=step, above=pessimistic, adjacency=adjacency)
+    import numpy as np
+
+    def made(law: Masses) -> Any:
+        return pmf(law.step, law.first, np.array(law.masses), law.infinity, pessimistic)
+
+    return distribution(made(remove)) if add is remove else distribution(made(remove), made(add))
+
+
+def claims(
+    distribution: object,
+    mechanism: Mechanism,
+    epsilons: Sequence[Number],
+    relation: object = "ADD_OR_REMOVE_ONE",
+) -> list[Claim]:
+    """Return what a distribution of dp-accounting says of a mechanism at some ε, as claims."""
+    ask = attribute(distribution, "get_delta_for_epsilon")
+    assert callable(ask)
+    adjacency = neighbours(relation).adjacency.value
+    found: list[Claim] = []
+    for value in epsilons:
+        epsilon = exact(value, "epsilon")
+        said = number("delta", ask(float(epsilon)))
+        found.append(
+            ApproximateDP(
+                id=f"at-{float(epsilon):g}",
+                source=type(distribution).__name__,
+                statement=f"({epsilon}, {said})-DP, by the distribution.",
+                mechanism=repr(mechanism),
+                adjacency=adjacency,
+                epsilon=str(epsilon),
+                delta=str(said),
+            )
+        )
+    return found
+
+
+def _of_pair(pair: Pair, step: float, log_tail: float, *, above: bool) -> Masses:
+    if not 0 < step < math.inf:
+        raise expected("step", step, "> 0")
+    exactly = Fraction(step)
+    low, high = reach(pair, log_tail)
+    first, last = math.floor(low / exactly) - 1, math.ceil(high / exactly) + 1
+    last = max(last, first + _FEWEST)
+    if last - first > _MOST:
+        raise NotApplicableError(
+            f"The losses from {float(low):.4g} to {float(high):.4g} take {last - first} points at "
+            f"step={step}; {_MOST} are the most. Take a larger step."
+        )
+    if above:
+        law = discretise(pair, Fraction(0), exactly, first, last).above
+        return _rounded(law, step, law.first, above=True)
+    origin = exactly * _NUDGE
+    law = discretise(pair, origin, exactly, first, last).below
+    lowered = (ball(origin) + law.shift) / ball(exactly)
+    whole = math.floor(float(lowered.lower()) - 1e-12)
+    return _rounded(law, step, law.first + whole, above=False)
+
+
+def _rounded(law: Law, step: float, first: int, *, above: bool) -> Masses:
+    to = _up if above else _down
+    return Masses(step, first, tuple(to(mass) for mass in law.masses), to(law.infinity), above)
+
+
+def _up(value: arb) -> float:
+    return math.nextafter(float(value.upper()), math.inf) if value > 0 or value.rad() > 0 else 0.0
+
+
+def _down(value: arb) -> float:
+    return max(0.0, math.nextafter(float(value.lower()), -math.inf))

@@ -1,0 +1,74 @@
+"""Histories of Opacus' accountants: (noise_multiplier, sample_rate, steps), one after another.
+
+Each step is a Poisson sample with rate q of which a Gaussian release is made, whose ℓ2 norm per
+record is clipped to 1 in units of the noise; neighbours are add/remove, as in Opacus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from accountant.adjacency import Adjacency
+from accountant.errors import expected
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.subsampled import PoissonSubsampled
+from verify.claim import Claim
+from verify.claims import ApproximateDP
+from verify.foreign.events import NOTHING, reported
+from verify.foreign.numbers import count, number
+
+_ENTRY = 3
+
+
+def mechanism_of(accountant: object) -> Mechanism:
+    """Return the mechanism of an accountant, or of its history.
+
+    Raises InvalidInputError for anything that is no list of triples.
+    """
+    history = getattr(accountant, "history", accountant)
+    if not isinstance(history, Iterable) or isinstance(history, (str, bytes)):
+        raise expected("history", history, "to be a list of (noise_multiplier, sample_rate, steps)")
+    parts = [_steps(index, entry) for index, entry in enumerate(history)]
+    parts = [part for part in parts if part != NOTHING]
+    if len(parts) == 1:
+        return parts[0]
+    return Composed(tuple(parts)) if parts else NOTHING
+
+
+def claim(
+    accountant: object, delta: object, epsilon: object = None, *, name: str = "opacus"
+) -> Claim:
+    """Return the claim that what was run is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon
+        What was reported. None asks the accountant itself.
+    """
+    value = reported(accountant, delta) if epsilon is None else epsilon
+    eps, d = number("epsilon", value), number("delta", delta)
+    return ApproximateDP(
+        id=name,
+        source=type(accountant).__name__,
+        statement=f"({eps}, {d})-DP, as reported.",
+        mechanism=repr(mechanism_of(accountant)),
+        adjacency=Adjacency.ADD_REMOVE.value,
+        epsilon=str(eps),
+        delta=str(d),
+    )
+
+
+def _steps(index: int, entry: object) -> Mechanism:
+    if not isinstance(entry, (tuple, list)) or len(entry) != _ENTRY:
+        raise expected(f"history[{index}]", entry, "to be (noise_multiplier, sample_rate, steps)")
+    noise, rate, steps = entry
+    times = count(f"history[{index}] steps", steps)
+    release: Mechanism = Gaussian(number("noise_multiplier", noise))
+    q = number("sample_rate", rate)
+    if q.rational != 1:
+        release = PoissonSubsampled(release, q)
+    if times == 0:
+        return NOTHING
+    return release if times == 1 else Composed(release, times)

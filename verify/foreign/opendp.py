@@ -1,0 +1,158 @@
+"""OpenDP measurements: what their privacy map says, as a claim about the law that they sample.
+
+OpenDP keeps how a measurement was made (`__opendp_dict__`, which its serialisation uses); from it
+the law is recognised. Noise on floats is sampled on a fine lattice in OpenDP and is taken for the
+ideal one here. Where the law is not recognised, the claim is PENDING, or about a mechanism that is
+named. The map is asked, never trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanism import Mechanism
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
+from accountant.mechanisms.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.tabulated import Tabulated
+from accountant.number import ExactReal
+from verify.claim import Claim
+from verify.claims import ApproximateDP, Pending, PureDP, ZeroConcentratedDP
+from verify.foreign.numbers import attribute, number
+
+_SAME_LAW = ("make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_fix_delta", "make_approximate")
+_MADE = "__opendp_dict__"
+
+
+def is_measurement(thing: object) -> bool:
+    """Whether a thing has a privacy map and says what its output measures."""
+    return callable(getattr(thing, "map", None)) and hasattr(thing, "output_measure")
+
+
+def mechanism_of(measurement: object, d_in: object = 1) -> Mechanism:
+    """Return the law of a measurement for inputs at distance d_in.
+
+    Raises NotApplicableError where it is not recognised.
+    """
+    made = getattr(measurement, _MADE, None)
+    if not isinstance(made, Mapping):
+        raise NotApplicableError(
+            "The measurement does not say how it was made. Name its law: mechanism=…"
+        )
+    kind, given = str(made["__function__"]), made["__kwargs__"]
+    if kind in _SAME_LAW:
+        return mechanism_of(given["measurement"], d_in)
+    match kind:
+        case "make_laplace" | "make_gaussian" | "make_geometric":
+            return _noise(kind, given, _distance(d_in))
+        case "make_randomized_response_bool":
+            return _response(2, given["prob"], d_in)
+        case "make_randomized_response":
+            return _response(len(given["categories"]), given["prob"], d_in)
+        case "make_composition" | "make_sequential_composition":
+            return Composed(tuple(mechanism_of(each, d_in) for each in given["measurements"]))
+        case "make_chain_mt":
+            moved = given["transformation0"].map(d_in)
+            return mechanism_of(given["measurement1"], moved)
+    raise NotApplicableError(f"The law of {kind} is not recognised. Name it: mechanism=…")
+
+
+def claim(
+    measurement: object,
+    d_in: object = 1,
+    *,
+    delta: object = None,
+    mechanism: Mechanism | None = None,
+    name: str = "opendp",
+) -> Claim:
+    """Return what the privacy map says at d_in, as a claim.
+
+    Parameters
+    ----------
+    delta
+        Where the map gives a whole profile, the δ at which its ε is claimed.
+    mechanism
+        The law, where it is not recognised. It is taken for the law at distance d_in.
+    """
+    said = _said(measurement, d_in, delta)
+    shared: dict[str, Any] = {"id": name, "source": f"map({d_in})", "statement": _text(said)}
+    if mechanism is None:
+        try:
+            mechanism = mechanism_of(measurement, d_in)
+        except NotApplicableError as error:
+            return Pending(needs="proof", reason=str(error), **shared)
+    shared["mechanism"] = repr(mechanism)
+    if "rho" in said:
+        return ZeroConcentratedDP(rho=said["rho"], **shared)
+    if said.get("delta", "0") == "0":
+        return PureDP(epsilon=said["epsilon"], **shared)
+    return ApproximateDP(epsilon=said["epsilon"], delta=said["delta"], **shared)
+
+
+def _said(measurement: object, d_in: object, delta: object) -> dict[str, str]:
+    ask = attribute(measurement, "map")
+    assert callable(ask)
+    measure, value = str(attribute(measurement, "output_measure")), ask(d_in)
+    match measure:
+        case "MaxDivergence":
+            return {"epsilon": str(number("epsilon", value))}
+        case "ZeroConcentratedDivergence":
+            return {"rho": str(number("rho", value))}
+        case "Approximate(MaxDivergence)":
+            return {
+                "epsilon": str(number("epsilon", value[0])),
+                "delta": str(number("delta", value[1])),
+            }
+        case "SmoothedMaxDivergence":
+            if delta is None:
+                raise InvalidInputError("Expected delta: the map gives a whole profile.")
+            d = number("delta", delta)
+            return {"epsilon": str(number("epsilon", value.epsilon(float(d)))), "delta": str(d)}
+    raise NotApplicableError(f"No claim is known for the output measure {measure}.")
+
+
+def _text(said: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in said.items()) + ", says the privacy map."
+
+
+def _distance(d_in: object) -> ExactReal:
+    found = number("d_in", d_in)
+    if found.sign <= 0:
+        raise expected("d_in", d_in, "> 0")
+    return found
+
+
+def _noise(kind: str, given: Mapping[str, Any], distance: ExactReal) -> Mechanism:
+    """Return the noise: on integers where the domain has them, which must then be scalar."""
+    scale = number("scale", given["scale"])
+    domain, gaussian = str(given["input_domain"]), kind == "make_gaussian"
+    if "T=f" in domain:
+        return Gaussian(scale, distance) if gaussian else Laplace(scale, distance)
+    if "VectorDomain" in domain:
+        raise NotApplicableError(
+            "Which change of several integers is worst is not known here. Name the law."
+        )
+    whole = distance.rational
+    if whole is None or whole.denominator != 1:
+        raise expected("d_in", distance, "to be an integer, as the data are")
+    if gaussian:
+        return DiscreteGaussian(ExactReal.of_rational(scale.square), int(whole))
+    if given.get("bounds") is not None:
+        raise NotApplicableError("Truncated geometric noise is not recognised. Name the law.")
+    return DiscreteLaplace(scale, int(whole))
+
+
+def _response(categories: int, prob: object, d_in: object) -> Mechanism:
+    """Return the laws of a report that is true with probability `prob`."""
+    true = number("prob", prob).rational
+    if true is None:
+        raise expected("prob", prob, "to be rational")
+    if _distance(d_in) != ExactReal.of_rational(1):
+        raise expected("d_in", d_in, "to be 1: one answer changes")
+    other = (1 - true) / (categories - 1)
+    rest = (categories - 2) * other
+    return Tabulated([true, rest, other], [other, rest, true])

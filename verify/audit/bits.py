@@ -33,6 +33,7 @@ _CODES = 2500
 _MOST_VIEWS = 128
 _LISTED = 12
 _BINADES = 12
+_LEAST_ATOM = 4
 
 
 def lowest_bit(values: Any) -> Codes:
@@ -177,6 +178,31 @@ class Collisions:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Which of the values that occurred repeatedly a view has, if any."""
+
+    view: View
+    values: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        return f"which repeated value {_named(self.view)} has"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the place of the value in the list, −1 for any other one."""
+        found = _look(outputs, self.view)
+        place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
+        return np.where(self.values[place] == found, place, -1).astype(np.float64)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "atoms", "view": list(self.view), "values": self.values.tolist()}
+
+
+@final
 @dataclass(frozen=True)
 class OnLattice:
     """Whether an entry lies within a tolerance of offset + step·ℤ, a lattice that was learned."""
@@ -223,6 +249,9 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
         for count in (2, 8, 32):
             yield BitCell(view, _edges(first, second, view, count))
         yield BitCell(view, _binades(first, second, view))
+        atoms = _atoms(first, second, view)
+        if len(atoms):
+            yield Atoms(view, atoms)
     for index in sorted({view[0] for view in ranked[:_LISTED]}):
         yield from _lattices(first, second, index)
     if width > 1:
@@ -261,6 +290,16 @@ def _edges(first: Matrix, second: Matrix, view: View, count: int) -> Values:
     if not len(finite) or count == 1:
         return np.empty(0)
     return np.unique(np.quantile(finite, np.arange(1, count) / count, method="lower"))
+
+
+def _atoms(first: Matrix, second: Matrix, view: View) -> Values:
+    """Return the finite values that one dataset shows more often than chance allows, sorted."""
+    found = []
+    for side in (first, second):
+        values, counts = np.unique(_look(side, view), return_counts=True)
+        often = np.isfinite(values) & (counts >= max(_LEAST_ATOM, len(side) // 1000))
+        found.append(values[often])
+    return np.unique(np.concatenate(found))
 
 
 def _binades(first: Matrix, second: Matrix, view: View) -> Values:

@@ -145,5 +145,25 @@ def test_collisions_and_plain_data() -> None:
         assert feature.to_json()["feature"]
 
 
+def test_rare_atoms_are_found() -> None:
+    """One run in fifty without noise, in 20 000 runs."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        noise = zoo.case("laplace").sample(0, size, rng)
+        return dataset + np.where(rng.random(size) < 0.02, 0.0, noise)
+
+    found = audit(
+        release,
+        1,
+        pairs=[(5 + 2.0**-20, 6 + 2.0**-20)],
+        samples=20_000,
+        significance=LEVEL,
+        seed=8,
+        proposers=(bits.propose,),
+    )
+    assert found.refuted
+    assert bits.Atoms((0, None), np.array([1.0, 2.0]))(np.array([[2.0], [3.0]])).tolist() == [1, -1]
+
+
 def test_nothing_to_propose_for_integers() -> None:
     assert not list(bits.propose(np.zeros((9, 1), dtype=np.int64), np.ones((9, 1), dtype=np.int64)))

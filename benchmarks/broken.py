@@ -1,0 +1,183 @@
+"""How many runs a side find each broken mechanism of the zoo: this auditor and two simple rules.
+
+- `audit`: one event learned on training runs, one joint exact test (the default of the package).
+- `fixed mass`: a score learned on half of the runs (logistic regression on the outputs), the event
+  of the highest hundredth of it, two Clopper–Pearson intervals: the rule of DP-Sniper (Bichsel,
+  Steffen, Bogunovic, Vechev, S&P 2021).
+- `histogram`: 32 cells of every coordinate (or its values, where they are few), two
+  Clopper–Pearson intervals for every cell and both orders, Bonferroni over all of them.
+
+All at significance 1e-6. A rule needs n runs if n is the least of a ladder of doublings at which
+it refutes the claim for two of three seeds.
+
+    python benchmarks/broken.py [--most 128000] [--only NAME] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from accountant.errors import DpassayError
+from verify.audit import audit, guarantee, zoo
+from verify.audit.outputs import Alphabet
+
+LEVEL = 1e-6
+MASS = 0.01
+CELLS = 32
+LEAST = 500
+SEEDS = (1, 2, 3)
+Rule = Callable[[zoo.Case, int, int], bool]
+
+
+def ours(case: zoo.Case, runs: int, seed: int) -> bool:
+    """Audit with the package's defaults."""
+    try:
+        return audit(
+            case, case.claim, pairs=case.pairs[:1], samples=runs, significance=LEVEL, seed=seed
+        ).refuted
+    except DpassayError:  # too few runs to refute anything
+        return False
+
+
+def fixed_mass(case: zoo.Case, runs: int, seed: int) -> bool:
+    """Apply DP-Sniper's rule in both orders, each at half the significance."""
+    from sklearn.linear_model import LogisticRegression
+
+    first, second = outputs(case, runs, seed)
+    half = runs // 2
+    rng = np.random.default_rng(seed)
+    scale = np.concatenate([first, second]).std(axis=0) + 1e-300
+    training = np.concatenate([first[:half], second[:half]]) / scale
+    if not np.ptp(training, axis=0).any():
+        return False
+    model = LogisticRegression(max_iter=500).fit(training, np.arange(2 * half) < half)
+    scores = [model.decision_function(side / scale) for side in (first, second)]
+    found = False
+    for favoured, sign in ((0, 1), (1, -1)):
+        a, b = (sign * score for score in (scores[favoured], scores[1 - favoured]))
+        cut = np.quantile(b[:half], 1 - MASS)
+        above, tie = np.mean(b[:half] > cut), np.mean(b[:half] == cut)
+        share = min(1.0, max(0.0, (MASS - above) / tie)) if tie else 0.0
+
+        def hits(score: Any, cut: Any = cut, share: float = share) -> int:
+            fresh = score[half:]
+            return int(np.sum((fresh > cut) | ((fresh == cut) & (rng.random(len(fresh)) < share))))
+
+        found |= beyond(case, hits(a), hits(b), runs - half, LEVEL / 2)
+    return found
+
+
+def histogram(case: zoo.Case, runs: int, seed: int) -> bool:
+    """Apply the Bonferroni rule; a tenth of the runs makes the cells."""
+    first, second = outputs(case, runs, seed)
+    cut = max(runs // 10, 50)
+    tables = []
+    for column in range(first.shape[1]):
+        known = np.concatenate([first[:cut, column], second[:cut, column]])
+        values = np.unique(known)
+        if len(values) <= CELLS:
+            edges = values
+        else:
+            edges = np.unique(np.quantile(known, np.arange(1, CELLS) / CELLS))
+        tables.append(
+            [
+                np.bincount(
+                    np.searchsorted(edges, side[cut:, column], side="right"),
+                    minlength=len(edges) + 1,
+                )
+                for side in (first, second)
+            ]
+        )
+    tests = 2 * sum(len(pair[0]) for pair in tables)
+    fresh = runs - cut
+    return any(
+        beyond(case, int(a), int(b), fresh, LEVEL / tests)
+        for p, q in tables
+        for favoured, other in ((p, q), (q, p))
+        for a, b in zip(favoured, other, strict=True)
+    )
+
+
+def outputs(case: zoo.Case, runs: int, seed: int) -> tuple[Any, Any]:
+    """Draw the outputs of both datasets of the first pair as rows of numbers."""
+    form = Alphabet()
+    rng = np.random.default_rng(seed)
+    drawn = [case.sample(dataset, runs, rng) for dataset in case.pairs[0]]
+    rows = [form.matrix(side) for side in drawn]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        form = Alphabet(width=8)
+        rows = [form.matrix(side) for side in drawn]
+    return tuple(np.nan_to_num(side.astype(float)) for side in rows)  # type: ignore[return-value]
+
+
+def beyond(case: zoo.Case, a: int, b: int, runs: int, significance: float) -> bool:
+    """Whether the Clopper–Pearson intervals of both counts leave the claim no room.
+
+    Of a curve the point at which the counts exceed it most is taken: for the simple rules' good.
+    """
+    if a == 0:
+        return False
+    low = float(special.betaincinv(a, runs - a + 1, significance / 2))
+    high = 1.0 if b == runs else float(special.betaincinv(b + 1, runs - b, 1 - significance / 2))
+    points = guarantee(case.claim).candidates(6.0)
+    return any(low > math.exp(float(p.epsilon)) * high + float(p.delta) for p in points)
+
+
+def needed(rule: Rule, case: zoo.Case, most: int) -> int | None:
+    """Return the least number of runs on the ladder, or None."""
+    runs = LEAST
+    while runs <= most:
+        wins = 0
+        for seed in SEEDS:
+            wins += rule(case, runs, seed)
+            if wins == 2 or wins + (len(SEEDS) - 1 - SEEDS.index(seed)) < 2:
+                break
+        if wins >= 2:
+            return runs
+        runs *= 2
+    return None
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--most", type=int, default=128_000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rules: dict[str, Rule] = {"audit": ours, "fixed mass": fixed_mass, "histogram": histogram}
+    print("| broken mechanism | claim | true ε |", " | ".join(rules), "|")
+    print("|---|---|---|" + "---|" * len(rules))
+    rows = []
+    for case in zoo.cases(broken=True):
+        if options.only not in case.name:
+            continue
+        started = time.perf_counter()
+        row: dict[str, Any] = {"case": case.name, "claim": guarantee(case.claim).description}
+        row |= {name: needed(rule, case, options.most) for name, rule in rules.items()}
+        row["seconds"] = round(time.perf_counter() - started, 1)
+        rows.append(row)
+        true = "" if case.true_epsilon is None else f"{case.true_epsilon:.3g}".replace("inf", "∞")
+        shown = [str(row[name] or "–") for name in rules]
+        print(f"| {case.name} | {row['claim']} | {true} |", " | ".join(shown), "|", flush=True)
+    for name in rules:
+        found = [row[name] for row in rows if row[name]]
+        print(f"\n{name}: {len(found)} of {len(rows)} found, median {np.median(found):.0f} runs")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

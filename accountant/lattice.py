@@ -196,7 +196,7 @@ class LatticeSampler:
     repeated
         Whether a one-dimensional noise is added independently to every entry of a value.
     common
-        Whether all coordinates have one step, the least one.
+        Whether all coordinates have one step: the least one, and at most 1.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class LatticeSampler:
         self._noise, self._repeated = noise, repeated
         self._exponents = [math.frexp(scale)[1] - 1 - resolution for scale in scales]
         if common:
-            self._exponents = [min(self._exponents)] * len(self._exponents)
+            self._exponents = [min(0, *self._exponents)] * len(self._exponents)
         self._steps = np.array([2.0**exponent for exponent in self._exponents])
 
     @property
@@ -338,6 +338,36 @@ class LatticeSampler:
             for index in range(inputs):
                 drawn.refine(start + index, rng=rng)
             precision *= 2
+
+
+def release_stream(
+    sampler: LatticeSampler, value: ArrayLike, size: int | None, *, rng: Generator
+) -> NDArray[np.float64]:
+    """Release the prefix sums of a stream in [0, 1]ⁿ with linear noise, on one lattice.
+
+    The inputs are rounded to the lattice, whose step is a power of two at most 1: they stay in
+    [0, 1], so the sensitivity does not grow, and their sums are exact integers of steps. The
+    rounded sum of such a prefix and real noise is the prefix plus the rounded noise.
+
+    Raises InvalidInputError where there are not as many inputs as coordinates, or one of them is
+    outside [0, 1].
+    """
+    inputs = np.asarray(value, dtype=float)
+    steps = len(sampler.lattice)
+    if inputs.shape != (steps,):
+        raise expected("value", f"array of shape {inputs.shape}", f"to have {steps} inputs")
+    if not ((inputs >= 0) & (inputs <= 1)).all():
+        place = int(np.argmin((inputs >= 0) & (inputs <= 1)))
+        raise expected(f"value[{place}]", inputs[place], "in [0, 1]")
+    per_unit = int(1 / sampler.lattice[0])
+    whole = np.array([math.floor(Fraction(x) * per_unit + Fraction(1, 2)) for x in inputs], object)
+    sums = np.cumsum(whole)
+    if steps * per_unit < _LARGEST_INDEX:
+        sums = sums.astype(np.int64)
+    count = 1 if size is None else size
+    noise = sampler.whole_steps(np.zeros((count, steps)), rng=rng)
+    released = sampler.numbers(sums + noise)
+    return released[0] if size is None else released
 
 
 def release_integers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
@@ -61,6 +62,16 @@ def walks(paths: Sequence[Sequence[int]], scale: Callable[[], arb]) -> LinearNoi
         return [[(node, each) for node in path] for path in paths]
 
     return LinearNoise(rows, 1 + max(map(max, paths)), "laplace")
+
+
+def combined(rows: Sequence[Sequence[Fraction]], scale: Callable[[], arb], law: str) -> LinearNoise:
+    """Return scale·L z for independent variables z of a law and a rational matrix L."""
+
+    def terms() -> list[Row]:
+        each = scale()
+        return [[(j, each * ball(entry)) for j, entry in enumerate(row) if entry] for row in rows]
+
+    return LinearNoise(terms, len(rows[0]), law)
 
 
 def coloured(covariance: Covariance) -> LinearNoise:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -121,33 +120,14 @@ class KaryTree(Mechanism):
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
     ) -> NDArray[Any]:
-        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice.
+        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
+        from accountant.lattice import release_stream
 
-        The inputs are rounded to the lattice, whose step is a power of two at most 1: they stay in
-        [0, 1], so the sensitivity does not grow, and their sums are exact integers of steps. The
-        rounded sum of such a prefix and real noise is the prefix plus the rounded noise.
-        """
-        import numpy as np
-
-        inputs = np.asarray(value, dtype=float)
-        if inputs.shape != (self.steps,):
-            raise expected(
-                "value", f"array of shape {inputs.shape}", f"to have {self.steps} inputs"
-            )
-        if not ((inputs >= 0) & (inputs <= 1)).all():
-            place = int(np.argmin((inputs >= 0) & (inputs <= 1)))
-            raise expected(f"value[{place}]", inputs[place], "in [0, 1]")
-        sampler = self.lattice_sampler()
-        per_unit = int(1 / sampler.lattice[0])
-        scaled = np.cumsum(np.floor(inputs * per_unit + 0.5).astype(np.int64))
-        count = 1 if size is None else size
-        noise = sampler.whole_steps(np.zeros((count, self.steps)), rng=rng)
-        released: NDArray[Any] = sampler.numbers(scaled + noise)
-        return released[0] if size is None else released
+        return release_stream(self.lattice_sampler(), value, size, rng=rng)
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise of a whole stream, on one lattice that holds the integers."""
-        from accountant.lattice import RESOLUTION, LatticeSampler
+        from accountant.lattice import LatticeSampler
         from accountant.lattice_noise import walks
 
         order = nodes(self.tree)
@@ -155,10 +135,7 @@ class KaryTree(Mechanism):
         paths = [
             [place[node] for node in path(self.tree, step)] for step in range(1, self.steps + 1)
         ]
-        spare = max(0, math.frexp(float(self.scale))[1] - RESOLUTION)
-        return LatticeSampler(
-            walks(paths, self.scale.ball), resolution=RESOLUTION + spare, common=True
-        )
+        return LatticeSampler(walks(paths, self.scale.ball), common=True)
 
     def variances(self) -> list[arb]:
         """Return 2h²/ε² times Σ|d_i(t)| for every step t."""

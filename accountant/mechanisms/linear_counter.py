@@ -22,7 +22,9 @@ from accountant.pairs.laplace_product import LaplaceProductPair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.lattice import LatticeSampler
 
 MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""
@@ -183,6 +185,23 @@ class LinearCounter(Mechanism, ABC):
         shape, spread = (size, left.shape[1]), self.spread
         draw = rng.normal if self.epsilon is None else rng.laplace
         return np.asarray(draw(0.0, spread, shape) @ left.T)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise L z of a whole stream, on one lattice that holds the integers."""
+        from accountant.lattice import LatticeSampler
+        from accountant.lattice_noise import combined
+
+        law = "normal" if self.epsilon is None else "laplace"
+        noise = combined(self.factorisation()[0], self.scale.ball, law)
+        return LatticeSampler(noise, common=True)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
+        from accountant.lattice import release_stream
+
+        return release_stream(self.lattice_sampler(), value, size, rng=rng)
 
     def require(self, most: int, purpose: str) -> None:
         """Raise InvalidInputError where there are too many steps for a purpose."""

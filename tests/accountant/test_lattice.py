@@ -30,6 +30,7 @@ from accountant.mechanisms import (
     EllipticalGaussian,
     Gaussian,
     GeneralGaussian,
+    HonakerTree,
     KaryTree,
     KnownSizeGaussian,
     Laplace,
@@ -38,9 +39,11 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     RandomizedResponse,
     RankOneGaussian,
+    SquareRootFactorization,
     Staircase,
     Tabulated,
 )
+from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.number import exact
 from accountant.spaces import L2Ball
 
@@ -65,7 +68,10 @@ CONTINUOUS: list[Mechanism] = [
     MatrixVariateGaussian(Exchangeable(2, 2, 1), Matrix([[2, 1], [1, 3]])),
     RankOneGaussian(6, 4),
     KaryTree(13, 3, 1),
+    HonakerTree(6, 1),
+    SquareRootFactorization(5, mu=1),
 ]
+STREAMS = (KaryTree, LinearCounter)
 
 
 def steps_of(values: Any, lattice: tuple[Fraction, ...]) -> list[list[Fraction]]:
@@ -77,7 +83,7 @@ def steps_of(values: Any, lattice: tuple[Fraction, ...]) -> list[list[Fraction]]
 def test_every_output_lies_on_one_lattice(mechanism: Mechanism) -> None:
     sampler = mechanism.lattice_sampler()
     rng = np.random.default_rng(1)
-    values = [0.0, 0.1] if isinstance(mechanism, KaryTree) else [0.0, 0.1, -1 / 3, 2e5 + 0.7, 1e22]
+    values = [0.0, 0.1] if isinstance(mechanism, STREAMS) else [0.0, 0.1, -1 / 3, 2e5 + 0.7, 1e22]
     for value in values:
         count = len(sampler.lattice)
         answer = value if mechanism.dimension == 1 and count == 1 else np.full(count, value)
@@ -225,6 +231,20 @@ def test_integers_are_released_exactly() -> None:
     released = DiscreteCorrelatedGaussian(2, 1, "3/2").release([10, 20, 30], 500, rng=rng)
     assert np.abs(released.mean(axis=0) - [10, 20, 30]).max() < 1
     assert (released * 6 == np.round(released * 6)).all()
+
+
+@pytest.mark.parametrize("mechanism", [KaryTree(9, 3, 100), HonakerTree(6, 1)], ids=repr)
+def test_streams_are_counted_exactly(mechanism: Mechanism) -> None:
+    stream = np.array([0.1, 1, 0, 1, 0.75, 1, 0, 0, 1][: mechanism.dimension])
+    first, second = (
+        mechanism.release(inputs, 3, rng=np.random.default_rng(14))
+        for inputs in (stream, np.zeros_like(stream))
+    )
+    step = mechanism.lattice_sampler().lattice[0]
+    rounded = [math.floor(Fraction(x) / step + Fraction(1, 2)) * step for x in stream]
+    sums = [float(sum(rounded[: index + 1])) for index in range(len(stream))]
+    assert (first - second == sums).all()
+    assert step <= 1
 
 
 def test_composed_parts_keep_their_lattices() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 from fractions import Fraction
@@ -11,7 +13,7 @@ from typing import Any, final
 from flint import arb, ctx
 
 from accountant import notation, solve
-from accountant._validate import probability
+from accountant._validate import exact_list, probability
 from accountant.adjacency import Adjacency
 from accountant.errors import (
     InvalidInputError,
@@ -82,6 +84,7 @@ def calibrate(
     relative_width: Fraction = CALIBRATION_WIDTH,
     count: int = 1,
     sampling_prob: Number = 1,
+    schedule: Sequence[Number] = (),
     **fixed: Any,
 ) -> Calibration:
     """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
@@ -104,6 +107,10 @@ def calibrate(
         How many releases, all with the same noise, have the guarantee together.
     sampling_prob
         The probability with which a record takes part in a release: each is `PoissonSubsampled`.
+    schedule
+        Releases of unequal noise: each number f > 0 is a release with f times the spread of the
+        one that is returned (f² times its `parameter` or `sigma_star`, 1/f of its ε or μ). The
+        whole schedule is run `count` times.
     fixed
         The other arguments of the mechanism.
 
@@ -135,6 +142,7 @@ def calibrate(
         relation,
         count,
         probability("sampling_prob", sampling_prob),
+        _factors(schedule),
     )
     enclosure = solve.root(family.signed_excess, family.bracket(), relative_width=relative_width)
     point = family.rounded(enclosure, digits)
@@ -169,6 +177,15 @@ def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     return name
 
 
+def _factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
+    """Return the factors of a schedule, one for no schedule."""
+    factors = exact_list("schedule", schedule) if schedule else (ExactReal.of_rational(1),)
+    for index, factor in enumerate(factors):
+        if factor.sign <= 0:
+            raise expected(f"schedule[{index}]", factor, "> 0")
+    return factors
+
+
 def _with_adjacency(
     name: str | type[Mechanism], fixed: dict[str, Any], relation: Adjacency | None
 ) -> dict[str, Any]:
@@ -190,6 +207,7 @@ class _Family:
     relation: Adjacency | None
     count: int
     sampling_prob: ExactReal
+    factors: tuple[ExactReal, ...]
 
     def __post_init__(self) -> None:
         if self.argument in self.fixed:
@@ -209,10 +227,27 @@ class _Family:
 
     def whole(self, value: ExactReal) -> Mechanism:
         """Return all releases of the mechanism with this noise argument."""
-        mechanism = self.at(value)
-        if self.sampling_prob.rational != 1:
-            mechanism = PoissonSubsampled(mechanism, self.sampling_prob)
-        return mechanism if self.count == 1 else Composed(mechanism, self.count)
+        counts = Counter(self.factors)
+        parts = [
+            self._composed(self._sampled(self.at(self._scaled(value, factor))), number)
+            for factor, number in counts.items()
+        ]
+        return self._composed(parts[0] if len(parts) == 1 else Composed(parts), self.count)
+
+    def _sampled(self, release: Mechanism) -> Mechanism:
+        if self.sampling_prob.rational == 1:
+            return release
+        return PoissonSubsampled(release, self.sampling_prob)
+
+    @staticmethod
+    def _composed(release: Mechanism, count: int) -> Mechanism:
+        return release if count == 1 else Composed(release, count)
+
+    def _scaled(self, value: ExactReal, factor: ExactReal) -> ExactReal:
+        """Return the noise argument of a release with `factor` times the spread."""
+        if not self.kind.noise_grows:
+            return value / factor
+        return value * (factor * factor if self.argument in _VARIANCES else factor)
 
     def signed_excess(self, value: ExactReal) -> arb:
         """Return the excess, with the sign that makes it non-increasing in the argument.
@@ -247,14 +282,16 @@ class _Family:
             if len(values) > _STALLED_STEPS and self._stalled(values[-_STALLED_STEPS:]):
                 raise self._unreachable(far, failing=up == self.kind.noise_grows)
             near, leap = far, self._leap(values[-1], slopes[-2:])
-        raise UndecidedError(f"No {self.argument} was found within 2^{_MAX_STEPS} of {self._first_guess()}.")
+        raise UndecidedError(
+            f"No {self.argument} was found within 2^{_MAX_STEPS} of {self._first_guess()}."
+        )
 
     def _first_guess(self) -> Fraction:
         """Return 1 for one release; a standard deviation grows like the root of their number.
 
         Many releases are hard to evaluate at the noise of one: their exact laws are long.
         """
-        root = Fraction(math.isqrt(self.count))
+        root = Fraction(math.isqrt(self.count * len(self.factors)))
         if not self.kind.noise_grows:
             return 1 / root
         return root**2 if self.argument in _VARIANCES else root

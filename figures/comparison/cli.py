@@ -45,6 +45,7 @@ _BY_FLAGS = (
     "adjacency",
     "releases",
     "sampling_prob",
+    "schedule",
     "workload",
 )
 
@@ -65,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--releases", type=int, metavar="N", help="releases that share the budget")
     add("--sampling-prob", metavar="Q", help="each release uses a Poisson sample")
+    add("--schedule", metavar="F1,F2,…", help="releases of unequal spread share the budget")
     add("--workload", metavar="WORKLOAD", help="what is released")
     add(
         "--candidate",
@@ -162,6 +164,7 @@ def _question(options: argparse.Namespace) -> Question:
             options.adjacency or "add-remove",
             1 if options.releases is None else options.releases,
             1 if options.sampling_prob is None else options.sampling_prob,
+            tuple(options.schedule.split(",")) if options.schedule else (),
         ),
         workload=read_workload(options.workload),
     )

@@ -284,6 +284,24 @@ def test_a_subsampled_release_needs_less_noise() -> None:
     assert found.least.upper < calibrate("Gaussian", target).least.lower / 2
 
 
+def test_a_schedule_of_unequal_noise_shares_the_budget() -> None:
+    """Gaussian releases with 1, 2 and 2 times the spread have μ² = (1 + 1/4 + 1/4)·μ_1²."""
+    target = EpsilonDelta(1, "1e-6")
+    found = calibrate("Gaussian", target, schedule=[1, 2, 2])
+    one = calibrate("Gaussian", target)
+    assert (found.least.ball() ** 2).overlaps(one.least.ball() ** 2 * 3 / 2)
+    assert profile.delta(found.whole, 1).upper <= Decimal("1e-6")
+    laplace = calibrate("Laplace", EpsilonDelta(1), schedule=[1, 2])
+    assert laplace.mechanism == Laplace(scale="1.5")
+    tree = calibrate("KaryTree", EpsilonDelta(1), steps=9, arity=3, schedule=[1, 3])
+    assert tree.least.ball().overlaps(arb(3) / 4)
+
+
+def test_a_schedule_of_noise_has_to_be_positive() -> None:
+    with pytest.raises(InvalidInputError, match=r"schedule\[1\]=0 > 0"):
+        calibrate("Gaussian", EpsilonDelta(1, "1e-6"), schedule=[1, 0])
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.5, True])
 def test_a_wrong_count_is_named(count: int) -> None:
     with pytest.raises(InvalidInputError, match=f"Expected count={count}"):

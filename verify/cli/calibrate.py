@@ -51,6 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release"
     )
+    parser.add_argument(
+        "--schedule", default="", metavar="F1,F2,…", help="releases with so many times the spread"
+    )
     add_adjacency(parser)
     add_output_options(parser, quiet="print the mechanism only")
 
@@ -66,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         digits=options.digits,
         count=options.count,
         sampling_prob=options.sampling_prob,
+        schedule=[entry for entry in options.schedule.split(",") if entry],
         **fixed_arguments([*options.fixed, *options.set]),
     )
     if options.json:
@@ -120,7 +124,7 @@ def fixed_arguments(entries: list[str]) -> dict[str, Any]:
     return found
 
 
-_TAKEN = ("adjacency", "count", "digits", "sampling_prob")
+_TAKEN = ("adjacency", "count", "digits", "sampling_prob", "schedule")
 
 
 def _value(text: str) -> object:

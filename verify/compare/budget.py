@@ -11,7 +11,7 @@ from accountant.errors import InvalidInputError
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.subsampled import PoissonSubsampled
-from accountant.number import ExactReal
+from accountant.number import Number
 from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from verify.claim import Claim
 from verify.claims import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
@@ -33,12 +33,16 @@ class Budget:
         for all of them together.
     sampling_prob
         The probability with which a person takes part in a release, independently.
+    schedule
+        Releases of unequal noise, as factors of the spread; `releases` is then how often the
+        schedule is run. Errors are those of a release with factor 1.
     """
 
     target: Target
     adjacency: Relation = Relation("add-remove")
     releases: Integer = Integer(1, least=1)
     sampling_prob: Probability = Probability(1)
+    schedule: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject budgets that nothing meets, and samples under another relation."""
@@ -67,6 +71,11 @@ class Budget:
     def epsilon_delta(self) -> EpsilonDelta | None:
         """The target, where it is (ε, δ)-DP."""
         return self.target if isinstance(self.target, EpsilonDelta) else None
+
+    @property
+    def total_releases(self) -> int:
+        """How many releases share the guarantee."""
+        return self.releases * max(1, len(self.schedule))
 
     def whole(self, release: Mechanism) -> Mechanism:
         """Return all releases together."""
@@ -100,7 +109,10 @@ class Budget:
 
     def __str__(self) -> str:
         relation = self.adjacency.value
-        several = f", {self.releases} releases together" if self.releases > 1 else ""
+        several = f", {self.total_releases} releases together" if self.total_releases > 1 else ""
+        if self.schedule:
+            factors = ", ".join(str(factor) for factor in self.schedule)
+            several += f" with the spreads {factors}"
         part = f", each with a {self.sampling_prob} sample" if self.is_sampled else ""
         return f"{self.target} under {relation}{several}{part}"
 
@@ -111,6 +123,7 @@ class Budget:
             "adjacency": self.adjacency.value,
             "releases": self.releases,
             "sampling_prob": str(self.sampling_prob),
+            "schedule": [str(factor) for factor in self.schedule],
         }
 
 
@@ -134,8 +147,3 @@ def read_target(given: dict[str, Any]) -> Target:
             return Rho(given["rho"])
     relation = Adjacency.read(given.get("adjacency"))
     return ProfileBelow(notation.parse(str(given["profile"])), relation)
-
-
-def number_text(value: ExactReal) -> str:
-    """Return a number as the notation prints it, without quotes."""
-    return repr(value).strip("'")

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, final
 
 from accountant.calibrate import calibrate
+from accountant.errors import NotApplicableError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
@@ -91,6 +92,7 @@ def calibrated(
         adjacency=budget.adjacency,
         count=budget.releases * copies,
         sampling_prob=budget.sampling_prob,
+        schedule=budget.schedule,
         **fixed,
     )
     return Calibrated(found.mechanism, found.whole, layout, found.least, found.argument)
@@ -98,5 +100,7 @@ def calibrated(
 
 def fixed(mechanism: Mechanism, budget: Budget, layout: Layout, *, copies: int = 1) -> Calibrated:
     """Return a mechanism with the noise that it has."""
+    if budget.schedule:
+        raise NotApplicableError("Its noise is given: no schedule scales it.")
     release = mechanism if copies == 1 else Composed(mechanism, copies)
     return Calibrated(mechanism, budget.whole(release), layout)

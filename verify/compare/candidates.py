@@ -41,6 +41,7 @@ from verify.compare.sensitivity import Image, images, l1_sensitivity, l2_sensiti
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
+_UNEQUAL_IS_SLOW = ("discrete Laplace", "discrete Gaussian", "staircase")
 _LOOSE = Fraction(1, 100)
 _ARITIES = 60
 _SUPPORTS = 4
@@ -51,11 +52,20 @@ Found = Iterator[Candidate | LeftOut]
 
 def candidates_for(workload: Workload, budget: Budget) -> tuple[list[Candidate], list[LeftOut]]:
     """Return what can release a workload, and what is left out with the reason."""
-    entries = list(_of(workload, budget))
+    entries = [_suited(entry, budget) for entry in _of(workload, budget)]
     return (
         [entry for entry in entries if isinstance(entry, Candidate)],
         [entry for entry in entries if isinstance(entry, LeftOut)],
     )
+
+
+def _suited(entry: Candidate | LeftOut, budget: Budget) -> Candidate | LeftOut:
+    """Leave out what has no fast exact law when releases have unequal noise."""
+    if budget.schedule and entry.name in _UNEQUAL_IS_SLOW:
+        return LeftOut(
+            entry.name, "its releases of unequal noise have no exact law that is fast to search"
+        )
+    return entry
 
 
 @singledispatch
@@ -228,7 +238,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
         "the k-ary tree with k = 2, without subtraction",
         partial(calibrated, "KaryTree", layout=STREAM, steps=n, arity=2, subtraction=False),
     )
-    if budget.releases > 1:
+    if budget.total_releases > 1:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
     for counter in _counters(n, budget):
@@ -304,7 +314,7 @@ def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
     spent = budget.epsilon_delta
     if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         return
-    if budget.releases > 1 or budget.is_sampled:
+    if budget.total_releases > 1 or budget.is_sampled:
         yield LeftOut("Gaussian, classic formula", "the formula is for one release")
         return
 
@@ -323,7 +333,7 @@ def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
 
 def _independent(moved: int, budget: Budget) -> Found:
     """Yield scalar laws put on every count, of which `moved` change by 1."""
-    if moved * budget.releases > 1 and isinstance(budget.target, (Mu, ProfileBelow)):
+    if moved * budget.total_releases > 1 and isinstance(budget.target, (Mu, ProfileBelow)):
         reason = (
             "several counts with this noise are no Gaussian mechanism: their whole profile would "
             "have to be searched at every amount of noise. Name one to have it judged"
@@ -346,7 +356,7 @@ def _independent(moved: int, budget: Budget) -> Found:
 
 def _staircase(workload: Count, budget: Budget) -> Found:
     spent = budget.epsilon_delta
-    if spent is None or budget.releases > 1 or budget.is_sampled or spent.epsilon.sign <= 0:
+    if spent is None or budget.total_releases > 1 or budget.is_sampled or spent.epsilon.sign <= 0:
         yield LeftOut("staircase", "it is offered for one release with a given epsilon")
         return
     gamma = optimal_gamma(spent.epsilon, "variance", relative_width=Fraction(1, 10**10))
@@ -370,7 +380,7 @@ def _integer_programs(workload: Count, budget: Budget) -> Found:
     why_not = ""
     if spent is None or spent.delta.sign == 0 or spent.delta.rational is None:
         why_not = "the linear program is about (epsilon, delta)-DP with a rational delta > 0"
-    elif budget.releases > 1 or budget.is_sampled:
+    elif budget.total_releases > 1 or budget.is_sampled:
         why_not = "the linear program is about one release; composition is not linear in the law"
     elif spent.epsilon.sign < 0:
         why_not = "the linear program is about epsilon >= 0"
@@ -436,7 +446,7 @@ def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:
         yield LeftOut(name, "rank-one Gaussian noise is defined for more than two dimensions")
     elif spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         yield LeftOut(name, "its noise is stated for (epsilon, delta)-DP")
-    elif budget.releases > 1 or budget.is_sampled:
+    elif budget.total_releases > 1 or budget.is_sampled:
         yield LeftOut(name, "its noise is stated for one release")
     else:
 
@@ -501,6 +511,8 @@ def _space(moves: Sequence[Image]) -> FiniteSet:
 
 def _unit_variance(budget: Budget) -> Fraction:
     """Return the variance of Gaussian noise that the budget asks for at ℓ2 sensitivity 1."""
+    if budget.schedule:
+        raise NotApplicableError("It is offered for releases of equal noise.")
     deviation = calibrated("Gaussian", budget).mechanism
     assert isinstance(deviation, Gaussian)
     return deviation.standard_deviation.square

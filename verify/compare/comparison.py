@@ -10,7 +10,6 @@ from typing import Any, final
 
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
 from accountant.interval import Interval
-from accountant.mechanism import Mechanism
 from accountant.workload import Workload
 from verify.certificate import certify
 from verify.compare.budget import Budget
@@ -19,6 +18,7 @@ from verify.compare.candidates import candidates_for
 from verify.compare.metrics import DEFAULT, Metric, mean_square, metric
 from verify.compare.named import named
 from verify.compare.simulation import Simulation, simulate
+from verify.foreign import as_mechanism
 from verify.verdict import Finding, Verdict
 
 
@@ -158,7 +158,7 @@ def compare(
     budget: Budget,
     workload: Workload,
     *,
-    candidates: Sequence[Mechanism] = (),
+    candidates: Sequence[object] = (),
     only: Sequence[str] = (),
     metrics: Sequence[str] = DEFAULT,
     seed: int = 0,
@@ -172,7 +172,8 @@ def compare(
     budget, workload
         What may be spent, and what is released.
     candidates
-        Further mechanisms, judged with the noise that they have.
+        Further mechanisms, judged with the noise that they have; also dp-accounting's events,
+        OpenDP's measurements and Opacus' histories (`verify.foreign`).
     only
         Names of candidates; the others are left out.
     metrics
@@ -199,7 +200,9 @@ def compare(
     measures = tuple(metric(name) for name in dict.fromkeys(metrics))
     entries, left = candidates_for(workload, budget)
     entries = _selected(entries, left, only)
-    entries += [named(mechanism, workload, budget) for mechanism in candidates]
+    relation = budget.adjacency
+    given = [as_mechanism(thing, relation) for thing in candidates]
+    entries += [named(mechanism, workload, budget) for mechanism in given]
     rows: list[Row] = []
     complete = True
     try:

@@ -62,7 +62,11 @@ def best_lines(found: Comparison) -> list[str]:
             others.reverse()
         after = f"; next: {others[0][1]}, {_times(others[0][0])}" if others else ""
         lines.append(f"{entry.name}: {names}{after}")
-    return lines
+    for row in found.rows:
+        bound = row.found.bound
+        if bound is not None and row.is_private:
+            lines.append(f"no {row.found.bound_for} has a variance below {float(bound.lower):.12g}")
+    return list(dict.fromkeys(lines))
 
 
 def _times(ratio: float) -> str:

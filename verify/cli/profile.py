@@ -34,6 +34,7 @@ examples:
   dpassay profile "CorrelatedGaussian(dimension=100, mu=1)" --mu --adjacency replace-one
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
   dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
+  dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
 """
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -211,6 +212,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)"
     )
     parser.add_argument(
+        "--export",
+        type=Path,
+        metavar="FILE.csv",
+        help="with --epsilons: write a table with a lower and an upper bound of delta",
+    )
+    parser.add_argument(
+        "--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export"
+    )
+    parser.add_argument(
         "--baselines",
         action="store_true",
         help="with --delta: what other accountants would say, beside the exact epsilon",
@@ -225,6 +235,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
 
     draw = _plotter(options.plot, plot)
     mechanism = notation.parse(options.mechanism)
+    table = _table(mechanism, options)
     tables = _baselines(mechanism, options)
     answers = list(_answers(mechanism, options))
     if options.json:
@@ -242,6 +253,9 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         _show(mechanism, options.adjacency, answers)
         for delta, rows in tables:
             _show_baselines(delta, rows)
+    if table is not None:
+        options.export.write_text(table, encoding="utf-8")
+        note(f"wrote {options.export}")
     if draw is not None:
         marks = [
             (a.argument, a.value)
@@ -251,6 +265,22 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks)
         note(f"wrote {options.plot}")
     return ExitCode.DONE
+
+
+def _table(mechanism: Mechanism, options: argparse.Namespace) -> str | None:
+    """Return the table of the profile, if it is asked for and can be written."""
+    from accountant.errors import InvalidInputError
+
+    path: Path | None = options.export
+    if (path is None) != (options.epsilons is None):
+        raise InvalidInputError("Expected --export FILE.csv and --epsilons A:B:N together.")
+    if path is None:
+        return None
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise InvalidInputError(f"Cannot write {path}: expected a file in a folder that exists.")
+    from verify.foreign.table import profile_table, read_grid
+
+    return profile_table(mechanism, read_grid(options.epsilons), adjacency=options.adjacency)
 
 
 def _baselines(mechanism: Mechanism, options: argparse.Namespace) -> list[tuple[str, list[Row]]]:

@@ -1,8 +1,9 @@
-"""Best counting trees and their exact errors, and how fast they run; print JSON.
+"""Counters and their exact errors, how fast they run, what they store; print JSON.
 
-Run: python benchmarks/streams.py [SECONDS]
+Run: python benchmarks/streams.py [SECONDS [PYTHON]]
 
-The errors are exact, in units of 1/ε². The best arity is that of all up to 400.
+The errors are exact, in units of 1/ε² (Laplace) or 1/μ² (Gaussian noise). The best arity is that
+of all up to 400. PYTHON is that of an environment with other libraries (`streams_peers.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,20 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.mechanisms import KaryTree
-from accountant.streams import TreeCounter
+from accountant import utility
+from accountant.best_counter import best_arities, best_counter
+from accountant.delannoy import best_levels
+from accountant.mechanisms import (
+    BridgedTree,
+    DelannoyCounter,
+    HonakerTree,
+    KaryTree,
+    SmoothBinary,
+    SquareRootFactorization,
+)
+from accountant.mechanisms.linear_counter import LinearCounter
+from accountant.streams import counter_of
+from accountant.target import EpsilonDelta
 from accountant.tree import Digits, Tree, honaker_mean_squared_error
 
 LARGEST_ARITY = 400
@@ -49,12 +62,58 @@ def errors(steps: int) -> dict[str, object]:
         "odd": best(steps, Digits.SIGNED, range(3, LARGEST_ARITY + 1, 2)),
         "even": best(steps, Digits.SIGNED, range(2, LARGEST_ARITY + 1, 2)),
         "arity_19": float(k19),
+        **ours(steps),
     }
 
 
-def throughput(mechanism: KaryTree, seconds: float) -> dict[str, object]:
+def ours(steps: int) -> dict[str, object]:
+    """Return the errors of the counters that are not k-ary trees."""
+    chains = best_levels(steps)
+    bridged = BridgedTree(steps, best_arities(steps), epsilon=1)
+    budget = EpsilonDelta(1, "1e-6")
+    approximate = best_counter(steps, budget)
+    return {
+        "smooth_binary": mse(SmoothBinary(steps, epsilon=1)),
+        "delannoy": {
+            "levels": chains.levels,
+            "reach": chains.reach,
+            "exact": str(chains.mean_squared_error()),
+            "mse": float(chains.mean_squared_error()),
+        },
+        "bridged": {
+            "arities": bridged.arities,
+            "exact": str(bridged.exact_mean_squared_error()),
+            "mse": mse(bridged),
+        },
+        "square_root_mu_1": mse(SquareRootFactorization(steps, mu=1)),
+        "best_at_epsilon_1_delta_1e-6": {
+            "mechanism": repr(approximate.mechanism),
+            "mse": float(approximate.error.upper),
+        },
+    }
+
+
+def mse(mechanism: LinearCounter) -> float:
+    """Return the mean squared error, rounded."""
+    return float(utility.mean_squared_error(mechanism).upper)
+
+
+def most_stored(mechanism: LinearCounter | KaryTree) -> int:
+    """Return the most numbers with noise that are kept, over the first hundred thousand outputs.
+
+    All levels begin there, and a level that begins stores the most.
+    """
+    counter = counter_of(mechanism, rng=np.random.default_rng(0))
+    most = 0
+    for _ in range(100_000):
+        counter.update(1.0)
+        most = max(most, counter.stored)
+    return most
+
+
+def throughput(mechanism: LinearCounter | KaryTree, seconds: float) -> dict[str, object]:
     """Count ones for a while, in blocks and one by one."""
-    counter = TreeCounter(mechanism, rng=np.random.default_rng(0))
+    counter = counter_of(mechanism, rng=np.random.default_rng(0))
     ones = np.ones(BLOCK)
     counter.extend(ones)
     done, start = 0, time.perf_counter()
@@ -71,13 +130,8 @@ def throughput(mechanism: KaryTree, seconds: float) -> dict[str, object]:
         "mechanism": repr(mechanism),
         "outputs_per_second_in_blocks": round(blocks),
         "outputs_per_second_one_by_one": round(done / spent),
+        "most_stored": most_stored(mechanism),
     }
-
-
-def most_stored(steps: int, arity: int) -> int:
-    """Return the largest number of noise sums that are kept: when all digits are lowest."""
-    tree = Tree(arity, steps, Digits.SIGNED)
-    return tree.height * max(1, tree.lowest)
 
 
 def command_line(*, state: bool) -> dict[str, object]:
@@ -96,19 +150,35 @@ def command_line(*, state: bool) -> dict[str, object]:
     return {"lines": LINES, "state": state, "lines_per_second": round(LINES / spent)}
 
 
-def main(seconds: float) -> dict[str, object]:
+def peers(python: str | None) -> object:
+    """Run the other libraries, where an environment with them is given."""
+    if python is None:
+        return "not run: no Python with other libraries was given"
+    script = Path(__file__).with_name("streams_peers.py")
+    done = subprocess.run([python, str(script)], capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main(seconds: float, python: str | None) -> dict[str, object]:
     """Run everything."""
     report = {
-        "benchmark": "continual counting with k-ary trees",
+        "benchmark": "continual counting",
         "errors": [errors(10**power) for power in range(3, 10)],
         "throughput": [
-            throughput(KaryTree(10**9, 19, 1), seconds),
-            throughput(KaryTree(10**9, 18, 1), seconds),
-            throughput(KaryTree(10**9, 2, 1, subtraction=False), seconds),
+            throughput(mechanism, seconds)
+            for mechanism in (
+                BridgedTree(10**9, best_arities(10**9), epsilon=1),
+                DelannoyCounter(10**9, best_levels(10**9).levels, epsilon=1),
+                KaryTree(10**9, 19, 1),
+                KaryTree(10**9, 18, 1),
+                KaryTree(10**9, 2, 1, subtraction=False),
+                HonakerTree(10**9, epsilon=1),
+                SmoothBinary(10**9, epsilon=1),
+            )
         ],
-        "most_stored_for_1e9_steps_arity_19": most_stored(10**9, 19),
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "command_line": [command_line(state=False), command_line(state=True)],
+        "other_libraries": peers(python),
     }
     return {
         **report,
@@ -122,4 +192,5 @@ def main(seconds: float) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(float(sys.argv[1]) if len(sys.argv) > 1 else 2.0), indent=2))
+    given = dict(enumerate(sys.argv[1:]))
+    print(json.dumps(main(float(given.get(0, 2)), given.get(1)), indent=2))

@@ -12,6 +12,7 @@ from accountant.mechanisms.count_ellipse import CountEllipse
 from accountant.mechanisms.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.discrete_correlated import DiscreteCorrelatedGaussian
 from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
+from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.elliptical import EllipticalGaussian
@@ -47,6 +48,7 @@ __all__ = [
     "Diagonal",
     "DiscreteCorrelatedGaussian",
     "DiscreteGaussian",
+    "DiscreteKaryTree",
     "DiscreteLaplace",
     "DisjointGroups",
     "DisjointGroupsGaussian",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant import notation
 from accountant.errors import InvalidInputError, expected
+from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.streams.stream_counter import StreamCounter
@@ -22,7 +23,7 @@ def counter_of(mechanism: object, *, rng: np.random.Generator) -> Counter:
 
     Raises InvalidInputError for what is not for streams.
     """
-    if isinstance(mechanism, KaryTree):
+    if isinstance(mechanism, (KaryTree, DiscreteKaryTree)):
         return TreeCounter(mechanism, rng=rng)
     if isinstance(mechanism, LinearCounter):
         return StreamCounter(mechanism, rng=rng)
@@ -30,8 +31,8 @@ def counter_of(mechanism: object, *, rng: np.random.Generator) -> Counter:
         "mechanism",
         mechanism,
         "to be for streams",
-        "Known: BinaryTree, BridgedTree, DelannoyCounter, HonakerTree, KaryTree, SmoothBinary, "
-        "SquareRootFactorization.",
+        "Known: BinaryTree, BridgedTree, DelannoyCounter, DiscreteKaryTree, HonakerTree, KaryTree, "
+        "SmoothBinary, SquareRootFactorization.",
     )
 
 

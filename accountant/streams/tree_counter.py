@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from accountant import notation
 from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.kary_tree import KaryTree
+from accountant.sampling import discrete_laplace
 from accountant.streams.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -33,7 +36,9 @@ class TreeCounter:
     steps, so it costs amortised O(1), with at most (1 + ⌊(k−1)/2⌋) h numbers stored.
 
     The noise is binary floating-point noise, ±Exp(1)·h/ε, and a sum is a sum of doubles: the
-    guarantee of the mechanism is that of real numbers.
+    guarantee of the mechanism is that of real numbers. That of a `DiscreteKaryTree` is exact: its
+    inputs are 0 or 1, its noise is integers, drawn with integer arithmetic, and sums below 2⁵³
+    are what they are.
 
     Parameters
     ----------
@@ -43,8 +48,12 @@ class TreeCounter:
         Draws the noise.
     """
 
-    def __init__(self, mechanism: KaryTree, *, rng: np.random.Generator) -> None:
-        tree = mechanism.tree
+    def __init__(self, mechanism: KaryTree | DiscreteKaryTree, *, rng: np.random.Generator) -> None:
+        self._integer_scale: Fraction | None = None
+        if isinstance(mechanism, DiscreteKaryTree):
+            tree, self._integer_scale = mechanism.continuous.tree, mechanism.scale
+        else:
+            tree = mechanism.tree
         self._mechanism, self._rng, self._tree = mechanism, rng, tree
         self._arity, self._steps, self._height = tree.arity, tree.steps, tree.height
         self._lowest = tree.lowest
@@ -61,7 +70,7 @@ class TreeCounter:
         self._waiting: list[list[float]] = [[] for _ in range(self._height)]
 
     @property
-    def mechanism(self) -> KaryTree:
+    def mechanism(self) -> KaryTree | DiscreteKaryTree:
         """What is released."""
         return self._mechanism
 
@@ -79,6 +88,8 @@ class TreeCounter:
         """Take the next input, in [0, 1], and return the estimate of the sum so far."""
         if not 0 <= x <= 1:
             raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
+        if self._integer_scale is not None and x not in (0, 1):
+            raise expected(f"input {self._counted + 1}", x, "0 or 1", "KaryTree takes fractions.")
         if self._counted >= self._steps or not self._open:
             raise self._refusal(1)
         self._counted += 1
@@ -101,6 +112,9 @@ class TreeCounter:
         if not inside.all():
             index = int(np.argmin(inside))
             raise expected(f"input {self._counted + 1 + index}", inputs[index], "in [0, 1]")
+        if self._integer_scale is not None and not (whole := inputs % 1 == 0).all():
+            index = int(np.argmin(whole))
+            raise expected(f"input {self._counted + 1 + index}", inputs[index], "0 or 1")
         noise = np.empty(len(inputs))
         position = 0
         while position < len(inputs):
@@ -158,7 +172,7 @@ class TreeCounter:
     @staticmethod
     def _continued(record: dict[str, Any], rng: np.random.Generator) -> TreeCounter:
         mechanism = notation.parse(record["mechanism"])
-        if not isinstance(mechanism, KaryTree):
+        if not isinstance(mechanism, (KaryTree, DiscreteKaryTree)):
             raise expected("mechanism", record["mechanism"], "to be a KaryTree")
         counter = TreeCounter(mechanism, rng=rng)
         counted, total = record["counted"], record["sum"]
@@ -223,6 +237,8 @@ class TreeCounter:
 
     def _laplace(self, count: int) -> NDArray[np.float64]:
         """Draw Lap(h/ε): a random sign of an exponential, six times faster than `rng.laplace`."""
+        if self._integer_scale is not None:
+            return discrete_laplace(self._integer_scale, count, rng=self._rng).astype(np.float64)
         noise = self._rng.standard_exponential(count)
         np.negative(noise, out=noise, where=self._rng.integers(0, 2, count, dtype=np.bool_))
         noise *= self._scale

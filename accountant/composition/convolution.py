@@ -45,6 +45,13 @@ class ConvolvedPair(JointPair):
         """The finite pairs and their counts."""
         return self.finite_factors
 
+    def size(self) -> int:
+        """Return how many values of the finite loss there can be, before any mass is formed."""
+        plan = _plan(self)
+        if any(all(point is None for point in row) for row in plan.points):
+            return 0
+        return min(plan.box, plan.multisets)
+
     def values(self) -> list[Value]:
         """Return the values of the loss in ascending order, with their masses."""
         return _table(self, ctx.prec).values

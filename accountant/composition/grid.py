@@ -44,6 +44,7 @@ _PRECISION = 192
 _TAIL = 60.0  # and of the mass of one release beyond the grid, relative to delta/count
 _STRIDE = 40.0
 _FEWEST = 4
+_MOST_CELLS = 4 * CELLS[-1]
 _BALL = 16.0  # a ball must be narrower by this than the interval that it becomes
 _MOST_STEPS = 60
 _CLOSE = Fraction(1, 10**12)
@@ -301,6 +302,14 @@ def _plan(pair: GridPair, cells: int, depth: int, tilt: float) -> _Plan:
     wanted = max(Fraction(high - low) / cells, longest / cells)
     bottom, top = ends[_aligned(pair.any_factors)]
     step = (top - bottom) / max(_FEWEST, math.ceil((top - bottom) / wanted))
+    needed = float((high - low) / float(step))
+    if needed > _MOST_CELLS:
+        raise NotApplicableError(
+            f"The sum of these losses spreads over {high - low:.3g}, which at the step of one "
+            f"release ({float(step):.3g}) takes {needed:.1e} grid points and about "
+            f"{memory(int(needed)) / 2**30:.1e} GiB. Compose fewer releases. Rényi divergences, "
+            "rho and the largest loss have no such limit."
+        )
     laws, origins = [], []
     for (each, count), (bottom, top) in zip(pair.any_factors, ends, strict=True):
         first = -max(_FEWEST, math.ceil((top - bottom) / step))

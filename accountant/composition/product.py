@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accountant.composition.convolution import ConvolvedPair
+from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor
+from accountant.composition.mixture import MAX_VALUES as MAX_MIXED
 from accountant.composition.mixture import MixedPair
 from accountant.composition.saddle_pair import SmoothPair, transform
 from accountant.errors import NotApplicableError
@@ -61,21 +62,36 @@ def product(factors: Sequence[Factor]) -> Pair:
             integers[pair] = integers.get(pair, 0) + count
         else:
             others.append((pair, count))
+    others = _smooth(others)
+    kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
+    if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE:
+        return _on_grid(factors)
     others += [(_discrete_gaussians(pair, count), 1) for pair, count in integers.items()]
     if laplace:
         others.append((_laplace(laplace), 1))
-    others = _smooth(others)
-    if sum(count for _, count in others) > 1:
-        single: dict[Pair, int] = {}  # a grid asks each pair many times: not for a product
-        for pair, count in factors:
-            single[pair] = single.get(pair, 0) + count
-        return GridPair(tuple(single.items()))
     if not listed:
         return others[0][0]
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
     sums = ConvolvedPair(tuple(listed.items()))
+    if sums.size() > (MAX_MIXED if others else MAX_VALUES):
+        return _on_grid(factors)
     return MixedPair(others[0][0], sums) if others else sums
+
+
+def _on_grid(factors: Sequence[Factor]) -> GridPair:
+    """Return the product by way of a grid, which asks each pair many times: not for a product."""
+    single: dict[Pair, int] = {}
+    for pair, count in factors:
+        single[pair] = single.get(pair, 0) + count
+    return GridPair(tuple(single.items()))
+
+
+def _coordinates(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> int:
+    return sum(
+        count * (1 if isinstance(pair, LaplacePair) else len(pair.multiples))
+        for pair, count in factors
+    )
 
 
 def _smooth(factors: list[Factor]) -> list[Factor]:
@@ -90,14 +106,6 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
 def _laplace(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
-    coordinates = 0
-    for pair, count in factors:
-        coordinates += count * (1 if isinstance(pair, LaplacePair) else len(pair.multiples))
-    if coordinates > MAX_LAPLACE:
-        raise NotApplicableError(
-            f"The exact profile of {coordinates} Laplace releases needs more terms than are "
-            f"formed (at most {MAX_LAPLACE} releases). Rényi divergences add up without any limit."
-        )
     distances: list[ExactReal] = []
     for pair, count in factors:
         own = (

@@ -235,8 +235,6 @@ def test_what_adds_up_has_no_limit() -> None:
     assert abs(Fraction(all_of_them.lower) / Fraction(one.lower) / 10**12 - 1) < Fraction(1, 10**28)
     mixed = Composed([Gaussian(standard_deviation=1), COIN], 20_000)
     assert guarantees.renyi(mixed, 2).lower > 20_000
-    with pytest.raises(NotApplicableError, match="that can be combined"):
-        profile.delta(mixed, 1)
 
 
 # laws of the algebra
@@ -373,9 +371,9 @@ def test_adjacency_that_does_not_fit() -> None:
 def test_refusals_say_what_is_exact() -> None:
     with pytest.raises(UndecidedError, match="Reached delta in"):
         profile.delta(Composed([Gaussian(standard_deviation=1), Laplace(scale=1)]), 1)
-    with pytest.raises(NotApplicableError, match="values, more than"):
+    with pytest.raises(NotApplicableError, match="GiB"):
         profile.delta(Composed(COIN, 10**12), 1)
-    with pytest.raises(NotApplicableError, match="Laplace releases"):
+    with pytest.raises(NotApplicableError, match="GiB"):
         profile.delta(Composed(Laplace(scale=1), 10**12), 1)
     two_shifts = IntegerNoise(["1/2", "1/2"], lowest=0, sensitivity=2)
     with pytest.raises(NotApplicableError, match="several worst pairs"):

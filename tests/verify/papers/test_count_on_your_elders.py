@@ -53,6 +53,7 @@ lemma-a-3/large-c lemma-a-3/range definition-c-1 claim-1/valid claim-1/mse claim
 proof-c-2/recursion proof-c-2/digit-average claim-1/worse/best-odd claim-1/worse/million
 appendix-c/factor corollary-c-3/scaling corollary-c-3/k-20 corollary-c-3/k-20/between
 corollary-c-3/k-20/value appendix-c/scaling-worse lemma-d-1/laplace proof-d-2/tanh
+lemma-d-1 lemma-d-1/mean
 proof-d-2/tanh/sweep proof-d-3/taylor proof-d-4
 theorem-1-2/powers-of-ten theorem-1-2/calibrated theorem-1-2/calibrated/private
 theorem-1-1/time-and-space lemma-3-3/adaptive theorem-3-7/time-and-space
@@ -61,7 +62,6 @@ PENDING = {
     "proof": """section-1-1/best-known section-1-1/huu-optimal section-1-1/common-delta
         section-1-3/related-work definition-3-1 definition-a-1 section-6/asymptotics""",
     "data": "figures-1-and-2",
-    "composition": "lemma-d-1",
     "lp": "section-6/which-noise",
 }
 VERDICTS = {

@@ -58,12 +58,12 @@ figure-2/d-8 figure-2/d-8/end figure-2/within-3 figure-3/threshold figure-3/left
 figure-3/knees variance-formula figure-4/same-variance/corrected figure-4/same-utility/corrected
 equation-45/corrected figure-4/superiority figure-4/superiority/exact
 figure-4/superiority/reversed figure-4/poor-below-1.1
+section-5/composition section-5/composition/small-epsilon
 """
 SUPPORTED = "section-1/geometric-optimal proposition-2/fourier-motzkin"
 PENDING = {
     "proof": """section-1/explicit-fair""",
     "data": """figure-2 figure-4 section-4/many-experiments section-5/tighter""",
-    "composition": """section-5/composition""",
 }
 VERDICTS = {
     **dict.fromkeys(REFUTED.split(), Verdict.REFUTED),

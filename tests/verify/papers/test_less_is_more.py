@@ -47,6 +47,7 @@ section-7-1/loss-others/mvg section-7-1/dp-claim section-7-1/less-likely-large
 section-7-2/dp-claim section-7-2/mvg-0.011 section-7-2/total-deviation-2041
 section-7-3/equation-16/amplification section-7-3/equation-16/amplification/witness
 section-7-3/epsilon0-5.42 section-7-3/epsilon0-0.54 section-7-3/epsilon0-3.52 section-7-3/step
+section-7-3/dpsgd-2.673 section-7-3/dpsgd-20.713 section-7-3/r1smg-total
 appendix-b/dp appendix-b/dp/r1smg
 """
 HOLDS = """
@@ -79,6 +80,9 @@ section-7-3/epsilon0-0.54/corrected section-7-3/epsilon0-3.52/corrected
 section-7-3/delta0-1e-7 section-7-3/epsilon0-beyond appendix-b/linear appendix-b/parameters
 appendix-b/converges appendix-b/dp/needed appendix-c/equation-20 appendix-c/transformation
 appendix-c/removes-gamma appendix-c/still-victim
+section-7-3/dpsgd-1.795 section-7-3/dpsgd-16.983 section-7-3/dpsgd-2.673/corrected
+section-7-3/dpsgd-20.713/corrected section-7-3/r1smg-total/corrected
+section-7-3/strong-composition-looser
 """
 SUPPORTED = """
 theorem-1 theorem-2 theorem-3 theorem-4/classic theorem-4/mvg lemma-2
@@ -86,6 +90,7 @@ theorem-5/three-dimensions theorem-5/corrected theorem-5/proof/theta-exists
 theorem-7/decreasing theorem-7/limit theorem-7/rate corollary-1/theta-CC
 corollary-1/gamma-ratio corollary-1/CR-theta section-5/null-space theorem-8/mvg theorem-9/mvg
 appendix-a/equation-17 appendix-b/mvg-more
+section-7-3/equation-16/composition section-7-3/equation-16/composition/mean
 """
 PENDING = {
     "proof": """section-1/full-rank section-1/epsilon-range table-1 theorem-2/closed-form
@@ -95,9 +100,6 @@ PENDING = {
     "data": """section-7-1/max-counts section-7-1/comparable-dawa section-7-2/mvg-epsilon-5
         section-7-2/accuracy-96.89 section-7-2/figure-6 appendix-d/order-1e5
         appendix-d/deviation-1e3 appendix-d/accuracy-half""",
-    "composition": """section-7-3/equation-16/composition section-7-3/dpsgd-1.795
-        section-7-3/dpsgd-16.983 section-7-3/dpsgd-2.673 section-7-3/dpsgd-20.713
-        section-7-3/strong-composition-looser section-7-3/r1smg-total""",
     "training": "section-7-3/mnist-epochs section-7-3/figures-7-8",
 }
 VERDICTS = {

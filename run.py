@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> None:
     elif first == "test":
         ensure("test")
         os.chdir(ROOT)
-        replace_by([str(PYTHON), "-m", "pytest", *rest])
+        # One process for each core; the tests of a file stay together, as their fixtures do.
+        replace_by([str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "loadfile", *rest])
     else:
         ensure("core")
         replace_by([str(VENV / "bin" / "dpassay"), first, *rest])

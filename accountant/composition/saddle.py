@@ -32,6 +32,11 @@ TARGET = 34.5
 MOST_NODES = 1 << 14
 _REACH = 8.8
 _CLOSE = 0.03
+_NEAR = 1e-2
+_TINY = 1e-12
+_MOST_STEPS = 100
+_GROWTH = 1.3
+_PROBES = np.array([1.0, 1.07, 1.19, 1.31])
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -75,6 +80,7 @@ class FloatMixture:
     def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
         self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
         self._tables: dict[int, tuple[int, Floats, Floats, Floats]] = {}
+        self._grades: dict[int, int] = {}
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
@@ -98,7 +104,7 @@ class FloatMixture:
         low, high = -_REACH, max(s, 2.0) * self._floats.mu + _REACH  # w² is summed too
         if s < 0:
             low += self._floats.peak(s)
-        grade = self._grade(s, t, low, high)
+        grade = self._grade(s, t, low, high) if t else self._grade_of_moments(s)
         step = 2.0 ** (-grade / 4)
         first, last = math.floor(low / step), math.ceil(high / step)
         start, x, loss, gap = self._tables.get(grade, (0, *(np.empty(0),) * 3))
@@ -115,6 +121,16 @@ class FloatMixture:
             self._tables[grade] = start, x, loss, gap
         kept = slice(first - start, last - start + 1)
         return x[kept], loss[kept], gap[kept]
+
+    def _grade_of_moments(self, s: float) -> int:
+        """Return the grade for real s, the same for all s between two powers of 2."""
+        octave = math.frexp(s)[1] if s > 0 else -math.frexp(s)[1] - 10_000
+        if octave not in self._grades:
+            far = math.copysign(2.0 ** math.frexp(s)[1], s)
+            low = -_REACH + (self._floats.peak(far) if far < 0 else 0.0)
+            high = max(far, 2.0) * self._floats.mu + _REACH
+            self._grades[octave] = self._grade(far, 0.0, low, high)
+        return self._grades[octave]
 
     def _grade(self, s: float, t: float, low: float, high: float) -> int:
         """Return g where the step 2^(−g/4) is small enough, by the sizes on shifted contours."""
@@ -163,22 +179,31 @@ class Estimator:
             nearest_bound(self, strip, epsilon, c, side, level, TARGET)[0] for side in (-1, 1)
         )
         step = 2 * math.pi / period
-        count = 2 + math.ceil(math.sqrt(2 * TARGET / curvature) / step)
-        while True:
-            t = np.arange(0.0, count) * step
-            real, imaginary = np.zeros(count), np.zeros(count)
-            for part, times in self._factors:
-                a, b = part.log_ratio(c, t)
-                real += times * a
-                imaginary += times * b
-            sizes = real - sum(0.5 * np.log1p((t / (c - pole)) ** 2) for pole in strip.poles)
-            if float(sizes[-3:].max()) < -TARGET - 1.0:
-                return Line(strip, c, step, size, mean, real, imaginary)
-            if count > MOST_NODES:
+        reach = math.sqrt(2 * TARGET / curvature)
+        while self._size(strip, c, reach) > -TARGET - 1.0:
+            reach *= _GROWTH
+            if reach > MOST_NODES * step:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes."
                 )
-            count *= 2
+        t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
+        real, imaginary = self._log_ratio(c, t)
+        return Line(strip, c, step, size, mean, real, imaginary)
+
+    def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        real, imaginary = np.zeros(len(t)), np.zeros(len(t))
+        for part, times in self._factors:
+            a, b = part.log_ratio(c, t)
+            real += times * a
+            imaginary += times * b
+        return real, imaginary
+
+    def _size(self, strip: Strip, c: float, reach: float) -> float:
+        """Return the logarithm of the largest of a few terms at and beyond a point of the line."""
+        t = reach * _PROBES
+        sizes = self._log_ratio(c, t)[0]
+        sizes -= sum(0.5 * np.log1p((t / (c - pole)) ** 2) for pole in strip.poles)
+        return float(sizes.max())
 
     def log_delta(self, epsilon: float) -> float:
         """Return ln δ(ε)."""
@@ -218,27 +243,36 @@ class Estimator:
         The saddle point is found first: at every s it belongs to an ε and, to a few percent, to a
         δ. Then Newton's method runs on one line.
         """
-        s = self._saddle_of(log_delta)
-        _, mean, _ = self.cumulants(s)
-        epsilon = mean - 1 / s - 1 / (s + 1)
+        low, s = self._saddle_of(log_delta)
+        floor, ceiling = self._at_saddle(low), self._at_saddle(s)
+        epsilon, margin = ceiling, ceiling - floor + 5 / s  # δ falls like e^{−sε}
+        floor, ceiling = floor - margin, ceiling + margin
         line = self._on_line(CALL, s, epsilon)
-        for _ in range(60):
+        for _ in range(_MOST_STEPS):
             value, slope = line(epsilon)
+            if value > log_delta:
+                floor = max(floor, epsilon)
+            else:
+                ceiling = min(ceiling, epsilon)
             move = (log_delta - value) / slope
-            epsilon += move
             if abs(move * slope) <= 1e-15 * abs(log_delta) or abs(move) < 1e-16 * abs(epsilon):
-                break
+                return epsilon + move
+            inside = floor < epsilon + move < ceiling
+            epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)
         return epsilon
 
-    def _saddle_of(self, log_delta: float) -> float:
-        """Return s > 0 whose saddle-point approximation of ln δ is log_delta."""
+    def _at_saddle(self, s: float) -> float:
+        """Return the ε whose saddle is s > 0."""
+        return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)
+
+    def _saddle_of(self, log_delta: float) -> tuple[float, float]:
+        """Return s₁ < s₂, near each other, whose approximations of ln δ enclose log_delta."""
 
         def level(s: float) -> float:
-            size, mean, variance = self.cumulants(s)
+            size, _, variance = self.cumulants(s)
             curvature = variance + s**-2 + (s + 1) ** -2
-            epsilon = mean - 1 / s - 1 / (s + 1)
-            kappa = math.log(s * (s + 1))
-            return size - s * epsilon - kappa - 0.5 * math.log(2 * math.pi * curvature) - log_delta
+            kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
+            return size - s * self._at_saddle(s) - kappa - log_delta
 
         low, high = 0.0, 1.0
         while level(high) > 0:
@@ -249,8 +283,9 @@ class Estimator:
             else:
                 high /= 4
         at_low, at_high = level(low), level(high)
-        for _ in range(60):
-            if high < 1.001 * low or abs(at_high) < 1e-3:
+        nearest = at_high
+        for _ in range(_MOST_STEPS):
+            if abs(nearest) < _NEAR or high - low < _TINY * high:
                 break
             share = min(max(at_low / (at_low - at_high), 0.02), 0.98)
             middle = low + share * (high - low)
@@ -258,8 +293,8 @@ class Estimator:
             if value > 0:
                 low, at_low, at_high = middle, value, at_high / 2
             else:
-                high, at_high, at_low = middle, value, at_low / 2
-        return high
+                high, at_high, at_low, nearest = middle, value, at_low / 2, value
+        return low, high
 
 
 @final

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _SMALL = 0.3
+_LARGEST = 700.0
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
@@ -55,7 +56,7 @@ def _moments(s: float, x: Any, loss: Any, gap: Any) -> tuple[float, float, float
         excess = first = 0.0
         for i in range(len(x)):
             base = math.exp(-0.5 * x[i] * x[i]) * step / _ROOT_2PI
-            power = s * loss[i]
+            power = min(s * loss[i], _LARGEST)
             excess += base * (_excess_of_exp(power) + s * gap[i])
             first += base * (math.expm1(power) * loss[i] + gap[i])
         size = math.log1p(excess)

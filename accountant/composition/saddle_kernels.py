@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _SMALL = 0.3
+_LARGEST = 700.0
 _CHUNK = 1 << 19
 _EXP_TERMS = (1 / 2, *(1 / float(n) for n in range(3, 17)))
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
@@ -76,6 +77,7 @@ class NumpyKernels:
         size = top + float(np.log(total * (x[1] - x[0]) / np.sqrt(2 * np.pi)))
         mean = float(np.dot(mass, loss)) / total
         if abs(size) < 0.5:
+            power = np.minimum(power, _LARGEST)  # where it is larger, φ is 0
             excess = float(np.dot(base, excess_of_exp(power) + s * gap))
             size = float(np.log1p(excess))
             mean = float(np.dot(base, np.expm1(power) * loss + gap)) / (1.0 + excess)

@@ -145,7 +145,12 @@ class SmoothPair(JointPair):
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return ε with ln H(ε) = log_delta by the float engine, None for a δ that is not small."""
-        return estimator(self.loss()).epsilon(log_delta) if log_delta < _SMALL_DELTA else None
+        if log_delta >= _SMALL_DELTA:
+            return None
+        try:
+            return estimator(self.loss()).epsilon(log_delta)
+        except (UndecidedError, ArithmeticError):
+            return None
 
     def _largest(self) -> float:
         largest = self.max_loss()

@@ -9,6 +9,7 @@ from typing import Protocol, final
 _MOST_STEPS = 200
 _CLOSE = 1e-3
 _SHRINK = 1.4
+_TINY = 1e-13
 
 
 class Cumulants(Protocol):
@@ -53,17 +54,19 @@ def saddle(loss: Cumulants, strip: Strip, epsilon: float, *, close: float = _CLO
 
     low, high = strip.low, strip.high
     s = _start(strip)
-    value, curvature = slope(s)
+    slow = False
     for _ in range(_MOST_STEPS):
+        value, curvature = slope(s)
+        width = high - low
         if value > 0:
             high = s
         else:
             low = s
         move = -value / curvature
-        if abs(move) * math.sqrt(curvature) < close:
+        if abs(move) * math.sqrt(curvature) < close or high - low <= _TINY * abs(s):
             return Saddle(s, curvature)
-        s = _inside(s + move, s, low, high, strip)
-        value, curvature = slope(s)
+        s = 0.5 * (low + high) if slow else _inside(s + move, s, low, high, strip)
+        slow = math.isfinite(high - low) and high - low > 0.5 * width and not slow
     raise ArithmeticError(f"no saddle for epsilon={epsilon}")
 
 

@@ -1,0 +1,285 @@
+"""Compositions of subsampled Gaussian releases: ours, dp-accounting and prv-accountant.
+
+    python benchmarks/accountant.py settings  [--peers-python PYTHON] [--limit SECONDS]
+    python benchmarks/accountant.py soundness [--number N] [--seed S] [--peers-python PYTHON]
+    python benchmarks/accountant.py speed
+    python benchmarks/accountant.py gaussian
+
+Every question asks for ε at δ under add/remove. The certified enclosure (relative width 1e-9)
+is the judge: a peer's ε is below the truth if it is below the lower end. `PYTHON` is an
+interpreter that has the peers; without it they are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+if Path(sys.path[0]) == Path(__file__).resolve().parent:
+    sys.path.pop(0)  # this script has the name of the package
+
+import numpy as np
+
+from accountant import profile
+from accountant.adjacency import Adjacency
+from accountant.composition.saddle_certified import estimator
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.errors import DpassayError
+from accountant.interval import Interval
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+
+SETTINGS: list[tuple[str, str, int]] = [
+    ("1.1", "256/60000", 7032),
+    ("0.8", "0.01", 10**3),
+    ("0.8", "0.01", 10**4),
+    ("0.8", "0.01", 10**5),
+    ("0.8", "0.01", 10**6),
+    ("2", "0.001", 10**6),
+    ("0.5", "0.01", 10**4),
+    ("0.6", "1e-4", 2 * 10**5),
+    ("0.3", "0.5", 100),
+    ("20", "0.9", 10**5),
+    ("1", "1e-4", 10**4),
+    ("0.8", "0.01", 2),
+]
+DELTAS = ("1e-5", "1e-8", "1e-12", "1e-20", "1e-50", "1e-200")
+WIDTH = Fraction(1, 10**9)
+COARSE = Fraction(1, 10**6)
+Part = tuple[str, str, int]
+
+
+def composed(parts: Sequence[Part]) -> Composed:
+    """Return the composition of subsampled Gaussian releases."""
+    return Composed(
+        [
+            Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+            for sigma, q, count in parts
+        ]
+    )
+
+
+def certified(mechanism: Composed, delta: str) -> tuple[Interval | str, float]:
+    """Return the enclosure of ε, of width 1e-9 or else 1e-6, and the seconds of the processor."""
+    started = time.process_time()
+    found: Interval | str = ""
+    for width in (WIDTH, COARSE):
+        try:
+            found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=width)
+            break
+        except DpassayError as error:
+            found = f"{type(error).__name__}: {error}"
+    return found, time.process_time() - started
+
+
+def estimated(mechanism: Composed, delta: str) -> tuple[float | None, float]:
+    """Return the estimate of ε, and its seconds with the laws already read."""
+    worst = mechanism.worst_case(Adjacency.ADD_REMOVE)
+    pairs = [pair for pair in (worst.remove[0], worst.add[0]) if isinstance(pair, SmoothPair)]
+    if len(pairs) < 2 or float(delta) > 0.08:
+        return None, 0.0
+    engines = [estimator.__wrapped__(pair.loss()) for pair in pairs]
+    started = time.process_time()
+    try:
+        return max(engine.epsilon(math.log(float(delta))) for engine in engines), (
+            time.process_time() - started
+        )
+    except (DpassayError, ArithmeticError):
+        return None, time.process_time() - started
+
+
+def ask_peers(python: str | None, questions: list[list[Any]], limit: int) -> list[dict[str, Any]]:
+    """Return one answer for each question, or none at all."""
+    if python is None:
+        return [{} for _ in questions]
+    here = Path(__file__).with_name("accountant_peers.py")
+    done = subprocess.run(
+        [python, str(here), str(limit)],
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def judge(answer: list[Any], truth: Interval | str) -> str:
+    """Say how a peer's upper bound stands to the truth."""
+    upper = answer[-1]
+    if isinstance(upper, str):
+        return upper
+    if isinstance(truth, str):
+        return f"{upper:.6g}"
+    away = upper / float(truth.lower) - 1
+    below = Fraction(upper) < Fraction(truth.lower)
+    return f"{upper:.7g} ({away:+.0e}{', BELOW' if below else ''})"
+
+
+def settings(options: argparse.Namespace) -> None:
+    """Print the table of the settings."""
+    rows = [(part, delta) for part in SETTINGS for delta in DELTAS]
+    peers = ask_peers(
+        options.peers_python,
+        [[float(Fraction(q)) if i == 1 else q for i, q in enumerate(part)] + [delta]
+         for part, delta in rows],
+        options.limit,
+    )  # fmt: skip
+    names = list(peers[0])
+    print("| σ | q | count | δ | ε | s | estimate | ms |", *(f" {n} | s |" for n in names), sep="")
+    print("|---|---|---|---|---|---|---|---|" + "---|---|" * len(names))
+    for (part, delta), answers in zip(rows, peers, strict=True):
+        mechanism = composed([part])
+        truth, seconds = certified(mechanism, delta)
+        guess, fast = estimated(mechanism, delta)
+        shown = truth if isinstance(truth, str) else str(truth)
+        off = "–"
+        if guess is not None and not isinstance(truth, str):
+            off = f"{abs(guess / float(truth.lower) - 1):.0e}"
+        line = [*map(str, part), delta, shown, f"{seconds:.3f}", off, f"{1e3 * fast:.2f}"]
+        for name in names:
+            found, took = answers[name]
+            line += [judge(found, truth), f"{took:.2f}"]
+        print("| " + " | ".join(line) + " |", flush=True)
+
+
+def random_parts(rng: random.Random) -> list[Part]:
+    """Draw σ, q and count on logarithmic scales; now and then several mechanisms."""
+
+    def scale(low: float, high: float) -> float:
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    number = 1 if rng.random() < 0.8 else round(scale(2, 100))
+    return [
+        (f"{scale(0.3, 100):.4g}", f"{min(1.0, scale(1e-6, 1)):.4g}", int(scale(1, 1e9)))
+        for _ in range(number)
+    ]
+
+
+def soundness(options: argparse.Namespace) -> None:
+    """Ask random questions; count widths, failures, and peers below the truth."""
+    rng = random.Random(options.seed)
+    counts: dict[str, int] = {}
+    times = []
+
+    def count(key: str) -> None:
+        counts[key] = counts.get(key, 0) + 1
+
+    questions = []
+    for _ in range(options.number):
+        questions.append((random_parts(rng), f"{10 ** -rng.uniform(2, 300):.3g}"))
+    single = [[*parts[0], delta] for parts, delta in questions if len(parts) == 1]
+    peers = iter(ask_peers(options.peers_python, single, options.limit))
+    for parts, delta in questions:
+        mechanism = composed(parts)
+        truth, seconds = certified(mechanism, delta)
+        times.append(seconds)
+        answers = next(peers) if len(parts) == 1 else {}
+        if isinstance(truth, str):
+            count("refused")
+            print("refused", parts, delta, truth[:100], flush=True)
+            continue
+        width = truth.relative_width
+        count("width above 1e-9" if width is None or width > WIDTH else "width up to 1e-9")
+        guess, _ = estimated(mechanism, delta)
+        if guess is not None:
+            count("estimated")
+            if abs(guess / float(truth.lower) - 1) > 1e-8:
+                count("estimate off by more than 1e-8")
+                print("estimate", parts, delta, guess, truth, flush=True)
+        for name, (found, _) in answers.items():
+            upper = found[-1]
+            if isinstance(upper, str):
+                count(f"{name}: {upper}")
+            elif Fraction(upper) < Fraction(truth.lower):
+                count(f"{name}: below the truth")
+            else:
+                count(f"{name}: upper bound")
+    times.sort()
+    middle, slow = statistics.median(times), times[int(0.99 * len(times))]
+    print(json.dumps(counts, indent=1))
+    print(f"certified epsilon: median {middle:.3f} s, 99 % within {slow:.3f} s")
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Time estimates and enclosures of δ and ε."""
+    print("| what | median ms |\n|---|---|")
+    for compiled in (True, False):
+        name = "compiled" if compiled else "numpy"
+        for count in (10**3, 10**6, 10**9):
+            part = ("1.1", "0.004", count)
+            print(f"| ln δ, {name}, count {count:.0e} | {_time([part], compiled, 'delta'):.3f} |")
+            print(f"| ε, {name}, count {count:.0e} | {_time([part], compiled, 'epsilon'):.3f} |")
+        many = [(f"{1 + i / 50}", f"{(i + 1) / 1000}", 100 + i) for i in range(100)]
+        print(f"| ln δ, {name}, 100 mechanisms | {_time(many, compiled, 'delta'):.3f} |")
+    for count in (10**3, 10**6, 10**9):
+        part = ("1.1", "0.004", count)
+        samples = [certified(composed([part]), f"1e-{n}")[1] for n in (5, 6, 7, 8, 9)]
+        print(
+            f"| ε certified to 1e-9, count {count:.0e} | {1e3 * statistics.median(samples):.0f} |"
+        )
+
+
+def _time(parts: list[Part], compiled: bool, what: str) -> float:
+    worst = composed(parts).worst_case(Adjacency.ADD_REMOVE)
+    pair = worst.remove[0]
+    assert isinstance(pair, SmoothPair)
+    make: Callable[..., Any] = estimator.__wrapped__
+    epsilon = make(pair.loss(), compiled=compiled).epsilon(-12.0)
+    samples = []
+    for _ in range(15):
+        engine = make(pair.loss(), compiled=compiled)
+        started = time.perf_counter()
+        if what == "delta":
+            engine.log_delta(epsilon)
+        else:
+            engine.epsilon(-12.0)
+        samples.append(1e3 * (time.perf_counter() - started))
+    return statistics.median(samples)
+
+
+def gaussian(options: argparse.Namespace) -> None:
+    """Hold the engine against the closed form for Gaussian releases up to count 10¹²."""
+    print("| count | δ | closed form | contour | estimate off by |\n|---|---|---|---|---|")
+    for count in (10**3, 10**6, 10**9, 10**12):
+        for delta in ("1e-5", "1e-100"):
+            release = Gaussian(standard_deviation=100)
+            closed = profile.epsilon(Composed(release, count), delta)
+            (pair,) = release.worst_case(None).remove
+            smooth = SmoothPair(((pair, count),))
+            guess = smooth.estimate_epsilon(math.log(float(delta)))
+            assert guess is not None
+            at = Interval(closed.lower, closed.lower).ball()
+            from accountant.composition.argument import ends
+
+            value = smooth.hockey_stick(ends(at)[0])
+            print(
+                f"| {count:.0e} | {delta} | {closed} | δ = {Interval.of_ball(value)} "
+                f"| {abs(guess / float(closed.lower) - 1):.0e} |"
+            )
+
+
+def main() -> None:
+    """Run one part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=("settings", "soundness", "speed", "gaussian"))
+    parser.add_argument("--peers-python")
+    parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--number", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    globals()[options.part](options)
+    print(f"{platform.platform()}, Python {sys.version.split()[0]}, numpy {np.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -176,7 +176,10 @@ def test_a_step_inherits_the_lock(clone: Path) -> None:
         ([], ["bin/dpassay", "demo"]),
         (["doctor", "--json"], ["bin/dpassay", "doctor", "--json"]),
         (["--help"], ["bin/dpassay", "--help"]),
-        (["test", "-m", "slow"], ["bin/python", "-m", "pytest", "-m", "slow"]),
+        (
+            ["test", "-m", "slow"],
+            ["bin/python", "-m", "pytest", "-n", "auto", "--dist", "loadfile", "-m", "slow"],
+        ),
     ],
 )
 def test_what_is_run(

@@ -53,6 +53,8 @@ FIGURES: dict[str, str] = {
     "less-is-more/1": "less_is_more.fig01",
     "less-is-more/2": "less_is_more.fig02",
     "less-is-more/3": "less_is_more.fig03",
+    "less-is-more/5": "less_is_more.fig05",
+    "less-is-more/9": "less_is_more.fig09",
 }
 """Module of each figure, in the order of the papers."""
 

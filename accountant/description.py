@@ -21,6 +21,18 @@ class Description:
                 shown.append(f"{field.name}={notation(value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def _repr_html_(self) -> str:
+        """Return the notation and the law, for notebooks."""
+        from accountant.notebook import describe_html
+
+        return describe_html(self)
+
+    def _repr_markdown_(self) -> str:
+        """Return the same as Markdown."""
+        from accountant.notebook import describe_markdown
+
+        return describe_markdown(self)
+
 
 def notation(value: object) -> str:
     """Print a field in the notation: nested lists in brackets, numbers exactly."""

@@ -157,6 +157,14 @@ class Interval:
                 return f"{Decimal(low):.{digits}g}"
         return f"[{self.lower:.6g}, {self.upper:.6g}]"
 
+    def _repr_html_(self) -> str:
+        """Return the shared digits and both ends, for notebooks."""
+        return f"<strong>{self}</strong> <small>in [{self.lower}, {self.upper}]</small>"
+
+    def _repr_markdown_(self) -> str:
+        """Return the same as Markdown."""
+        return f"**{self}** in [{self.lower}, {self.upper}]"
+
 
 def ball(value: Fraction | int) -> arb:
     """Return a ball around a rational number, at flint's current precision."""

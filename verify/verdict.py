@@ -67,3 +67,32 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain data."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return data
+
+    def _repr_html_(self) -> str:
+        """Return the verdict as a badge, and what supports it, for notebooks."""
+        from html import escape
+
+        from accountant.notebook import badge, rows
+
+        entries = [
+            ("verdict", badge(self.verdict.value)),
+            ("statement", escape(self.statement)),
+            ("reason", escape(self.reason)),
+            *((f"claimed {name}", escape(value)) for name, value in self.claimed.items()),
+            *((f"true {name}", _ends(value)) for name, value in self.true.items()),
+            ("event", escape(str(self.witness.get("event", "")))),
+            ("rigour", escape(self.rigour.value)),
+        ]
+        return rows(entries)
+
+    def _repr_markdown_(self) -> str:
+        """Return the verdict, the statement and the reason as Markdown."""
+        return f"**{self.verdict.value}** {self.statement}\n\n{self.reason}"
+
+
+def _ends(value: Any) -> str:
+    from html import escape
+
+    if isinstance(value, dict) and {"lower", "upper"} <= set(value):
+        return f"[{escape(str(value['lower']))}, {escape(str(value['upper']))}]"
+    return escape(str(value))

@@ -103,6 +103,29 @@ class Comparison:
         assert reference is not None
         return float(value.lower / reference.lower) if reference.lower else None
 
+    def _repr_html_(self) -> str:
+        """Return the table, what is not private struck out, for notebooks."""
+        from html import escape
+
+        from accountant import notebook
+        from verify.compare.output import best_lines, table
+
+        struck = [not row.is_private for row in self.rows]
+        best = "<br>".join(escape(text) for text in best_lines(self))
+        return (
+            f"<p><strong>{escape(str(self.budget))}</strong>: "
+            f"<code>{escape(repr(self.workload))}</code></p>"
+            f"{notebook.table(table(self), struck)}<p>{best}</p>"
+        )
+
+    def _repr_markdown_(self) -> str:
+        """Return the table as Markdown."""
+        from verify.compare.output import table
+
+        head, *lines = table(self)
+        marks = ["---" for _ in head]
+        return "\n".join(f"| {' | '.join(line)} |" for line in (head, marks, *lines))
+
     @property
     def _private(self) -> list[Row]:
         return [row for row in self.rows if row.is_private]

@@ -1,0 +1,91 @@
+"""What notebooks show: whole HTML, nothing unescaped."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import dpassay
+
+VOID = {"br"}
+
+
+class Whole(HTMLParser):
+    """Fails on a tag that is not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def shown(thing: Any) -> str:
+    parser = Whole()
+    parser.feed(thing._repr_html_())
+    parser.close()
+    assert parser.open == []
+    return parser.text
+
+
+def finding(epsilon: str) -> dpassay.Finding:
+    claim = dpassay.ApproximateDP(
+        id="x", source="s", statement="a < b & c", mechanism="Laplace(scale=2)",
+        epsilon=epsilon, delta="1e-5",
+    )  # fmt: skip
+    return dpassay.verify(claim)
+
+
+def test_a_mechanism_shows_its_notation_and_law() -> None:
+    noise = dpassay.Gaussian(standard_deviation="sqrt(2)")
+    assert "Gaussian(standard_deviation='sqrt(2)')" in shown(noise)
+    assert "N(0, σ²)" in shown(noise)
+    assert noise._repr_markdown_().startswith("`Gaussian(")
+    assert "Box(bounds=[1, 2])" in shown(dpassay.Box(bounds=[1, 2]))
+
+
+def test_an_interval_shows_both_ends() -> None:
+    answer = dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1)
+    text = shown(answer)
+    assert text.startswith("0.126936737507 in [")
+    assert str(answer.lower) in text
+    assert str(answer.upper) in text
+    assert answer._repr_markdown_().startswith("**0.126936737507**")
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [("0.5", "HOLDS"), ("0.49", "REFUTED")])
+def test_a_finding_shows_its_verdict(epsilon: str, verdict: str) -> None:
+    found = finding(epsilon)
+    text = shown(found)
+    assert verdict in text
+    assert "a < b & c" in text  # escaped in the source, whole on the page
+    assert "a &lt; b &amp; c" in found._repr_html_()
+    assert found._repr_markdown_().startswith(f"**{verdict}** a < b & c")
+
+
+def test_a_comparison_shows_its_table() -> None:
+    found = dpassay.compare(
+        dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6")),
+        dpassay.Count(),
+        only=["Laplace"],
+        candidates=[dpassay.Laplace(scale="1/2")],
+        metrics=["variance"],
+        simulated=False,
+    )
+    text = shown(found)
+    assert "discrete Laplace" in text
+    assert "line-through" in found._repr_html_()
+    lines = found._repr_markdown_().splitlines()
+    assert len(lines) == 2 + len(found.rows)
+    assert {line.count("|") for line in lines} == {5}

@@ -56,6 +56,7 @@ SETTINGS: list[tuple[str, str, int]] = [
 DELTAS = ("1e-5", "1e-8", "1e-12", "1e-20", "1e-50", "1e-200")
 WIDTH = Fraction(1, 10**9)
 COARSE = Fraction(1, 10**6)
+FINE = Fraction(1, 10**15)
 Part = tuple[str, str, int]
 
 
@@ -69,11 +70,13 @@ def composed(parts: Sequence[Part]) -> Composed:
     )
 
 
-def certified(mechanism: Composed, delta: str) -> tuple[Interval | str, float]:
-    """Return the enclosure of ε, of width 1e-9 or else 1e-6, and the seconds of the processor."""
+def certified(
+    mechanism: Composed, delta: str, widths: Sequence[Fraction] = (WIDTH, COARSE)
+) -> tuple[Interval | str, float]:
+    """Return the enclosure of ε, of the first width that is reached, and the processor's seconds."""
     started = time.process_time()
     found: Interval | str = ""
-    for width in (WIDTH, COARSE):
+    for width in widths:
         try:
             found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=width)
             break
@@ -127,7 +130,7 @@ def judge(answer: list[Any], truth: Interval | str) -> str:
 
 def settings(options: argparse.Namespace) -> None:
     """Print the table of the settings."""
-    rows = [(part, delta) for part in SETTINGS for delta in DELTAS]
+    rows = [(part, delta) for part in SETTINGS for delta in options.deltas.split(",")]
     peers = ask_peers(
         options.peers_python,
         [[float(Fraction(q)) if i == 1 else q for i, q in enumerate(part)] + [delta]
@@ -144,7 +147,10 @@ def settings(options: argparse.Namespace) -> None:
         shown = truth if isinstance(truth, str) else str(truth)
         off = "–"
         if guess is not None and not isinstance(truth, str):
-            off = f"{abs(guess / float(truth.lower) - 1):.0e}"
+            finer, _ = certified(mechanism, delta, (FINE, WIDTH))
+            if isinstance(finer, Interval):
+                truth = finer
+                off = f"{abs(guess / float(finer.lower) - 1):.0e}"
         line = [*map(str, part), delta, shown, f"{seconds:.3f}", off, f"{1e3 * fast:.2f}"]
         for name in names:
             found, took = answers[name]
@@ -174,9 +180,9 @@ def soundness(options: argparse.Namespace) -> None:
     def count(key: str) -> None:
         counts[key] = counts.get(key, 0) + 1
 
-    questions = []
-    for _ in range(options.number):
-        questions.append((random_parts(rng), f"{10 ** -rng.uniform(2, 300):.3g}"))
+    questions = [
+        (random_parts(rng), f"{10 ** -rng.uniform(2, 300):.3g}") for _ in range(options.number)
+    ]
     single = [[*parts[0], delta] for parts, delta in questions if len(parts) == 1]
     peers = iter(ask_peers(options.peers_python, single, options.limit))
     for parts, delta in questions:
@@ -274,6 +280,7 @@ def main() -> None:
     parser.add_argument("part", choices=("settings", "soundness", "speed", "gaussian"))
     parser.add_argument("--peers-python")
     parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--deltas", default=",".join(DELTAS))
     parser.add_argument("--number", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -284,10 +284,10 @@ class Estimator:
                 high /= 4
         at_low, at_high = level(low), level(high)
         nearest = at_high
-        for _ in range(_MOST_STEPS):
+        for turn in range(2 * _MOST_STEPS):
             if abs(nearest) < _NEAR or high - low < _TINY * high:
                 break
-            share = min(max(at_low / (at_low - at_high), 0.02), 0.98)
+            share = 0.5 if turn % 3 == 2 else min(max(at_low / (at_low - at_high), 0.02), 0.98)
             middle = low + share * (high - low)
             value = level(middle)
             if value > 0:

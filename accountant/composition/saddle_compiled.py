@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _SMALL = 0.3
-_LARGEST = 700.0
+_FAR = 1.0
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
@@ -56,9 +56,14 @@ def _moments(s: float, x: Any, loss: Any, gap: Any) -> tuple[float, float, float
         excess = first = 0.0
         for i in range(len(x)):
             base = math.exp(-0.5 * x[i] * x[i]) * step / _ROOT_2PI
-            power = min(s * loss[i], _LARGEST)
-            excess += base * (_excess_of_exp(power) + s * gap[i])
-            first += base * (math.expm1(power) * loss[i] + gap[i])
+            power = s * loss[i]
+            if power > _FAR:  # there φ may be 0 where φ w^s is not
+                whole = math.exp(power - 0.5 * x[i] * x[i]) * step / _ROOT_2PI
+                excess += whole - base * (1.0 + power - s * gap[i])
+                first += whole * loss[i] - base * (loss[i] - gap[i])
+            else:
+                excess += base * (_excess_of_exp(power) + s * gap[i])
+                first += base * (math.expm1(power) * loss[i] + gap[i])
         size = math.log1p(excess)
         mean = first / (1.0 + excess)
     second = 0.0

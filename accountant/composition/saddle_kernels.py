@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _SMALL = 0.3
-_LARGEST = 700.0
+_FAR = 1.0
 _CHUNK = 1 << 19
 _EXP_TERMS = (1 / 2, *(1 / float(n) for n in range(3, 17)))
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
@@ -77,10 +77,15 @@ class NumpyKernels:
         size = top + float(np.log(total * (x[1] - x[0]) / np.sqrt(2 * np.pi)))
         mean = float(np.dot(mass, loss)) / total
         if abs(size) < 0.5:
-            power = np.minimum(power, _LARGEST)  # where it is larger, φ is 0
-            excess = float(np.dot(base, excess_of_exp(power) + s * gap))
+            far = power > _FAR  # there φ may be 0 where φ w^s is not
+            near = np.where(far, 0.0, power)
+            whole = np.where(far, np.exp(logs) * ((x[1] - x[0]) / np.sqrt(2 * np.pi)), 0.0)
+            direct = whole - base * (1.0 + power - s * gap)
+            excess = float(np.where(far, direct, base * (excess_of_exp(near) + s * gap)).sum())
             size = float(np.log1p(excess))
-            mean = float(np.dot(base, np.expm1(power) * loss + gap)) / (1.0 + excess)
+            direct = whole * loss - base * (loss - gap)
+            near = base * (np.expm1(near) * loss + gap)
+            mean = float(np.where(far, direct, near).sum()) / (1.0 + excess)
         variance = float(np.dot(mass, (loss - mean) ** 2)) / total
         return size, mean, variance
 

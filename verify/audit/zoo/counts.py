@@ -28,7 +28,7 @@ def randomized_response_many(dataset: Any, size: int, rng: np.random.Generator) 
     return RandomizedResponse(1, 10).release(np.full(size, dataset), rng=rng)
 
 
-@broken("randomized-response-linear", 0.8, (0, 1), true=math.log(0.9 / 0.1), source="folklore")
+@broken("randomized-response-linear", "0.8", (0, 1), true=math.log(0.9 / 0.1), source="folklore")
 def randomized_response_linear(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Report a bit, true with probability (1 + ε)/2."""
     lie = rng.random(size) >= (1 + 0.8) / 2

@@ -75,7 +75,7 @@ def geometric_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return dataset + geometric(rng, 1 / _EPSILON, size)
 
 
-@broken("geometric-wrong-ratio", 0.7, _COUNTS, true=-math.log(1 - 0.7), source=_FOLKLORE)
+@broken("geometric-wrong-ratio", "0.7", _COUNTS, true=-math.log(1 - 0.7), source=_FOLKLORE)
 def geometric_wrong_ratio(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Use the ratio 1 − ε, the first terms of e^{−ε}."""
     return dataset + rng.geometric(0.7, size) - rng.geometric(0.7, size)

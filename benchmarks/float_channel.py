@@ -1,0 +1,237 @@
+"""What the bits of floating-point outputs tell: naive samplers, and Lebeda's mechanism four ways.
+
+Each construction is audited against the exact curve of the real mechanism that it stands for, at
+significance 1e-6, with growing numbers of runs a side; the table says with how many it was refuted
+first. Controls (lattice, rounding, integers) are audited in the same way.
+
+    python benchmarks/float_channel.py [--most 100000] [--json FILE] [--only samplers|lebeda]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from accountant.mechanisms import (
+    CorrelatedGaussian,
+    DiscreteCorrelatedGaussian,
+    Gaussian,
+    Laplace,
+    Staircase,
+)
+from verify.audit import audit, zoo
+from verify.audit.one_lattice import one_lattice
+
+Draw = Callable[[Any, int, np.random.Generator], Any]
+RUNS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+LEVEL = 1e-6
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One construction, its claim, and neighbouring answers."""
+
+    name: str
+    draw: Draw
+    claim: Any
+    pairs: Sequence[tuple[Any, Any]]
+    leaks: bool
+
+
+def samplers() -> list[Subject]:
+    """Return numpy's samplers added to a number, and controls."""
+    pairs = [(0.0, 1.0), (0.1, 1.1), (1.0, 2.0)]
+    naive = [case for case in zoo.cases(broken=True) if case.name.startswith("float")]
+    found = [Subject(case.name, case.draw, case.claim, pairs, True) for case in naive]
+    found.append(Subject("float-gumbel-in-turn", gumbel_in_turn, 1, pairs[:1], True))
+    controls = ["lattice-laplace", "lattice-normal", "rounded-laplace", "snapping"]
+    found += [
+        Subject(name, zoo.case(name).draw, zoo.case(name).claim, pairs, False) for name in controls
+    ]
+    staircase = Staircase(1, "0.3")
+    found.append(
+        Subject(
+            "lattice-staircase",
+            lambda value, size, rng: staircase.release(value, size, rng=rng),
+            1,
+            pairs,
+            False,
+        )
+    )
+    return found
+
+
+def gumbel_in_turn(value: Any, size: int, rng: np.random.Generator) -> Any:
+    """Return (value + one Gumbel variate) − another."""
+    return value + rng.gumbel(0.0, 1.0, size) - rng.gumbel(0.0, 1.0, size)
+
+
+def lebeda(d: int, counts: int) -> list[Subject]:
+    """Return the constructions of Algorithm 1 with d counts, μ = 1, around a number of records.
+
+    An answer is (f_1, …, f_d, n). The neighbour has one record of ones more.
+    """
+    records = 2 * counts
+    answer = np.array([counts] * d + [records], dtype=float)
+    pairs = [(answer, answer + 1)]
+    root = math.sqrt(d)
+    eta_spread, z_spread = math.sqrt(root + 1) / 2, math.sqrt(d + root) / 2
+    c = d**0.25
+    real = CorrelatedGaussian(d, 1)
+    rational = DiscreteCorrelatedGaussian(d, 1, f"{round(64 * c)}/64")
+
+    def noise(size: int, rng: np.random.Generator) -> tuple[Any, Any]:
+        return rng.normal(0, eta_spread, (size, 1)), rng.normal(0, z_spread, (size, d))
+
+    def noise_first(value: Any, size: int, rng: np.random.Generator) -> Any:
+        eta, z = noise(size, rng)
+        return np.hstack([value[:d] + (eta + z), value[d:] + 2 * eta])
+
+    def shared_first(value: Any, size: int, rng: np.random.Generator) -> Any:
+        eta, z = noise(size, rng)
+        return np.hstack([(value[:d] + eta) + z, value[d:] + 2 * eta])
+
+    def embedded(value: Any, size: int, rng: np.random.Generator) -> Any:
+        g = np.append(2 * value[:d] - value[d], c * value[d])
+        g = g + rng.normal(0, math.sqrt(d + root), (size, d + 1))
+        last = g[:, d:] / c
+        return np.hstack([(g[:, :d] + last) / 2, last])
+
+    def undone(value: Any, size: int, rng: np.random.Generator) -> Any:
+        """Undo the map of the embedding, as whoever reads the outputs may."""
+        released = embedded(value, size, rng)
+        return np.hstack([2 * released[:, :d] - released[:, d:], c * released[:, d:]])
+
+    def discrete(value: Any, size: int, rng: np.random.Generator) -> Any:
+        return rational.release(value, size, rng=rng)
+
+    def on_lattice(value: Any, size: int, rng: np.random.Generator) -> Any:
+        return real.release(value, size, rng=rng)
+
+    where = f"d = {d}, f = {counts}, n = {records}"
+    mu = {"mu": 1}
+    return [
+        Subject(f"x + (η + z), {where}", noise_first, mu, pairs, True),
+        Subject(f"(x + η) + z, {where}", shared_first, mu, pairs, True),
+        Subject(f"embedding in d + 1, {where}", embedded, mu, pairs, True),
+        Subject(f"embedding, map undone, {where}", undone, mu, pairs, True),
+        Subject(f"discrete embedding, {where}", discrete, rational, pairs, False),
+        Subject(f"lattice, {where}", on_lattice, mu, pairs, False),
+    ]
+
+
+def table(subjects: Sequence[Subject], most: int) -> list[dict[str, Any]]:
+    """Audit each with growing numbers of runs."""
+    rows = []
+    for subject in subjects:
+        row: dict[str, Any] = {"construction": subject.name, "refuted_at": None}
+        started = time.perf_counter()
+        for runs in (count for count in RUNS if count <= most):
+            if not subject.leaks and runs not in (10_000, most):
+                continue
+            result = audit(
+                subject.draw,
+                subject.claim,
+                pairs=subject.pairs,
+                samples=runs,
+                significance=LEVEL,
+                seed=20_24,
+                adjacency="add-remove",
+            )
+            row |= {
+                "runs": runs,
+                "p_value": result.p_value,
+                "epsilon_at_delta": [result.epsilon, float(result.point.delta)],
+                "event": result.rule.feature.name,
+            }
+            if result.refuted:
+                row["refuted_at"] = runs
+                break
+        row["seconds"] = round(time.perf_counter() - started, 1)
+        rows.append(row)
+        print(line(row), flush=True)
+    return rows
+
+
+def line(row: dict[str, Any]) -> str:
+    """Return one row of a Markdown table."""
+    verdict = f"refuted at {row['refuted_at']}" if row["refuted_at"] else f"not at {row['runs']}"
+    epsilon, delta = row["epsilon_at_delta"]
+    found = f"ε({delta:.3g}) ≥ {epsilon:.2f}"
+    shown = [row["construction"], verdict, f"{row['p_value']:.1e}", found, row["event"]]
+    return "| " + " | ".join(shown) + " |"
+
+
+def certificates() -> None:
+    """Print the positive verdicts: is every output on one fixed lattice?"""
+    size = 3
+    vector = [np.full(size, value) for value in (0.0, 1.0, 0.1, 7.0, 512.0)]
+    counts = [np.floor(value) for value in vector]
+    correlated = CorrelatedGaussian(size - 1, 1)
+    rational = DiscreteCorrelatedGaussian(size - 1, 1, 1)
+    subjects: list[tuple[str, Draw, Any]] = [
+        ("Gaussian(1).release", _released(Gaussian(1)), None),
+        ("Laplace(1).release", _released(Laplace(1)), None),
+        ("CorrelatedGaussian(2, 1).release", _released(correlated), vector),
+        ("DiscreteCorrelatedGaussian(2, 1, 1).release", _released(rational), counts),
+        ("x + (η + z), d = 2", lebeda(2, 1)[0].draw, vector),
+        ("numpy normal, rounded to 2 decimals", _rounded, None),
+        ("numpy normal", lambda value, n, rng: value + rng.normal(size=n), None),
+    ]
+    print("\n| mechanism | one fixed lattice? | steps | off it at most |")
+    print("|---|---|---|---|")
+    for name, draw, datasets in subjects:
+        extra = {} if datasets is None else {"datasets": datasets}
+        finding = one_lattice(draw, seed=1, **extra)
+        steps = ", ".join(sorted(set(finding.steps))) if finding.certified else finding.reason
+        print(f"| {name} | {finding.verdict} | {steps} | {finding.off_lattice:.2g} |")
+
+
+def _released(mechanism: Any) -> Draw:
+    return lambda value, size, rng: mechanism.release(value, size, rng=rng)
+
+
+def _rounded(value: Any, size: int, rng: np.random.Generator) -> Any:
+    return np.round(value + rng.normal(size=size), 2)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--most", type=int, default=100_000)
+    parser.add_argument("--only", choices=["samplers", "lebeda", "certificates"])
+    parser.add_argument("--dimensions", type=int, nargs="*", default=[1, 10, 16, 100])
+    parser.add_argument("--counts", type=int, nargs="*", default=[0, 1, 40, 511])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    print(f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}\n")
+    head = "| construction | verdict | p-value | bound | event |\n|---|---|---|---|---|"
+    rows = []
+    if options.only in (None, "samplers"):
+        print(head)
+        rows += table(samplers(), options.most)
+    if options.only in (None, "lebeda"):
+        print(f"\n{head}")
+        for d in options.dimensions:
+            for counts in options.counts:
+                rows += table(lebeda(d, counts), min(options.most, 10_000 if d > 50 else 10**9))
+    if options.only in (None, "certificates"):
+        certificates()
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

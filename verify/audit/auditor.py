@@ -42,7 +42,7 @@ from verify.audit.target import MechanismError, Target, target
 _PROBE = 8
 _TRAINING_SHARE = 0.1
 _MOST_TRAINING = 1_000_000
-_MOST_TRAINING_ENTRIES = 40_000_000
+_MOST_TRAINING_ENTRIES = 24_000_000
 _LEAST_TRAINING = 200
 
 

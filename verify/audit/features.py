@@ -22,6 +22,7 @@ Values: TypeAlias = NDArray[np.float64]
 
 _MOST_COORDINATES = 24
 _ROWS_LOOKED_AT = 4000
+_WIDE = 256
 
 
 @runtime_checkable
@@ -173,14 +174,16 @@ class Binned:
 
 def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
     """Propose entries, distances from their middle, cells, whole rows and special values."""
+    width = first.shape[1]
+    if width > _WIDE:
+        first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
     both = np.concatenate([first, second])
-    width = both.shape[1]
     if np.issubdtype(both.dtype, np.floating):
         for of, hit in (("nan", np.isnan(both)), ("infinite", np.isinf(both))):
             if hit.any():
                 yield Count(of)
     looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
-    if len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
+    if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
         yield Row()
     for index in _coordinates(first, second):
         entry = _no_nan(both[:, index])

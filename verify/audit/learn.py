@@ -27,11 +27,14 @@ from verify.audit.features import Feature, Proposer, Values
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Matrix
 from verify.audit.rule import Partition, Rule
+from verify.audit.smooth import smoothed
 
 Array: TypeAlias = NDArray[Any]
 
 DEFAULT_PROPOSERS: tuple[Proposer, ...] = (features.plain, vectors.learned, bits.propose)
 _FINE = 500
+_FEW = 8
+_SMOOTH_LUCK = 0.8
 _PAIRS = 72
 _CURVE = 32
 _CLEAR = 3.5
@@ -53,6 +56,11 @@ class _Cells:
     """The lower edge of every cell but the first; for a discrete feature the value of each."""
     first: Array
     second: Array
+    luck: float
+    """Standard deviations by which these counts may have been lucky."""
+    share: float = 1.0
+    """The part of the training runs that was counted."""
+    smooth: bool = False
 
 
 @final
@@ -92,13 +100,13 @@ def choose(
     clearest: _Candidate | None = None
     for propose in proposers:
         for feature in propose(*learning):
-            cells = _cells(feature, *picking)
-            own = scale.halved() if feature.discrete else scale
-            for candidate in _candidates(cells, points, own):
-                if best is None or candidate.objective > best.objective:
-                    best = candidate
-            if len(points) == 1:
-                for candidate in _candidates(cells, points, own, excess=True):
+            for cells in _cells(feature, *picking, tails=any(p.delta > 0 for p in points)):
+                for candidate in _candidates(cells, points, scale):
+                    if best is None or candidate.objective > best.objective:
+                        best = candidate
+                if len(points) > 1 or cells.smooth:
+                    continue
+                for candidate in _candidates(cells, points, scale, excess=True):
                     if clearest is None or candidate.objective > clearest.objective:
                         clearest = candidate
     if best is None:
@@ -125,38 +133,53 @@ class _Scale:
     def of(trained: int, runs: int, significance: float) -> _Scale:
         return _Scale(trained, runs, -float(special.ndtri(significance)))
 
-    def halved(self) -> _Scale:
-        """Return the scale of counts of every second training run."""
-        return _Scale(max(1, self.trained // 2), self.runs, self.level)
-
-    @property
-    def factor(self) -> float:
-        """Fresh counts per training count, as if there were fewer fresh runs."""
-        root = self.level / math.sqrt(self.runs) + _LUCK / math.sqrt(self.trained)
-        return (self.level / root) ** 2 / self.trained
+    def factor(self, cells: _Cells) -> float:
+        """Return fresh counts per training count, as if there were fewer fresh runs."""
+        trained = self.trained * cells.share
+        root = self.level / math.sqrt(self.runs) + cells.luck / math.sqrt(trained)
+        return (self.level / root) ** 2 / trained
 
 
-def _cells(feature: Feature, first: Matrix, second: Matrix) -> _Cells:
+def _cells(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> Iterable[_Cells]:
+    """Yield the counts of a feature in cells; smoothed ones too where rare events may be best.
+
+    At δ = 0 events of large probability are best, and counts alone are better judges.
+    """
     a, b = feature(first), feature(second)
     if feature.discrete:
-        values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
-        sides = place[: len(a)], place[len(a) :]
-        # Half of the runs put the categories in order, the other half are counted: an order found
-        # and judged on the same runs always looks like a leak.
-        p, q = (np.bincount(side[0::2], minlength=len(values)) for side in sides)
-        order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
-        p, q = (np.bincount(side[1::2], minlength=len(values)) for side in sides)
-        return _Cells(feature, values[order], p[order], q[order])
+        yield _categories(feature, a, b)
+        return
     both = np.sort(np.concatenate([a, b]))
     total = len(both)
-    tails = np.unique(np.geomspace(1, total / 2, 120).astype(int))
-    ranks = np.concatenate([np.linspace(1, total - 1, _FINE).astype(int), tails, total - tails])
+    far = np.unique(np.geomspace(1, total / 2, 120).astype(int))
+    ranks = np.concatenate([np.linspace(1, total - 1, _FINE).astype(int), far, total - far])
     edges = np.unique(both[np.clip(ranks, 0, total - 1)])
     p, q = (
         np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1)
         for side in (a, b)
     )
-    return _Cells(feature, edges, p, q)
+    yield _Cells(feature, edges, p, q, _LUCK)
+    if not tails or not np.isfinite(both[[0, -1]]).all():
+        return
+    fitted = smoothed(np.append(both[0], edges), p, q)
+    if fitted is not None:
+        yield _Cells(feature, edges, *fitted, _SMOOTH_LUCK, smooth=True)
+
+
+def _categories(feature: Feature, a: Values, b: Values) -> _Cells:
+    """Put categories in order by half of the runs and count the other half, where they are many.
+
+    An order that is found and judged on the same runs always looks like a leak.
+    """
+    values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
+    sides = place[: len(a)], place[len(a) :]
+    few = len(values) <= _FEW
+    ranking, counted = (slice(None), slice(None)) if few else (slice(0, None, 2), slice(1, None, 2))
+    p, q = (np.bincount(side[ranking], minlength=len(values)) for side in sides)
+    order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
+    p, q = (np.bincount(side[counted], minlength=len(values)) for side in sides)
+    luck = min(_LUCK, math.sqrt(2 * math.log(len(values) + 1)))
+    return _Cells(feature, values[order], p[order], q[order], luck, 1.0 if few else 0.5)
 
 
 def _candidates(
@@ -166,12 +189,12 @@ def _candidates(
     size = len(cells.first)
     if size < 2:
         return
-    n = float(cells.first.sum()) * scale.factor
+    n = float(cells.first.sum()) * scale.factor(cells)
     level = scale.level if len(points) == 1 and not excess else None
     # upper[k] counts cells k, …; lower[k] counts cells …, k − 1
     ends = []
     for side in (cells.first, cells.second):
-        lower = np.concatenate([[0], np.cumsum(side)]) * scale.factor
+        lower = np.concatenate([[0], np.cumsum(side)]) * scale.factor(cells)
         ends.append((lower[-1] - lower, lower))
     (upper_p, lower_p), (upper_q, lower_q) = ends
     cuts = np.arange(1, size)
@@ -321,5 +344,6 @@ def _constant(point: Point, first: Matrix, second: Matrix) -> _Candidate:
         np.unique(features.Row()(np.concatenate([first, second])))[:1],
         np.array([len(first)]),
         np.array([len(second)]),
+        _LUCK,
     )
     return _Candidate(0.0, point, cells, Design.SIDES, 0, 1, 0, upper_is_event=True)

@@ -31,8 +31,7 @@ from accountant.mechanisms import (
     Laplace,
     Staircase,
 )
-from verify.audit import audit, zoo
-from verify.audit.one_lattice import one_lattice
+from verify.audit import audit, one_lattice, zoo
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
 RUNS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)

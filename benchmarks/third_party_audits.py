@@ -180,8 +180,7 @@ class Peer:
 
 def audited(peer: Peer, runs: int) -> dict[str, Any]:
     """Audit one mechanism."""
-    from verify.audit import audit
-    from verify.audit.one_lattice import one_lattice
+    from verify.audit import audit, one_lattice
 
     claim, pairs = CASES[peer.case]
     started = time.perf_counter()

@@ -47,8 +47,8 @@ __all__ = [
     "delta_lower_bound",
     "epsilon_lower_bound",
     "guarantee",
-    "one_lattice",
     "neighbours",
+    "one_lattice",
     "p_value",
     "target",
 ]

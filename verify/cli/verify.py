@@ -64,6 +64,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only the claim of this id; or those of this pattern, or below it",
     )
     parser.add_argument(
+        "--event",
+        type=Path,
+        metavar="FILE",
+        help="an event of dp-accounting with the epsilon reported for it (JSON, see docs/cli.md)",
+    )
+    parser.add_argument(
         "--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked"
     )
     parser.add_argument(
@@ -111,11 +117,16 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
     from accountant.errors import InvalidInputError
     from verify import document
 
-    sources = [options.target is not None, bool(options.paper), options.all_papers]
+    sources = [
+        options.target is not None,
+        bool(options.paper),
+        options.all_papers,
+        options.event is not None,
+    ]
     if sum(sources) != 1:
         raise InvalidInputError(
             "Expected one of: a mechanism with a claim (--epsilon E --delta D, --mu M or --rho R), "
-            "a claim file, --paper NAME, --all-papers."
+            "a claim file, --paper NAME, --all-papers, --event FILE."
         )
     by_options = [
         name
@@ -128,10 +139,26 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
         raise InvalidInputError(
             f"--{by_options[0]} is for a claim about a mechanism; a claim file states its own."
         )
+    if options.event is not None:
+        return _reported(options.event)
     if options.target is not None:
         return list(document.read_file(Path(options.target)).claims)
     names = document.papers() if options.all_papers else options.paper
     return [claim for name in names for claim in ledger(name)]
+
+
+def _reported(path: Path) -> list[Claim]:
+    """Return the claims that the reports in a JSON file make."""
+    import msgspec
+
+    from accountant.errors import InvalidInputError
+    from verify.foreign import reports
+
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(f"{path} is no JSON: {error}.") from None
+    return reports.claims(document)
 
 
 def _is_file(target: str) -> bool:

@@ -7,6 +7,7 @@ from accountant.streams.snapshot import Snapshot
 from accountant.streams.state_file import Saved, StateFile
 from accountant.streams.stream_counter import StreamCounter
 from accountant.streams.tree_counter import TreeCounter
+from accountant.streams.unbounded import UnboundedCounter
 
 __all__ = [
     "Counter",
@@ -15,6 +16,7 @@ __all__ = [
     "StateFile",
     "StreamCounter",
     "TreeCounter",
+    "UnboundedCounter",
     "continued",
     "counter_of",
 ]

@@ -4,7 +4,7 @@ Each construction is audited against the exact curve of the real mechanism that 
 significance 1e-6, with growing numbers of runs a side; the table says with how many it was refuted
 first. Controls (lattice, rounding, integers) are audited in the same way.
 
-    python benchmarks/float_channel.py [--most 100000] [--json FILE] [--only samplers|lebeda]
+    python benchmarks/float_channel.py [--most 300000] [--json FILE] [--only samplers|lebeda]
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from accountant.mechanisms import (
 from verify.audit import audit, one_lattice, zoo
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
-RUNS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+RUNS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000)
 LEVEL = 1e-6
 
 
@@ -209,7 +209,7 @@ def _rounded(value: Any, size: int, rng: np.random.Generator) -> Any:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--most", type=int, default=100_000)
+    parser.add_argument("--most", type=int, default=300_000)
     parser.add_argument("--only", choices=["samplers", "lebeda", "certificates"])
     parser.add_argument("--dimensions", type=int, nargs="*", default=[1, 10, 16, 100])
     parser.add_argument("--counts", type=int, nargs="*", default=[0, 1, 40, 511])

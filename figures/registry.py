@@ -53,8 +53,10 @@ FIGURES: dict[str, str] = {
     "less-is-more/1": "less_is_more.fig01",
     "less-is-more/2": "less_is_more.fig02",
     "less-is-more/3": "less_is_more.fig03",
+    "less-is-more/4": "less_is_more.fig04",
     "less-is-more/5": "less_is_more.fig05",
     "less-is-more/9": "less_is_more.fig09",
+    "less-is-more/10": "less_is_more.fig10",
 }
 """Module of each figure, in the order of the papers."""
 

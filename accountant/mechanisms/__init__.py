@@ -28,6 +28,7 @@ from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+from accountant.mechanisms.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.smooth_binary import SmoothBinary
 from accountant.mechanisms.square_root_factorization import SquareRootFactorization
 from accountant.mechanisms.staircase import Staircase
@@ -71,6 +72,7 @@ __all__ = [
     "PoissonSubsampled",
     "RandomizedResponse",
     "RankOneGaussian",
+    "SampledWithoutReplacement",
     "SmoothBinary",
     "SparseBox",
     "SquareRootFactorization",

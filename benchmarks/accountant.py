@@ -17,6 +17,7 @@ import json
 import math
 import platform
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -57,7 +58,17 @@ DELTAS = ("1e-5", "1e-8", "1e-12", "1e-20", "1e-50", "1e-200")
 WIDTH = Fraction(1, 10**9)
 COARSE = Fraction(1, 10**6)
 FINE = Fraction(1, 10**15)
+LIMIT = 30
 Part = tuple[str, str, int]
+
+
+class TooLongError(Exception):
+    """The time of a question is over."""
+
+
+def ring(*_: object) -> None:
+    """Give up on a question."""
+    raise TooLongError
 
 
 def composed(parts: Sequence[Part]) -> Composed:
@@ -73,15 +84,20 @@ def composed(parts: Sequence[Part]) -> Composed:
 def certified(
     mechanism: Composed, delta: str, widths: Sequence[Fraction] = (WIDTH, COARSE)
 ) -> tuple[Interval | str, float]:
-    """Return the enclosure of ε, of the first width that is reached, and the processor's seconds."""
+    """Return the enclosure of ε, of the first width that is reached, and the seconds it took."""
     started = time.process_time()
     found: Interval | str = ""
+    signal.alarm(LIMIT)
     for width in widths:
         try:
             found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=width)
             break
         except DpassayError as error:
             found = f"{type(error).__name__}: {error}"
+        except TooLongError:
+            found = f"more than {LIMIT} s"
+            break
+    signal.alarm(0)
     return found, time.process_time() - started
 
 
@@ -191,7 +207,7 @@ def soundness(options: argparse.Namespace) -> None:
         times.append(seconds)
         answers = next(peers) if len(parts) == 1 else {}
         if isinstance(truth, str):
-            count("refused")
+            count("refused" if "more than" not in truth[:10] else "too long")
             print("refused", parts, delta, truth[:100], flush=True)
             continue
         width = truth.relative_width
@@ -284,6 +300,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(signal.SIGALRM, ring)
     globals()[options.part](options)
     print(f"{platform.platform()}, Python {sys.version.split()[0]}, numpy {np.__version__}")
 

@@ -164,6 +164,10 @@ class Estimator:
             variance += count * found[2]
         return size, mean, variance
 
+    def variances(self, c: float) -> list[float]:
+        """Return the second derivative of count·ln M for each factor."""
+        return [count * part.cumulants(c)[2] for part, count in self._factors]
+
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip."""
         point = saddle(self, strip, epsilon, close=_CLOSE)

@@ -50,6 +50,8 @@ _GUARD = 24
 _GROWTH = 1.15
 _STEEP = 0.4
 _FINEST = 2.0**-10
+_ENOUGH = 0.95
+_MOST_DECAYS = 8
 
 
 class Kernel(Enum):
@@ -106,7 +108,7 @@ class Loss:
 
 
 @functools.lru_cache(maxsize=64)
-def estimator(loss: Loss, *, compiled: bool | None = None) -> Estimator:
+def estimator(loss: Loss, *, compiled: bool = False) -> Estimator:
     """Return the float engine for a loss."""
     parts = [(part.estimate(compiled=compiled), count) for part, count in loss.factors]
     return Estimator(parts)
@@ -237,7 +239,17 @@ def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
 
 @functools.lru_cache(maxsize=128)
 def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
-    return tuple((part.decay(c), count) for part, count in loss.factors)
+    """Return the decays of the factors that matter; no other factor ever exceeds 1."""
+    parts = estimator(loss).variances(float(c))
+    order = sorted(range(len(parts)), key=lambda i: -parts[i])
+    wanted, reached, found = _ENOUGH * sum(parts), 0.0, []
+    for i in order[:_MOST_DECAYS]:
+        part, count = loss.factors[i]
+        found.append((part.decay(c), count))
+        reached += parts[i]
+        if reached >= wanted:
+            break
+    return tuple(found)
 
 
 def _log_ratio(decays: Sequence[tuple[Decay, int]], t: float) -> float:
@@ -248,7 +260,10 @@ def _log_ratio(decays: Sequence[tuple[Decay, int]], t: float) -> float:
 @functools.lru_cache(maxsize=256)
 def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     target = bits * _LOG_2
-    point = saddle(loss, strip, epsilon)
+    try:
+        point = saddle(loss, strip, epsilon)
+    except ArithmeticError as error:
+        raise UndecidedError(f"A contour was not found: {error}.") from error
     c = _abscissa(loss, kernel, point, epsilon)
     here = float(c)
     size, _, spread = loss.cumulants(here)

@@ -1,16 +1,18 @@
 """Inner loops of the float engine: sums over the nodes of the trapezoidal rule in x.
 
-Each is written twice, for numpy and for numba (`saddle_compiled`); `kernels` returns the compiled
-ones where numba is installed. Both do the same operations; sums are rounded differently.
+Each is written twice, for numpy and for numba (`saddle_compiled`). Both do the same operations;
+sums are rounded differently. The certified route plans with those in numpy: importing numba alone
+takes longer than its whole answer.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
+
+from accountant.errors import NotApplicableError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,13 +119,17 @@ def _excess_of_sine(u: Floats) -> Floats:
     return direct
 
 
-@functools.cache
-def kernels(*, compiled: bool | None = None) -> Kernels:
-    """Return the compiled loops where numba is installed; True or False asks for one kind."""
-    if compiled is None:
-        compiled = importlib.util.find_spec("numba") is not None
+def kernels(*, compiled: bool) -> Kernels:
+    """Return the loops of one kind.
+
+    Raises NotApplicableError for compiled ones where numba is missing.
+    """
     if not compiled:
         return NumpyKernels
+    if importlib.util.find_spec("numba") is None:
+        raise NotApplicableError(
+            "The compiled loops need numba. Install dpassay[fast], or ask for compiled=False."
+        )
     from accountant.composition.saddle_compiled import CompiledKernels
 
     return CompiledKernels

@@ -53,7 +53,7 @@ class Transform(ABC):
         """Return what is known of |M(c + it)|/M(c)."""
 
     @abstractmethod
-    def estimate(self, *, compiled: bool | None = None) -> FloatTransform:
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return the same in floats, for estimates and for the choice of a contour."""
 
 
@@ -89,7 +89,7 @@ class GaussianTransform(Transform):
             found.append(acb(-ball(t * t) * half, ball(t * (2 * c + 1)) * half).exp())
         return found
 
-    def estimate(self, *, compiled: bool | None = None) -> FloatTransform:
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return the closed form."""
         return FloatGaussian(float(self.pair.kullback_leibler().mid()))
 
@@ -143,7 +143,7 @@ class MixtureTransform(Transform):
         lower = float(size.mid()) - 2 * float(size.rad())
         return MixtureDecay(self.floats(), float(s), lower, deviation)
 
-    def estimate(self, *, compiled: bool | None = None) -> FloatTransform:
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return Λ by the trapezoidal rule in floats."""
         return FloatMixture(self.floats(), self.mixed_first, kernels(compiled=compiled))
 

@@ -93,7 +93,7 @@ def mixed(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.flo
         *((m, feed, False) for m in MECHANISMS for feed in (one_by_one, mixed)),
         *((m, one_block, isinstance(m, (BridgedTree, DelannoyCounter))) for m in MECHANISMS),
     ],
-    ids=repr,
+    ids=lambda value: value.__name__ if callable(value) else repr(value),
 )
 def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
     mechanism: LinearCounter, feed: Feed, small: bool, monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 
 if TYPE_CHECKING:
+    from accountant.interval import Interval
     from accountant.reference import Reference
 
 MAX_TERMS = 300_000
@@ -48,6 +49,9 @@ MAX_WORK = 20_000_000
 _GUARD_BITS = 40
 _MOST_GUESSED = 1 << 16
 _ROUNDS = 6
+_MANY = 200
+_HALF = Fraction(1, 2)
+_NEAR = Fraction(1, 500)
 
 Quotient: TypeAlias = Callable[[fmpz_poly], fmpz_poly]
 Counts: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
@@ -108,6 +112,27 @@ class LaplaceProductPair(Pair):
         return self._narrow(
             lambda: [epsilon.ball().exp() * self._hockey_stick(-epsilon) - epsilon.ball().expm1()]
         )[0]
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose ε(δ) between the ends that a grid proves, where a value of H is expensive."""
+        if len(self.multiples) < _MANY or delta.rational is None or delta.rational > _HALF:
+            return None
+        from accountant import solve
+        from accountant.composition.grid import GridPair
+        from accountant.mechanisms.laplace import LaplacePair
+
+        single = {
+            LaplacePair(ExactReal.of_rational(number) * self.unit): count
+            for number, count in Counter(self.multiples).items()
+        }
+        near = GridPair(tuple(single.items())).inverse(delta, _NEAR)
+        target = delta.ball
+
+        def excess(epsilon: ExactReal) -> arb:
+            return (self.hockey_stick(epsilon) / target()).log()
+
+        between = (Fraction(near.lower), Fraction(near.upper))
+        return solve.root(excess, between, relative_width=relative_width)
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return both tails, an atom at ε counted on the side ≤."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
@@ -162,3 +163,16 @@ def test_plain_data() -> None:
     }
     assert "above" not in product([1]).describe_event(exact("0.5"))
     assert product([1, 2]).reverse() == product([2, 1])
+
+
+def test_epsilon_of_many_coordinates_is_found_from_a_grid() -> None:
+    pair = LaplaceProductPair.of_distances([exact("1/10")] * 200 + [exact("1/5")] * 10)
+    found = pair.inverse(exact("1e-6"), Fraction(1, 10**12))
+    assert found is not None
+    assert found.relative_width is not None
+    assert found.relative_width <= Fraction(1, 10**12)
+    for end, above in ((found.lower, True), (found.upper, False)):
+        value = pair.hockey_stick(exact(Decimal(end)))
+        assert (value.mid() >= arb("1e-6").mid()) is above
+    few = LaplaceProductPair.of_distances([exact("1/10")] * 3)
+    assert few.inverse(exact("1e-6"), Fraction(1, 10**12)) is None

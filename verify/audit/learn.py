@@ -34,6 +34,8 @@ Array: TypeAlias = NDArray[Any]
 DEFAULT_PROPOSERS: tuple[Proposer, ...] = (features.plain, vectors.learned, bits.propose)
 _FINE = 500
 _FEW = 8
+_LUCK_OF_SETS = 5.0
+"""The same for sets of many categories, of which there are far more than intervals."""
 _SMOOTH_LUCK = 0.8
 _PAIRS = 72
 _CURVE = 32
@@ -173,12 +175,12 @@ def _categories(feature: Feature, a: Values, b: Values) -> _Cells:
     """
     values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = place[: len(a)], place[len(a) :]
-    few = len(values) <= _FEW
+    few = len(values) <= _FEW and not isinstance(feature, features.Binned)
     ranking, counted = (slice(None), slice(None)) if few else (slice(0, None, 2), slice(1, None, 2))
     p, q = (np.bincount(side[ranking], minlength=len(values)) for side in sides)
     order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
     p, q = (np.bincount(side[counted], minlength=len(values)) for side in sides)
-    luck = min(_LUCK, math.sqrt(2 * math.log(len(values) + 1)))
+    luck = math.sqrt(2 * math.log(len(values) + 1)) if few else _LUCK_OF_SETS
     return _Cells(feature, values[order], p[order], q[order], luck, 1.0 if few else 0.5)
 
 

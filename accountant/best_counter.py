@@ -100,13 +100,11 @@ def named_counter(
     KaryTree with a δ.
     """
     if name == KaryTree.__name__:
-        if target.delta.sign or contributions > 1:
-            raise expected(
-                "delta", target.delta, "to be 0 for KaryTree, and one contribution", "Try another."
-            )
+        if target.delta.sign:
+            raise expected("delta", target.delta, "to be 0 for KaryTree", "Try another mechanism.")
         trees = (Tree(k, steps, Digits.SIGNED) for k in range(2, _LARGEST_ARITY + 1))
         tree = min(trees, key=Tree.mean_squared_error)
-        return KaryTree(steps, tree.arity, target.epsilon)
+        return KaryTree(steps, tree.arity, target.epsilon, contributions=contributions)
     structures: dict[str, Callable[[], tuple[Build, dict[str, Any]]]] = {
         "BinaryTree": lambda: (BinaryTree, {}),
         "BridgedTree": lambda: (BridgedTree, {"arities": best_arities(steps)}),

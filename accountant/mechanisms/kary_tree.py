@@ -13,6 +13,7 @@ from accountant._validate import Integer, Positive, Switch
 from accountant.adjacency import Adjacency
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanism import Mechanism
+from accountant.mechanisms.linear_counter import any_of_epsilon
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.laplace_product import LaplaceProductPair
@@ -60,6 +61,8 @@ class KaryTree(Mechanism):
         ε > 0: the release is ε-DP.
     subtraction
         Whether vertices may be subtracted: digits −⌊(k−1)/2⌋..⌊k/2⌋ instead of 0..k−1.
+    contributions
+        c ≥ 1: a person is in at most c positions, which multiplies the sensitivity and the noise.
     """
 
     noise_argument = "epsilon"
@@ -69,6 +72,7 @@ class KaryTree(Mechanism):
     arity: Integer = Integer(least=2)
     epsilon: Positive = Positive()
     subtraction: Switch = Switch(True)
+    contributions: Integer = Integer(1, least=1)
 
     @property
     def tree(self) -> Tree:
@@ -77,14 +81,16 @@ class KaryTree(Mechanism):
 
     @property
     def scale(self) -> ExactReal:
-        """The scale h/ε of every noise variable; h is the ℓ1 sensitivity of the vertex sums."""
-        return ExactReal.of_rational(self.tree.height) / self.epsilon
+        """The scale ch/ε of every noise variable; ch is the ℓ1 sensitivity of the vertex sums."""
+        return ExactReal.of_rational(self.contributions * self.tree.height) / self.epsilon
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the product of h Laplace laws at distance ε/h; no matter which relation.
 
         Raises NotApplicableError for the numbers of steps at which the product is not attained.
         """
+        if self.contributions > 1:
+            return any_of_epsilon(self.epsilon)
         tree = self.tree
         height = tree.height
         least = tree.arity ** (height - 1)
@@ -156,7 +162,7 @@ class KaryTree(Mechanism):
 
     def exact_mean_squared_error(self) -> ExactReal:
         """Return the same as an exact number: rational for every rational ε²."""
-        units: Fraction = self.tree.mean_squared_error()
+        units: Fraction = self.contributions**2 * self.tree.mean_squared_error()
         return ExactReal.of_rational(units / self.epsilon.square)
 
     def covariance_matrix(self) -> list[list[arb]]:

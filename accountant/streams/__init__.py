@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accountant.streams.counters import Counter, continued, counter_of
+from accountant.streams.parallel import ParallelCounter
 from accountant.streams.snapshot import Snapshot
 from accountant.streams.state_file import Saved, StateFile
 from accountant.streams.stream_counter import StreamCounter
@@ -11,6 +12,7 @@ from accountant.streams.unbounded import UnboundedCounter
 
 __all__ = [
     "Counter",
+    "ParallelCounter",
     "Saved",
     "Snapshot",
     "StateFile",

@@ -11,7 +11,7 @@ from accountant import guarantees, notation, profile, utility
 from accountant.calibrate import EpsilonDelta, calibrate
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import KaryTree, LaplaceVector
-from accountant.number import exact
+from accountant.number import ExactReal, exact
 from accountant.tree_walk import factorisation
 
 TREES = [
@@ -134,3 +134,17 @@ def test_bad_input() -> None:
         KaryTree(100_001, 3, 1).variances()
     with pytest.raises(InvalidInputError, match="steps=2001 at most 2000"):
         KaryTree(2001, 3, 1).covariance_matrix()
+
+
+def test_contributions_multiply_the_noise() -> None:
+    """A person in three positions: three times the scale, nine times the error, ε as asked for."""
+    one, three = KaryTree(100, 3, 2), KaryTree(100, 3, 2, contributions=3)
+    assert three.scale == one.scale * ExactReal.of_rational(3)
+    assert three.exact_mean_squared_error() == (
+        one.exact_mean_squared_error() * ExactReal.of_rational(9)
+    )
+    ratio = three.variances()[50] / one.variances()[50]
+    assert abs(ratio - 9) < 1e-20
+    assert profile.delta(three, 2).upper == 0
+    assert profile.delta(three, 1).lower > profile.delta(one, 1).upper
+    assert notation.parse(repr(three)) == three

@@ -10,6 +10,7 @@ from flint import arb
 
 from accountant._validate import Integer, Rational, Switch
 from accountant.adjacency import Adjacency
+from accountant.errors import expected
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
@@ -20,7 +21,7 @@ from accountant.tree_walk import nodes, parent
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @final
@@ -89,6 +90,22 @@ class DiscreteKaryTree(Mechanism):
         for node, own in zip(order, drawn, strict=True):
             noise[node] = noise[parent(tree, node)] + own
         return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Release all n estimates for a stream of n inputs, 0 or 1 each: exact integers."""
+        import numpy as np
+
+        from accountant.lattice import integers
+
+        inputs = integers(value, coordinates=self.steps)
+        if not ((inputs == 0) | (inputs == 1)).all():
+            place = int(np.argmax((inputs != 0) & (inputs != 1)))
+            raise expected(f"value[{place}]", inputs[place], "to be 0 or 1")
+        noise = self.sample(1 if size is None else size, rng=rng)
+        released: NDArray[Any] = np.cumsum(inputs) + noise
+        return released[0] if size is None else released
 
     def variances(self) -> list[arb]:
         """Return the variance of one noise variable times Σ|d_i(t)| for every step t."""

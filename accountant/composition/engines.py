@@ -14,6 +14,7 @@ from flint import arb
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.grid import GridPair
+from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import NotApplicableError, expected
 from accountant.interval import Interval, enclose
 from accountant.mechanism import Mechanism
@@ -22,7 +23,7 @@ from accountant.number import Number, exact
 from accountant.pair import Pair
 from accountant.profile import most
 
-METHODS = ("auto", "exact", "grid")
+METHODS = ("auto", "exact", "saddle", "grid")
 WIDTH = Fraction(1, 10**4)
 
 
@@ -42,8 +43,9 @@ def delta(
     mechanism
         Any mechanism; with method "grid", a `Composed` is taken apart into its parts.
     method
-        "exact" (a closed form or an exact sum, else refused), "grid" (two discretised laws), or
-        "auto" (what `accountant.profile.delta` takes).
+        "exact" (a closed form or an exact sum, else refused), "saddle" (the contour integral of
+        smooth losses, else refused), "grid" (two discretised laws), or "auto" (what
+        `accountant.profile.delta` takes).
 
     Raises
     ------
@@ -106,9 +108,17 @@ def pairs_of(
     if method == "auto":
         return pairs
     if method == "exact":
-        if any(isinstance(pair, GridPair) for pair in pairs):
+        if any(isinstance(pair, (GridPair, SmoothPair)) for pair in pairs):
             raise NotApplicableError(
-                "No exact formula for the product of these losses. Ask with method='grid'."
+                "No exact formula for the product of these losses. Ask with method='grid', or "
+                "'saddle' where all of them are smooth."
+            )
+        return pairs
+    if method == "saddle":
+        if not all(isinstance(pair, SmoothPair) for pair in pairs):
+            raise NotApplicableError(
+                "The contour integral is for compositions of several smooth losses, one of them "
+                "subsampled. Ask with method='exact' or 'grid'."
             )
         return pairs
     parts = Composed(mechanism).parts()

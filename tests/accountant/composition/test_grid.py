@@ -118,6 +118,22 @@ def test_subsampled_gaussians_in_both_directions() -> None:
         assert contains(lower, upper, true.ball())
 
 
+def test_the_contour_integral_lies_within_the_grid() -> None:
+    whole = Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "1/4"), 8)
+    for epsilon in ("1/2", "2"):
+        by_contour = engines.delta(whole, epsilon, method="saddle", adjacency="add-remove")
+        pairs = engines.pairs_of(whole, "grid", Adjacency.ADD_REMOVE)
+        bounds = []
+        for pair in pairs:
+            assert isinstance(pair, GridPair)
+            bounds.append(pair.bounds(exact(epsilon), CELLS[0]))
+        lower = max((low for low, _ in bounds), key=float)
+        upper = max((high for _, high in bounds), key=float)
+        assert contains(lower, upper, by_contour.ball())
+    with pytest.raises(NotApplicableError, match="'saddle'"):
+        engines.delta(whole, 1, method="exact", adjacency="add-remove")
+
+
 def test_composed_asks_the_grid_where_no_formula_is_known() -> None:
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     value = profile.delta(mixed, 1, relative_width=Fraction(1, 1000))
@@ -151,6 +167,8 @@ def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
     assert "larger relative_width" in str(caught.value)
     with pytest.raises(NotApplicableError, match="method='grid'"):
         engines.delta(mixed, 1, method="exact")
+    with pytest.raises(NotApplicableError, match="contour integral"):
+        engines.delta(mixed, 1, method="saddle")
     with pytest.raises(InvalidInputError, match="method='fourier'"):
         engines.delta(mixed, 1, method="fourier")
     with pytest.raises(InvalidInputError, match="delta=0 in"):

@@ -55,7 +55,8 @@ appendix-c/factor corollary-c-3/scaling corollary-c-3/k-20 corollary-c-3/k-20/be
 corollary-c-3/k-20/value appendix-c/scaling-worse lemma-d-1/laplace proof-d-2/tanh
 lemma-d-1 lemma-d-1/mean
 proof-d-2/tanh/sweep proof-d-3/taylor proof-d-4
-theorem-1-2/powers-of-ten theorem-1-2/calibrated theorem-1-2/calibrated/private
+section-1-1/best-known/bettered theorem-1-2/powers-of-ten theorem-1-2/calibrated
+theorem-1-2/calibrated/private
 theorem-1-1/time-and-space lemma-3-3/adaptive theorem-3-7/time-and-space
 """
 PENDING = {

@@ -35,6 +35,7 @@ _CLOSE = 0.03
 _NEAR = 1e-2
 _TINY = 1e-12
 _MOST_STEPS = 100
+_MOST_LOSS = 8.0
 _GROWTH = 1.3
 _PROBES = np.array([1.0, 1.07, 1.19, 1.31])
 _INFINITY = math.inf
@@ -171,7 +172,10 @@ class Estimator:
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip."""
         point = saddle(self, strip, epsilon, close=_CLOSE)
-        return self._on_line(strip, point.c, epsilon)(epsilon)
+        line = self._on_line(strip, point.c, epsilon)
+        value, slope = line(epsilon)
+        line.check(epsilon, value)
+        return value, slope
 
     def _on_line(self, strip: Strip, c: float, epsilon: float) -> Line:
         """Return the line through c, with a step that is good at and near ε."""
@@ -192,7 +196,7 @@ class Estimator:
                 )
         t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
         real, imaginary = self._log_ratio(c, t)
-        return Line(strip, c, step, size, mean, real, imaginary)
+        return Line(strip, c, step, size, mean, level + c * epsilon, real, imaginary)
 
     def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         real, imaginary = np.zeros(len(t)), np.zeros(len(t))
@@ -260,10 +264,13 @@ class Estimator:
                 ceiling = min(ceiling, epsilon)
             move = (log_delta - value) / slope
             if abs(move * slope) <= 1e-15 * abs(log_delta) or abs(move) < 1e-16 * abs(epsilon):
-                return epsilon + move
+                break
             inside = floor < epsilon + move < ceiling
             epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)
-        return epsilon
+        else:
+            raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
+        line.check(epsilon, log_delta)
+        return epsilon + move
 
     def _at_saddle(self, s: float) -> float:
         """Return the ε whose saddle is s > 0."""
@@ -311,8 +318,21 @@ class Line:
     step: float
     size: float
     mean: float
+    level: float
+    """The saddle-point approximation of ln G(ε), plus cε."""
     real: Floats
     imaginary: Floats
+
+    def check(self, epsilon: float, value: float) -> None:
+        """Raise UndecidedError where ln G(ε) is so far below the terms that floats lose it.
+
+        That happens beside a phase in which a few large losses make up the tilted law.
+        """
+        if value < self.level - self.c * epsilon - _MOST_LOSS:
+            raise UndecidedError(
+                f"The estimate at epsilon={epsilon:.6g} loses its digits to cancellation. Ask for "
+                "the enclosure, which raises its precision."
+            )
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative."""

@@ -141,7 +141,10 @@ class SmoothPair(JointPair):
         """Return ln H(ε) by the float engine; −∞ where ε is at or beyond the largest loss."""
         if epsilon >= self._largest():
             return -math.inf
-        return estimator(self.loss()).log_delta(epsilon)
+        try:
+            return estimator(self.loss()).log_delta(epsilon)
+        except (UndecidedError, ArithmeticError):
+            return None
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return ε with ln H(ε) = log_delta by the float engine, None for a δ that is not small."""

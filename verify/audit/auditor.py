@@ -41,6 +41,7 @@ from verify.audit.target import MechanismError, Target, target
 
 _PROBE = 8
 _TRAINING_SHARE = 0.1
+_LARGEST_SHARE = 0.4
 _MOST_TRAINING = 1_000_000
 _MOST_TRAINING_ENTRIES = 24_000_000
 _LEAST_TRAINING = 200
@@ -261,14 +262,12 @@ def _train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Tra
     refused: list[str] = []
     for index in range(len(plan.pairs)):
         try:
-            first, second = _training_sides(plan, path, index, share, alphabet)
+            first, second = _training_sides(plan, path, index, share, (width, alphabet.width))
         except MechanismError as error:
             if len(plan.pairs) == 1:
                 raise
             refused.append(f"a pair was left out: {error}")
             continue
-        if first.shape[1] != second.shape[1] or first.shape[1] != width:
-            first, second = (_resized(side, width) for side in (first, second))
         notes += [note for note in _oddities(first, second) if note not in notes]
         fresh = plan.samples - training
         rule = choose(
@@ -296,7 +295,7 @@ def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
                 rng = blocks.generator(plan.seed, PROBING, index, 0, side)
                 try:
                     with blocks.time_limit(plan.timeout, f"{_PROBE} runs of {plan.target.name}"):
-                        rows = blocks.draw(plan.target, dataset, _PROBE, rng, form)
+                        rows = blocks.draw(plan.target, dataset, _PROBE, rng, alphabet=form)
                 except MechanismError:
                     if len(plan.pairs) == 1:
                         raise
@@ -305,7 +304,7 @@ def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
     if not widths or len(plan.pairs) > 1:
         return int(max(widths, default=1))
     drawn = [
-        blocks.draw(plan.target, plan.pairs[0][0], 64, rng, Alphabet(width=alphabet.width))
+        blocks.draw(plan.target, plan.pairs[0][0], 64, rng, alphabet=Alphabet(width=alphabet.width))
         for rng in (
             blocks.generator(plan.seed, PROBING, 0, 1, 0),
             blocks.generator(plan.seed, PROBING, 0, 1, 0),
@@ -333,8 +332,11 @@ def _same(first: Matrix, second: Matrix) -> bool:
 
 
 def _training_runs(plan: Plan, width: int) -> int:
-    """Return how many runs a side choose the event: a tenth, more for many coordinates."""
-    share = _TRAINING_SHARE
+    """Return how many runs a side choose the event: a tenth, more for many coordinates or pairs.
+
+    The pairs share them: with too few for each, the pair that was luckiest would be tested.
+    """
+    share = min(_LARGEST_SHARE, _TRAINING_SHARE * len(plan.pairs))
     if width > 1:
         share = min(0.5, max(share, 10 * math.sqrt(width / plan.samples)))
     wanted = max(share * plan.samples, min(_LEAST_TRAINING, plan.samples / 2))
@@ -342,40 +344,38 @@ def _training_runs(plan: Plan, width: int) -> int:
 
 
 def _training_sides(
-    plan: Plan, path: Path | None, index: int, runs: int, alphabet: Alphabet
+    plan: Plan, path: Path | None, index: int, runs: int, form: tuple[int, int | None]
 ) -> tuple[Matrix, Matrix]:
     """Draw the training runs of one pair, or read those that an interrupted audit kept."""
-    pair = plan.pairs[index]
+    width, mixed = form
     kept = None if path is None else path.with_name(f"{path.name}.training-{index}.npz")
     if kept is not None and kept.exists():
         with np.load(kept, allow_pickle=False) as data:
             if str(data["audit"]) == plan.digest():
-                alphabet.width = int(data["mixed"]) or None
                 return data["first"], data["second"]
     sides = []
-    for side, dataset in enumerate(pair):
+    for side, dataset in enumerate(plan.pairs[index]):
         parts: list[Matrix] = []
-        left, number = runs, 0
+        left = runs
         while left:
-            size = min(left, blocks.block_size(runs, parts[0].shape[1] if parts else 1024))
-            rng = blocks.generator(plan.seed, TRAINING, index, number, side)
+            size = min(left, blocks.block_size(runs, width))
+            rng = blocks.generator(plan.seed, TRAINING, index, len(parts), side)
             with blocks.time_limit(plan.timeout, f"A block of {size} runs of {plan.target.name}"):
-                parts.append(blocks.draw(plan.target, dataset, size, rng, alphabet))
-            left, number = left - size, number + 1
-        wide = max(part.shape[1] for part in parts)
-        sides.append(stacked([_resized(part, wide) for part in parts]))
+                parts.append(
+                    blocks.draw(
+                        plan.target,
+                        dataset,
+                        size,
+                        rng,
+                        alphabet=Alphabet(width=mixed),
+                        width=width,
+                    )
+                )
+            left -= size
+        sides.append(stacked(parts))
     if kept is not None:
-        np.savez(
-            kept, first=sides[0], second=sides[1], audit=plan.digest(), mixed=alphabet.width or 0
-        )
+        np.savez(kept, first=sides[0], second=sides[1], audit=plan.digest())
     return sides[0], sides[1]
-
-
-def _resized(rows: Matrix, width: int) -> Matrix:
-    """Return rows of a width: what came in another shape becomes NaN."""
-    if rows.shape[1] == width:
-        return rows
-    return np.full((len(rows), width), np.nan)
 
 
 def _oddities(first: Matrix, second: Matrix) -> Iterable[str]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
 from verify.audit.exact_test import Design
-from verify.audit.outputs import Alphabet, Matrix
+from verify.audit.outputs import Alphabet, Matrix, stacked
 from verify.audit.rule import Rule
 from verify.audit.target import MechanismError, Target
 
@@ -48,9 +48,18 @@ def generator(seed: int, *key: int) -> np.random.Generator:
 
 
 def draw(
-    target: Target, dataset: Any, size: int, rng: np.random.Generator, alphabet: Alphabet
+    target: Target,
+    dataset: Any,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    alphabet: Alphabet,
+    width: int | None = None,
 ) -> Matrix:
-    """Return the outputs of `size` runs as rows.
+    """Return the outputs of `size` runs as rows, of a width if one is given.
+
+    A row is a function of its own output alone: one that does not fit the width becomes NaN, and
+    its neighbours in the block stay what they are (else runs would depend on each other).
 
     Raises MechanismError where what comes back is not one output per run.
     """
@@ -64,7 +73,19 @@ def draw(
             f"{target.name} returned {count if count >= 0 else 'no list of'} outputs where {size} "
             "runs were asked for."
         )
-    return alphabet.matrix(outputs)
+    rows = alphabet.matrix(outputs)
+    if width is None or rows.shape[1] == width:
+        return rows
+    return stacked([_fitted(output, width, alphabet.width) for output in outputs])
+
+
+def _fitted(output: Any, width: int, mixed: int | None) -> Matrix:
+    """Return the row of one output, NaN where it has another width."""
+    for form in dict.fromkeys((None, mixed)):
+        row = Alphabet(width=form).matrix([output])
+        if row.shape[1] == width:
+            return row.astype(np.float64)
+    return np.full((1, width), np.nan)
 
 
 @contextmanager
@@ -120,13 +141,10 @@ def count(task: Task) -> NDArray[np.int64]:
     for side, (dataset, size) in enumerate(zip(task.datasets, sizes, strict=True)):
         rng = generator(task.seed, *task.key, side)
         with time_limit(task.timeout, f"A block of {size} runs of {task.target.name}"):
-            outputs = draw(task.target, dataset, size, rng, Alphabet(width=task.mixed))
-        fitting = outputs.shape[1] == task.width if size else True
-        histogram = task.rule.histogram(outputs) if fitting else np.zeros(0, dtype=np.int64)
-        if not fitting:  # another shape than every training run: the first cell is as good as any
-            histogram = np.zeros(task.rule.partition.size, dtype=np.int64)
-            histogram[-1] = size
-        rows.append(np.append(histogram, 0 if fitting else size))
+            form = Alphabet(width=task.mixed)
+            outputs = draw(task.target, dataset, size, rng, alphabet=form, width=task.width)
+        misfits = int(np.isnan(outputs).all(axis=1).sum()) if form.width != task.mixed else 0
+        rows.append(np.append(task.rule.histogram(outputs), misfits))
     return np.array(rows)
 
 

@@ -315,8 +315,15 @@ def _draw(
                 rows = np.zeros((0, width))
             else:
                 form = Alphabet(width=alphabet.width)
-                rows = blocks.draw(plan.target, plan.pairs[index][side], count, rng, form)
-        sides.append(rows if rows.shape[1] == width else np.full((count, width), np.nan))
+                rows = blocks.draw(
+                    plan.target,
+                    plan.pairs[index][side],
+                    count,
+                    rng,
+                    alphabet=form,
+                    width=width,
+                )
+        sides.append(rows)
     return sides[0], sides[1]
 
 

@@ -10,9 +10,7 @@ import pytest
 
 from verify.audit import bits, zoo
 from verify.audit.auditor import audit
-from verify.audit.learn import DEFAULT_PROPOSERS
 
-PROPOSERS = (*DEFAULT_PROPOSERS, bits.propose)
 LEVEL = 1e-6
 
 
@@ -61,7 +59,21 @@ def test_naive_noise_is_found_in_ten_thousand_runs(
         samples=10_000,
         significance=LEVEL,
         seed=2,
-        proposers=PROPOSERS,
+    )
+    assert found.refuted
+
+
+@pytest.mark.parametrize("name", ["float-normal", "float32-normal", "float-laplace"])
+def test_the_bad_pair_is_searched(name: str) -> None:
+    """Six pairs, of which some hide the leak, share ten thousand runs a side."""
+    case = zoo.case(name)
+    found = audit(
+        case,
+        case.claim,
+        pairs=[(value, value + 1) for value in (0.0, 0.1, -0.5, 3.5, 1 / 3, 1e6 + 0.7)],
+        samples=10_000,
+        significance=LEVEL,
+        seed=3,
     )
     assert found.refuted
 

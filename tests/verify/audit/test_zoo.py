@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from accountant.errors import InvalidInputError
-from verify.audit import bits, zoo
+from verify.audit import zoo
 from verify.audit.auditor import audit
-from verify.audit.learn import DEFAULT_PROPOSERS
 
 LEVEL = 1e-6
 """A control is accused with probability at most this, 34 of them with at most 3.4e-5."""
@@ -40,7 +39,6 @@ def decide(case: zoo.Case) -> bool:
         samples=case.samples,
         significance=LEVEL,
         seed=1,
-        proposers=(*DEFAULT_PROPOSERS, bits.propose),
     )
     return found.refuted
 

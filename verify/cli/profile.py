@@ -90,16 +90,30 @@ class Answer:
         return {**beside, **self.value.to_json()}
 
 
+def _narrowest(ask: Callable[..., Interval]) -> Interval:
+    """Ask for all digits, and for fewer where the engine does not reach them."""
+    from fractions import Fraction
+
+    from accountant.errors import UndecidedError
+
+    for digits in (None, 9, 3, 2):
+        try:
+            return ask() if digits is None else ask(relative_width=Fraction(1, 10**digits))
+        except UndecidedError as error:
+            last = error
+    raise last
+
+
 def _delta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
     from accountant.profile import delta
 
-    return delta(mechanism, argument, adjacency=adjacency)
+    return _narrowest(lambda **width: delta(mechanism, argument, adjacency=adjacency, **width))
 
 
 def _epsilon(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
     from accountant.profile import epsilon
 
-    return epsilon(mechanism, argument, adjacency=adjacency)
+    return _narrowest(lambda **width: epsilon(mechanism, argument, adjacency=adjacency, **width))
 
 
 def _beta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:

@@ -31,3 +31,10 @@ def test_true_positive_rate(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "Laplace(scale=1)", "--tpr-at-fpr", "1e-300", "--json"]) == 0
     rate = json.loads(capsys.readouterr().out)["true_positive_rate"]
     assert rate["lower"].startswith("2.71828182845904")
+
+
+def test_fewer_digits_where_no_more_are_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = "Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], count=2)"
+    assert main(["profile", mixed, "--epsilon", "1", "--json"]) == 0
+    delta = json.loads(capsys.readouterr().out)["delta"]
+    assert 0 < float(delta["lower"]) <= float(delta["upper"]) < 1.01 * float(delta["lower"])

@@ -123,7 +123,10 @@ def page(mechanism: Mechanism, relation: str | None, plot: bool) -> str:
     name = type(mechanism).__name__
     under = f" under {relation}" if relation else ""
     parts = [f"# {name}", *_paragraphs(mechanism)]
-    parts += ["## An example", f"```python\nimport dpassay\n\nnoise = dpassay.{_call(mechanism)}\n```"]
+    parts += [
+        "## An example",
+        f"```python\nimport dpassay\n\nnoise = dpassay.{_call(mechanism)}\n```",
+    ]
     try:
         worst = mechanism.worst_case(_adjacency(relation))
         parts += ["## The worst pair", _plain(worst.reason)]

@@ -80,7 +80,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             ("reason", escape(self.reason)),
             *((f"claimed {name}", escape(value)) for name, value in self.claimed.items()),
             *((f"true {name}", _ends(value)) for name, value in self.true.items()),
-            ("event", escape(str(self.witness.get("event", "")))),
+            ("event", escape(str(self.witness.get("description", "")))),
             ("rigour", escape(self.rigour.value)),
         ]
         return rows(entries)

@@ -69,6 +69,7 @@ def test_a_finding_shows_its_verdict(epsilon: str, verdict: str) -> None:
     found = finding(epsilon)
     text = shown(found)
     assert verdict in text
+    assert ("event" in text) is (verdict == "REFUTED")
     assert "a < b & c" in text  # escaped in the source, whole on the page
     assert "a &lt; b &amp; c" in found._repr_html_()
     assert found._repr_markdown_().startswith(f"**{verdict}** a < b & c")

@@ -49,6 +49,8 @@ MAX_WORK = 20_000_000
 _GUARD_BITS = 40
 _MOST_GUESSED = 1 << 16
 _ROUNDS = 6
+_PRECISION_STEP = 256
+"""Precisions are rounded up to a multiple of so many bits, so that polynomials serve again."""
 _MANY = 200
 _HALF = Fraction(1, 2)
 _NEAR = Fraction(1, 500)
@@ -196,19 +198,17 @@ class LaplaceProductPair(Pair):
 
     def _hockey_stick(self, epsilon: ExactReal) -> arb:
         """Evaluate H(ε) for 0 ≤ ε < T from the expansion."""
-        square, u = fmpz_poly([-1, 0, 1]), fmpz_poly([0, 1])
-        inner = self._sum_over_jumps(epsilon, lambda basis: u * basis // square, 1)
+        inner = self._sum_over_jumps(epsilon, _over_both_lines, 1)
         rise = (self.max_loss() - epsilon.ball()) / 2
         return 1 - 2 * (-rise).exp() * inner / fmpz(2) ** len(self.multiples)
 
     def _upper(self, epsilon: ExactReal, *, strict: bool) -> list[arb]:
         """Return P(L > ε), Q(L > ε) (≥ unless strict) and the complements, for 0 ≤ ε ≤ T."""
-        line, mirror = fmpz_poly([-1, 1]), fmpz_poly([0, -1])
         below = (epsilon.ball() - self.max_loss()) / 2
         weight_p = below.exp() / fmpz(2) ** len(self.multiples)
         weight_q = weight_p * (-epsilon.ball()).exp()
-        p_rest = weight_p * self._sum_over_jumps(epsilon, lambda basis: basis // line, 1)
-        q = -weight_q * self._sum_over_jumps(epsilon, lambda basis: basis(mirror) // line, -1)
+        p_rest = weight_p * self._sum_over_jumps(epsilon, _over_line, 1)
+        q = -weight_q * self._sum_over_jumps(epsilon, _mirrored_over_line, -1)
         if epsilon >= self.exact_max_loss():
             p_rest = arb(1)
         if not strict:
@@ -228,24 +228,17 @@ class LaplaceProductPair(Pair):
                 f"not {used}. Use fewer distinct shifts, or round them up to a common grid: delta "
                 "grows with each of them."
             )
-        falling = [fmpz(1)]  # d!/r! for r = d, …, 0
-        for r in range(d, 0, -1):
-            falling.append(falling[-1] * r)
-        falling.reverse()
-        unit, threshold = self.unit.ball(), epsilon.ball()
-        basis, total = fmpz_poly([1, 1]) ** d, arb(0)
+        unit, threshold, total = self.unit.ball(), epsilon.ball(), arb(0)
+        terms = _terms(d, quotient, -(-ctx.prec // _PRECISION_STEP) * _PRECISION_STEP)
         for k, row in enumerate(counts):
-            if k:
-                basis = basis * fmpz_poly([1, -1]) // fmpz_poly([1, 1])
             if not row or row[0][0] <= bar:
                 continue
-            pairs = zip(quotient(basis).coeffs(), falling, strict=False)
-            scaled = arb_poly([c * f for c, f in pairs])
+            term = terms.at(k)
             for jump, count in row:
                 if jump <= bar:
                     break
-                total += count * scaled(sign * (jump * unit - threshold) / 2)
-        return total / falling[0]
+                total += count * term(sign * (jump * unit - threshold) / 2)
+        return total / fmpz(math.factorial(d))
 
     def _count_at(self, epsilon: ExactReal) -> int:
         """Return Σ_k w(ε, k), the number of sign choices with the sum ε."""
@@ -270,6 +263,49 @@ class LaplaceProductPair(Pair):
                 break
             precision *= 2
         return [+value for value in values]
+
+
+def _over_both_lines(basis: fmpz_poly) -> fmpz_poly:
+    return fmpz_poly([0, 1]) * basis // fmpz_poly([-1, 0, 1])
+
+
+def _over_line(basis: fmpz_poly) -> fmpz_poly:
+    return basis // fmpz_poly([-1, 1])
+
+
+def _mirrored_over_line(basis: fmpz_poly) -> fmpz_poly:
+    return basis(fmpz_poly([0, -1])) // fmpz_poly([-1, 1])
+
+
+class _Terms:
+    """The polynomials d! Σ_r h_r z^r/r!, h = quotient(B_k), k = 0, 1, …, formed when asked for.
+
+    They depend on the number of coordinates only, not on the shifts: a calibration asks for the
+    same ones at every step.
+    """
+
+    def __init__(self, d: int, quotient: Quotient, precision: int) -> None:
+        self._quotient, self._precision = quotient, precision
+        self._basis = fmpz_poly([1, 1]) ** d
+        falling = [fmpz(1)]  # d!/r! for r = d, …, 0
+        for r in range(d, 0, -1):
+            falling.append(falling[-1] * r)
+        self._falling = falling[::-1]
+        self._formed: list[arb_poly] = []
+
+    def at(self, k: int) -> arb_poly:
+        """Return the polynomial of B_k."""
+        with ctx.workprec(self._precision):
+            while len(self._formed) <= k:
+                pairs = zip(self._quotient(self._basis).coeffs(), self._falling, strict=False)
+                self._formed.append(arb_poly([c * f for c, f in pairs]))
+                self._basis = self._basis * fmpz_poly([1, -1]) // fmpz_poly([1, 1])
+        return self._formed[k]
+
+
+@lru_cache(maxsize=4)
+def _terms(d: int, quotient: Quotient, precision: int) -> _Terms:
+    return _Terms(d, quotient, precision)
 
 
 def _floor(number: ExactReal) -> int:

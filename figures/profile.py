@@ -54,6 +54,14 @@ class Table:
     marks: tuple[tuple[str, Interval], ...] = ()
     """Points (ε, δ) to point out."""
 
+    def _repr_svg_(self) -> str:
+        """Return the picture, for notebooks."""
+        import io
+
+        file = io.StringIO()
+        draw(self).savefig(file, format="svg", metadata={"Date": None})
+        return file.getvalue()
+
 
 def plot(
     mechanism: Mechanism,

@@ -89,18 +89,17 @@ def test_every_mechanism_has_a_page(tmp_path: Path) -> None:
             assert text.startswith(f"{name}(")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site, warnings as errors."""
-    out = tmp_path_factory.mktemp("site") / "html"
-    command = [sys.executable, str(DOCS / "build.py"), str(out)]
+@pytest.mark.browser
+def test_the_site_is_built_without_warnings_and_opens_in_a_browser(tmp_path: Path) -> None:
+    site = tmp_path / "html"
+    command = [sys.executable, str(DOCS / "build.py"), str(site)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr + built.stdout
-    return out
+    require_whole_links(site)
+    require_pages_that_open(site)
 
 
-@pytest.mark.browser
-def test_no_link_of_the_site_is_broken(site: Path) -> None:
+def require_whole_links(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 50
     texts = {page: page.read_text("utf-8") for page in pages}
@@ -116,8 +115,7 @@ def test_no_link_of_the_site_is_broken(site: Path) -> None:
                 assert anchor in anchors[file], f"{page.name}: {target}"
 
 
-@pytest.mark.browser
-def test_the_site_opens_in_a_browser(site: Path) -> None:
+def require_pages_that_open(site: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -90,3 +90,12 @@ def test_a_comparison_shows_its_table() -> None:
     lines = found._repr_markdown_().splitlines()
     assert len(lines) == 2 + len(found.rows)
     assert {line.count("|") for line in lines} == {5}
+
+
+def test_a_profile_shows_its_picture() -> None:
+    from figures import profile
+
+    table = profile.compute(dpassay.Laplace(scale=2))
+    text = table._repr_svg_()
+    assert text.count("<svg") == 1
+    assert text.rstrip().endswith("</svg>")

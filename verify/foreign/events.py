@@ -21,6 +21,7 @@ from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.mechanisms.tabulated import Tabulated
 from accountant.number import ExactReal
@@ -196,6 +197,17 @@ def _sampled(event: object, relation: Neighbours) -> Mechanism:
     return PoissonSubsampled(inner, q)
 
 
+def _without_replacement(event: object, relation: Neighbours) -> Mechanism:
+    inner = mechanism_of(attribute(event, "event"), relation.name)
+    if relation.adjacency is not Adjacency.REPLACE_ONE:
+        raise AdjacencyError(
+            "SampledWithoutReplacementDpEvent has a fixed number of records: name REPLACE_ONE."
+        )
+    drawn = count("sample_size", attribute(event, "sample_size"))
+    population = count("source_dataset_size", attribute(event, "source_dataset_size"))
+    return SampledWithoutReplacement(inner, drawn, population) if drawn else NOTHING
+
+
 def _tree(event: object, relation: Neighbours) -> Mechanism:
     """Return the Gaussian that a tree run once amounts to: a record is in one node per level."""
     if relation.name != "REPLACE_SPECIAL":
@@ -218,6 +230,7 @@ _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
     "SelfComposedDpEvent": _self_composed,
     "ComposedDpEvent": _composed,
     "PoissonSampledDpEvent": _sampled,
+    "SampledWithoutReplacementDpEvent": _without_replacement,
     "SingleEpochTreeAggregationDpEvent": _tree,
 }
 _WHY_NOT = {
@@ -225,9 +238,6 @@ _WHY_NOT = {
     "UnsupportedDpEvent": "it stands for what cannot be described",
     "ZCDpEvent": "it is a guarantee, not a law; verify a zCDP claim of its mechanism",
     "SampledWithReplacementDpEvent": "no exact worst pair is known for sampling with replacement",
-    "SampledWithoutReplacementDpEvent": (
-        "no exact worst pair is known for sampling without replacement"
-    ),
     "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
     "MixtureOfGaussiansDpEvent": "mixtures of several shifts are not among the mechanisms",
     "TruncatedSubsampledGaussianDpEvent": "truncated batches are not among the mechanisms",

@@ -13,7 +13,12 @@ from dp_accounting.pld import PLDAccountant
 from accountant import profile
 from accountant.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    PoissonSubsampled,
+    SampledWithoutReplacement,
+)
 from accountant.number import exact
 from verify.exact import verify
 from verify.foreign import as_mechanism, events
@@ -87,6 +92,18 @@ def test_a_tree_run_once_is_the_gaussian_of_its_levels() -> None:
         events.mechanism_of(dp_event.SingleEpochTreeAggregationDpEvent(2.0, 8))
 
 
+def test_a_sample_without_replacement_is_about_replaced_records() -> None:
+    event = dp_event.SampledWithoutReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.5))
+    wanted = SampledWithoutReplacement(Gaussian("1.5", 2), 2, 10)
+    assert events.mechanism_of(event, REPLACE) == wanted
+    with pytest.raises(AdjacencyError, match="REPLACE_ONE"):
+        events.mechanism_of(event)
+    with pytest.raises(InvalidInputError, match="population"):
+        events.mechanism_of(
+            dp_event.SampledWithoutReplacementDpEvent(2, 10, dp_event.GaussianDpEvent(1.5)), REPLACE
+        )
+
+
 def test_an_accountant_is_read_under_its_own_relation() -> None:
     peer = PLDAccountant(REPLACE)
     peer.compose(dp_event.GaussianDpEvent(3.0), 2)
@@ -110,7 +127,7 @@ def test_what_a_library_reports_is_decided() -> None:
         dp_event.NonPrivateDpEvent(),
         dp_event.UnsupportedDpEvent(),
         dp_event.ZCDpEvent(0.5),
-        dp_event.SampledWithoutReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
+        dp_event.SampledWithReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
         dp_event.GaussianDpEvent(0.0),
         dp_event.SelfComposedDpEvent(dp_event.NonPrivateDpEvent(), 3),
     ],

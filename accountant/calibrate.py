@@ -287,11 +287,12 @@ class _Family:
         )
 
     def _first_guess(self) -> Fraction:
-        """Return 1 for one release; a standard deviation grows like the root of their number.
+        """Return 1 for one release; a standard deviation grows like q times the root of many.
 
         Many releases are hard to evaluate at the noise of one: their exact laws are long.
         """
-        root = Fraction(math.isqrt(self.count * len(self.factors)))
+        releases = math.isqrt(self.count * len(self.factors))
+        root = max(Fraction(1), Fraction(math.floor(releases * float(self.sampling_prob))))
         if not self.kind.noise_grows:
             return 1 / root
         return root**2 if self.argument in _VARIANCES else root

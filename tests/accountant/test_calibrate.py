@@ -284,6 +284,17 @@ def test_a_subsampled_release_needs_less_noise() -> None:
     assert found.least.upper < calibrate("Gaussian", target).least.lower / 2
 
 
+def test_many_subsampled_releases_are_calibrated() -> None:
+    target = EpsilonDelta(1, "1e-5")
+    found = calibrate("Gaussian", target, adjacency="add-remove", count=1000, sampling_prob="0.01")
+    assert found.least.relative_width is not None
+    assert found.least.relative_width <= WIDTH
+    assert profile.delta(found.whole, 1, adjacency="add-remove").upper <= Decimal("1e-5")
+    less = Gaussian(standard_deviation=found.least.lower * Decimal("0.999999"))
+    whole = Composed(PoissonSubsampled(less, "0.01"), 1000)
+    assert profile.delta(whole, 1, adjacency="add-remove").lower > Decimal("1e-5")
+
+
 def test_a_schedule_of_unequal_noise_shares_the_budget() -> None:
     """Gaussian releases with 1, 2 and 2 times the spread have μ² = (1 + 1/4 + 1/4)·μ_1²."""
     target = EpsilonDelta(1, "1e-6")

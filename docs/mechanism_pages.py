@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, str | None]]] = {
             "column_covariance=Isotropic(dimension=2, variance=1))",
             None,
         ),
-        "RankOneGaussian": ("RankOneGaussian(dimension=4, sigma_star=400)", None),
+        "RankOneGaussian": ("RankOneGaussian(dimension=5, sigma_star=400)", None),
     },
     "Running counts": {
         "BinaryTree": ("BinaryTree(steps=15, epsilon=1)", None),

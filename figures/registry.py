@@ -55,8 +55,12 @@ FIGURES: dict[str, str] = {
     "less-is-more/3": "less_is_more.fig03",
     "less-is-more/4": "less_is_more.fig04",
     "less-is-more/5": "less_is_more.fig05",
+    "less-is-more/6": "less_is_more.fig06",
+    "less-is-more/7": "less_is_more.fig07",
+    "less-is-more/8": "less_is_more.fig08",
     "less-is-more/9": "less_is_more.fig09",
     "less-is-more/10": "less_is_more.fig10",
+    "less-is-more/11": "less_is_more.fig11",
 }
 """Module of each figure, in the order of the papers."""
 

@@ -1,0 +1,173 @@
+"""Stochastic gradient descent with noisy sums of clipped gradients: DP-SGD and R1SMG-SGD.
+
+Law: each step takes every record with probability q, clips each record's gradient to ℓ2 norm C,
+adds noise to the sum, divides by the expected batch qn and steps against it (Abadi et al., 2016).
+DP-SGD's noise is N(0, σ²C² I); R1SMG-SGD's is C√σ_*·z·v, z ~ N(0, 1), v uniform on the sphere
+(Ji and Li, Section 7.3).
+
+Sensitivity: a record more or less changes the sum by at most C in ℓ2 norm.
+
+Claimed guarantee: DP-SGD, the (ε, δ) of the moments accountant for E/q steps; its exact value is
+that of Composed(PoissonSubsampled(Gaussian)). R1SMG-SGD: each step (ε₀, δ₀)-DP by Theorem 5, hence
+(qε₀, qδ₀) on the sample, and (ε, δ) by equation (16). False in each of the first two parts.
+
+For softmax regression the gradient of a record with input x (a 1 appended) and residual r = p − y
+is the outer product x r', of norm ‖x‖‖r‖: clipping needs no gradient of its own. `network.py` has
+the convolutional network, with gradients per example by torch.func.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.data.digits import Images
+
+Noise = Callable[[int, np.random.Generator], NDArray[np.float64]]
+"""Draws noise for so many parameters at C = 1."""
+
+_JUDGED = 5000
+_TINY = 1e-300
+"""In place of a norm of 0, whose gradient stays as it is."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Accuracies after some epochs."""
+
+    number: int
+    train: float
+    test: float
+
+
+def no_noise(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return zeros."""
+    del rng
+    return np.zeros(size)
+
+
+def gaussian(deviation: float) -> Noise:
+    """Return the noise of DP-SGD with noise multiplier σ."""
+    return lambda size, rng: deviation * rng.standard_normal(size)
+
+
+def rank_one(sigma_star: float) -> Noise:
+    """Return the noise of R1SMG-SGD."""
+
+    def draw(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        direction = rng.standard_normal(size)
+        length = math.sqrt(sigma_star) * rng.standard_normal()
+        return np.asarray(direction * (length / np.linalg.norm(direction)))
+
+    return draw
+
+
+class Model(Protocol):
+    """What is trained: a vector of parameters, and what it says about images."""
+
+    def start(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the parameters before training."""
+
+    def clipped_sum(
+        self,
+        parameters: NDArray[np.float64],
+        images: NDArray[np.uint8],
+        labels: NDArray[np.int64],
+        clip: float | None,
+    ) -> NDArray[np.float64]:
+        """Return the sum of the records' gradients, each clipped to ℓ2 norm `clip`."""
+
+    def predict(
+        self, parameters: NDArray[np.float64], images: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
+        """Return the most probable classes."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """Softmax regression on pixels between 0 and 1 and a constant; it starts at 0."""
+
+    pixels: int
+    classes: int = 10
+
+    def start(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return zeros."""
+        del rng
+        return np.zeros((self.pixels + 1) * self.classes)
+
+    def clipped_sum(
+        self,
+        parameters: NDArray[np.float64],
+        images: NDArray[np.uint8],
+        labels: NDArray[np.int64],
+        clip: float | None,
+    ) -> NDArray[np.float64]:
+        """Return Σ x r' min(1, C/(‖x‖‖r‖))."""
+        inputs = _inputs(images)
+        residuals = softmax(inputs @ parameters.reshape(-1, self.classes))
+        residuals[np.arange(len(labels)), labels] -= 1
+        if clip is not None:
+            norms = np.linalg.norm(inputs, axis=1) * np.linalg.norm(residuals, axis=1)
+            residuals *= np.minimum(1, clip / np.maximum(norms, _TINY))[:, np.newaxis]
+        return np.asarray((inputs.T @ residuals).ravel())
+
+    def predict(
+        self, parameters: NDArray[np.float64], images: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
+        """Return the largest scores' classes."""
+        scores = _inputs(images) @ parameters.reshape(-1, self.classes)
+        return np.asarray(scores.argmax(axis=1))
+
+
+def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities, row by row."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _inputs(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    return np.hstack([images / 255.0, np.ones((len(images), 1))])
+
+
+def train(
+    model: Model,
+    data: Images,
+    *,
+    noise: Noise,
+    sampling_prob: float,
+    epochs: int,
+    rate: float,
+    clip: float | None,
+    rng: np.random.Generator,
+) -> list[Epoch]:
+    """Train and return the accuracies after each epoch, E/q steps (rounded down) after E epochs.
+
+    The accuracy on the training records is that on the first of them.
+    """
+    count = len(data.train)
+    parameters = model.start(rng)
+    held = [
+        (x[:_JUDGED], y[:_JUDGED])
+        for x, y in ((data.train, data.train_labels), (data.test, data.test_labels))
+    ]
+    found, steps = [], 0
+    for number in range(1, epochs + 1):
+        while steps < math.floor(number / sampling_prob):
+            steps += 1
+            chosen = np.flatnonzero(rng.random(count) < sampling_prob)
+            total = model.clipped_sum(
+                parameters, data.train[chosen], data.train_labels[chosen], clip
+            )
+            if clip is not None:
+                total = total + clip * noise(total.size, rng)
+            parameters = parameters - rate / (sampling_prob * count) * total
+        shares = [float((model.predict(parameters, x) == y).mean()) for x, y in held]
+        found.append(Epoch(number, *shares))
+    return found

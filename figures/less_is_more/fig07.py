@@ -1,0 +1,72 @@
+"""Figure 7: training on MNIST with DP-SGD and with R1SMG-SGD."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from figures.description import Description, Settings, Size
+from figures.less_is_more import training
+from figures.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from figures.baselines.private_sgd import Model
+
+DESCRIPTION = Description(
+    number="Figure 7",
+    title="Training on digits: DP-SGD against R1SMG-SGD",
+    plotted="Accuracy after each epoch on test (solid) and training records (dashed), at the total "
+    "(ε, 1e-5) of DP-SGD with σ = 1.1 and 0.5. Top as printed: R1SMG by Theorem 5 at "
+    "(ε₀, δ₀) = (0.71, 3.33e-7) and (5.42, 3.33e-7) in each step. Bottom as verified: DP-SGD with "
+    "the exact ε of its 30 epochs, R1SMG with steps that are really (ε₀, δ₀)-DP.",
+    says="R1SMG-SGD achieves higher accuracy than DP-SGD with the same total guarantee: 95 % on "
+    "the test data in 5 epochs where DP-SGD needs 14, at (16.983, 1e-5).",
+    alt="Top: three rising curves close together in both panels. Bottom: DP-SGD still rises as the "
+    "non-private curve does, R1SMG-SGD stays near the accuracy of guessing.",
+    claims=(
+        "section-7-3/equation-16/amplification",
+        "section-7-3/epsilon0-0.71",
+        "section-7-3/epsilon0-5.42",
+        "section-7-3/delta0-3.33e-7",
+        "section-7-3/dpsgd-1.795",
+        "section-7-3/dpsgd-16.983",
+        "section-7-3/step",
+        "section-7-3/step/corrected",
+        "section-7-3/r1smg-total",
+        "section-7-3/mnist-epochs",
+        "section-7-3/figures-7-8",
+    ),
+    assumptions=training.ASSUMPTIONS,
+    differs="By default the first 6 of the paper's 30 epochs, with softmax regression. The "
+    "verified R1SMG-SGD is granted equation (16), which is false.",
+    needs=("sklearn",),
+)
+_BUDGETS = (
+    training.Budget("1.1", "1.795", "0.71", "3.33e-7"),
+    training.Budget("0.5", "16.983", "5.42", "3.33e-7"),
+)
+
+
+def compute(settings: Settings) -> Table:
+    """Train on MNIST, or its stand-in."""
+    from figures.baselines.network import Network
+    from figures.baselines.private_sgd import Softmax
+    from figures.data.digits import SIDE, digits
+
+    training.require_torch(settings, "less-is-more/7")
+    data = digits(settings.data, settings.rng("digits"))
+    model: Model = Softmax(SIDE**2)
+    size = 10 * (SIDE**2 + 1)
+    if settings.size is Size.FULL:
+        network = Network(1, SIDE)
+        model, size = network, network.parameters
+    return training.compute(
+        settings, "less-is-more/7", data, model, size, budgets=_BUDGETS, all_epochs=30,
+        epochs=settings.pick(1, 6, 30),
+    )  # fmt: skip
+
+
+def draw(table: Table) -> Figure:
+    """Draw the four panels."""
+    return training.draw(table)

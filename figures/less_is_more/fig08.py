@@ -1,0 +1,72 @@
+"""Figure 8: training on CIFAR-10 with DP-SGD and with R1SMG-SGD."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from figures.description import Description, Settings, Size
+from figures.less_is_more import training
+from figures.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from figures.baselines.private_sgd import Model
+
+DESCRIPTION = Description(
+    number="Figure 8",
+    title="Training on colour images: DP-SGD against R1SMG-SGD",
+    plotted="As Figure 7 at the total (ε, 1e-5) of 100 epochs, R1SMG's steps at "
+    "(ε₀, δ₀) = (0.54, 1e-7) and (3.52, 1e-7).",
+    says="R1SMG-SGD is closer to the non-private baseline than DP-SGD, and reaches a training "
+    "accuracy above 80 % in much fewer epochs.",
+    alt="Top: rising curves of three kinds of training, close together. Bottom: DP-SGD as before, "
+    "R1SMG-SGD stays near the accuracy of guessing.",
+    claims=(
+        "section-7-3/equation-16/amplification",
+        "section-7-3/epsilon0-0.54",
+        "section-7-3/epsilon0-3.52",
+        "section-7-3/delta0-1e-7",
+        "section-7-3/dpsgd-2.673",
+        "section-7-3/dpsgd-20.713",
+        "section-7-3/r1smg-total",
+        "section-7-3/figures-7-8",
+    ),
+    assumptions=(
+        *training.ASSUMPTIONS,
+        "q = 256/60000 as for MNIST ('the same parameter setups'); CIFAR-10 has 50000 images.",
+    ),
+    differs="By default the first 6 of the paper's 100 epochs, with softmax regression on images "
+    "averaged over 2×2 pixels. The verified R1SMG-SGD is granted equation (16), which is false.",
+)
+_BUDGETS = (
+    training.Budget("1.1", "2.673", "0.54", "1e-7"),
+    training.Budget("0.5", "20.713", "3.52", "1e-7"),
+)
+
+
+def compute(settings: Settings) -> Table:
+    """Train on CIFAR-10, or its stand-in."""
+    from figures.baselines.network import Network
+    from figures.baselines.private_sgd import Softmax
+    from figures.data.cifar import COLOURS, SIDE, colour_images, halved
+
+    training.require_torch(settings, "less-is-more/8")
+    data = colour_images(settings.data, settings.rng("colour images"))
+    if settings.size is Size.FULL:
+        network = Network(COLOURS, SIDE)
+        model: Model = network
+        size = network.parameters
+    else:
+        data = halved(data)
+        model = Softmax(data.train.shape[1])
+        size = 10 * (data.train.shape[1] + 1)
+    return training.compute(
+        settings, "less-is-more/8", data, model, size, budgets=_BUDGETS, all_epochs=100,
+        epochs=settings.pick(1, 6, 100),
+    )  # fmt: skip
+
+
+def draw(table: Table) -> Figure:
+    """Draw the four panels."""
+    return training.draw(table)

@@ -1,0 +1,207 @@
+"""DP-SGD against R1SMG-SGD: what figures 7 and 8 share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from figures import extras, quantities, style
+from figures.description import Settings, Size
+from figures.less_is_more import calibrations
+from figures.table import Table, label, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from figures.baselines.private_sgd import Model, Noise
+    from figures.data.digits import Images
+
+CLIP = 1.0
+RATE = 0.25
+DELTA = "1e-5"
+SAMPLING = Fraction(256, 60000)
+_KINDS = ("printed", "verified")
+_CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
+ASSUMPTIONS = (
+    "Learning rate 0.25, C = 1, Poisson sampling with q = 256/60000; C = ∞ for non-private SGD.",
+    "The model is softmax regression by default, and the convolutional network of TensorFlow "
+    "Privacy's tutorial with --full (extra casestudies: pip install 'dpassay[casestudies]').",
+    "The accuracy on the training records is that on the first 5000 of them.",
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One panel: DP-SGD's σ, the total ε that the paper gives it, and R1SMG's step."""
+
+    noise_multiplier: str
+    total_epsilon: str
+    step_epsilon: str
+    step_delta: str
+
+
+def compute(
+    settings: Settings, name: str, data: Images, model: Model, size: int, *,
+    budgets: tuple[Budget, ...], all_epochs: int, epochs: int,
+) -> Table:  # fmt: skip
+    """Train by each mechanism, and account for the printed number of epochs.
+
+    Parameters
+    ----------
+    settings, name
+        Settings, and the figure's id.
+    data, model, size
+        Images, the model, and the number of its parameters.
+    budgets
+        The panels.
+    all_epochs, epochs
+        The paper's number of epochs, which the accounting is for, and how many are trained.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from figures.baselines import private_sgd
+
+    def accuracies(purpose: str, noise: Noise, clip: float | None) -> list[tuple[float, ...]]:
+        # Threads cost more than they save at the size of a batch.
+        with threadpool_limits(1):
+            found = private_sgd.train(
+                model, data, noise=noise, sampling_prob=float(SAMPLING), epochs=epochs, rate=RATE,
+                clip=clip, rng=settings.rng(f"{name}: {purpose}"),
+            )  # fmt: skip
+        return [(one.number, one.train, one.test) for one in found]
+
+    rows: list[tuple[object, ...]] = []
+    plain = accuracies("non-private", private_sgd.no_noise, None)
+    for budget in budgets:
+        printed_star = calibrations.sigma_star_of_theorem_5(
+            size, float(budget.step_epsilon), float(budget.step_delta)
+        )
+        exact_star = calibrations.exact_sigma_star(size, budget.step_epsilon, budget.step_delta)
+        spent = exact_epsilon(budget.noise_multiplier, math.floor(all_epochs / SAMPLING))
+        leak = least_delta_of_a_step(size, printed_star, budget.total_epsilon)
+        gaussian = accuracies(
+            f"Gaussian {budget.noise_multiplier}",
+            private_sgd.gaussian(float(budget.noise_multiplier)), CLIP,
+        )  # fmt: skip
+        runs = {
+            ("printed", "non-private"): (plain, None),
+            ("printed", "DP-SGD"): (gaussian, budget.total_epsilon),
+            ("printed", "R1SMG-SGD"): (
+                accuracies(f"rank one {budget.total_epsilon}", private_sgd.rank_one(printed_star),
+                           CLIP), leak,
+            ),
+            ("verified", "non-private"): (plain, None),
+            ("verified", "DP-SGD"): (gaussian, spent),
+            ("verified", "R1SMG-SGD"): (
+                accuracies(f"rank one {budget.total_epsilon}", private_sgd.rank_one(exact_star),
+                           CLIP), exact_star,
+            ),
+        }  # fmt: skip
+        for (kind, curve), (found, about) in runs.items():
+            for place, row in enumerate(found):
+                rows.append(
+                    (budget.total_epsilon, kind, curve, *row, about if place == 0 else None)
+                )
+    columns = (
+        label("total epsilon"),
+        label("kind"),
+        label("curve"),
+        number("epoch", "passes over the records"),
+        number("train", "share of the records", absolute=0.02),
+        number("test", "share of the records", absolute=0.02),
+        number("about", "ε (DP-SGD), least δ (R1SMG printed), σ_* (R1SMG verified)", relative=1e-5),
+    )
+    return Table.of(
+        columns, rows, data=data.source.words(), parameters=size, records=len(data.train),
+        model="network" if settings.size is Size.FULL else "softmax regression",
+        accounted_epochs=all_epochs, delta=DELTA, clip=CLIP, rate=RATE, seed=settings.seed,
+    )  # fmt: skip
+
+
+def exact_epsilon(noise_multiplier: str, steps: int) -> float:
+    """Return the ε of so many steps of DP-SGD at δ = 1e-5, adding or removing a record."""
+    from accountant import profile
+    from accountant.mechanisms.composed import Composed
+    from accountant.mechanisms.gaussian import Gaussian
+    from accountant.mechanisms.subsampled import PoissonSubsampled
+
+    step = PoissonSubsampled(Gaussian(standard_deviation=noise_multiplier), SAMPLING)
+    found = profile.epsilon(
+        Composed(step, count=steps), DELTA, adjacency="add-remove",
+        relative_width=Fraction(1, 10**7),
+    )  # fmt: skip
+    return float(found.upper)
+
+
+def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
+    """Return the δ at ε of one sampled step with R1SMG noise: no more steps have less.
+
+    With the record in the sample with probability q, max over S of
+    qP(S) + (1 − q)Q(S) − e^ε Q(S) = q·δ(ε'), e^{ε'} = 1 + (e^ε − 1)/q.
+    """
+    from accountant import profile
+    from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+
+    inner = math.log1p(math.expm1(float(epsilon)) / float(SAMPLING))
+    mechanism = RankOneGaussian(size, Fraction(sigma_star))
+    found = profile.delta(mechanism, inner, relative_width=quantities.WIDTH)
+    return float(SAMPLING) * float(found.lower)
+
+
+def require_torch(settings: Settings, name: str) -> None:
+    """Ask for torch, with the command that installs it, if the paper's network is asked for."""
+    if settings.size is Size.FULL:
+        extras.require(("torch",), name)
+
+
+def draw(table: Table) -> Figure:
+    """Draw the accuracies, printed above verified; solid: test, dashed: training."""
+    from matplotlib.lines import Line2D
+
+    totals = [str(x) for x in table.distinct("total epsilon")]
+    with style.panels(2, 2, height=4.8, share_y=True) as (figure, grid):
+        for row, kind in enumerate(_KINDS):
+            for column, total in enumerate(totals):
+                axes = grid[2 * row + column]
+                where = {"total epsilon": total, "kind": kind}
+                for look, curve in zip(style.CURVES, _CURVES, strict=False):
+                    for what, dashes in (("test", "solid"), ("train", (0, (3, 2)))):
+                        xs, ys = table.points("epoch", what, curve=curve, **where)
+                        drawn = look.marked(len(xs)) | {"linestyle": dashes}
+                        if what == "train":
+                            drawn |= {"linewidth": 0.8, "marker": ""}
+                        axes.plot(xs, ys, **drawn)
+                axes.set_ylim(0, 1)
+                axes.set_xlabel("epochs")
+                axes.set_ylabel("accuracy")
+                axes.text(0.98, 0.03, _about(table, kind, total), transform=axes.transAxes,
+                          ha="right", va="bottom", fontsize=6.5)  # fmt: skip
+        style.letter(grid, [f"as {kind}, ε = {total}" for kind in _KINDS for total in totals])
+        keys = [
+            Line2D([], [], label=curve, color=look.colour, marker=look.marker)
+            for look, curve in zip(style.CURVES, _CURVES, strict=False)
+        ]
+        keys += [
+            Line2D([], [], color="0.3", label="test"),
+            Line2D([], [], color="0.3", linestyle=(0, (3, 2)), linewidth=0.8, label="training"),
+        ]
+        figure.legend(handles=keys, loc="outside lower center", ncols=5)
+        about = table.parameters
+        figure.suptitle(
+            f"Data: {about['data']}; {about['model']} with {about['parameters']} parameters; the "
+            f"first epochs of {about['accounted_epochs']}",
+            fontsize=8, x=0.01, ha="left",
+        )  # fmt: skip
+        return figure
+
+
+def _about(table: Table, kind: str, total: str) -> str:
+    where = {"total epsilon": total, "kind": kind}
+    gaussian = table.numbers("about", curve="DP-SGD", **where)[0]
+    rank_one = table.numbers("about", curve="R1SMG-SGD", **where)[0]
+    if kind == "printed":
+        return f"R1SMG-SGD: δ ≥ {rank_one:.2g}\nat this ε after one step"
+    return f"DP-SGD: exactly ε = {gaussian:.4g} at δ = 1e-5\nR1SMG-SGD: σ_* = {rank_one:.2g} C²"

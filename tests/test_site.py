@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import io
 import re
@@ -12,9 +13,11 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from figures.cli import COMMAND as FIGURES
 from figures.comparison.cli import COMMAND
 from verify.cli import main
 
@@ -59,6 +62,45 @@ def test_console_blocks_show_what_is_printed(
                 main(words[1:], commands=[COMMAND])
             shown = out.getvalue()
         assert shown == printed, command
+
+
+def commands() -> list[str]:
+    """Return every command of the program that a page shows."""
+    found: dict[str, None] = {}
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        for block in re.findall(
+            r"^```(?:sh|console)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S
+        ):
+            for line in block.replace("\\\n", " ").splitlines():
+                command = line.removeprefix("$ ").split(" < ")[0].split(" > ")[0]
+                if command.startswith("dpassay ") and "COMMAND" not in command:
+                    found[command] = None
+    return list(found)
+
+
+def test_every_command_shown_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options and mechanisms are read; only those of the guides are run."""
+    from accountant import notation
+    from verify import cli
+
+    parsed = cli._parsed
+
+    def parse_only(parser: Any, arguments: list[str]) -> argparse.Namespace:
+        parsed(parser, arguments)
+        return argparse.Namespace(run=lambda options: 0)
+
+    monkeypatch.setattr(cli, "_parsed", parse_only)
+    shown = commands()
+    assert len(shown) > 30
+    for command in shown:
+        words = shlex.split(command, comments=True)[1:]
+        err = io.StringIO()
+        with redirect_stderr(err):
+            code = main(words, commands=[FIGURES, COMMAND])
+        assert code == 0, f"{command}: {err.getvalue()}"
+        for word in words:
+            if re.fullmatch(r"[A-Z]\w+\(.*\)", word):
+                notation.parse_description(word)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

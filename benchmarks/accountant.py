@@ -1,9 +1,9 @@
 """Compositions of subsampled Gaussian releases: ours, dp-accounting and prv-accountant.
 
-    python benchmarks/accountant.py settings  [--peers-python PYTHON] [--limit SECONDS]
-    python benchmarks/accountant.py soundness [--number N] [--seed S] [--peers-python PYTHON]
-    python benchmarks/accountant.py speed
-    python benchmarks/accountant.py gaussian
+    python -P benchmarks/accountant.py settings  [--peers-python PYTHON] [--limit SECONDS]
+    python -P benchmarks/accountant.py soundness [--number N] [--seed S] [--peers-python PYTHON]
+    python -P benchmarks/accountant.py speed
+    python -P benchmarks/accountant.py gaussian
 
 Every question asks for ε at δ under add/remove. The certified enclosure (relative width 1e-9)
 is the judge: a peer's ε is below the truth if it is below the lower end. `PYTHON` is an

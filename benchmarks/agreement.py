@@ -1,6 +1,6 @@
 """Single releases, beside dp-accounting: our enclosure against its optimistic and pessimistic δ.
 
-    python benchmarks/agreement.py [--json FILE]
+    python -P benchmarks/agreement.py [--json FILE]
 
 For each mechanism and ε in [0, 40] the exact δ lies in [ours.lower, ours.upper]. dp-accounting's
 two privacy-loss distributions should bracket it. Where one does not, the independent mpmath route

@@ -10,7 +10,7 @@
 All at significance 1e-6. A rule needs n runs if n is the least of a ladder of doublings at which
 it refutes the claim for more than half of the seeds.
 
-    python benchmarks/broken.py [--most 128000] [--seeds 3] [--only NAME] [--json FILE]
+    python -P benchmarks/broken.py [--most 128000] [--seeds 3] [--only NAME] [--json FILE]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The printed closed form of bounded count noise, cell by cell, against certified optima.
 
-    python benchmarks/closed_form.py [--cells NUMBER]
+    python -P benchmarks/closed_form.py [--cells NUMBER]
 
 Two programs are solved on a grid of rational E = e^ε (so that every optimum is a fraction), η and
 D: one law for all counts n ≥ D, which is what Theorem 3 of Sadeghi, Asoodeh and Calmon is about,

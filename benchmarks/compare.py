@@ -1,6 +1,6 @@
 """Comparisons that people ask for, with calibrations held against dp-accounting.
 
-    python benchmarks/compare.py [--only NAME]
+    python -P benchmarks/compare.py [--only NAME]
 
 Prints each comparison, how long it took, and by how much the calibrated noise of the scalar laws
 differs from what dp-accounting's own closed forms ask for: its Gaussian loss at any number of

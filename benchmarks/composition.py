@@ -1,6 +1,6 @@
 """Compositions and one subsampled release, beside dp-accounting: δ(ε), and seconds.
 
-    python benchmarks/composition.py [--json FILE]
+    python -P benchmarks/composition.py [--json FILE]
 
 Each row asks for δ at one ε: our enclosure (30 digits), and dp-accounting's optimistic and
 pessimistic distribution at its default grid of 1e-4, built, composed and asked. Times are cold.

@@ -1,6 +1,6 @@
 """Many releases of bounded count noise, beside unbounded noise of the same variance.
 
-    python benchmarks/count_composition.py
+    python -P benchmarks/count_composition.py
 
 The law of Definition 2 (Sadeghi, Asoodeh and Calmon), the geometric law and the discrete
 Gaussian, each with the variance of the first to 25 digits, are composed k times. A law on −D..D
@@ -17,7 +17,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from accountant import profile
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, enclose
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import BoundedCountNoise, Composed, DiscreteGaussian, DiscreteLaplace
@@ -77,7 +77,7 @@ def cell(mechanism: Mechanism, count: int, delta: str, least: Interval | None) -
         return "none"
     try:
         found = profile.epsilon(Composed(mechanism, count), delta, adjacency=None)
-    except NotApplicableError:
+    except (NotApplicableError, UndecidedError):
         return "too many values"
     return f"{float(found.upper):.3f}"
 

@@ -1,6 +1,6 @@
 """Time the optimal ellipse with its dual certificates; print JSON with the machine's description.
 
-Run: python benchmarks/ellipse.py [DIMENSION]
+Run: python -P benchmarks/ellipse.py [DIMENSION]
 """
 
 from __future__ import annotations

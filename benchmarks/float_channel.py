@@ -4,7 +4,7 @@ Each construction is audited against the exact curve of the real mechanism that 
 significance 1e-6, with growing numbers of runs a side; the table says with how many it was refuted
 first. Controls (lattice, rounding, integers) are audited in the same way.
 
-    python benchmarks/float_channel.py [--most 300000] [--json FILE] [--only samplers|lebeda]
+    python -P benchmarks/float_channel.py [--most 300000] [--json FILE] [--only samplers|lebeda]
 """
 
 from __future__ import annotations

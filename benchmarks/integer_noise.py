@@ -1,6 +1,6 @@
 """How far known integer noise is from the optimum at the same (ε, δ).
 
-Run from the root of the repository: python benchmarks/integer_noise.py
+Run from the root of the repository: python -P benchmarks/integer_noise.py
 
 The discrete Gaussian and the geometric law (`DiscreteLaplace`) get the least noise that is
 (ε, δ)-DP, by the accountant. The truncated Laplace law is e^{−ε|z|/S} on −A..A, for the least A.

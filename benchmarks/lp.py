@@ -1,8 +1,8 @@
 """Optimal count noise beside floating-point models of the same program: time, memory, error.
 
-    python benchmarks/lp.py cells [--limit SECONDS] [--json FILE]
-    python benchmarks/lp.py solvers
-    python benchmarks/lp.py goal
+    python -P benchmarks/lp.py cells [--limit SECONDS] [--json FILE]
+    python -P benchmarks/lp.py solvers
+    python -P benchmarks/lp.py goal
 
 `cells`: ε = 1.5, η = 1/2, N in 20, 100, 500, 1000, 10^6 and D in 4, 8, 16, 32, 64, for a first
 user's cvxpy model (a scalar variable and a constraint for every probability and comparison), the

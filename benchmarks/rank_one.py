@@ -3,7 +3,7 @@
 Prints JSON with the machine's description: the true δ at the noise that Theorem 5 of Ji and Li
 prescribes for (ε, δ) = (ε, 1e-7), the relative width of its enclosure, and seconds.
 
-Run: python benchmarks/rank_one.py [--calibrate]
+Run: python -P benchmarks/rank_one.py [--calibrate]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Counters and their exact errors, how fast they run, what they store; print JSON.
 
-Run: python benchmarks/streams.py [SECONDS [PYTHON]]
+Run: python -P benchmarks/streams.py [SECONDS [PYTHON]]
 
 The errors are exact, in units of 1/ε² (Laplace) or 1/μ² (Gaussian noise). The best arity is that
 of all up to 400. PYTHON is that of an environment with other libraries (`streams_peers.py`).

@@ -3,7 +3,7 @@
 The libraries may live in another Python: its runs come through files, so that nothing of theirs
 needs to be importable here.
 
-    python benchmarks/third_party_audits.py --peer-python PATH [--runs 10000] [--json FILE]
+    python -P benchmarks/third_party_audits.py --peer-python PATH [--runs 10000] [--json FILE]
 
 Every mechanism is audited twice: with all features, and (where its outputs are numbers) for one
 fixed lattice. Significance is 1e-6 per audit.

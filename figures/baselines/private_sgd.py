@@ -92,10 +92,11 @@ class Model(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Softmax regression on pixels between 0 and 1 and a constant; it starts at 0."""
+    """Softmax regression on pixels of [0, 1] less a centre, and a constant; it starts at 0."""
 
     pixels: int
     classes: int = 10
+    centre: float = 0.0
 
     def start(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return zeros."""
@@ -110,7 +111,7 @@ class Softmax:
         clip: float | None,
     ) -> NDArray[np.float64]:
         """Return Σ x r' min(1, C/(‖x‖‖r‖))."""
-        inputs = _inputs(images)
+        inputs = self._inputs(images)
         residuals = softmax(inputs @ parameters.reshape(-1, self.classes))
         residuals[np.arange(len(labels)), labels] -= 1
         if clip is not None:
@@ -122,18 +123,17 @@ class Softmax:
         self, parameters: NDArray[np.float64], images: NDArray[np.uint8]
     ) -> NDArray[np.int64]:
         """Return the largest scores' classes."""
-        scores = _inputs(images) @ parameters.reshape(-1, self.classes)
+        scores = self._inputs(images) @ parameters.reshape(-1, self.classes)
         return np.asarray(scores.argmax(axis=1))
+
+    def _inputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        return np.hstack([images / 255.0 - self.centre, np.ones((len(images), 1))])
 
 
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return probabilities, row by row."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _inputs(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    return np.hstack([images / 255.0, np.ones((len(images), 1))])
 
 
 def train(

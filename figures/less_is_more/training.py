@@ -177,9 +177,14 @@ def draw(table: Table) -> Figure:
                 axes.set_ylim(0, 1)
                 axes.set_xlabel("epochs")
                 axes.set_ylabel("accuracy")
-                axes.text(0.98, 0.03, _about(table, kind, total), transform=axes.transAxes,
-                          ha="right", va="bottom", fontsize=6.5)  # fmt: skip
-        style.letter(grid, [f"as {kind}, ε = {total}" for kind in _KINDS for total in totals])
+        style.letter(
+            grid,
+            [
+                f"as {kind}, ε = {total}\n{_about(table, kind, total)}"
+                for kind in _KINDS
+                for total in totals
+            ],
+        )
         keys = [
             Line2D([], [], label=curve, color=look.colour, marker=look.marker)
             for look, curve in zip(style.CURVES, _CURVES, strict=False)
@@ -203,5 +208,5 @@ def _about(table: Table, kind: str, total: str) -> str:
     gaussian = table.numbers("about", curve="DP-SGD", **where)[0]
     rank_one = table.numbers("about", curve="R1SMG-SGD", **where)[0]
     if kind == "printed":
-        return f"R1SMG-SGD: δ ≥ {rank_one:.2g}\nat this ε after one step"
-    return f"DP-SGD: exactly ε = {gaussian:.4g} at δ = 1e-5\nR1SMG-SGD: σ_* = {rank_one:.2g} C²"
+        return f"R1SMG-SGD: δ ≥ {rank_one:.2g} at this ε after one step"
+    return f"DP-SGD: exactly ε = {gaussian:.4g}; R1SMG: σ_* = {rank_one:.2g} C²"

@@ -19,7 +19,7 @@ DESCRIPTION = Description(
     plotted="Accuracy after each epoch on test (solid) and training records (dashed), at the total "
     "(ε, 1e-5) of DP-SGD with σ = 1.1 and 0.5. Top as printed: R1SMG by Theorem 5 at "
     "(ε₀, δ₀) = (0.71, 3.33e-7) and (5.42, 3.33e-7) in each step. Bottom as verified: DP-SGD with "
-    "the exact ε of its 30 epochs, R1SMG with steps that are really (ε₀, δ₀)-DP.",
+    "the σ whose 30 epochs are exactly (ε, 1e-5)-DP, R1SMG with steps that are (ε₀, δ₀)-DP.",
     says="R1SMG-SGD achieves higher accuracy than DP-SGD with the same total guarantee: 95 % on "
     "the test data in 5 epochs where DP-SGD needs 14, at (16.983, 1e-5).",
     alt="Top: three rising curves close together in both panels. Bottom: DP-SGD still rises as the "

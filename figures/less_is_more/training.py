@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
+from accountant.errors import UndecidedError
 from figures import extras, quantities, style
 from figures.description import Settings, Size
 from figures.less_is_more import calibrations
@@ -23,6 +24,7 @@ RATE = 0.25
 DELTA = "1e-5"
 SAMPLING = Fraction(256, 60000)
 _KINDS = ("printed", "verified")
+_CLOSE, _MOST_STEPS = 1e-3, 12
 _CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
 ASSUMPTIONS = (
     "Learning rate 0.25, C = 1, Poisson sampling with q = 256/60000; C = ∞ for non-private SGD.",
@@ -80,21 +82,25 @@ def compute(
             size, float(budget.step_epsilon), float(budget.step_delta)
         )
         exact_star = calibrations.exact_sigma_star(size, budget.step_epsilon, budget.step_delta)
-        spent = exact_epsilon(budget.noise_multiplier, math.floor(all_epochs / SAMPLING))
+        steps = math.floor(all_epochs / SAMPLING)
+        multiplier, spent = exact_multiplier(budget, steps)
         leak = least_delta_of_a_step(size, printed_star, budget.total_epsilon)
         gaussian = accuracies(
             f"Gaussian {budget.noise_multiplier}",
             private_sgd.gaussian(float(budget.noise_multiplier)), CLIP,
         )  # fmt: skip
+        exact = accuracies(
+            f"Gaussian {budget.noise_multiplier}", private_sgd.gaussian(multiplier), CLIP
+        )
         runs = {
             ("printed", "non-private"): (plain, None),
-            ("printed", "DP-SGD"): (gaussian, budget.total_epsilon),
+            ("printed", "DP-SGD"): (gaussian, spent),
             ("printed", "R1SMG-SGD"): (
                 accuracies(f"rank one {budget.total_epsilon}", private_sgd.rank_one(printed_star),
                            CLIP), leak,
             ),
             ("verified", "non-private"): (plain, None),
-            ("verified", "DP-SGD"): (gaussian, spent),
+            ("verified", "DP-SGD"): (exact, multiplier),
             ("verified", "R1SMG-SGD"): (
                 accuracies(f"rank one {budget.total_epsilon}", private_sgd.rank_one(exact_star),
                            CLIP), exact_star,
@@ -112,7 +118,11 @@ def compute(
         number("epoch", "passes over the records"),
         number("train", "share of the records", absolute=0.02),
         number("test", "share of the records", absolute=0.02),
-        number("about", "ε (DP-SGD), least δ (R1SMG printed), σ_* (R1SMG verified)", relative=1e-5),
+        number(
+            "about",
+            "exact ε (DP-SGD printed), σ (verified), least δ (R1SMG printed), σ_* (verified)",
+            relative=1e-5,
+        ),
     )
     return Table.of(
         columns, rows, data=data.source.words(), parameters=size, records=len(data.train),
@@ -134,6 +144,29 @@ def exact_epsilon(noise_multiplier: str, steps: int) -> float:
         relative_width=Fraction(1, 10**7),
     )  # fmt: skip
     return float(found.upper)
+
+
+def exact_multiplier(budget: Budget, steps: int) -> tuple[float, float]:
+    """Return the σ with which so many steps have the total ε, and the ε of the printed σ.
+
+    ε falls about as a power of σ: a secant in the logarithms, ended when ε is at most the total
+    and within 0.1 % of it.
+    """
+    total = float(budget.total_epsilon)
+    spent = exact_epsilon(budget.noise_multiplier, steps)
+    x, y = math.log(float(budget.noise_multiplier)), math.log(spent)
+    goal, slope = math.log(total) - _CLOSE / 2, -1.5
+    for _ in range(_MOST_STEPS):
+        following = x + (goal - y) / slope
+        sigma = float(f"{math.exp(following):.6g}")
+        found = math.log(exact_epsilon(f"{sigma:.6g}", steps))
+        if goal - _CLOSE / 2 <= found <= math.log(total):
+            return sigma, spent
+        slope = (found - y) / (following - x)
+        x, y = following, found
+    raise UndecidedError(
+        f"The noise multiplier for epsilon={total} after {steps} steps was not found."
+    )
 
 
 def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
@@ -208,5 +241,5 @@ def _about(table: Table, kind: str, total: str) -> str:
     gaussian = table.numbers("about", curve="DP-SGD", **where)[0]
     rank_one = table.numbers("about", curve="R1SMG-SGD", **where)[0]
     if kind == "printed":
-        return f"R1SMG-SGD: δ ≥ {rank_one:.2g} at this ε after one step"
-    return f"DP-SGD: exactly ε = {gaussian:.4g}; R1SMG: σ_* = {rank_one:.2g} C²"
+        return f"DP-SGD: exact ε = {gaussian:.4g}; R1SMG step: δ ≥ {rank_one:.2g}"
+    return f"DP-SGD: σ = {gaussian:.4g}; R1SMG: σ_* = {rank_one:.2g} C²"

@@ -36,10 +36,6 @@ def test_the_face_names_the_stand_in() -> None:
     assert table().parameters["factor"] == pytest.approx(0.576 / 120**2, rel=1e-12)
 
 
-def test_the_factor_at_the_papers_size_is_the_papers() -> None:
-    assert 0.576 / 2400**2 == pytest.approx(1e-7, rel=1e-12)
-
-
 def test_the_non_private_components_have_no_deviation() -> None:
     for kind in ("printed", "verified"):
         where = {"kind": kind, "mechanism": "non-private"}

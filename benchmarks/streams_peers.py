@@ -1,7 +1,7 @@
 """How fast other libraries count privately, where they are installed; print JSON.
 
-Run: python -P benchmarks/streams_peers.py, with the Python that has them. They differ in what they do:
-OpenDP's b-ary tree takes the whole data at once and releases noisy vertices; jax-privacy's
+Run: python -P benchmarks/streams_peers.py, with the Python that has them. They differ in what they
+do: OpenDP's b-ary tree takes the whole data at once and releases noisy vertices; jax-privacy's
 buffered Toeplitz matrix makes Gaussian noise for one number at a time, here in one compiled scan.
 """
 

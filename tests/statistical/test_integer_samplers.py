@@ -142,7 +142,7 @@ def test_machine_and_long_integers_give_the_same_law() -> None:
     # the same ratio written so that every product leaves int64
     rng = np.random.default_rng(108)
     numerators = np.array([2**70] * SIZE, dtype=object)
-    success = sampling._exponential_trial(numerators, 2**71, rng)
+    success = sampling.exponential_trial(numerators, 2**71, rng)
     assert_fits(success.astype(np.int64), lambda _: 1 - math.exp(-0.5), [0])
 
 

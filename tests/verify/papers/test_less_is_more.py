@@ -30,6 +30,7 @@ from verify.verdict import Finding, Verdict
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "less-is-more.md"
 
 REFUTED = """
+section-7-2/wishart
 abstract/lower-bounds/classic abstract/lower-bounds/analytic abstract/lower-bounds/mvg
 abstract/lower-order/classic abstract/lower-order/analytic abstract/lower-order/mvg
 abstract/lower-order/prescribed-budgets abstract/kurtosis-stability definition-2/alternative
@@ -83,6 +84,7 @@ appendix-c/removes-gamma appendix-c/still-victim
 section-7-3/dpsgd-1.795 section-7-3/dpsgd-16.983 section-7-3/dpsgd-2.673/corrected
 section-7-3/dpsgd-20.713/corrected section-7-3/r1smg-total/corrected
 section-7-3/strong-composition-looser
+section-7-1/h-b section-7-2/mod-sulq section-7-2/wishart/corrected
 """
 SUPPORTED = """
 theorem-1 theorem-2 theorem-3 theorem-4/classic theorem-4/mvg lemma-2
@@ -96,7 +98,7 @@ PENDING = {
     "proof": """section-1/full-rank section-1/epsilon-range table-1 theorem-2/closed-form
         section-2/gamma-half section-5/intuition section-5/cov-equals-r definition-7
         section-5/equation-7-8 remark-1/one-over-M theorem-6 section-7-2/nonprivate-zero
-        section-7-2/symmetrise section-8/zhao""",
+        section-7-2/symmetrise section-8/zhao section-7-1/dawa section-7-2/ppca""",
     "data": """section-7-1/max-counts section-7-1/comparable-dawa section-7-2/mvg-epsilon-5
         section-7-2/accuracy-96.89 section-7-2/figure-6 appendix-d/order-1e5
         appendix-d/deviation-1e3 appendix-d/accuracy-half""",

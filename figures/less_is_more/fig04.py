@@ -31,6 +31,8 @@ DESCRIPTION = Description(
         "section-7-1/budget-below",
         "section-7-1/max-counts",
         "section-7-1/comparable-dawa",
+        "section-7-1/dawa",
+        "section-7-1/h-b",
         "section-7-1/dp-claim",
         "theorem-5/needed",
     ),

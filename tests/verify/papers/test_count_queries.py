@@ -34,7 +34,7 @@ section-1/county-factor/corrected section-1/probability-reading/corrected
 section-1/heavier-tail/corrected section-1/epsilon-monotone section-1/support-monotone
 section-1/support-9-13 section-1/eta-threshold section-1/eta-threshold/above p1 p1/identity
 p1/footnote-2 p1/footnote-2/ends p2/smaller-eta/corrected p3/footnote-3 p3/footnote-3/mean
-proposition-2 equations-7-8/corrected section-3/readily/corrected
+proposition-2 proposition-2/grows equations-7-8/corrected section-3/readily/corrected
 proposition-1 equation-3 equation-3/general example-1/equation-4 example-1/counts
 example-1/equation-5 example-1/equation-5/coefficients example-1/equation-6
 definition-1/sensitivity remark-1 section-3/none-dominates proposition-3 equation-16

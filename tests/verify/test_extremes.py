@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import mpmath
@@ -13,6 +14,7 @@ from accountant.errors import InvalidInputError
 from accountant.mechanisms import Gaussian, Laplace
 from accountant.target import EpsilonDelta
 from verify import document
+from verify.claims import ApproximateDP
 from verify.exact import verify
 from verify.expression import Expression
 from verify.verdict import Verdict
@@ -62,3 +64,18 @@ def test_the_worst_case_is_the_infinite_one() -> None:
     finding = verify(claim)
     assert finding.verdict is Verdict.REFUTED
     assert finding.witness["case"] == {"q": "0"}
+
+
+def test_a_delta_beyond_the_usual_decimals_is_described() -> None:
+    """δ(1) of this noise is about 10^(−1.9 million): the factor leaves the default context."""
+    claim = ApproximateDP(
+        id="tiny",
+        source="test",
+        statement="",
+        mechanism="Gaussian(standard_deviation=3000)",
+        epsilon="1",
+        delta="0.00001",
+    )
+    finding = verify(claim)
+    assert finding.verdict is Verdict.HOLDS
+    assert re.search(r"by a factor of \d\.\d+e\+19\d{5}", finding.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ FACT_WIDTH = Fraction(1, 10**30)
 """Width of what a certificate states: enough to decide a claim that is nearly met."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
+_WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 class PrivacyClaim(
@@ -111,13 +112,14 @@ def describe_factor(factor: Interval | None, what: str) -> str:
         return f" The true {what} is 0."
     if high < Decimal("1e-3"):
         loose = Interval.of_ball(1 / factor.ball(), 12) if low > 0 else None
-        size = _short(loose) if loose is not None else f"more than {Decimal(1) / high:.3g}"
+        least = _WIDE.divide(Decimal(1), high)
+        size = _short(loose) if loose is not None else f"more than {least:.3g}"
         return f" The claim is true but loose: it exceeds the true {what} by a factor of {size}."
     return f" The true {what} is {_short(factor)} of the claimed one."
 
 
 def _short(value: Interval) -> str:
-    middle = (value.lower + value.upper) / 2
+    middle = _WIDE.divide(_WIDE.add(value.lower, value.upper), Decimal(2))
     return f"{middle:.4g}" if middle.is_finite() else "∞"
 
 

@@ -39,6 +39,8 @@ Next:
   dpassay verify --paper less-is-more    one paper
   dpassay profile "Gaussian(standard_deviation=3)" --plot profile.png
   dpassay calibrate Gaussian --epsilon 1 --delta 1e-5
+  dpassay compare --epsilon 1 --delta 1e-6 --workload "Counts(dimension=1000, sparsity=10)"
+  dpassay figures --only less-is-more/1
   dpassay --help
 """
 

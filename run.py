@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> None:
         # One process for each core; the tests of a file stay together, as their fixtures do.
         replace_by([str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "loadfile", *rest])
     else:
-        ensure("core")
+        # Some figures train classifiers, with scikit-learn; the tests have it.
+        ensure("test" if first == "figures" else "core")
         replace_by([str(VENV / "bin" / "dpassay"), first, *rest])
 
 

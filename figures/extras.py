@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from accountant.errors import NotApplicableError
 
-EXTRAS = {"torch": "casestudies", "sklearn": "casestudies"}
+EXTRAS = {"torch": "casestudies", "sklearn": "audit"}
 """The extra that brings each module."""
 
 
@@ -23,5 +23,5 @@ def require(needs: tuple[str, ...], figure: str) -> None:
         extra = EXTRAS[missing[0]]
         raise NotApplicableError(
             f"{figure} needs {' and '.join(missing)}, of the extra {extra!r}. "
-            f"Install it: pip install 'dpassay[{extra}]'."
+            f"Install it, in the clone: pip install -c constraints.txt -e '.[{extra}]'."
         )

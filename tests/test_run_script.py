@@ -176,6 +176,7 @@ def test_a_step_inherits_the_lock(clone: Path) -> None:
         ([], ["bin/dpassay", "demo"]),
         (["doctor", "--json"], ["bin/dpassay", "doctor", "--json"]),
         (["--help"], ["bin/dpassay", "--help"]),
+        (["figures", "--list"], ["bin/dpassay", "figures", "--list"]),
         (
             ["test", "-m", "slow"],
             ["bin/python", "-m", "pytest", "-n", "auto", "--dist", "loadfile", "-m", "slow"],
@@ -188,7 +189,7 @@ def test_what_is_run(
     with pytest.raises(Replaced):
         run.main(arguments)
     assert became == [str(run.VENV / program[0]), *program[1:]]
-    assert installed == ["test" if arguments[:1] == ["test"] else "core"]
+    assert installed == ["test" if arguments[:1] in (["test"], ["figures"]) else "core"]
 
 
 def test_setup_only(installed: list[str], became: list[str]) -> None:

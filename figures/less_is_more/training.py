@@ -29,7 +29,7 @@ _CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
 ASSUMPTIONS = (
     "Learning rate 0.25, C = 1, Poisson sampling with q = 256/60000; C = ∞ for non-private SGD.",
     "The model is softmax regression by default, and the convolutional network of TensorFlow "
-    "Privacy's tutorial with --full (extra casestudies: pip install 'dpassay[casestudies]').",
+    "Privacy's tutorial with --full (extra casestudies).",
     "The accuracy on the training records is that on the first 5000 of them.",
 )
 

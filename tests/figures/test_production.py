@@ -109,7 +109,7 @@ def test_a_missing_extra_names_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     extras.require((), "x/1")
-    with pytest.raises(NotApplicableError, match=r"pip install 'dpassay\[casestudies\]'"):
+    with pytest.raises(NotApplicableError, match=r"pip install .*\[casestudies\]'"):
         extras.require(("torch",), "x/1")
 
 

@@ -116,10 +116,12 @@ def _why(found: Comparison) -> str:
 
 
 def _bound(row: Row) -> str:
+    from verify.compare.output import at_least
+
     bound = row.found.bound
     if bound is None:
         return ""
-    return f" No {escape(row.found.bound_for)} has a variance below {float(bound.lower):.12g}."
+    return f" No {escape(row.found.bound_for)} has a variance below {at_least(bound)}."
 
 
 def _crossovers(sweeps: Sequence[Sweep]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import ROUND_UP, Context
 from fractions import Fraction
 from functools import partial, singledispatch
@@ -12,17 +12,14 @@ from functools import partial, singledispatch
 from flint import arb
 
 from accountant.adjacency import Adjacency
-from accountant.covariances import Isotropic, Matrix
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.interval import ball, enclose
+from accountant.interval import enclose
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.general_gaussian import GeneralGaussian
 from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
 from accountant.mechanisms.staircase import optimal_gamma
 from accountant.number import ExactReal
 from accountant.rank_one.moments import theorem_5_sigma_star
-from accountant.spaces import FiniteSet
 from accountant.target import Mu, ProfileBelow
 from accountant.workload import (
     BoundedSum,
@@ -37,15 +34,14 @@ from accountant.workload import (
 )
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated, fixed
-from verify.compare.sensitivity import Image, images, l1_sensitivity, l2_sensitivity, moved
+from verify.compare.queries import on_the_data, rank_of, shape
+from verify.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, moved
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
 _UNEQUAL_IS_SLOW = ("discrete Laplace", "discrete Gaussian", "staircase")
-_LOOSE = Fraction(1, 100)
 _ARITIES = 60
 _SUPPORTS = 4
-_DENSE = "each record counts in every coordinate, so that its size is known to be one"
 
 Found = Iterator[Candidate | LeftOut]
 
@@ -286,10 +282,10 @@ def _(workload: LinearQueries, budget: Budget) -> Found:
     yield Candidate(
         "Gaussian on the data vector",
         "independent Gaussian noise on x itself; the answers follow, and agree with each other",
-        partial(_on_the_data, workload=workload, moves=moves),
+        partial(on_the_data, workload=workload, moves=moves),
     )
     name = "optimal Gaussian shape"
-    rank = _rank(moves)
+    rank = rank_of(moves)
     if rank < workload.answers:
         yield LeftOut(
             name,
@@ -301,7 +297,7 @@ def _(workload: LinearQueries, budget: Budget) -> Found:
         name,
         "the covariance of least total variance for this sensitivity space, by a semidefinite "
         "program with a proved bound",
-        partial(_shape, moves=moves),
+        partial(shape, moves=moves),
     )
 
 
@@ -491,66 +487,3 @@ def _best_arity(steps: int, *, subtraction: bool) -> int:
         for k in arities
     }
     return min(errors, key=lambda k: (errors[k], k))
-
-
-def _rank(moves: Sequence[Image]) -> int:
-    from flint import fmpq, fmpq_mat
-
-    rows = [[fmpq(y.numerator, y.denominator) for y in image] for _, image in moves]
-    return int(fmpq_mat(rows).rref()[1])
-
-
-def _space(moves: Sequence[Image]) -> FiniteSet:
-    return FiniteSet(
-        [
-            [ExactReal.of_root(square) * ExactReal.of_rational(y) for y in image]
-            for square, image in moves
-        ]
-    )
-
-
-def _unit_variance(budget: Budget) -> Fraction:
-    """Return the variance of Gaussian noise that the budget asks for at ℓ2 sensitivity 1."""
-    if budget.schedule:
-        raise NotApplicableError("It is offered for releases of equal noise.")
-    deviation = calibrated("Gaussian", budget).mechanism
-    assert isinstance(deviation, Gaussian)
-    return deviation.standard_deviation.square
-
-
-def _on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Image]) -> Calibrated:
-    """Return W z for z ~ N(0, σ²I) on the data vector."""
-    largest = workload.space.largest_norm(Isotropic(workload.space.dimension, 1)).exact
-    if largest is None:
-        raise NotApplicableError("The largest difference of the data vector has no exact norm.")
-    variance = largest.square * _unit_variance(budget)
-    rows = workload.matrix
-    products = [
-        [
-            variance * sum((a * b for a, b in zip(r, s, strict=True)), start=Fraction(0))
-            for s in rows
-        ]
-        for r in rows
-    ]
-    mechanism = GeneralGaussian(Matrix(products), _space(moves))
-    return Calibrated(mechanism, budget.whole(mechanism), JOINT)
-
-
-def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
-    """Scale the covariance of least variance to the budget."""
-    from lp.shape_problem import GaussianShapeProblem
-    from lp.shapes import optimal_gaussian_shape
-
-    space = _space(moves)
-    solution = optimal_gaussian_shape(GaussianShapeProblem(space))
-    factor = _unit_variance(budget)
-    unit = solution.mechanism.covariance.matrix()
-    mechanism = GeneralGaussian(Matrix([[entry * factor for entry in row] for row in unit]), space)
-    bound = enclose(lambda: ball(factor) * solution.value.ball() / len(unit), relative_width=_LOOSE)
-    return Calibrated(
-        mechanism,
-        budget.whole(mechanism),
-        JOINT,
-        bound=bound,
-        bound_for="Gaussian noise, on average over the answers",
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from decimal import ROUND_FLOOR, Context
 
 from accountant.interval import Interval
 from verify.compare.comparison import Comparison, Row
@@ -65,8 +66,13 @@ def best_lines(found: Comparison) -> list[str]:
     for row in found.rows:
         bound = row.found.bound
         if bound is not None and row.is_private:
-            lines.append(f"no {row.found.bound_for} has a variance below {float(bound.lower):.12g}")
+            lines.append(f"no {row.found.bound_for} has a variance below {at_least(bound)}")
     return list(dict.fromkeys(lines))
+
+
+def at_least(bound: Interval) -> str:
+    """Return twelve digits of a lower bound, rounded down."""
+    return f"{Context(prec=12, rounding=ROUND_FLOOR).plus(bound.lower)}"
 
 
 def _times(ratio: float) -> str:

@@ -75,7 +75,13 @@ def l2_sensitivity(workload: Workload, budget: Budget) -> ExactReal:
 
 
 def l1_sensitivity(workload: Workload, budget: Budget) -> ExactReal | None:
-    """Return the largest ℓ1 norm of a change, or the least bound that follows; None without one."""
+    """Return the largest ℓ1 norm of a change, or the least bound that follows; None without one.
+
+    Laplace noise of one scale on every answer is no worse for a change of ℓ1 norm T than for one
+    answer that moves by T: with f_t the trade-off function of Lap(t) and Lap(0), moving the
+    coordinates one after the other gives at least f_s(1 − f_t) (group privacy), and for a location
+    family of log-concave density, F(F⁻¹(1 − α) − t), that is f_{s+t}.
+    """
     match workload:
         case Count(sensitivity=sensitivity):
             return ExactReal.of_rational(sensitivity)

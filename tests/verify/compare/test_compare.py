@@ -13,6 +13,7 @@ import dpassay
 from accountant import profile
 from accountant.adjacency import Adjacency
 from accountant.best_counter import best_counter
+from accountant.calibrate import calibrate
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.interval import Interval
 from accountant.mechanisms import (
@@ -200,6 +201,16 @@ def test_skewed_bounds_are_served_by_elliptical_noise() -> None:
     assert abs(float(mean.lower) - sum(bounds) ** 2 / 0.25 / 6) < 1e-9
 
 
+def test_the_bound_of_a_shape_does_not_rest_on_rounded_noise() -> None:
+    """It is below the optimum at the least σ, not only at the σ that is rounded up."""
+    workload = LinearQueries([[1, 0], [0, 1]], Box([1, 1]))
+    found = compare(Budget(APPROXIMATE), workload, simulated=False, metrics=["variance"])
+    least = calibrate("Gaussian", APPROXIMATE).least
+    bound = row(found, "optimal Gaussian shape").found.bound
+    assert bound is not None
+    assert bound.lower <= 2 * least.upper**2  # the optimum is 2σ² for the unit square
+
+
 def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
     found = compare(Budget(EpsilonDelta(1)), PrefixSums(1000), metrics=["variance"])
     (best,) = found.best("variance")
@@ -229,6 +240,9 @@ def test_linear_queries_get_the_optimal_shape() -> None:
     reached = value(found, "optimal Gaussian shape")
     assert shape.found.bound is not None
     assert shape.found.bound.lower <= reached.upper
+    unit = calibrate("Gaussian", Mu(1)).least  # exactly 1: the bound is that of the shape alone
+    assert unit.lower <= 1
+    assert shape.found.bound.lower <= reached.lower
     for name in ("Gaussian", "Gaussian on the data vector"):
         assert reached.upper <= value(found, name).upper
     assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)

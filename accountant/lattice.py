@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from accountant.errors import InvalidInputError, expected
 from accountant.interval import Interval
-from accountant.lazy_reals import WORD, LazyReals, laplace, normal
+from accountant.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
 
 Generator: TypeAlias = np.random.Generator
 Array: TypeAlias = NDArray[Any]
@@ -79,7 +79,7 @@ class Noise(ABC):
         """
 
     @abstractmethod
-    def ball(self, coordinate: int, number: Callable[[int], arb]) -> arb:
+    def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return one coordinate, as a ball at flint's current precision.
 
         `number(i)` is a ball around the lazy real number i of this vector.
@@ -174,7 +174,7 @@ class LinearNoise(Noise):
             bound = (np.abs(drawn) + 3) @ np.abs(dense)
         return found, (terms + 8) * _UNIT * bound
 
-    def ball(self, coordinate: int, number: Callable[[int], arb]) -> arb:
+    def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return Σ c x over the terms of the coordinate."""
         cache = self.__dict__["_cache"]
         if ctx.prec not in cache:
@@ -327,7 +327,7 @@ class LatticeSampler:
         precision = 128 + max(0, abs(quotient.numerator // quotient.denominator).bit_length())
         while True:
             with ctx.workprec(precision):
-                noise = self._noise.ball(coordinate, lambda index: drawn.ball(start + index))
+                noise = self._noise.ball(coordinate, drawn.numbers(start))
                 shift = arb(fmpq(quotient.numerator, quotient.denominator))
                 place = noise / arb(fmpq(step.numerator, step.denominator)) + shift
                 low, high = place.lower().floor(), place.upper().floor()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from accountant import sampling
 from accountant.interval import ball
 from accountant.lattice import LinearNoise, Noise, Row, input_error
-from accountant.lazy_reals import WORD, LazyReals, normal
+from accountant.lazy_reals import WORD, LazyReals, Numbers, normal
 from accountant.quadratic import factor
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Generator: TypeAlias = np.random.Generator
 Array: TypeAlias = NDArray[Any]
 _UNIT = 2.0**-53
+_GRID = 2.0**22
 _MOST_STEPS = 2000
 
 
@@ -164,7 +165,7 @@ class KroneckerNoise(Noise):
             (bound * scale).reshape(len(drawn), -1) * ((m + n + 12) * _UNIT),
         )
 
-    def ball(self, coordinate: int, number: Callable[[int], arb]) -> arb:
+    def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return Σ A_ik N_kl B_jl."""
         cache = self.__dict__["_cache"]
         if ctx.prec not in cache:
@@ -216,24 +217,25 @@ class RankOneNoise(Noise):
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
         """Return the coordinates over the steps.
 
-        The squared norm S is summed with one rounding; the errors of the h_i, at most
+        The squared norm S is summed nearly without rounding; the errors of the h_i, at most
         (|h_i| + 3)·2^−53, move it by at most (2 + 6√(M/S))·2^−53·S to first order.
         """
         direction, length = drawn[:, :-1], drawn[:, -1:]
-        squares = np.array([[math.fsum(row)] for row in (direction * direction).tolist()])
+        squares = _squares(direction)
         with ctx.workprec(128):
             scale = float(self.root())
         norms = np.sqrt(squares)
         factor_ = scale / steps / norms
         found = length * direction * factor_
-        relative = _UNIT * (12 + 6 * np.sqrt(self.dimension / squares))
+        own = 6 + (self.dimension + 4) / _GRID
+        relative = _UNIT * (12 + own * np.sqrt(self.dimension / squares))
         loose = (np.abs(length) + 3) * (np.abs(direction) + 3) * factor_ * (6 * _UNIT)
         return found, loose + relative * np.abs(found)
 
-    def ball(self, coordinate: int, number: Callable[[int], arb]) -> arb:
+    def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return root·ℓ·h_i/‖h‖."""
-        squares = sum((number(i) ** 2 for i in range(self.dimension)), start=arb(0))
-        return self.root() * number(self.dimension) * number(coordinate) / squares.sqrt()
+        length = number.squares(self.dimension).sqrt()
+        return self.root() * number(self.dimension) * number(coordinate) / length
 
 
 @final
@@ -308,7 +310,7 @@ class StaircaseNoise(Noise):
         bound = (input_error(drawn) + 6 * _UNIT * (height + 1)) * scale
         return np.sign(drawn) * height * scale, bound * (1 + 2.0**-20)
 
-    def ball(self, coordinate: int, number: Callable[[int], arb]) -> arb:
+    def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return ±Δ·f(x); the middle of the ball tells the whole part."""
         x = number(0)
         sign = 1 if x.mid() > 0 else -1
@@ -319,6 +321,23 @@ class StaircaseNoise(Noise):
         gamma = self.gamma()
         part = gamma + (1 - gamma) * place if odd else gamma * place
         return sign * self.sensitivity() * (whole + part)
+
+
+def _squares(rows: Array) -> Array:
+    """Return the sum of squares of each row, as a column.
+
+    With h = q/g + r, g = 2^22, q the nearest integer: Σq² is exact in int64, and the rest
+    Σr(h + q/g) ≤ 2Σ|h|/g is rounded to within (M + 4)·2^−53·√(M S)/g, beside one rounding of S.
+    """
+    whole = np.rint(rows * _GRID)
+    if float(np.abs(whole).max(initial=1.0)) ** 2 * rows.shape[1] >= 2.0**62:
+        return np.array([[math.fsum(row)] for row in (rows * rows).tolist()])
+    near = whole / _GRID
+    rest = np.einsum("ij,ij->i", rows - near, rows + near)
+    integers = whole.astype(np.int64)
+    exact = np.einsum("ij,ij->i", integers, integers)
+    found: Array = exact[:, np.newaxis] / _GRID**2 + rest[:, np.newaxis]
+    return found
 
 
 def _length(scales: Callable[[], Sequence[arb]]) -> int:

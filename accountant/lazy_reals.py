@@ -27,6 +27,8 @@ Array: TypeAlias = NDArray[Any]
 
 WORD = 52
 """Digits drawn at once: whole + fraction is then a double up to one rounding."""
+_LIMB = 20
+_LIMBS = 3
 _TABLE = {"normal": 9, "exponential": 40}
 _BLOCK = 1 << 16
 
@@ -66,14 +68,19 @@ class LazyReals:
         result: Array = self.sign * (self.whole + fraction)
         return result
 
-    def ball(self, index: int) -> arb:
-        """Return a ball that contains the number, of the width of its last known digit."""
-        digits, places = int(self.word[index]), self.bits
+    def digits(self, index: int) -> tuple[int, int]:
+        """Return (X, places) with |x| in [X, X + 1]·2^−places: what is known of one number."""
+        digits = int(self.whole[index]) << self.bits | int(self.word[index])
+        places = self.bits
         for group in self.further.get(index, ()):
             digits, places = digits << self.bits | group, places + self.bits
-        middle = arb(2 * digits + 1) * arb(2) ** (-places - 1)
-        fraction = arb(middle, arb(2) ** (-places - 1))
-        return int(self.sign[index]) * (int(self.whole[index]) + fraction)
+        return digits, places
+
+    def ball(self, index: int) -> arb:
+        """Return a ball that contains the number, of the width of its last known digit."""
+        digits, places = self.digits(index)
+        unit = arb(2) ** (-places - 1)
+        return int(self.sign[index]) * (arb(2 * digits + 1) * unit + arb(0, unit))
 
     def refine(self, index: int, *, rng: Generator) -> None:
         """Draw further digits of one number."""
@@ -91,6 +98,10 @@ class LazyReals:
                 return fresh < known[place]
             place += 1
 
+    def numbers(self, start: int) -> Numbers:
+        """Return the numbers from `start` on, as balls."""
+        return Numbers(self, start)
+
     def _group(self, rng: Generator) -> int:
         return int(rng.integers(0, 1 << self.bits))
 
@@ -99,6 +110,59 @@ class LazyReals:
         places = np.cumsum(kept) - 1
         further = {int(places[i]): groups for i, groups in self.further.items() if kept[i]}
         return LazyReals(self.sign[kept], self.whole[kept], self.word[kept], self.bits, further)
+
+
+@final
+@dataclass(frozen=True)
+class Numbers:
+    """Consecutive lazy real numbers, counted from the first one, as balls."""
+
+    reals: LazyReals
+    start: int
+
+    def __call__(self, index: int) -> arb:
+        """Return a ball around one of them."""
+        return self.reals.ball(self.start + index)
+
+    def squares(self, count: int) -> arb:
+        """Return a ball around the sum of the squares of the first `count` numbers.
+
+        Numbers with |x| in [X, X + 1]·2^−p have Σx² in [ΣX², ΣX² + 2ΣX + count]·4^−p.
+        """
+        reals, stop = self.reals, self.start + count
+        if reals.further.keys().isdisjoint(range(self.start, stop)):
+            whole = reals.whole[self.start : stop]
+            if reals.bits + int(whole.max(initial=1)).bit_length() <= _LIMB * _LIMBS:
+                digits = whole.astype(np.int64) << reals.bits | reals.word[self.start : stop]
+                return _ball_of_squares(*_exact_sums(digits), count, reals.bits)
+        sums: dict[int, tuple[int, int, int]] = {}
+        for index in range(self.start, stop):
+            known, places = reals.digits(index)
+            square, total, number = sums.get(places, (0, 0, 0))
+            sums[places] = square + known * known, total + known, number + 1
+        parts = (_ball_of_squares(*own, places) for places, own in sums.items())
+        return sum(parts, start=arb(0))
+
+
+def _exact_sums(digits: Array) -> tuple[int, int]:
+    """Return ΣX² and ΣX of integers below 2^60, cut into limbs whose products int64 holds."""
+    mask = (1 << _LIMB) - 1
+    square = total = 0
+    for start in range(0, len(digits), _BLOCK):
+        part = digits[start : start + _BLOCK]
+        limbs = np.stack([part >> (_LIMB * place) & mask for place in range(_LIMBS)])
+        products, sums = limbs @ limbs.T, limbs.sum(axis=1)
+        for i in range(_LIMBS):
+            total += int(sums[i]) << (_LIMB * i)
+            for j in range(_LIMBS):
+                square += int(products[i, j]) << (_LIMB * (i + j))
+    return square, total
+
+
+def _ball_of_squares(square: int, total: int, count: int, places: int) -> arb:
+    """Return a ball around [square, square + 2·total + count]·4^−places."""
+    unit, radius = arb(2) ** (-2 * places - 1), 2 * total + count
+    return arb(2 * square + radius) * unit + arb(0, arb(radius) * unit)
 
 
 def normal(size: int, *, rng: Generator, bits: int = WORD) -> LazyReals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -10,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb
 from scipy import stats
 
+from accountant import lattice_noise
 from accountant.covariances import Exchangeable, Matrix
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.lattice import RESOLUTION, LatticeSampler
 from accountant.lattice_noise import StaircaseNoise, independent
-from accountant.lazy_reals import LazyReals
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
@@ -126,13 +124,9 @@ def test_bound_holds_the_error_and_is_small(mechanism: Mechanism) -> None:
     for row in range(3):
         start = row * noise.inputs
         for coordinate in range(noise.dimension):
-            ball = noise.ball(coordinate, functools.partial(_ball_from, drawn, start))
+            ball = noise.ball(coordinate, drawn.numbers(start))
             true = float((ball / float(sampler.lattice[coordinate])).mid())
             assert abs(found[row, coordinate] - true) <= bound[row, coordinate]
-
-
-def _ball_from(drawn: LazyReals, start: int, index: int) -> arb:
-    return drawn.ball(start + index)
 
 
 def law_distance(drawn: Any, at_most: Callable[[Any], Any]) -> float:
@@ -305,3 +299,13 @@ def test_seeded_and_fine_enough() -> None:
     assert first.tolist() == Laplace(3).release(1.5, 10, rng=np.random.default_rng(13)).tolist()
     assert Laplace(3).lattice_sampler().lattice == (Fraction(2) ** (1 - RESOLUTION),)
     assert Laplace(3).release(1.5, 0, rng=np.random.default_rng(13)).shape == (0,)
+
+
+def test_squared_norms_of_many_coordinates() -> None:
+    """Within what `RankOneNoise.floats` allows for, against exact rationals."""
+    rows = np.random.default_rng(15).normal(size=(3, 500)) * [[1.0], [1e-3], [3e6]]
+    found = lattice_noise._squares(rows)[:, 0].tolist()
+    for row, square in zip(rows.tolist(), found, strict=True):
+        true = sum(Fraction(x) ** 2 for x in row)
+        error = (1 + 504 * 2.0**-22 * math.sqrt(500 / float(true))) * 2.0**-52
+        assert abs(Fraction(square) - true) <= true * Fraction(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from accountant import lazy_reals
-from accountant.lazy_reals import LazyReals
+from accountant.lazy_reals import WORD, LazyReals, normal
 
 FALSE_ALARM = 1e-6
 
@@ -107,3 +107,29 @@ def test_seeded_and_empty() -> None:
     second = lazy_reals.laplace(100, rng=np.random.default_rng(6)).floats()
     assert first.tolist() == second.tolist()
     assert len(lazy_reals.normal(0, rng=np.random.default_rng(6))) == 0
+
+
+@pytest.mark.parametrize("bits", [6, WORD])
+@pytest.mark.parametrize("refined", [[], [4], range(30)])
+def test_sums_of_squares_hold_the_sum_of_the_balls(bits: int, refined: Sequence[int]) -> None:
+    """Both enclosures hold the number, so they meet; neither is much wider than the other."""
+    rng = np.random.default_rng(7)
+    drawn = normal(40, rng=rng, bits=bits)
+    for index in refined:
+        drawn.refine(index, rng=rng)
+    with ctx.workprec(256):
+        numbers = drawn.numbers(3)
+        slowly = sum((numbers(index) ** 2 for index in range(30)), start=arb(0))
+        quickly = numbers.squares(30)
+        assert quickly.overlaps(slowly)
+        assert quickly.rad() <= slowly.rad() * (1 + 2.0**-20)
+        assert slowly.rad() <= 2 * quickly.rad()
+
+
+def test_large_whole_parts_are_squared_exactly() -> None:
+    whole = np.array([3, 2**40], dtype=np.int64)
+    drawn = LazyReals(np.array([1, -1]), whole, np.array([5, 6], dtype=np.int64), WORD)
+    with ctx.workprec(256):
+        true = (3 + arb(5) * arb(2) ** -WORD) ** 2 + (2**40 + arb(6) * arb(2) ** -WORD) ** 2
+        assert drawn.numbers(0).squares(2).overlaps(true)
+        assert drawn.numbers(0).squares(2).rel_accuracy_bits() > 50

@@ -72,9 +72,15 @@ GROUPS: dict[str, dict[str, tuple[str, str | None]]] = {
         "SquareRootFactorization": ("SquareRootFactorization(steps=16, mu=1)", None),
     },
     "Several releases": {
+        "Guaranteed": ("Guaranteed(epsilon='0.1', delta='1e-6')", None),
         "Composed": ("Composed(mechanism=Gaussian(standard_deviation=4), count=10)", None),
         "PoissonSubsampled": (
             "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='1/10')",
+            "add-remove",
+        ),
+        "MixtureOfGaussians": (
+            "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
+            "sampling_probs=['0.81', '0.18', '0.01'])",
             "add-remove",
         ),
         "SampledWithoutReplacement": (

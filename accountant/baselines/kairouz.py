@@ -13,90 +13,20 @@ where s = +ε_i with probability e^{ε_i}/(1 + e^{ε_i}), else −ε_i.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
 
 from flint import arb
 
 from accountant import profile
 from accountant._validate import probability
 from accountant.baselines.guarantee import Given, Guarantee, Repeated, read
-from accountant.composition.convolution import ConvolvedPair
-from accountant.errors import NotApplicableError
 from accountant.interval import RELATIVE_WIDTH, Interval, enclose
 from accountant.mechanism import Mechanism
-from accountant.number import ExactReal, Number, exact
-from accountant.pair import WorstCase
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.adjacency import Adjacency
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.guaranteed import Guaranteed
+from accountant.number import Number, exact
 
 _LONGEST = 1 << 14
-
-
-@final
-@dataclass(frozen=True)
-class WorstLaw(FiniteLaws):
-    """The worst pair of an (ε, δ)-DP mechanism; its outcomes are the losses ∞, ε, −ε, −∞."""
-
-    guarantee: Guarantee
-
-    def outcomes(self, index: int) -> Sequence[str]:
-        """Name the losses."""
-        epsilon = self.guarantee.epsilon
-        return ("infinity", str(epsilon), str(-epsilon), "-infinity")
-
-    def masses(self, index: int) -> tuple[Balls, Balls]:
-        """Return the four masses and their reverse."""
-        delta = self.guarantee.delta.ball()
-        odds = (-self.guarantee.epsilon.ball()).exp()
-        likely, rare = (1 - delta) / (1 + odds), (1 - delta) * odds / (1 + odds)
-        p = [delta, likely, rare, arb(0)]
-        return p, p[::-1]
-
-    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ±ε."""
-        epsilon = self.guarantee.epsilon
-        return [None, epsilon, -epsilon, None]
-
-    def is_mirrored(self, index: int) -> bool:
-        """Return True: Q is P reversed."""
-        return True
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class _AnyMechanisms(Mechanism):
-    """Whatever is (ε_i, δ_i)-DP, count_i times, for each i: only its profile is known."""
-
-    entries: tuple[tuple[Guarantee, int], ...]
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the product of the worst pairs."""
-        factors = tuple((FinitePair(WorstLaw(g), 0), n) for g, n in self.entries)
-        single = len(factors) == 1 and factors[0][1] == 1
-        pair = factors[0][0] if single else ConvolvedPair(factors)
-        return WorstCase.symmetric(pair, "Every (epsilon, delta)-DP mechanism is dominated by it.")
-
-    @property
-    def dimension(self) -> int:
-        """The number of releases."""
-        return sum(count for _, count in self.entries)
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Raise NotApplicableError: no law of the noise is given."""
-        raise NotApplicableError("A list of guarantees has no noise to draw.")
-
-    def variances(self) -> Sequence[arb]:
-        """Raise NotApplicableError: no law of the noise is given."""
-        raise NotApplicableError("A list of guarantees has no variance.")
 
 
 def kairouz_delta(
@@ -164,4 +94,4 @@ def _composed(entries: Sequence[Repeated]) -> Mechanism:
     merged: dict[Guarantee, int] = {}
     for guarantee, count in entries:
         merged[guarantee] = merged.get(guarantee, 0) + count
-    return _AnyMechanisms(tuple(merged.items()))
+    return Composed(tuple(Composed(Guaranteed(g.epsilon, g.delta), n) for g, n in merged.items()))

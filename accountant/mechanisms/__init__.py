@@ -18,6 +18,7 @@ from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.elliptical import EllipticalGaussian
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.general_gaussian import GeneralGaussian
+from accountant.mechanisms.guaranteed import Guaranteed
 from accountant.mechanisms.honaker_tree import HonakerTree
 from accountant.mechanisms.integer_noise import IntegerNoise
 from accountant.mechanisms.kary_tree import KaryTree
@@ -25,6 +26,7 @@ from accountant.mechanisms.known_size import KnownSizeGaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.laplace_vector import LaplaceVector
 from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
+from accountant.mechanisms.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
@@ -58,6 +60,7 @@ __all__ = [
     "FiniteSet",
     "Gaussian",
     "GeneralGaussian",
+    "Guaranteed",
     "HonakerTree",
     "IntegerNoise",
     "Isotropic",
@@ -68,6 +71,7 @@ __all__ = [
     "LaplaceVector",
     "Matrix",
     "MatrixVariateGaussian",
+    "MixtureOfGaussians",
     "OptimalEllipse",
     "PoissonSubsampled",
     "RandomizedResponse",

@@ -63,6 +63,13 @@ class FiniteLaws(ABC):
             return [None] * len(self.outcomes(index))
         return [_ZERO if p == q else None for p, q in zip(*exact, strict=True)]
 
+    def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal] | None:
+        """Return the P-mass where q = 0 and the Q-mass where p = 0, where known exactly.
+
+        For masses that are not all rational; else it follows from them.
+        """
+        return None
+
     def is_mirrored(self, index: int) -> bool:
         """Whether outcome n − 1 − i has under P exactly the mass of outcome i under Q.
 
@@ -210,9 +217,12 @@ class FinitePair(Pair):
         return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
 
     def exact_infinity_mass(self) -> ExactReal | None:
-        """Return the P-mass of the outcomes with q = 0 where all masses are rational."""
+        """Return the P-mass of the outcomes with q = 0 where it is known exactly."""
         exact = self.source.rational_masses(self.index)
         if exact is None:
+            known = self.source.exact_infinity_masses(self.index)
+            if known is not None:
+                return known[self.flipped]
             return _ZERO if self.infinity_mass().is_zero() else None
         p, q = exact[::-1] if self.flipped else exact
         mass = sum((p for p, q in zip(p, q, strict=True) if q == 0), start=Fraction(0))

@@ -18,9 +18,12 @@ from accountant.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.guaranteed import Guaranteed
 from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.mechanisms.tabulated import Tabulated
@@ -47,9 +50,12 @@ RELATIONS = {
     "REPLACE_ONE": Neighbours("REPLACE_ONE", Adjacency.REPLACE_ONE, 2),
     "REPLACE_SPECIAL": Neighbours("REPLACE_SPECIAL", Adjacency.ADD_REMOVE, 1),
 }
+_ROUNDING = Fraction(1, 10**9)
 _OURS = {Adjacency.ADD_REMOVE: "ADD_OR_REMOVE_ONE", Adjacency.REPLACE_ONE: "REPLACE_ONE"}
 NOTHING = Tabulated([1], [1])
 """A release that says nothing."""
+EVERYTHING = Tabulated([1, 0], [0, 1])
+"""A release that tells the neighbours apart for certain."""
 
 
 def neighbours(relation: object) -> Neighbours:
@@ -125,27 +131,80 @@ def _kind(thing: object) -> str:
     return next((name for name in names if name in _READERS or name in _WHY_NOT), names[0])
 
 
-def _noise(event: object) -> ExactReal:
-    value = number("noise_multiplier", attribute(event, "noise_multiplier"))
-    if value.sign <= 0:
-        raise NotApplicableError(f"{_kind(event)}: without noise nothing is private.")
+def _nonnegative(event: object, name: str) -> ExactReal:
+    value = number(name, attribute(event, name))
+    if value.sign < 0:
+        raise expected(name, value, "≥ 0")
     return value
 
 
 def _gaussian(event: object, relation: Neighbours) -> Mechanism:
-    return Gaussian(_noise(event), relation.moves)
+    noise = _nonnegative(event, "noise_multiplier")
+    return Gaussian(noise, relation.moves) if noise.sign else EVERYTHING
 
 
 def _laplace(event: object, relation: Neighbours) -> Mechanism:
-    return Laplace(_noise(event), relation.moves)
+    noise = _nonnegative(event, "noise_multiplier")
+    return Laplace(noise, relation.moves) if noise.sign else EVERYTHING
 
 
 def _discrete_laplace(event: object, relation: Neighbours) -> Mechanism:
-    rate = number("noise_parameter", attribute(event, "noise_parameter"))
-    if rate.sign <= 0:
-        raise NotApplicableError("DiscreteLaplaceDpEvent: expected noise_parameter > 0.")
+    """Return noise of law ∝ e^{−rate|z|}; for a rate of 0, dp-accounting means no noise at all."""
+    rate = _nonnegative(event, "noise_parameter")
+    if rate.sign == 0:
+        return EVERYTHING
     sensitivity = count("sensitivity", attribute(event, "sensitivity"))
     return DiscreteLaplace(ExactReal.of_rational(1) / rate, relation.moves * sensitivity)
+
+
+def _discrete_gaussian(event: object, relation: Neighbours) -> Mechanism:
+    sigma = _nonnegative(event, "sigma")
+    moves = number("sensitivity", getattr(event, "sensitivity", 1)).rational
+    if moves is None or moves.denominator != 1 or moves < 0:
+        raise NotApplicableError(
+            "DiscreteGaussianDpEvent: integer noise hides whole numbers; its sensitivity is not."
+        )
+    if moves == 0:
+        return NOTHING
+    if sigma.sign == 0:
+        return EVERYTHING
+    return DiscreteGaussian(sigma.square, relation.moves * moves.numerator)
+
+
+def _mixture(event: object, relation: Neighbours) -> Mechanism:
+    """Return the sampled sum; weights in floats are taken over their sum, which is 1 up to 1e-9."""
+    if relation.adjacency is Adjacency.REPLACE_ONE:
+        raise AdjacencyError(
+            "MixtureOfGaussiansDpEvent: no exact worst pair is known here for REPLACE_ONE. Name "
+            "ADD_OR_REMOVE_ONE or REPLACE_SPECIAL."
+        )
+    moves = _list(event, "sensitivities")
+    weights = [entry.rational for entry in _list(event, "sampling_probs")]
+    total = sum((weight for weight in weights if weight is not None), start=Fraction(0))
+    if None in weights or abs(total - 1) > _ROUNDING:
+        raise expected("sampling_probs", float(total), "to be rational, of sum 1")
+    if all(entry.sign == 0 for entry in moves):
+        return NOTHING
+    noise = _nonnegative(event, "standard_deviation")
+    shares = [weight / total for weight in weights if weight is not None]
+    if noise.sign:
+        return MixtureOfGaussians(noise, moves, shares)
+    hidden = sum((w for w, s in zip(shares, moves, strict=True) if s.sign == 0), start=Fraction(0))
+    return Tabulated([hidden, 1 - hidden], [1, 0])
+
+
+def _list(event: object, name: str) -> list[ExactReal]:
+    values = attribute(event, name)
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise expected(name, values, "to be a list")
+    return [number(f"{name}[{index}]", value) for index, value in enumerate(values)]
+
+
+def _epsilon_delta(event: object, relation: Neighbours) -> Mechanism:
+    """Return the worst of all mechanisms with this guarantee, under whichever relation."""
+    epsilon = _nonnegative(event, "epsilon")
+    delta = number("delta", attribute(event, "delta"))
+    return Guaranteed(epsilon, delta) if epsilon.sign or delta.sign else NOTHING
 
 
 def _randomized_response(event: object, relation: Neighbours) -> Mechanism:
@@ -218,14 +277,19 @@ def _tree(event: object, relation: Neighbours) -> Mechanism:
     if most == 0:
         return NOTHING
     levels = most.bit_length()
-    return Gaussian(_noise(event), ExactReal.of_root(Fraction(levels)))
+    noise = _nonnegative(event, "noise_multiplier")
+    return Gaussian(noise, ExactReal.of_root(Fraction(levels))) if noise.sign else EVERYTHING
 
 
 _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
     "NoOpDpEvent": lambda event, relation: NOTHING,
+    "NonPrivateDpEvent": lambda event, relation: EVERYTHING,
+    "EpsilonDeltaDpEvent": _epsilon_delta,
     "GaussianDpEvent": _gaussian,
     "LaplaceDpEvent": _laplace,
     "DiscreteLaplaceDpEvent": _discrete_laplace,
+    "DiscreteGaussianDpEvent": _discrete_gaussian,
+    "MixtureOfGaussiansDpEvent": _mixture,
     "RandomizedResponseDpEvent": _randomized_response,
     "SelfComposedDpEvent": _self_composed,
     "ComposedDpEvent": _composed,
@@ -234,12 +298,15 @@ _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
     "SingleEpochTreeAggregationDpEvent": _tree,
 }
 _WHY_NOT = {
-    "NonPrivateDpEvent": "it promises nothing",
     "UnsupportedDpEvent": "it stands for what cannot be described",
-    "ZCDpEvent": "it is a guarantee, not a law; verify a zCDP claim of its mechanism",
+    "ZCDpEvent": (
+        "it is a guarantee without a worst law; convert it (dpassay convert --zcdp), or verify a "
+        "zCDP claim of its mechanism"
+    ),
+    "ExponentialMechanismDpEvent": "which law is worst depends on epsilon",
+    "PermuteAndFlipDpEvent": "its worst law is not proved here",
     "SampledWithReplacementDpEvent": "no exact worst pair is known for sampling with replacement",
     "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
-    "MixtureOfGaussiansDpEvent": "mixtures of several shifts are not among the mechanisms",
     "TruncatedSubsampledGaussianDpEvent": "truncated batches are not among the mechanisms",
 }
 

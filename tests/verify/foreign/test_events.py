@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
-from accountant import profile
+from accountant import baselines, profile
 from accountant.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from accountant.mechanisms import (
     Composed,
+    DiscreteGaussian,
     Gaussian,
     PoissonSubsampled,
     SampledWithoutReplacement,
@@ -27,6 +29,13 @@ from verify.verdict import Verdict
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE = NeighboringRelation.REPLACE_ONE
 SPECIAL = NeighboringRelation.REPLACE_SPECIAL
+
+
+def guarantee(epsilon: float, delta: float) -> Any:
+    """Return an event that releases of dp-accounting after 0.6.0 have."""
+    return type("EpsilonDeltaDpEvent", (), {"epsilon": epsilon, "delta": delta})()
+
+
 CASES: list[tuple[Any, NeighboringRelation]] = [
     (dp_event.GaussianDpEvent(1.5), ADD_REMOVE),
     (dp_event.GaussianDpEvent(1.5), REPLACE),
@@ -124,18 +133,78 @@ def test_what_a_library_reports_is_decided() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        dp_event.NonPrivateDpEvent(),
         dp_event.UnsupportedDpEvent(),
+        type("ExponentialMechanismDpEvent", (), {"epsilon": 1.0})(),
         dp_event.ZCDpEvent(0.5),
         dp_event.SampledWithReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
-        dp_event.GaussianDpEvent(0.0),
-        dp_event.SelfComposedDpEvent(dp_event.NonPrivateDpEvent(), 3),
+        dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(1.0), 2, 1),
     ],
     ids=str,
 )
 def test_events_without_an_exact_law_are_refused(event: Any) -> None:
     with pytest.raises(NotApplicableError):
         events.mechanism_of(event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_event.NonPrivateDpEvent(),
+        dp_event.GaussianDpEvent(0.0),
+        dp_event.LaplaceDpEvent(0.0),
+        dp_event.DiscreteLaplaceDpEvent(0, 1),
+        guarantee(1.0, 1.0),
+        dp_event.MixtureOfGaussiansDpEvent(0.0, [1.0, 2.0], [0.5, 0.5]),
+        dp_event.SelfComposedDpEvent(dp_event.NonPrivateDpEvent(), 3),
+    ],
+    ids=str,
+)
+def test_without_noise_nothing_is_hidden(event: Any) -> None:
+    mechanism = events.mechanism_of(event)
+    assert str(profile.delta(mechanism, 5, adjacency="add-remove")) == "1"
+    assert profile.epsilon(mechanism, "0.99", adjacency="add-remove").lower == math.inf
+
+
+def test_a_sample_of_what_has_no_noise_hides_whether_it_was_drawn() -> None:
+    event = dp_event.PoissonSampledDpEvent(0.25, dp_event.GaussianDpEvent(0.0))
+    found = profile.delta(events.mechanism_of(event), 1, adjacency="add-remove")
+    assert str(found) == "0.25"
+
+
+def test_a_guarantee_is_the_worst_of_what_has_it() -> None:
+    one = events.mechanism_of(guarantee(1.0, 0.25))
+    assert str(profile.delta(one, 1, adjacency="add-remove")) == "0.25"
+    assert str(profile.epsilon(one, "0.25", adjacency="add-remove")) == "1"
+    both = events.mechanism_of(
+        dp_event.ComposedDpEvent([guarantee(1.0, 0.25), guarantee(2.0, 0.5)])
+    )
+    assert Fraction(5, 8) in profile.delta(both, 3, adjacency="add-remove")
+    known = baselines.kairouz_delta([(1, "0.25"), (2, "0.5")], "1.5")
+    assert known.overlaps(profile.delta(both, "1.5", adjacency="add-remove"))
+    nothing = events.mechanism_of(guarantee(0.0, 0.0))
+    assert nothing == events.NOTHING
+
+
+def test_mixtures_and_discrete_gaussians() -> None:
+    mixture = dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.2, 0.6, 0.2])
+    found = profile.delta(events.mechanism_of(mixture), 1, adjacency="add-remove")
+    assert abs(float(found.lower) - 0.15768284088654105) < 5e-8
+    with pytest.raises(AdjacencyError, match="REPLACE_ONE"):
+        events.mechanism_of(mixture, REPLACE)
+    with pytest.raises(InvalidInputError, match="sum 1"):
+        events.mechanism_of(dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.2, 0.6]))
+    assert events.mechanism_of(dp_event.MixtureOfGaussiansDpEvent(1.0, [0], [1.0])) == (
+        events.NOTHING
+    )
+
+    @dataclass
+    class DiscreteGaussianDpEvent:
+        sigma: float
+        sensitivity: float = 1
+
+    assert events.mechanism_of(DiscreteGaussianDpEvent(3.0, 2.0)) == DiscreteGaussian(9, 2)
+    with pytest.raises(NotApplicableError, match="whole numbers"):
+        events.mechanism_of(DiscreteGaussianDpEvent(3.0, 0.5))
 
 
 def test_wrong_input_is_named() -> None:

@@ -103,8 +103,9 @@ def test_json_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_refusals() -> None:
-    with pytest.raises(NotApplicableError, match="NonPrivate"):
-        reports.judge(dp_event.NonPrivateDpEvent(), 1, "1e-5")
+    with pytest.raises(NotApplicableError, match="ZCDpEvent"):
+        reports.judge(dp_event.ZCDpEvent(0.5), 1, "1e-5")
+    assert reports.judge(dp_event.NonPrivateDpEvent(), 1, "1e-5").is_upper_bound is False
     with pytest.raises(InvalidInputError, match="noise_multiplier"):
         reports.judge({"type": "Gaussian"}, 1, "1e-5")
     with pytest.raises(InvalidInputError, match="epsilon=0 > 0"):

@@ -1,0 +1,216 @@
+"""Two mixtures of normal laws with one variance, the first shifted to the right of the second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+from flint import arb, ctx
+
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import ball
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+from accountant.pairs.gaussian import normal_cdf
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
+"""The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
+
+_GUARD = 32
+_FARTHEST = 80  # doublings
+_MOST_STEPS = 4000
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixturePair(Pair):
+    """P = Σ w_i N(a_i, 1), Q = Σ v_j N(b_j, 1) with every a_i ≥ every b_j, P ≠ Q.
+
+    With E over the components given x, the derivative of L(x) = ln(p/q)(x) is E_P[a | x] −
+    E_Q[b | x] > 0. So L increases, {L > ε} is a half-line (x, ∞), and
+
+        H(ε) = Σ w_i Φ(a_i − x) − e^ε Σ v_j Φ(b_j − x),   L(x) = ε.
+
+    Loss far to the left, or to the right, tends to a finite limit where the outermost components
+    of P and Q have one mean, and is unbounded else.
+    """
+
+    p: Mixture
+    q: Mixture
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for any real ε."""
+        side = self._beyond(epsilon)
+        if side > 0:
+            return arb(0)
+        if side < 0:
+            return -epsilon.ball().expm1()
+        tails = self.tails(epsilon)
+        return tails.p_above - epsilon.ball().exp() * tails.q_above
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the probabilities on both sides of the root of L(x) = ε."""
+        side = self._beyond(epsilon)
+        if side:
+            above, below = (arb(0), arb(1)) if side > 0 else (arb(1), arb(0))
+            return Tails(above, below, above, below)
+        x = self._root(epsilon)
+        return Tails(
+            p_above=_above(self.p, x),
+            p_below=_below(self.p, x),
+            q_above=_above(self.q, x),
+            q_below=_below(self.q, x),
+        )
+
+    def _beyond(self, epsilon: ExactReal) -> int:
+        """Return 1 if no loss exceeds ε, −1 if every loss does, else 0."""
+        eps = epsilon.ball()
+        if eps >= self.max_loss():
+            return 1
+        return -1 if eps <= -self.reverse().max_loss() else 0
+
+    def loss(self, x: arb) -> arb:
+        """Return ln(dP/dQ) at x."""
+        return (_density(self.p, x) / _density(self.q, x)).log()
+
+    def _slope(self, x: arb) -> arb:
+        return _mean(self.p, x) - _mean(self.q, x)
+
+    def _root(self, epsilon: ExactReal) -> arb:
+        """Enclose x with L(x) = ε: Newton steps inside a bracket, then a proof by two signs."""
+        with ctx.workprec(ctx.prec + _GUARD):
+            eps = epsilon.ball()
+            low, high = self._bracket(eps)
+            x, radius = ((low + high) / 2).mid(), arb(2) ** (-ctx.prec + _GUARD)
+            for _ in range(_MOST_STEPS):
+                value = self.loss(x) - eps
+                if value < 0:
+                    low = x
+                elif value > 0:
+                    high = x
+                else:
+                    break
+                step = (value / self._slope(x)).mid()
+                newton = (x - step).mid()
+                inside = low < newton < high
+                new = newton if inside else ((low + high) / 2).mid()
+                moved, x = abs(new - x), new
+                if moved <= radius * (1 + abs(x)):
+                    break
+            for _ in range(ctx.prec):
+                reach = (radius * (1 + abs(x))).mid()
+                left, right = (x - reach).mid(), (x + reach).mid()
+                if self.loss(left) < eps and self.loss(right) > eps:
+                    return left.union(right)
+                radius *= 4
+        raise UndecidedError(f"The loss of a mixture was not told from epsilon={epsilon}.")
+
+    def _bracket(self, eps: arb) -> tuple[arb, arb]:
+        low, high = arb(-1), arb(1)
+        for _ in range(_FARTHEST):
+            if self.loss(low) < eps:
+                break
+            low *= 2
+        for _ in range(_FARTHEST):
+            if self.loss(high) > eps:
+                return low, high
+            high *= 2
+        raise UndecidedError("The loss of a mixture was not told from its limit.")
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError: it has no closed form."""
+        raise NotApplicableError(_NO_FORM)
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError: it has no closed form."""
+        raise NotApplicableError(_NO_FORM)
+
+    def max_loss(self) -> arb:
+        """Return the limit of L on the right: finite where the largest means are equal."""
+        (w, a), (v, b) = _largest(self.p), _largest(self.q)
+        return (ball(w) / ball(v)).log() if a == b else arb.pos_inf()
+
+    def reverse(self) -> GaussianMixturePair:
+        """Return (Q, P), reflected."""
+        return GaussianMixturePair(_reflected(self.q), _reflected(self.p))
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "gaussian-mixture", "p", "q"}, JSON texts of [weight, mean] lists."""
+
+        def text(mixture: Mixture) -> str:
+            return json.dumps([[str(weight), str(mean)] for weight, mean in mixture])
+
+        return {"law": "gaussian-mixture", "p": text(self.p), "q": text(self.q)}
+
+    def reference(self) -> Reference:
+        """Return the two densities."""
+        from mpmath import mp, mpf
+
+        from accountant.reference import Continuous
+
+        def log_density(mixture: Mixture, x: Any) -> Any:
+            return mp.log(
+                sum(
+                    mpf(w.numerator) / w.denominator * mp.exp(-((x - mean.mpf()) ** 2) / 2)
+                    for w, mean in mixture
+                )
+            )
+
+        return Continuous(
+            log_p=lambda x: log_density(self.p, x),
+            log_q=lambda x: log_density(self.q, x),
+            log_normaliser=lambda mp: -mp.log(2 * mp.pi) / 2,
+            knots=lambda: sorted({mean.mpf() for _, mean in (*self.p, *self.q)}),
+        )
+
+
+_NO_FORM = (
+    "The Rényi and Kullback–Leibler divergences of a mixture of normal laws have no closed form. "
+    "Ask for delta, epsilon or the trade-off function."
+)
+
+
+def _density(mixture: Mixture, x: arb) -> arb:
+    """Return the density at x over that of N(0, 1)."""
+    terms = ((ball(w), mean.ball()) for w, mean in mixture)
+    return sum((w * (m * (x - m / 2)).exp() for w, m in terms), start=arb(0))
+
+
+def _mean(mixture: Mixture, x: arb) -> arb:
+    """Return the mean of the component given x."""
+    terms = [(ball(w), mean.ball()) for w, mean in mixture]
+    masses = [w * (m * (x - m / 2)).exp() for w, m in terms]
+    return sum((n * m for n, (_, m) in zip(masses, terms, strict=True)), start=arb(0)) / sum(
+        masses, start=arb(0)
+    )
+
+
+def _above(mixture: Mixture, x: arb) -> arb:
+    return sum((ball(w) * normal_cdf(m.ball() - x) for w, m in mixture), start=arb(0))
+
+
+def _below(mixture: Mixture, x: arb) -> arb:
+    return sum((ball(w) * normal_cdf(x - m.ball()) for w, m in mixture), start=arb(0))
+
+
+def _largest(mixture: Mixture) -> tuple[Fraction, ExactReal]:
+    return max(mixture, key=lambda part: part[1])
+
+
+def _reflected(mixture: Mixture) -> Mixture:
+    return tuple((weight, -mean) for weight, mean in mixture)
+
+
+def mixture(weights: Sequence[Fraction], means: Sequence[ExactReal]) -> Mixture:
+    """Return the components with positive weights, those of one mean together, in order."""
+    found: dict[ExactReal, Fraction] = {}
+    for weight, mean in zip(weights, means, strict=True):
+        if weight:
+            found[mean] = found.get(mean, Fraction(0)) + weight
+    return tuple((found[mean], mean) for mean in sorted(found))

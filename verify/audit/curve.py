@@ -22,8 +22,8 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from verify.audit import binomial
 from verify.audit.rule import Histogram, Rule
 
 Array: TypeAlias = NDArray[Any]
@@ -126,8 +126,7 @@ def lower_hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 def _bounds(counts: Array, total: Array, significance: float) -> tuple[Array, Array]:
     """Return exact one-sided bounds of probabilities, each at the significance."""
-    k, n = counts.astype(np.float64), np.broadcast_to(total, counts.shape).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        low = special.betaincinv(np.maximum(k, 1), n - k + 1, significance)
-        high = special.betainccinv(k + 1, np.maximum(n - k, 1), significance)
-    return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
+    return (
+        binomial.least_rate(counts, total, significance),
+        binomial.largest_rate(counts, total, significance),
+    )

@@ -15,7 +15,7 @@ from typing import Any, final
 from scipy import special
 
 from accountant.errors import expected
-from verify.audit import guesses, sides
+from verify.audit import binomial, guesses, sides
 
 _STEPS = 60
 SPARED = 0.01
@@ -46,6 +46,13 @@ class Counts:
         """Require counts that can occur."""
         if min(self.runs, self.other_runs) < 1:
             raise expected("runs", min(self.runs, self.other_runs), "≥ 1")
+        if max(self.runs, self.other_runs) > binomial.MOST_RUNS:
+            raise expected(
+                "runs",
+                max(self.runs, self.other_runs),
+                f"≤ {binomial.MOST_RUNS:.0e}",
+                "Beyond, counts are not exact in floating point.",
+            )
         if not 0 <= self.hits <= self.runs:
             raise expected("hits", self.hits, f"in [0, {self.runs}]")
         if not 0 <= self.misses <= self.other_runs:

@@ -22,32 +22,35 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from scipy import special
+from verify.audit import binomial
 
-_ROUNDING = 1e-8
 Triple: TypeAlias = tuple[int, int, int]
 """Right guesses, wrong guesses, and runs."""
+_LEAST = 1e-300
 
 
 def p_value(counts: Triple, epsilon: float, delta: float, spared: float) -> float:
-    """Return the exact p-value (with `spared` added where δ > 0)."""
+    """Return the exact p-value (with `spared` added where δ > 0).
+
+    The tail is that of the wrong guesses: 1 − π keeps its relative accuracy where π is near 1.
+    """
     right, wrong, runs = counts
     guesses = right + wrong
-    chance = largest_chance(guesses, runs, epsilon, delta, spared)
-    if right <= guesses * chance:
+    chance = least_chance_of_error(guesses, runs, epsilon, delta, spared)
+    if wrong >= guesses * chance:
         return 1.0
-    tail = float(special.betainc(right, guesses - right + 1, chance))
-    return min(1.0, tail * (1 + _ROUNDING) + (spared if delta > 0 else 0.0))
+    tail = max(float(binomial.at_most(wrong, guesses, chance)), _LEAST)
+    return min(1.0, (tail + (spared if delta > 0 else 0.0)) * (1 + binomial.ROUNDING))
 
 
-def largest_chance(guesses: int, runs: int, epsilon: float, delta: float, spared: float) -> float:
-    """Return the upper bound of π."""
-    pure = 1 / (1 + math.exp(-epsilon))
+def least_chance_of_error(
+    guesses: int, runs: int, epsilon: float, delta: float, spared: float
+) -> float:
+    """Return the lower bound of 1 − π."""
+    pure = math.exp(-epsilon) / (1 + math.exp(-epsilon))
     if delta == 0:
         return pure
     if guesses == 0:
-        return 1.0
-    least = float(special.betaincinv(guesses, runs - guesses + 1, spared)) * (1 - _ROUNDING)
-    if least <= delta:
-        return 1.0
-    return 1 - (least - delta) / ((1 + math.exp(epsilon)) * least)
+        return 0.0
+    least = float(binomial.least_rate(guesses, runs, spared))
+    return pure * (1 - delta / least) if least > delta else 0.0

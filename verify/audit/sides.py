@@ -24,6 +24,7 @@ that are one count apart, at any n.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeAlias
 
@@ -31,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from verify.audit import binomial
+
 Array: TypeAlias = NDArray[Any]
 Quadruple: TypeAlias = tuple[int, int, int, int]
 """a of n, and b of m."""
 
-_ROUNDING = 1e-8
-"""Relative allowance for rounding in the tails (measured: below 1e-9 at n = 1e9)."""
 _REACH = 6.5
 """How many standard deviations are summed finely; what is beyond is bounded."""
 _WIDEST_TABLE = 1000
@@ -62,7 +63,7 @@ def p_value(counts: Quadruple, epsilon: float, delta: float, spared: float) -> f
     region = (t, n, m, factor, delta)
     spread = math.sqrt(m * q[-1] * (1 - q[-1])) + math.sqrt(n * p[-1] * (1 - p[-1]))
     tail = (_by_tables if 2 * _REACH * spread < _WIDEST_TABLE else _by_bounds)(region, p, q)
-    return min(1.0, float(tail.max()) * (1 + _ROUNDING) + spared)
+    return min(1.0, (float(tail.max()) + spared) * (1 + binomial.ROUNDING))
 
 
 def statistic(counts: Quadruple, factor: float, delta: float) -> float:
@@ -105,26 +106,17 @@ def _by_tables(region: _Region, p: Array, q: Array) -> Array:
     k = _edge(region, bs)
     first, last = _window(p[0], p[-1], n)
     ks = np.arange(first, last)
-    survival = np.cumsum(_masses(ks, n, p)[:, ::-1], axis=1)[:, ::-1]
-    survival += special.bdtrc(float(last - 1), n, p)[:, np.newaxis] if last <= n else 0.0
-    survival = np.hstack([survival, np.zeros((len(p), 1))])
+    survival = np.cumsum(binomial.masses(ks, n, p)[:, ::-1], axis=1)[:, ::-1]
+    beyond = binomial.at_least(last, n, p)
+    survival = np.hstack([survival + beyond[:, np.newaxis], np.zeros((len(p), 1))])
     place = np.clip(k - first, 0, last - first).astype(np.intp)
     tail = np.where(k < first, 1.0, survival[:, place])
-    beyond = special.bdtrc(float(last - 1), n, p) if last <= n else np.zeros(len(p))
     tail = np.where((k >= last) & (k <= n), beyond[:, np.newaxis], tail)
-    inside = np.sum(_masses(bs, m, q) * tail, axis=1)
-    left = special.bdtr(float(bs[0] - 1), m, q) if bs[0] > 0 else np.zeros(len(q))
-    right = special.bdtrc(float(bs[-1]), m, q) * tail[:, -1] if bs[-1] < m else 0.0
+    inside = np.sum(binomial.masses(bs, m, q) * tail, axis=1)
+    left = binomial.at_most(bs[0] - 1, m, q)
+    right = binomial.at_least(bs[-1] + 1, m, q) * tail[:, -1]
     total: Array = inside + left + right
     return total
-
-
-def _masses(k: Array, n: int, p: Array) -> Array:
-    """Return P(Bin(n, p) = k), one row per p."""
-    choose = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    rows = special.xlogy(k, p[:, np.newaxis]) + special.xlog1py(n - k, -p[:, np.newaxis])
-    masses: Array = np.exp(rows + choose)
-    return masses
 
 
 def _window(low: float, high: float, n: int) -> tuple[int, int]:
@@ -167,21 +159,16 @@ def _phi(k: Array, n: int, p: Array) -> Array:
 
 def _root(k: Array, n: int, p: Array) -> Array:
     """Return ±√(2n KL(k/n ‖ p)), with the sign of k/n − p."""
-    shift = k - n * p
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = n - k
-        divergence = special.xlog1py(k, shift / (n * p)) + special.xlog1py(
-            rest, -shift / (n * (1 - p))
-        )
-    root: Array = np.copysign(np.sqrt(np.maximum(2 * divergence, 0.0)), shift)
+    exponent = 2 * binomial.divergence(k, n, p)
+    root: Array = np.copysign(np.sqrt(np.maximum(exponent, 0.0)), k - n * p)
     return np.where(np.isnan(root), np.inf, root)
 
 
+@functools.lru_cache(maxsize=64)
 def _interval(b: int, m: int, spared: float) -> tuple[float, float]:
     """Return the exact interval of q of confidence 1 − spared (Clopper and Pearson)."""
-    low = 0.0 if b == 0 else float(special.betaincinv(b, m - b + 1, spared / 2))
-    high = 1.0 if b == m else float(special.betainccinv(b + 1, m - b, spared / 2))
-    return low * (1 - _ROUNDING), min(1.0, high * (1 + _ROUNDING))
+    low = float(binomial.least_rate(b, m, spared / 2))
+    return low, float(binomial.largest_rate(b, m, spared / 2))
 
 
 def _cells(low: float, high: float, m: int) -> Array:

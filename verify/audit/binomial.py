@@ -78,7 +78,8 @@ def _excess(k: Array) -> Array:
     direct = special.gammaln(small + 1) - (
         0.5 * np.log(2 * np.pi) + (small + 0.5) * np.log(small) - small
     )
-    return np.where(k < _SERIES_FROM, direct, series)
+    found: Array = np.where(k < _SERIES_FROM, direct, series)
+    return found
 
 
 def at_least(k: ArrayLike, n: ArrayLike, p: Array | float) -> Array:

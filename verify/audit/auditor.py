@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -23,7 +23,7 @@ from accountant.adjacency import Adjacency
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanism import Mechanism
 from verify.audit import blocks
-from verify.audit.blocks import PROBING, TESTING, TRAINING, Datasets, Tally, Task
+from verify.audit.blocks import PROBING, TESTING, TRAINING, Blocks, Datasets, Tally, Task
 from verify.audit.exact_test import (
     SPARED,
     Counts,
@@ -109,12 +109,12 @@ def audit(
     )
     path = None if checkpoint is None else Path(checkpoint)
     trained = _train(plan, path, proposers)
-    tasks = trained.tasks(plan)
+    fresh = trained.blocks(plan)
     tally = Tally(trained.rule.partition.size, plan.digest(), path)
     try:
-        blocks.run(tasks, tally, executor, progress)
+        blocks.run(fresh, tally, executor, progress, timeout)
     except MechanismError as error:
-        raise MechanismError(f"{error} {_kept(tally, len(tasks), path)}") from error.__cause__
+        raise MechanismError(f"{error} {_kept(tally, len(fresh), path)}") from error.__cause__
     return _decide(plan, trained, tally, time.perf_counter() - started)
 
 
@@ -229,26 +229,21 @@ class _Trained:
     training: int
     notes: tuple[str, ...]
 
-    def tasks(self, plan: Plan) -> list[Task]:
+    def blocks(self, plan: Plan) -> Blocks:
         """Return the blocks of the test."""
         fresh = plan.samples - self.training
-        size = blocks.block_size(fresh, self.width)
-        sizes = [size] * (fresh // size) + ([fresh % size] if fresh % size else [])
         whole = Task(
             plan.target,
             plan.pairs[self.pair],
             self.rule,
             self.width,
             self.mixed,
-            size,
+            blocks.block_size(fresh, self.width),
             plan.seed,
-            (),
+            (TESTING, self.pair),
             plan.timeout,
         )
-        return [
-            replace(whole, size=own, key=(TESTING, self.pair, index))
-            for index, own in enumerate(sizes)
-        ]
+        return Blocks(whole, fresh)
 
 
 def _train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Trained:

@@ -9,14 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +42,7 @@ _MOST_RUNS = 1 << 16
 _MOST_ENTRIES = 1 << 22
 _WAITING_PER_WORKER = 2
 _COIN = 2
+_GRACE = 10.0
 
 
 def block_size(runs: int, width: int) -> int:
@@ -111,6 +120,13 @@ def time_limit(seconds: float | None, what: str) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
+class Block(Protocol):
+    """Some runs of both sides that a worker draws and counts: plain data, and small."""
+
+    def count(self) -> NDArray[np.int64]:
+        """Return the histograms of both sides, misfits in a last column."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -127,25 +143,71 @@ class Task:
     key: tuple[int, ...]
     timeout: float | None
 
+    def count(self) -> NDArray[np.int64]:
+        """Run the block; for guesses fair coins choose the dataset of every run."""
+        rows = []
+        sizes = side_sizes(self.rule.design, self.size, self.seed, self.key)
+        for side, (dataset, size) in enumerate(zip(self.datasets, sizes, strict=True)):
+            rng = generator(self.seed, *self.key, side)
+            with time_limit(self.timeout, f"A block of {size} runs of {self.target.name}"):
+                form = Alphabet(width=self.mixed)
+                outputs = draw(self.target, dataset, size, rng, alphabet=form, width=self.width)
+            misfits = int(np.isnan(outputs).all(axis=1).sum()) if form.width != self.mixed else 0
+            rows.append(np.append(self.rule.histogram(outputs), misfits))
+        return np.array(rows)
 
-def count(task: Task) -> NDArray[np.int64]:
-    """Run one block and return the histograms of both sides, misfits in a last column.
 
-    For guesses fair coins choose the dataset of every run.
-    """
-    sizes = [task.size, task.size]
-    if task.rule.design is Design.GUESSES:
-        chosen = int(generator(task.seed, *task.key, _COIN).binomial(2 * task.size, 0.5))
-        sizes = [chosen, 2 * task.size - chosen]
-    rows = []
-    for side, (dataset, size) in enumerate(zip(task.datasets, sizes, strict=True)):
-        rng = generator(task.seed, *task.key, side)
-        with time_limit(task.timeout, f"A block of {size} runs of {task.target.name}"):
-            form = Alphabet(width=task.mixed)
-            outputs = draw(task.target, dataset, size, rng, alphabet=form, width=task.width)
-        misfits = int(np.isnan(outputs).all(axis=1).sum()) if form.width != task.mixed else 0
-        rows.append(np.append(task.rule.histogram(outputs), misfits))
-    return np.array(rows)
+def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many runs of a block are made on each dataset: for guesses fair coins choose."""
+    if design is not Design.GUESSES:
+        return size, size
+    chosen = int(generator(seed, *key, _COIN).binomial(2 * size, 0.5))
+    return chosen, 2 * size - chosen
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Runs a side cut into blocks that are made when they are asked for."""
+
+    whole: Any
+    """A block of the full size, with the key that all of them begin with."""
+    runs: int
+
+    def __len__(self) -> int:
+        """Return how many blocks there are."""
+        size = int(self.whole.size)
+        return (self.runs + size - 1) // size
+
+    def __getitem__(self, index: int) -> Block:
+        """Return one block: the last one holds what is left."""
+        size = min(self.whole.size, self.runs - index * self.whole.size)
+        block: Block = replace(self.whole, size=size, key=(*self.whole.key, index))
+        return block
+
+
+@final
+@dataclass
+class Done:
+    """Which blocks were counted: all below a number, and a few beyond it."""
+
+    below: int = 0
+    beyond: set[int] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        """Return how many."""
+        return self.below + len(self.beyond)
+
+    def __contains__(self, index: int) -> bool:
+        """Whether a block was counted."""
+        return index < self.below or index in self.beyond
+
+    def add(self, index: int) -> None:
+        """Add one block."""
+        self.beyond.add(index)
+        while self.below in self.beyond:
+            self.beyond.remove(self.below)
+            self.below += 1
 
 
 @final
@@ -156,7 +218,7 @@ class Tally:
     cells: int
     digest: str = ""
     path: Path | None = None
-    done: set[int] = field(default_factory=set)
+    done: Done = field(default_factory=Done)
     histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
 
     def __post_init__(self) -> None:
@@ -166,7 +228,8 @@ class Tally:
             return
         try:
             data = json.loads(self.path.read_text("utf-8"))
-            digest, done, rows = data["audit"], data["done"], np.array(data["histogram"], np.int64)
+            digest, rows = data["audit"], np.array(data["histogram"], np.int64)
+            done = Done(int(data["done_below"]), {int(i) for i in data["done_beyond"]})
         except (ValueError, KeyError, TypeError):
             raise InvalidInputError(f"{self.path} is no checkpoint of an audit.") from None
         if digest != self.digest or rows.shape != self.histogram.shape:
@@ -174,7 +237,7 @@ class Tally:
                 f"{self.path} belongs to another audit: another target, claim, seed or number of "
                 "samples. Remove it, or name another checkpoint."
             )
-        self.done, self.histogram = set(done), rows
+        self.done, self.histogram = done, rows
 
     def add(self, index: int, histogram: NDArray[np.int64]) -> None:
         """Add one block; what is on disk is always whole."""
@@ -183,7 +246,8 @@ class Tally:
         if self.path is not None:
             data = {
                 "audit": self.digest,
-                "done": sorted(self.done),
+                "done_below": self.done.below,
+                "done_beyond": sorted(self.done.beyond),
                 "histogram": self.histogram.tolist(),
             }
             whole = self.path.with_name(self.path.name + ".part")
@@ -197,32 +261,82 @@ def digest(*parts: object) -> str:
 
 
 def run(
-    tasks: Sequence[Task],
+    blocks: Blocks,
     tally: Tally,
     executor: Executor | None,
     progress: Callable[[int, int], None] | None = None,
+    timeout: float | None = None,
 ) -> None:
-    """Run every block that the tally does not have, here or with an executor."""
-    waiting = [index for index in range(len(tasks)) if index not in tally.done]
+    """Run every block that the tally does not have, here or with an executor.
+
+    Only a few blocks are waiting at any time, and only their counts come back, so that memory does
+    not grow with the number of runs.
+
+    Raises MechanismError where a block raises, a worker dies, or no block ends in time.
+    """
+    waiting = (index for index in range(len(blocks)) if index not in tally.done)
     if executor is None:
         for index in waiting:
-            tally.add(index, count(tasks[index]))
+            tally.add(index, blocks[index].count())
             if progress is not None:
-                progress(len(tally.done), len(tasks))
+                progress(len(tally.done), len(blocks))
         return
+    _require_sendable(blocks, executor)
     running: dict[Future[NDArray[np.int64]], int] = {}
-    most = _WAITING_PER_WORKER * int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+    most = _WAITING_PER_WORKER * _workers(executor)
+    # a block may have to wait for those before it at the same worker, and the worker to start
+    patience = None if timeout is None else (_WAITING_PER_WORKER + 1) * timeout + _GRACE
     try:
-        while waiting or running:
-            while waiting and len(running) < most:
-                index = waiting.pop(0)
-                running[executor.submit(count, tasks[index])] = index
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                index = running.pop(future)
+        while True:
+            for index in waiting:
+                running[executor.submit(_count, blocks[index])] = index
+                if len(running) >= most:
+                    break
+            if not running:
+                return
+            finished, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
+            if not finished:
+                raise MechanismError(
+                    f"No block ended within {patience:g} s. Give it more time with timeout=, or "
+                    "fewer samples."
+                )
+            for future in sorted(finished, key=lambda one: one.exception() is not None):
+                index = running.pop(future)  # those that raised come last: the others are kept
                 tally.add(index, future.result())
                 if progress is not None:
-                    progress(len(tally.done), len(tasks))
+                    progress(len(tally.done), len(blocks))
+    except BrokenExecutor as error:
+        raise MechanismError(
+            f"A worker of {type(executor).__name__} died ({error}). Is the mechanism killed, or "
+            "short of memory?"
+        ) from error
     finally:
         for future in running:
             future.cancel()
+
+
+def _count(block: Block) -> NDArray[np.int64]:
+    """Count one block, wherever this runs."""
+    return block.count()
+
+
+def _workers(executor: Executor) -> int:
+    """Return how many workers an executor has, as far as it says so."""
+    for name in ("_max_workers", "num_workers"):  # concurrent.futures, mpi4py
+        number = getattr(executor, name, None)
+        if isinstance(number, int) and number > 0:
+            return number
+    return os.cpu_count() or 1
+
+
+def _require_sendable(blocks: Blocks, executor: Executor) -> None:
+    """Raise InvalidInputError where processes could not be sent the mechanism."""
+    if not isinstance(executor, ProcessPoolExecutor):
+        return
+    try:
+        pickle.dumps(blocks.whole)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInputError(
+            f"Expected a mechanism that can be sent to the processes of executor: {error}. Define "
+            "it at the top of a module, or use a ThreadPoolExecutor."
+        ) from None

@@ -107,15 +107,26 @@ class Command:
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
         """Run it once and read its lines."""
         seed = int(rng.integers(0, 2**63))
-        filled = {"dataset": str(dataset), "size": str(size), "seed": str(seed)}
-        arguments = [part.format_map(filled) for part in shlex.split(self.command)]
+        filled = {"{dataset}": str(dataset), "{size}": str(size), "{seed}": str(seed)}
+        arguments = [_filled(part, filled) for part in shlex.split(self.command)]
         try:
             done = subprocess.run(
-                arguments, capture_output=True, text=True, check=True, timeout=self.timeout
+                arguments,
+                capture_output=True,
+                encoding="utf-8",
+                errors="backslashreplace",
+                check=True,
+                timeout=self.timeout,
             )
+        except OSError as error:
+            raise MechanismError(
+                f"{self.command} could not be started: {error.strerror or error}. Expected the "
+                "name of a program and its arguments, as in a shell."
+            ) from None
         except subprocess.TimeoutExpired as error:
             raise MechanismError(
-                f"{self.command} did not end within {error.timeout:g} s."
+                f"{self.command} did not end within {error.timeout:g} s. Give it more time with "
+                "timeout=, or fewer runs a block."
             ) from None
         except subprocess.CalledProcessError as error:
             last = (error.stderr or "").strip().splitlines()[-1:]
@@ -174,6 +185,13 @@ def _of_callable(function: Callable[..., Any], name: str) -> Target:
         return PerBlock(function, name)
     positional = any(p.kind is p.VAR_POSITIONAL for p in known)
     return PerRun(function, name, takes_rng=len(named) > 1 or positional)
+
+
+def _filled(part: str, values: dict[str, str]) -> str:
+    """Fill in the three names; all other braces are the command's own."""
+    for name, value in values.items():
+        part = part.replace(name, value)
+    return part
 
 
 def _parsed(line: str) -> Any:

@@ -100,6 +100,16 @@ def test_a_command_prints_samples() -> None:
         Command(f'{sys.executable} -c "import time; time.sleep(9)"', 0.2).sample(7, 3, rng)
     with pytest.raises(MechanismError, match="exit code 1"):
         Command(f'{sys.executable} -c "raise SystemExit(1)"').sample(7, 3, rng)
+    with pytest.raises(MechanismError, match="no_such_program could not be started: No such file"):
+        Command("no_such_program").sample(7, 3, rng)
+
+
+def test_a_command_keeps_its_own_braces_and_bytes() -> None:
+    rng = np.random.default_rng(1)
+    script = (
+        "import sys; [sys.stdout.buffer.write(bytes([255, 10])) for _ in {0: range({size})}[0]]"
+    )
+    assert Command(f'{sys.executable} -c "{script}"').sample(7, 2, rng) == ["\\xff", "\\xff"]
 
 
 def test_mixed_outputs_become_rows_that_keep_everything() -> None:

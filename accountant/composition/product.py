@@ -36,8 +36,8 @@ from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPa
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.laplace_product import LaplaceProductPair
 
-MAX_LAPLACE = 4000
-"""Most Laplace coordinates: the exact expansion takes the square of their number of terms."""
+MAX_LAPLACE = 100_000
+"""Most Laplace coordinates whose distances are listed."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:

@@ -4,7 +4,8 @@ What is recomputed shares no code with `verify.audit`. Guesses: the binomial tai
 term in mpmath. Sides: the supremum over the boundary is bounded again, with twice as many cells, by
 sums (small counts) or by the inequalities of Zubkov and Serov (large ones) in double precision,
 whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it is not below what is
-found here. That the counts came from the mechanism is not for arithmetic to show: they can be drawn
+found here. The curve of a claimed mechanism is computed again from its notation, where the checker
+knows its laws. That the counts came from the mechanism is not for arithmetic to show: they can be drawn
 again from the seed.
 """
 
@@ -18,6 +19,11 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from mpmath import libmp, mp
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.facts import mechanism
+from verify.checker.laws import hockey_stick
+from verify.checker.mechanisms import pairs
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -97,17 +103,29 @@ def _tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
     claim = data["claim"]
     if eps < 0 or not 0 <= delta < 1:
         problems.append(("tested", "expected epsilon ≥ 0 and delta in [0, 1)"))
-    elif claim["kind"] == "epsilon-delta":
+        return
+    if claim["kind"] == "epsilon-delta":
         if (eps, delta) not in [_point(entry) for entry in claim["points"]]:
             problems.append(("tested", "is no point of the claim"))
-    elif claim["kind"] == "gaussian":
-        mu = _real(claim["parameter"])
-        e = mp.mpf(eps.numerator) / eps.denominator
-        least = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
-        if mp.mpf(delta.numerator) / delta.denominator < least:
-            problems.append(("tested.delta", f"is below the claimed curve, {mp.nstr(least, 12)}"))
-    else:
+        return
+    least = _claimed(claim, eps)
+    if least is None:
         given.append(f"that {claim['description']} claims delta = {data['tested']['delta']} there")
+    elif mp.mpf(delta.numerator) / delta.denominator < least:
+        problems.append(("tested.delta", f"is below the claimed curve, {mp.nstr(least, 12)}"))
+
+
+def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
+    """Return δ(ε) of a claimed curve, or None where the checker does not know its laws."""
+    if claim["kind"] == "gaussian":
+        return hockey_stick({"law": "gaussian", "mu": _real(claim["parameter"])}, epsilon)
+    if claim["kind"] != "mechanism":
+        return None
+    try:
+        laws = pairs(mechanism(claim["parameter"]))
+        return max(hockey_stick(law, epsilon) for law in laws)
+    except UnknownError:
+        return None
 
 
 def _counted(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from accountant import notation
+from accountant import notation, profile
 from verify import checker, seal
 from verify.audit import AuditResult, Counts, Design, audit, epsilon_lower_bound, p_value
 from verify.checker import audits
@@ -57,8 +58,36 @@ def test_a_claimed_curve_is_checked() -> None:
     assert checker.check(data).valid
     data["tested"]["delta"] = str(float(data["tested"]["delta"]) * 0.9)
     assert "tested.delta" in dict(checker.check(sealed(data)).problems)
-    given = audit(noise, noise, samples=2_000, seed=1).certificate()
-    assert any("the profile of" in text for text in checker.check(given).taken_as_given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Gaussian(standard_deviation=2)",
+        "Laplace(scale='sqrt(2)')",
+        "DiscreteLaplace(scale=2)",
+        "DiscreteGaussian(parameter=2)",
+        "Staircase(epsilon=1, gamma=0.4)",
+        "LaplaceVector(scale=3, shifts=[1, 1])",
+    ],
+)
+def test_the_curve_of_a_claimed_mechanism_is_computed_again(text: str) -> None:
+    """A claim of a billionth less than δ(1/8) is found out, of a billionth more is not."""
+    noise = notation.parse(text)
+    data = audit(noise, noise, samples=2_000, seed=1).certificate()
+    found = checker.check(data)
+    assert found.valid, found.problems
+    assert not any("claims delta" in given for given in found.taken_as_given)
+    true = Fraction(profile.delta(noise, "1/8").lower)
+    for factor, wrong in ((1 - Fraction(1, 10**9), True), (1 + Fraction(1, 10**9), False)):
+        data["tested"] = {"epsilon": "1/8", "delta": str(true * factor)}
+        assert ("tested.delta" in dict(checker.check(sealed(data)).problems)) == wrong
+
+
+def test_an_unknown_curve_is_taken_as_given() -> None:
+    tree = notation.parse("KaryTree(steps=3, arity=2, epsilon=1)")
+    data = audit(tree, tree, samples=2_000, seed=1).certificate()
+    assert any("the profile of" in text for text in checker.check(data).taken_as_given)
 
 
 def _p_value(data: Data) -> None:

@@ -14,7 +14,7 @@ from accountant import convert
 from accountant._validate import probability
 from accountant.adjacency import Adjacency
 from accountant.composition.subsampling import SubsampledPair
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.interval import Interval, enclose
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
@@ -65,7 +65,7 @@ def moments(
         What is run, and how often; a list may be given as a `Composed`.
     orders
         Orders > 1. Those at which a divergence is not known are left out: of a subsampled
-        release all that are no integers.
+        release whose noise is not Gaussian, all that are no integers.
     conversion
         "classic" (Mironov), "improved" (Canonne, Kamath and Steinke) or "optimal", the last at
         the four orders at which "improved" is best.
@@ -100,7 +100,7 @@ def _known(
         a = exact(order, "orders")
         try:
             divergence = _divergence(whole, relation, a)
-        except NotApplicableError:
+        except (NotApplicableError, UndecidedError):
             continue
         if divergence.upper.is_finite():
             rows.append((a, divergence))

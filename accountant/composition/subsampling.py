@@ -108,13 +108,19 @@ class SubsampledPair(Pair):
         """Return D_a at an integer a ≥ 2, mixture first, from the integer orders of the pair.
 
         E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
+        A subsampled Gaussian release has every order above 1, in both directions, by quadrature.
         """
         whole = order.unique_fmpz() if order.is_exact() else None
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
+            from accountant.composition.saddle_pair import SmoothPair, transform
+
+            if transform(self) is not None:
+                return SmoothPair(((self, 1),)).renyi(order)
             raise NotApplicableError(
                 "The Rényi divergence of a subsampled release is computed at integer orders from "
-                f"2 to {_MOST_ORDER}, of its pair in direction REMOVE alone. Ask for delta, "
-                "epsilon or the trade-off function, which are exact in both directions."
+                f"2 to {_MOST_ORDER}, of its pair in direction REMOVE alone; of a Gaussian one at "
+                "all orders. Ask for delta, epsilon or the trade-off function, which are exact in "
+                "both directions."
             )
         a, q = int(whole), self.sampling_prob.ball()
         total, weight = arb(0), (1 - q) ** a

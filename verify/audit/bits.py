@@ -6,14 +6,20 @@ came from a grid of its own; which bits of the sum can be set tells what the val
 there yet? Timing and floating-point attacks on differential privacy systems", 2022). The features
 here look at the lowest set bit of an entry or of a difference of entries, at residues modulo a
 learned lattice and at entries that coincide, each together with the cell of the value, so that an
-event weighs bits and value by one likelihood ratio: leaks of bounded size are found too.
+event weighs bits and value by one likelihood ratio: leaks of bounded size are found too. A sum that
+was divided (or multiplied) by a small integer afterwards is multiplied back first: dividing
+scrambles the bits, but only until somebody undoes it.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from fractions import Fraction
+from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +28,19 @@ from verify.audit.features import Feature, Values
 from verify.audit.outputs import Matrix
 
 Codes: TypeAlias = NDArray[np.int64]
-View: TypeAlias = tuple[int, int | None]
-"""An entry, or an entry minus another one."""
+
+
+class View(NamedTuple):
+    """An entry, or an entry minus another one, times an integer or divided by one."""
+
+    entry: int
+    other: int | None = None
+    factor: Fraction = Fraction(1)
+
+    def to_json(self) -> list[Any]:
+        """Return plain data."""
+        return [self.entry, self.other, str(self.factor)]
+
 
 OF_ZERO = 1200
 OF_INFINITY = 1300
@@ -34,6 +51,19 @@ _MOST_VIEWS = 128
 _LISTED = 12
 _BINADES = 12
 _LEAST_ATOM = 4
+_VALUES_LOOKED_AT = 4000
+_LEAST_VALUES = 50
+_CLEARLY = 5.0
+_MOST_ZEROS = 16
+_DIVISORS = (*range(3, 256, 2), 375, 625, 1875, 3125, 15625)
+_FACTORS = tuple(Fraction(c) for c in _DIVISORS) + tuple(Fraction(1, c) for c in _DIVISORS)
+"""Odd numbers, and the odd parts of powers of ten: powers of two move no bits."""
+_IN_TREES = 2
+_ROOM_BELOW = 10
+_CELLS_FOR_TREES = 32
+_PART_FOR_TREES = 0.6
+_LEAST_FOR_TREES = 60
+_MOST_FOR_TREES = 20_000
 
 
 def lowest_bit(values: Any) -> Codes:
@@ -48,19 +78,31 @@ def lowest_bit(values: Any) -> Codes:
 
 
 def _look(outputs: Matrix, view: View) -> Values:
-    index, other = view
-    entry = np.asarray(outputs[:, index], dtype=np.float64)
-    if other is None:
+    entry = times(outputs[:, view.entry], view.factor)
+    if view.other is None:
         return entry
     with np.errstate(
         invalid="ignore"
     ):  # the difference of two infinities is NaN, a code of its own
-        return entry - np.asarray(outputs[:, other], dtype=np.float64)
+        return entry - times(outputs[:, view.other], view.factor)
+
+
+def times(entries: Any, factor: Fraction) -> Values:
+    """Return numbers times a factor, rounded once in their own precision."""
+    kind = entries.dtype.type
+    with np.errstate(over="ignore"):
+        if factor.numerator != 1:
+            entries = entries * kind(factor.numerator)
+        if factor.denominator != 1:
+            entries = entries / kind(factor.denominator)
+    return np.asarray(entries, dtype=np.float64)
 
 
 def _named(view: View) -> str:
-    index, other = view
-    return f"output[{index}]" if other is None else f"(output[{index}] - output[{other}])"
+    entry = f"output[{view.entry}]"
+    if view.other is not None:
+        entry = f"({entry} - output[{view.other}])"
+    return entry if view.factor == 1 else f"{view.factor}·{entry}"
 
 
 def _cells(values: Values, edges: Values) -> Codes:
@@ -88,7 +130,7 @@ class LowestBit:
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""
-        return {"feature": "lowest-bit", "view": list(self.view)}
+        return {"feature": "lowest-bit", "view": self.view.to_json()}
 
 
 @final
@@ -111,7 +153,7 @@ class BitCell:
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""
-        return {"feature": "bit-cell", "view": list(self.view), "edges": self.edges.tolist()}
+        return {"feature": "bit-cell", "view": self.view.to_json(), "edges": self.edges.tolist()}
 
 
 @final
@@ -124,6 +166,8 @@ class BitScore:
     tables: tuple[tuple[Codes, Values], ...]
     """For each view the codes that were seen, sorted, and their log ratios (0 for any other)."""
     how: str
+    trained_on: int = 0
+    """The first so many runs of each dataset made it: only others may judge it."""
     discrete: bool = False
 
     @property
@@ -145,7 +189,7 @@ class BitScore:
         """Return plain data."""
         return {
             "feature": "bit-score",
-            "views": [list(view) for view in self.views],
+            "views": [view.to_json() for view in self.views],
             "edges": [edges.tolist() for edges in self.edges],
             "tables": [
                 {"codes": codes.tolist(), "ratios": ratios.tolist()}
@@ -199,7 +243,7 @@ class Atoms:
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""
-        return {"feature": "atoms", "view": list(self.view), "values": self.values.tolist()}
+        return {"feature": "atoms", "view": self.view.to_json(), "values": self.values.tolist()}
 
 
 @final
@@ -242,7 +286,9 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     if width > 1:
         yield Collisions()
     views = _views(width)
-    ranked = sorted(views, key=lambda view: -_contrast(first, second, view))
+    factor = undone(first, second)
+    scaled = [] if factor is None else [view._replace(factor=factor) for view in views]
+    ranked = sorted(scaled + views, key=lambda view: -_contrast(first, second, view))
     for view in ranked[:_LISTED]:
         yield LowestBit(view)
         yield LowestBit(view, discrete=False)
@@ -252,23 +298,65 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
         atoms = _atoms(first, second, view)
         if len(atoms):
             yield Atoms(view, atoms)
-    for index in sorted({view[0] for view in ranked[:_LISTED]}):
+    for index in sorted({view.entry for view in ranked[:_LISTED]}):
         yield from _lattices(first, second, index)
+    if find_spec("sklearn") is not None and not _on_a_lattice(first, second):
+        for view in ranked[:_IN_TREES]:
+            yield from _trees(first, second, view)
     if width > 1:
-        entries = [view for view in views if view[1] is None]
-        differences = [view for view in views if view[1] is not None]
+        views = scaled or views
+        entries = [view for view in views if view.other is None]
+        differences = [view for view in views if view.other is not None]
         for chosen, how in ((entries, "entries"), (differences, "differences")):
             for count in (1, 8):
                 yield _score(first, second, chosen, count, how, pooled=False)
                 yield _score(first, second, chosen, count, f"{how}, one table", pooled=True)
 
 
+def undone(first: Matrix, second: Matrix) -> Fraction | None:
+    """Return by what all outputs seem to have been divided or multiplied, or None.
+
+    A sum of numbers of different size has zeros at its end. A quotient has none, and has them again
+    when it is multiplied by the divisor: the factor that brings most zeros beyond what it brings to
+    any number is taken, if they are clearly more than the outputs have as they are.
+    """
+    rows = max(1, _VALUES_LOOKED_AT // (2 * first.shape[1]))
+    entries = np.concatenate([first[:rows].ravel(), second[:rows].ravel()])[:_VALUES_LOOKED_AT]
+    entries = entries[np.isfinite(entries) & (entries != 0)]
+    if len(entries) < _LEAST_VALUES:
+        return None
+    usual = _usual_zeros(entries.dtype)
+    own = max(1.0, _trailing_zeros(entries, entries.dtype))
+    more = [
+        _trailing_zeros(times(entries, factor), entries.dtype) - zeros
+        for factor, zeros in zip(_FACTORS, usual, strict=True)
+    ]
+    best = int(np.argmax(more))
+    clear = more[best] > own - 1 + _CLEARLY * math.sqrt(2 / len(entries))
+    return _FACTORS[best] if clear else None
+
+
+@functools.cache
+def _usual_zeros(kind: Any) -> tuple[float, ...]:
+    """Return the trailing zeros that each factor brings to random numbers (ties round to even)."""
+    values = np.exp2(np.random.default_rng(0).uniform(0, 4, _VALUES_LOOKED_AT)).astype(kind)
+    return tuple(_trailing_zeros(times(values, factor), kind) for factor in _FACTORS)
+
+
+def _trailing_zeros(values: Values, kind: Any) -> float:
+    """Return the average number of zeros after the lowest set bit (1 for random bits), cut off."""
+    digits = np.finfo(kind).nmant + 1
+    with np.errstate(over="ignore"):
+        highest = np.frexp(np.where(np.isfinite(values), values, 1.0))[1]
+    return float(np.mean(np.clip(lowest_bit(values) - (highest - digits), 0, _MOST_ZEROS)))
+
+
 def _views(width: int) -> list[View]:
     """Return the entries, and their differences from the first and from the last one."""
     count = min(width, _MOST_VIEWS)
-    views: list[View] = [(index, None) for index in range(count)]
-    views += [(index, 0) for index in range(1, count)]
-    views += [(index, width - 1) for index in range(1, count) if index != width - 1]
+    views = [View(index) for index in range(count)]
+    views += [View(index, 0) for index in range(1, count)]
+    views += [View(index, width - 1) for index in range(1, count) if index != width - 1]
     return views
 
 
@@ -328,6 +416,63 @@ def _score(
     else:
         tables = tuple(_table(*pair) for pair in coded)
     return BitScore(tuple(views), edges, tables, how)
+
+
+def _on_a_lattice(first: Matrix, second: Matrix) -> bool:
+    """Whether all outputs are multiples of a power of two that most doubles would have room below.
+
+    Then there is no channel in the bits, and nothing to learn but the value.
+    """
+    both = np.concatenate([first[:_VALUES_LOOKED_AT], second[:_VALUES_LOOKED_AT]])
+    both = both[np.isfinite(both) & (both != 0)]
+    if not len(both):
+        return True
+    least = float(lowest_bit(both).min())
+    return float(np.median(np.log2(np.spacing(np.abs(both))))) < least - _ROOM_BELOW
+
+
+def _trees(first: Matrix, second: Matrix, view: View) -> Iterable[BitScore]:
+    """Learn a score of value and lowest set bit that is the same for many cells.
+
+    Gradient-boosted trees see value, lowest set bit and how far that is below the highest one;
+    their score is then tabulated. Scalars are judged by runs that the trees did not see.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
+
+    count = min(len(first), len(second))
+    if first.shape[1] == 1:
+        count = int(_PART_FOR_TREES * count)
+    count = min(count, _MOST_FOR_TREES)
+    if count < _LEAST_FOR_TREES:
+        return
+    sides = [_look(side[:count], view) for side in (first, second)]
+    values = np.concatenate(sides)
+    bits = lowest_bit(values)
+    cuts = (_binades(first, second, view), _edges(first, second, view, _CELLS_FOR_TREES))
+    edges = np.unique(np.concatenate(cuts))
+    finite = values[np.isfinite(values)]
+    if len(edges) == 0 or not len(finite):
+        return
+    model = HistGradientBoostingClassifier(
+        max_iter=20, learning_rate=0.2, max_leaf_nodes=6, early_stopping=False, random_state=0
+    )
+    around = np.concatenate([[finite.min()], edges, [finite.max()]])
+    inside = (around[:-1] + around[1:]) / 2
+    seen = np.unique(bits)
+    cell, bit = (grid.ravel() for grid in np.meshgrid(np.arange(len(inside)), seen, indexing="ij"))
+    with threadpool_limits(1):  # small data: more threads only wait for each other
+        model.fit(_columns(values, bits), np.repeat([1, 0], count))
+        scores = model.decision_function(_columns(inside[cell], bit))
+    table = (cell * _CODES + bit - _LEAST, scores)
+    trained = count if first.shape[1] == 1 else 0
+    yield BitScore((view,), (edges,), (table,), "boosted trees", trained)
+
+
+def _columns(values: Values, bits: Codes) -> Values:
+    """Return value, lowest set bit, and how far that is below the highest one."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    return np.column_stack([finite, bits, np.frexp(finite)[1] - bits])
 
 
 def _table(first: Codes, second: Codes) -> tuple[Codes, Values]:

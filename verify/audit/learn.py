@@ -147,7 +147,9 @@ def _cells(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> I
 
     At δ = 0 events of large probability are best, and counts alone are better judges.
     """
-    a, b = feature(first), feature(second)
+    held_out = getattr(feature, "trained_on", 0)  # what taught a feature cannot judge it
+    a, b = feature(first[held_out:]), feature(second[held_out:])
+    share = 1.0 - held_out / len(first)
     if feature.discrete:
         yield _categories(feature, a, b)
         return
@@ -160,12 +162,12 @@ def _cells(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> I
         np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1)
         for side in (a, b)
     )
-    yield _Cells(feature, edges, p, q, _LUCK)
+    yield _Cells(feature, edges, p, q, _LUCK, share)
     if not tails or not np.isfinite(both[[0, -1]]).all():
         return
     fitted = smoothed(np.append(both[0], edges), p, q)
     if fitted is not None:
-        yield _Cells(feature, edges, *fitted, _SMOOTH_LUCK, smooth=True)
+        yield _Cells(feature, edges, *fitted, _SMOOTH_LUCK, share, smooth=True)
 
 
 def _categories(feature: Feature, a: Values, b: Values) -> _Cells:

@@ -5,8 +5,8 @@ term in mpmath. Sides: the supremum over the boundary is bounded again, with twi
 sums (small counts) or by the inequalities of Zubkov and Serov (large ones) in double precision,
 whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it is not below what is
 found here. The curve of a claimed mechanism is computed again from its notation, where the checker
-knows its laws. That the counts came from the mechanism is not for arithmetic to show: they can be drawn
-again from the seed.
+knows its laws. That the counts came from the mechanism is not for arithmetic to show: they can be
+drawn again from the seed.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from accountant.mechanisms import Laplace
 from verify.audit import bits, zoo
 from verify.audit.auditor import audit
 
@@ -133,6 +135,53 @@ def test_shared_draws_show_in_differences() -> None:
     assert "output[1] - output[0]" in str(found.rule.feature.name)
 
 
+@pytest.mark.parametrize(
+    ("factor", "kind"), [("7", "f8"), ("1/3", "f8"), ("125", "f8"), ("7", "f4"), (None, "f8")]
+)
+def test_a_division_is_undone(factor: str | None, kind: str) -> None:
+    rng = np.random.default_rng(9)
+    sums = np.array(1, kind) + rng.normal(size=(4000, 1)).astype(kind)
+    scale = Fraction(factor or 1)
+    outputs = sums * sums.dtype.type(scale.denominator) / sums.dtype.type(scale.numerator)
+    found = bits.undone(outputs[:2000], outputs[2000:])
+    assert found == (None if factor is None else scale)
+    if found is not None:
+        assert np.mean(bits.times(outputs, found) == sums) > 0.8
+
+
+def test_a_mean_in_floating_point_is_found() -> None:
+    """The average of seven: whoever multiplies by seven has the naive sum again."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        return (dataset + rng.normal(0.0, 1.0, size)) / 7
+
+    found = audit(
+        release, {"mu": 1}, pairs=[(0.1, 1.1)], samples=20_000, significance=LEVEL, seed=10
+    )
+    assert found.refuted
+    assert "7·output[0]" in found.rule.feature.name
+
+
+def test_noise_in_two_steps_is_found() -> None:
+    """(v + one Gumbel variate) − another: a leak in values near 0 whose last place is small."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        return dataset + rng.gumbel(0.0, 1.0, size) - rng.gumbel(0.0, 1.0, size)
+
+    found = audit(release, 1, pairs=[(1.0, 2.0)], samples=30_000, significance=LEVEL, seed=11)
+    assert found.refuted
+    assert isinstance(found.rule.feature, bits.BitScore)
+    assert found.rule.feature.trained_on > 0
+
+
+def test_nothing_is_learned_from_the_bits_of_a_lattice() -> None:
+    rng = np.random.default_rng(12)
+    first, second = Laplace(1).lattice_sampler().release([0.1], 2000, rng=rng).reshape(2, -1, 1)
+    assert not any(isinstance(f, bits.BitScore) for f in bits.propose(first, second))
+    naive = [side + rng.normal(size=side.shape) for side in (first, second)]
+    assert any(isinstance(f, bits.BitScore) for f in bits.propose(*naive))
+
+
 def test_learned_lattice() -> None:
     rng = np.random.default_rng(6)
     first = 0.3 * rng.integers(-20, 20, (1000, 1)) + 0.1
@@ -174,7 +223,10 @@ def test_rare_atoms_are_found() -> None:
         proposers=(bits.propose,),
     )
     assert found.refuted
-    assert bits.Atoms((0, None), np.array([1.0, 2.0]))(np.array([[2.0], [3.0]])).tolist() == [1, -1]
+    assert bits.Atoms(bits.View(0), np.array([1.0, 2.0]))(np.array([[2.0], [3.0]])).tolist() == [
+        1,
+        -1,
+    ]
 
 
 def test_nothing_to_propose_for_integers() -> None:

@@ -61,6 +61,7 @@ def audit(
     timeout: float | None = None,
     proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
     progress: Callable[[int, int], None] | None = None,
+    device: str | None = None,
 ) -> AuditResult:
     """Audit a claim about a mechanism that can only be run.
 
@@ -88,6 +89,9 @@ def audit(
         A file in which counted blocks are kept: the same call continues where it was killed.
     timeout
         Seconds that one block may take.
+    device
+        numpy, torch:cpu or torch:cuda: draw and count a mechanism of this package there, with the
+        event chosen from its exact law (`verify.audit.device`).
 
     Raises
     ------
@@ -108,9 +112,16 @@ def audit(
         timeout=timeout,
     )
     path = None if checkpoint is None else Path(checkpoint)
-    trained = _train(plan, path, proposers)
-    fresh = trained.blocks(plan)
-    tally = Tally(trained.rule.partition.size, plan.digest(), path)
+    if device is None:
+        trained = _train(plan, path, proposers)
+        fresh, digest = trained.blocks(plan), plan.digest()
+    else:
+        from verify.audit.device import prepare
+
+        known = prepare(plan, device, executor)
+        trained = _Trained(known.rule, known.pair, 1, None, 0, known.notes)
+        fresh, digest = known.blocks, blocks.digest(plan.digest(), device)
+    tally = Tally(trained.rule.partition.size, digest, path)
     try:
         blocks.run(fresh, tally, executor, progress, timeout)
     except MechanismError as error:

@@ -40,7 +40,7 @@ Quadruple: TypeAlias = tuple[int, int, int, int]
 
 _REACH = 6.5
 """How many standard deviations are summed finely; what is beyond is bounded."""
-_WIDEST_TABLE = 1000
+_WIDEST_TABLE = 2000
 _MOST_Q = 144
 _LEAST_WIDTH = 0.04
 """No cell of q is narrower than this many standard deviations of b."""
@@ -61,8 +61,9 @@ def p_value(counts: Quadruple, epsilon: float, delta: float, spared: float) -> f
     cuts = _cells(low, min(high, top), m)
     q, p = cuts[:-1], np.minimum(factor * cuts[1:] + delta, 1.0)
     region = (t, n, m, factor, delta)
-    spread = math.sqrt(m * q[-1] * (1 - q[-1])) + math.sqrt(n * p[-1] * (1 - p[-1]))
-    tail = (_by_tables if 2 * _REACH * spread < _WIDEST_TABLE else _by_bounds)(region, p, q)
+    windows = _window(q[0], q[-1], m), _window(p[0], p[-1], n)
+    width = sum(stop - start for start, stop in windows)
+    tail = (_by_tables if width < _WIDEST_TABLE else _by_bounds)(region, p, q)
     return min(1.0, (float(tail.max()) + spared) * (1 + binomial.ROUNDING))
 
 

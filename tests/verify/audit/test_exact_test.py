@@ -97,6 +97,12 @@ def test_large_counts_agree_with_tables() -> None:
     assert (bounds <= 1.5 * exact).all()
 
 
+def test_a_huge_factor_needs_no_huge_table() -> None:
+    """At ε = 30 the boundary reaches from p = δ to p = 1: a table of all counts is 4·10⁶ wide."""
+    value = sides.p_value((40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, 1e-8)
+    assert stats.binom.sf(39, 4_000_000, 1e-6) <= value <= 1
+
+
 def test_guesses_of_a_pure_guarantee_are_binomial() -> None:
     value = guesses.p_value((80, 20, 1000), 1.0, 0.0, SPARED)
     exact = stats.binom.sf(79, 100, math.e / (1 + math.e))

@@ -1,0 +1,342 @@
+"""Laws drawn through the array API: the same runs on every device, of the mechanism's own law."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from fractions import Fraction
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from accountant import notation
+from accountant.errors import InvalidInputError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    DiscreteLaplace,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    PoissonSubsampled,
+)
+from verify.audit import audit
+from verify.audit.device import Device, alias, law
+from verify.audit.device.arrays import accelerator_key
+from verify.audit.device.laws import GaussianNoise, LaplaceNoise, StaircaseNoise
+from verify.audit.laws import MechanismTarget, neighbours
+from verify.checker.audits import audit_problems
+
+HAS_TORCH = find_spec("torch") is not None and find_spec("array_api_compat") is not None
+DEVICES = ["numpy", "array_api_strict"] + ["torch:cpu"] * HAS_TORCH
+MECHANISMS = [
+    "Laplace(scale=2)",
+    "Gaussian(standard_deviation=3)",
+    "DiscreteLaplace(scale=1.5)",
+    "DiscreteGaussian(parameter=4)",
+    "Staircase(epsilon=1, gamma=0.3)",
+    "RandomizedResponse(epsilon=1)",
+    "RandomizedResponse(epsilon=1, categories=5)",
+    "TruncatedGeometric(scale=1, low=0, high=6)",
+    "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob=0.3)",
+    "PoissonSubsampled(mechanism=DiscreteLaplace(scale=1), sampling_prob=0.3)",
+    "EllipticalGaussian(sensitivities=[1, 2, 3], mu=1)",
+    'Tabulated(p=["1/2", "1/3", "1/6"], q=["1/6", "1/3", "1/2"])',
+    'IntegerNoise(probabilities=["1/8", "3/4", "1/8"], lowest=-1)',
+    "BoundedCountNoise(epsilon=1, eta=0.4, support=3)",
+]
+FALSE_ALARM = 1e-6
+"""Of each of the two statistical tests of this file, over all of its cases together."""
+
+
+def edges_of(own: Any) -> Any:
+    """Some places in the bulk of a law and in its tails."""
+    cuts = np.unique(own.cuts())
+    tails = np.minimum(own.upper(cuts), own.lower(cuts))
+    inner = cuts[tails > 1e-4]
+    return inner[np.linspace(0, len(inner) - 1, 12).astype(int)]
+
+
+def scores(own: Any, outputs: Any) -> Any:
+    """The scores of outputs that were drawn without a device."""
+    return outputs @ np.array(own.weights) if own.weights else np.asarray(outputs)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_devices_draw_the_law(text: str, name: str) -> None:
+    """Every tail is a binomial count of the law's probability: an exact two-sided test."""
+    mechanism, device, size = notation.parse(text), Device.read(name), 30_000
+    for side, answer in enumerate(neighbours(mechanism)[-1]):
+        own = law(mechanism, answer)
+        drawn = own.draw(device.words(5, (1, 0, 0, side)), size, device)
+        edges = edges_of(own)
+        level = FALSE_ALARM / (len(edges) * 2 * len(MECHANISMS) * 3)
+        for edge in edges:
+            chance = float(own.upper(np.array([edge]))[0])
+            count = int(device.xp.count_nonzero(drawn >= float(edge)))
+            assert stats.binomtest(count, size, min(chance, 1.0)).pvalue > level
+
+
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_the_device_and_the_mechanism_agree(text: str) -> None:
+    """Two samples beside each other, tail by tail: Fisher's exact test."""
+    mechanism, device, size = notation.parse(text), Device.read("numpy"), 12_000
+    for side, answer in enumerate(neighbours(mechanism)[-1]):
+        own = law(mechanism, answer)
+        outputs = MechanismTarget(mechanism).sample(answer, size, np.random.default_rng(7 + side))
+        exact = scores(own, outputs)
+        drawn = np.asarray(own.draw(device.words(6, (1, 0, 0, side)), size, device))
+        edges = edges_of(own)
+        for edge in edges:
+            first, second = int((exact >= edge).sum()), int((drawn >= edge).sum())
+            table = [[first, size - first], [second, size - second]]
+            level = FALSE_ALARM / (len(edges) * 2 * len(MECHANISMS))
+            assert stats.fisher_exact(np.array(table))[1] > level
+
+
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_every_device_counts_the_same_runs(text: str, record_property: Any) -> None:
+    """The words are numpy's: elementary functions differ by units in the last place only."""
+    record_property("devices", ", ".join(DEVICES))  # PyTorch where the environment has it
+    mechanism = notation.parse(text)
+    found = [audit(mechanism, "0.3", samples=40_000, seed=2, device=name) for name in DEVICES]
+    for other in found[1:]:
+        assert other.counts == found[0].counts
+
+
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_true_claims_stand_and_false_ones_fall(text: str) -> None:
+    mechanism = notation.parse(text)
+    alpha = 1e-6
+    true = audit(
+        mechanism,
+        mechanism,
+        adjacency="add-remove" if isinstance(mechanism, PoissonSubsampled) else None,
+        samples=200_000,
+        seed=3,
+        device="numpy",
+        significance=alpha,
+    )
+    assert not true.refuted
+    false = audit(mechanism, "0.2", samples=200_000, seed=3, device="numpy", significance=alpha)
+    assert false.refuted
+    assert audit_problems(json.loads(json.dumps(false.certificate(), default=str)))[0] == []
+
+
+def test_the_event_is_the_best_one() -> None:
+    """Within a hundredth of the largest excess over every half-line and pair of half-lines."""
+    result = audit(Gaussian(1), ("1", "0.1"), samples=10**5, seed=1, device="numpy")
+    best = 0.0
+    for t in np.linspace(-4, 5, 901):
+        p, q = stats.norm.sf(t - 1), stats.norm.sf(t)
+        right, wrong = (p + p) / 2, (q + q) / 2  # the mirror image is the other event
+        if right + wrong <= 1:
+            score = (right - math.e * wrong - 0.1) / math.sqrt(right + math.e**2 * wrong)
+            best = max(best, math.sqrt(2e5) * score)
+    counts = result.counts
+    right, wrong = counts.hits / counts.runs, counts.misses / counts.runs
+    assert counts.design.value == "guesses"
+    found = (right - math.e * wrong - 0.1) / math.sqrt(right + math.e**2 * wrong)
+    assert math.sqrt(2e5) * found > best - 4  # four standard deviations of the counts
+
+
+def test_rare_events_come_from_the_exact_law() -> None:
+    """δ = 1e-5 with 4·10⁶ runs: few training runs would have seen the event."""
+    ends = Fraction(1, 10**5)
+    mechanism = IntegerNoise([ends, 1 - 2 * ends, ends], lowest=-1)
+    result = audit(mechanism, (1, "1e-6"), samples=4_000_000, seed=4, device="numpy")
+    assert result.refuted
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e5])
+@pytest.mark.parametrize("position", [0.0, 1e-9, 0.3, 5.0, 30.0])
+def test_half_lines_of_real_laws_have_their_probability(scale: float, position: float) -> None:
+    """The value falls with U, so that the words of a half-line can be counted by halving."""
+    grid, noise = 1 << 53, LaplaceNoise(scale)
+
+    def reaches(uniform: int, sign_bit: int, edge: float) -> bool:
+        return bool(noise.draw(FixedWord(uniform, sign_bit), 1, Device("numpy"))[0] >= edge)
+
+    for edge in (position * scale, -position * scale):
+        reached = 0
+        for sign_bit in (0, 1):
+            first = reaches(0, sign_bit, edge)
+            low, high = 0, grid  # `first` at low; not at high, or beyond the grid
+            while high - low > 1:
+                middle = (low + high) // 2
+                same = reaches(middle, sign_bit, edge) == first
+                low, high = (middle, high) if same else (low, middle)
+            reached += high if first else grid - high
+        exact = Fraction(float(noise.upper(np.array([edge]))[0]))
+        assert abs(Fraction(reached, 2 * grid) - exact) < law(Laplace(scale), 0).resolution
+
+
+class FixedWord:
+    """A source of one word, again and again."""
+
+    def __init__(self, uniform: int, sign_bit: int) -> None:
+        value = (uniform << 11) | sign_bit
+        self.word = np.array([value - (1 << 64) if value >= 1 << 63 else value])
+
+    def __call__(self, count: int) -> Any:
+        return np.repeat(self.word, count)
+
+
+def test_tables_have_their_weights_exactly() -> None:
+    for table in (
+        alias.rational([Fraction(1, 3), Fraction(1, 7), Fraction(11, 21)]),
+        alias.discrete_laplace(DiscreteLaplace("3/2").scale),
+        alias.rational([Fraction(1)]),
+    ):
+        assert sum(table.weights) == 1 << 64
+        shift, cut, other = table._columns
+        found = [0] * len(cut)
+        for column, (height, index) in enumerate(zip(cut, other, strict=True)):
+            found[column] += int(height)
+            found[index] += (1 << shift) - int(height)
+        assert tuple(found[: table.size]) == table.weights
+        assert not any(found[table.size :])
+
+
+def test_tables_are_close_to_their_law() -> None:
+    table = alias.discrete_laplace(DiscreteLaplace(2).scale)
+    ratio = math.exp(-0.5)
+    z = np.arange(table.size) + table.lowest
+    exact = (1 - ratio) / (1 + ratio) * ratio ** np.abs(z)
+    assert np.abs(np.array(table.weights, dtype=float) / 2**64 - exact).sum() < 1e-14
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        LaplaceNoise(2.0),
+        GaussianNoise(0.5),
+        StaircaseNoise(1.0, 0.25, 3.0),
+        StaircaseNoise(1, 0, 1),
+    ],
+)
+def test_tails_of_noise(noise: Any) -> None:
+    x = noise.cuts()
+    upper, lower = noise.upper(x), noise.lower(x)
+    assert np.allclose(upper + lower, 1, rtol=1e-14, atol=0)
+    assert (np.diff(upper) <= 0).all()
+    assert np.isclose(noise.upper(np.array([1e-300]))[0], 0.5, rtol=1e-12, atol=0)
+    assert 0 < upper[-1] < 1e-13
+
+
+@pytest.fixture
+def whole() -> Any:
+    return audit(Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy")
+
+
+def test_the_result_does_not_depend_on_the_workers(whole: Any, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:
+        for executor in (threads, processes):
+            found = audit(
+                Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy", executor=executor
+            )
+            assert found.certificate()["histogram"] == whole.certificate()["histogram"]
+            assert (found.p_value, found.epsilon) == (whole.p_value, whole.epsilon)
+    kept = tmp_path / "kept.json"
+
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit(
+            Laplace(1),
+            "0.9",
+            samples=10_000_000,
+            seed=9,
+            device="numpy",
+            checkpoint=kept,
+            progress=stop,
+        )
+    assert json.loads(kept.read_text())["done_below"] == 2
+    found = audit(Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy", checkpoint=kept)
+    assert found.certificate()["histogram"] == whole.certificate()["histogram"]
+    with pytest.raises(InvalidInputError, match="another audit"):
+        audit(Laplace(1), "0.9", samples=10_000_000, seed=9, checkpoint=kept)
+
+
+def test_the_result_says_what_was_drawn(whole: Any) -> None:
+    text = str(whole)
+    assert f"drawn by numpy {np.__version__}" in text
+    assert "the probabilities of the event are those of the mechanism within 2e-13" in text
+
+
+def test_keys_of_accelerators_differ() -> None:
+    keys = {accelerator_key(5, (1, 0, index, side)) for index in range(1000) for side in (0, 1)}
+    assert len(keys) == 2000
+    assert all(-(1 << 63) <= key < 1 << 63 for key in keys)
+    assert accelerator_key(5, (1, 0, 3, 1)) != accelerator_key(6, (1, 0, 3, 1))
+
+
+class NoGraphicsCard:
+    """Stands for a PyTorch that sees no graphics card."""
+
+    __version__ = "2.0"
+
+    class cuda:  # noqa: N801
+        @staticmethod
+        def is_available() -> bool:
+            return False
+
+        @staticmethod
+        def device_count() -> int:
+            return 0
+
+
+@pytest.mark.parametrize("name", ["cuda", "torch:cuda", "torch:cuda:3"])
+def test_a_missing_graphics_card_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+    import importlib.util
+
+    from verify.audit.device import arrays
+
+    arrays._require_place.cache_clear()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda module: module)
+    monkeypatch.setattr(importlib, "import_module", lambda module: NoGraphicsCard)
+    with pytest.raises(InvalidInputError, match=rf"{name}.*sees 0 graphics cards.*torch:cpu"):
+        Device.read(name)
+    arrays._require_place.cache_clear()
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda module: None)
+    with pytest.raises(
+        InvalidInputError, match=r"'torch:cpu' needs .*pip install 'dpassay\[device"
+    ):
+        Device.read("torch:cpu")
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "numpy:0", "torch:tpu", "cuda:0"])
+def test_unknown_devices_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="device="):
+        Device.read(name)
+
+
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    (lambda dataset, rng: dataset, {"pairs": [(0, 1)]}, "mechanisms of this package only"),
+    (notation.parse("KaryTree(steps=8, arity=2, epsilon=1)"), {}, "a device draws .*Laplace"),
+    (DiscreteLaplace(10**6), {}, "524288 integers"),
+    (DiscreteLaplace(1), {"pairs": [(0, 0.5)]}, "whole number"),
+    (Laplace(1), {"pairs": [(0, [1, 2])]}, "one finite number"),
+    (notation.parse("RandomizedResponse(epsilon=1)"), {"pairs": [(0, 2)]}, "category, 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "arguments", "message"), REFUSED)
+def test_what_no_device_draws_is_refused(
+    mechanism: Mechanism, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        audit(mechanism, 1, samples=1000, seed=1, device="numpy", **arguments)

@@ -28,6 +28,7 @@ from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Matrix
 from verify.audit.rule import Partition, Rule
 from verify.audit.smooth import smoothed
+from verify.audit.threads import one_thread
 
 Array: TypeAlias = NDArray[Any]
 
@@ -36,13 +37,15 @@ _FINE = 500
 _FEW = 8
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
-_SMOOTH_LUCK = 0.8
+_SMOOTH_LUCK = 1.0
+"""Standard deviations of what is uncertain in a fit, for comparisons with other events."""
 _PAIRS = 72
 _CURVE = 32
 _CLEAR = 3.5
 """Standard deviations over the claim, luck taken off, that are no chance."""
 _LUCK = 3.0
 """Standard deviations by which the training counts may have been lucky."""
+_LUCK_OF_SIDES = 1.5
 _LARGEST_EPSILON = 40.0
 _HALVINGS = 36
 _FOR_LEARNING = 0.6
@@ -62,7 +65,8 @@ class _Cells:
     """Standard deviations by which these counts may have been lucky."""
     share: float = 1.0
     """The part of the training runs that was counted."""
-    smooth: bool = False
+    draws: tuple[Array, Array] | None = None
+    """Counts that are as likely, where these are smoothed."""
 
 
 @final
@@ -81,6 +85,11 @@ class _Candidate:
     """The first cell above the lower end; 0 where there is none."""
     upper_is_event: bool
 
+    @property
+    def cuts(self) -> tuple[Array, Array]:
+        """Both cuts, as arrays of one."""
+        return np.array([self.bottom]), np.array([self.top])
+
 
 def choose(
     first: Matrix,
@@ -92,6 +101,18 @@ def choose(
     proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
 ) -> Rule:
     """Return the rule that promises most for a test on `runs` fresh runs a side."""
+    with one_thread():
+        return _chosen((first, second), guarantee, runs, significance, proposers)
+
+
+def _chosen(
+    sides: tuple[Matrix, Matrix],
+    guarantee: Guarantee,
+    runs: int,
+    significance: float,
+    proposers: Sequence[Proposer],
+) -> Rule:
+    first, second = sides
     wide = first.shape[1] > 1
     cut = int(len(first) * _FOR_LEARNING) if wide else 0
     learning = (first[:cut], second[:cut]) if wide else (first, second)
@@ -106,13 +127,16 @@ def choose(
                 for candidate in _candidates(cells, points, scale):
                     if best is None or candidate.objective > best.objective:
                         best = candidate
-                if len(points) > 1 or cells.smooth:
+                if len(points) > 1 or cells.draws is not None:
                     continue
                 for candidate in _candidates(cells, points, scale, excess=True):
                     if clearest is None or candidate.objective > clearest.objective:
                         clearest = candidate
     if best is None:
         best = _constant(points[0], *picking)
+    taught = vectors.crossed(best.cells.feature, first, second) if wide else None
+    if taught is not None:
+        best = _taught(*taught, points, _Scale.of(len(first), runs, significance)) or best
     if clearest is not None and clearest.objective > _CLEAR:
         # No event promises a bound beyond the claim, but a rare one is plainly over it: common
         # events of a violation that is rare come close to the claim and never beyond it.
@@ -120,6 +144,21 @@ def choose(
         if best.objective <= claimed:
             best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
     return _rule(best)
+
+
+def _taught(
+    feature: Feature,
+    sides: tuple[Values, Values],
+    points: Sequence[Point],
+    scale: _Scale,
+) -> _Candidate | None:
+    """Return the best event of a score that all training runs taught."""
+    found = [
+        candidate
+        for cells in _intervals(feature, sides, 1.0, tails=any(p.delta > 0 for p in points))
+        for candidate in _candidates(cells, points, scale)
+    ]
+    return max(found, key=lambda candidate: candidate.objective, default=None)
 
 
 @final
@@ -138,6 +177,8 @@ class _Scale:
     def factor(self, cells: _Cells) -> float:
         """Return fresh counts per training count, as if there were fewer fresh runs."""
         trained = self.trained * cells.share
+        if cells.draws is not None:
+            return self.runs / trained
         root = self.level / math.sqrt(self.runs) + cells.luck / math.sqrt(trained)
         return (self.level / root) ** 2 / trained
 
@@ -153,6 +194,14 @@ def _cells(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> I
     if feature.discrete:
         yield _categories(feature, a, b)
         return
+    yield from _intervals(feature, (a, b), share, tails=tails)
+
+
+def _intervals(
+    feature: Feature, sides: tuple[Values, Values], share: float, *, tails: bool
+) -> Iterable[_Cells]:
+    """Yield the counts of a feature whose values are taken in order, of a share of the runs."""
+    a, b = sides
     both = np.sort(np.concatenate([a, b]))
     total = len(both)
     far = np.unique(np.geomspace(1, total / 2, 120).astype(int))
@@ -167,7 +216,8 @@ def _cells(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> I
         return
     fitted = smoothed(np.append(both[0], edges), p, q)
     if fitted is not None:
-        yield _Cells(feature, edges, *fitted, _SMOOTH_LUCK, share, smooth=True)
+        counts = (fitted.first, fitted.second)
+        yield _Cells(feature, edges, *counts, _SMOOTH_LUCK, share, draws=fitted.draws)
 
 
 def _categories(feature: Feature, a: Values, b: Values) -> _Cells:
@@ -193,54 +243,104 @@ def _candidates(
     size = len(cells.first)
     if size < 2:
         return
-    n = float(cells.first.sum()) * scale.factor(cells)
     level = scale.level if len(points) == 1 and not excess else None
-    # upper[k] counts cells k, …; lower[k] counts cells …, k − 1
-    ends = []
-    for side in (cells.first, cells.second):
-        lower = np.concatenate([[0], np.cumsum(side)]) * scale.factor(cells)
-        ends.append((lower[-1] - lower, lower))
-    (upper_p, lower_p), (upper_q, lower_q) = ends
-    cuts = np.arange(1, size)
-    for favoured, (hit, miss) in enumerate((((0), (1)), ((1), (0)))):
-        for upper in (True, False):
-            pick = 0 if upper else 1
-            a, b = ends[hit][pick][cuts], ends[miss][pick][cuts]
-            found = _best(points, lambda pt, a=a, b=b: _sides(a, b, n, pt, level))
-            value, point, index = found
-            cut = int(cuts[index])
-            yield _Candidate(
-                value,
-                point,
-                cells,
-                Design.SIDES,
-                favoured,
-                cut if upper else size,
-                0 if upper else cut,
-                upper,
-            )
+    sums = _Sums.of(cells, scale.factor(cells), level)
     thin = np.unique(np.linspace(1, size - 1, min(_PAIRS, size - 1)).astype(int))
-    low, high = (grid.reshape(-1) for grid in np.meshgrid(thin, thin, indexing="ij"))
-    low, high = low[low <= high], high[low <= high]
+    reach = np.arange(-(size // _PAIRS) - 1, size // _PAIRS + 2)
+    cuts = np.arange(1, size)
     for favoured in (0, 1):
-        right_upper, wrong_upper = (upper_p, upper_q) if favoured == 0 else (upper_q, upper_p)
-        right_lower, wrong_lower = (lower_q, lower_p) if favoured == 0 else (lower_p, lower_q)
-        right = right_upper[high] + right_lower[low]
-        wrong = wrong_upper[high] + wrong_lower[low]
-        value, point, index = _best(
-            points,
-            lambda pt, r=right, w=wrong: _guesses(r, w, 2 * n, pt, level),
-        )
-        yield _Candidate(
-            value,
-            point,
-            cells,
-            Design.GUESSES,
-            favoured,
-            int(high[index]),
-            int(low[index]),
-            upper_is_event=True,
-        )
+        coarse = sums.best(points, Design.GUESSES, favoured, *_ordered(thin, thin))
+        near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
+        guesses = sums.best(points, Design.GUESSES, favoured, *_ordered(*near))
+        yield sums.cautious(guesses)
+        for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
+            side = sums.best(points, Design.SIDES, favoured, bottoms, tops)
+            yield sums.cautious(sums.handicapped(side, guesses))
+
+
+def _ordered(lows: Array, highs: Array) -> tuple[Array, Array]:
+    """Return the pairs of cuts low ≤ high."""
+    low, high = (grid.reshape(-1) for grid in np.meshgrid(lows, highs, indexing="ij"))
+    return low[low <= high], high[low <= high]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Cumulative counts of both sides, scaled to the fresh runs: entry k counts cells …, k − 1."""
+
+    cells: _Cells
+    factor: float
+    level: float | None
+    totals: tuple[Array, Array]
+
+    @staticmethod
+    def of(cells: _Cells, factor: float, level: float | None) -> _Sums:
+        first, second = (_cumulative(side) * factor for side in (cells.first, cells.second))
+        return _Sums(cells, factor, level, (first, second))
+
+    def best(
+        self, points: Sequence[Point], design: Design, favoured: int, low: Array, high: Array
+    ) -> _Candidate:
+        """Return the best of some events: what is beyond `high`, against or with what is below."""
+        a, b = _ends(self.totals, design, favoured, low, high)
+        value, point, index = _best(points, lambda pt: self._promise(design, a, b, pt))
+        bottom, top = int(low[index]), int(high[index])
+        upper = design is Design.GUESSES or top < len(self.cells.first)
+        return _Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
+
+    def cautious(self, found: _Candidate) -> _Candidate:
+        """Take off what is uncertain in a fit: some deviations of what it promises."""
+        if self.cells.draws is None:
+            return found
+        values = self._promise(found.design, *self._drawn(found), found.point)
+        return replace(found, objective=found.objective - self.cells.luck * float(values.std()))
+
+    def handicapped(self, side: _Candidate, guesses: _Candidate) -> _Candidate:
+        """Take off what one side may promise beyond guesses by luck, for δ = 0.
+
+        Where both orders leak alike the better looking one is the luckier one. The guesses use what
+        the side uses and more: the variance of their difference is the difference of their
+        variances (Hausman, "Specification tests in econometrics", 1978).
+        """
+        if self.level is None or side.point.delta > 0:
+            return side
+        apart = math.sqrt(max(0.0, self._variance(side) - self._variance(guesses)))
+        return replace(side, objective=side.objective - _LUCK_OF_SIDES * apart)
+
+    def _promise(self, design: Design, a: Array, b: Array, point: Point) -> Array:
+        runs = float(self.totals[0][-1])
+        if design is Design.SIDES:
+            return _sides(a, b, runs, point, self.level)
+        return _guesses(a, b, 2 * runs, point, self.level)
+
+    def _variance(self, found: _Candidate) -> float:
+        """Return the variance of the logarithm of the ratio that a candidate rests on."""
+        a, b = _ends(self.totals, found.design, found.favoured, *found.cuts)
+        known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
+        return self.factor * max(0.0, float(1 / (a[0] + 0.5) + 1 / (b[0] + 0.5)) - known)
+
+    def _drawn(self, found: _Candidate) -> tuple[Array, Array]:
+        """Return the counts of a candidate in histograms that are as likely."""
+        drawn = self.cells.draws or (self.cells.first, self.cells.second)
+        sums = _cumulative(drawn[0]) * self.factor, _cumulative(drawn[1]) * self.factor
+        a, b = _ends(sums, found.design, found.favoured, *found.cuts)
+        return a[:, 0], b[:, 0]
+
+
+def _cumulative(counts: Array) -> Array:
+    zero = np.zeros((*counts.shape[:-1], 1))
+    return np.concatenate([zero, np.cumsum(counts, axis=-1)], axis=-1)
+
+
+def _ends(
+    sums: tuple[Array, Array], design: Design, favoured: int, low: Array, high: Array
+) -> tuple[Array, Array]:
+    """Return what speaks for the favoured dataset, and what speaks against it."""
+    p, q = sums[favoured], sums[1 - favoured]
+    a, b = (side[..., -1:] - side[..., high] for side in (p, q))
+    against = (q, p) if design is Design.GUESSES else (p, q)
+    return a + against[0][..., low], b + against[1][..., low]
 
 
 def _best(points: Sequence[Point], objective: Any) -> tuple[float, Point, int]:

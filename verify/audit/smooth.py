@@ -1,29 +1,67 @@
-"""Smooth the histograms of two training samples by a piecewise linear log-likelihood ratio.
+r"""Smooth the histograms of two training samples by a fitted log-likelihood ratio.
 
 The runs of both datasets together say how often a value occurs, and a logistic regression of the
-dataset on a linear spline says which of the two it speaks for: far in the tail, where few runs are,
-that is known much better than from the counts there. The noise of the literature (Laplace,
-Gaussian, their discrete relatives, mixtures of them) has such a ratio or nearly so; where the
-counts contradict the fit it is not used.
+dataset says which of the two it speaks for: far in the tail, where few runs are, that is known much
+better than from the counts there. The log ratio is a linear spline
+
+    ℓ(x) = w₀ + w₁x + Σ w_j (|x| − |k_j|)⁺ (beyond knot k_j, on its side of the centre),
+
+with a flat prior on the line and w_j ~ N(0, v_j) on the changes of slope. The variances are those
+with the largest evidence (the integral of likelihood times prior, by Laplace's method): first one
+rate of change for all knots, then one variance each by a few steps of expectation-maximisation
+(MacKay, "Bayesian interpolation", 1992; Tipping, "Sparse Bayesian learning", 2001). So a Gaussian
+shift is fitted by two numbers and Laplace noise by its two kinks. What stays uncertain is a normal
+law of the weights, from which `draws` are taken.
+
+Where the counts contradict the fit it is not used. Nothing here needs to be right for a test to be
+valid: it chooses events, which fresh runs test.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 
-_KNOTS = (0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98)
-_RIDGE = 1e-3
-_STEPS = 30
+_INNER = (0.06, 0.14, 0.24, 0.36, 0.5)
+_OUTER = 0.03
+_RUNS_BEYOND = 60
+"""The outermost knots have so many runs beyond them; those between are a factor of 3 apart."""
+_RATES = (1e-2, 1.0, 1e2, 1e4)
+_FLAT = 1e-6
+_RELEVANCE_STEPS = 8
+_FOR_A_LINE = 2.0
+"""Logarithm of the odds for a straight line before anything is seen."""
+_STEPS = 25
 _LARGEST = 30.0
 _CONTRADICTION = 4.0
+_DRAWS = 24
 
 
-def smoothed(places: Array, first: Array, second: Array) -> tuple[Array, Array] | None:
+@final
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """Two smoothed histograms, and how uncertain they are."""
+
+    first: Array
+    second: Array
+    draws: tuple[Array, Array]
+    """Histograms that are as likely, shape (draws, cells) each."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    weights: Array
+    information: Array
+    evidence: float
+
+
+def smoothed(places: Array, first: Array, second: Array) -> Smoothed | None:
     """Return both histograms smoothed, or None where the counts contradict the fit.
 
     Parameters
@@ -35,12 +73,14 @@ def smoothed(places: Array, first: Array, second: Array) -> tuple[Array, Array] 
     """
     total = (first + second).astype(np.float64)
     occupied = total > 0
-    if occupied.sum() < 2 * len(_KNOTS) or not np.isfinite(places[occupied]).all():
+    if occupied.sum() < 18 or not np.isfinite(places[occupied]).all():
         return None
-    design = _spline(places, total, occupied)
-    share = _fit(design, first.astype(np.float64), total)
-    if share is None:
+    design, gaps = _spline(places, total, occupied)
+    fit = _best_fit(design[occupied], gaps, first[occupied].astype(np.float64), total[occupied])
+    if fit is None:
         return None
+    design = design[:, : len(fit.weights)]
+    share = _share(design @ fit.weights)
     p, q = total * share, total * (1 - share)
     for fitted, seen in ((p, first), (q, second)):
         off = np.cumsum(fitted - seen)
@@ -49,35 +89,91 @@ def smoothed(places: Array, first: Array, second: Array) -> tuple[Array, Array] 
         spread = np.sqrt((spread**2 * (rest - spread**2) / rest).clip(min=1.0))
         if np.max(np.abs(off) / (spread + 1)) > _CONTRADICTION:
             return None
-    return p, q
+    root = np.linalg.cholesky(np.linalg.inv(fit.information))
+    normal = np.random.default_rng(0).standard_normal((_DRAWS, len(root)))
+    drawn = _share((fit.weights + normal @ root.T) @ design.T)
+    return Smoothed(p, q, (total * drawn, total * (1 - drawn)))
 
 
-def _spline(places: Array, total: Array, occupied: Array) -> Array:
-    """Return a constant, the place, and the part of it beyond each knot."""
-    reached = np.cumsum(total) / total.sum()
-    knots = np.unique(places[np.searchsorted(reached, _KNOTS).clip(max=len(places) - 1)])
-    low, high = knots[0], knots[-1]
-    scale = (high - low) or 1.0
-    edge = places[occupied]
-    x = (np.clip(places, edge[0], edge[-1]) - low) / scale
-    hinges = [np.maximum(x - (knot - low) / scale, 0.0) for knot in knots]
-    return np.stack([np.ones_like(x), x, *hinges], axis=1)
+def _spline(places: Array, total: Array, occupied: Array) -> tuple[Array, Array]:
+    """Return a constant, the place and the hinges, one column each, and the gaps of the knots."""
+    runs = total.sum()
+    reached = np.cumsum(total) / runs
+    count = max(0, int(np.log(_OUTER * runs / _RUNS_BEYOND) / np.log(3.0)) + 1)
+    outer = _RUNS_BEYOND / runs * 3.0 ** np.arange(count)
+    lower = np.concatenate([outer, _INNER])
+    wanted = np.concatenate([lower, 1 - lower[-2::-1]])
+    knots = np.unique(places[np.searchsorted(reached, wanted).clip(max=len(places) - 1)])
+    seen = places[occupied]
+    knots = np.clip(knots, seen[0], seen[-1])
+    centre, scale = (knots[0] + knots[-1]) / 2, (knots[-1] - knots[0]) or 1.0
+    x = (np.clip(places, seen[0], seen[-1]) - centre) / scale
+    at = (knots - centre) / scale
+    hinges = [np.maximum(x - k, 0.0) if k > 0 else np.maximum(k - x, 0.0) for k in at]
+    gaps = np.gradient(at) if len(at) > 1 else np.ones(1)
+    return np.stack([np.ones_like(x), x, *hinges], axis=1), gaps
 
 
-def _fit(design: Array, hits: Array, total: Array) -> Array | None:
-    """Return the fitted shares of a logistic regression with a small ridge (Newton's method)."""
-    weights = np.zeros(design.shape[1])
-    ridge = _RIDGE * total.sum() / 1000 * np.eye(len(weights)) / len(weights)
-    share = np.full(len(hits), 0.5)
+def _best_fit(design: Array, gaps: Array, hits: Array, total: Array) -> _Fit | None:
+    """Return the fit with the largest evidence: a line, one rate of change, or one for each."""
+    flat = np.full(2, _FLAT)
+    line = _fit(design[:, :2], flat, np.zeros(2), (hits, total))
+    if line is None:
+        return None
+    best, start = line, np.concatenate([line.weights, np.zeros(len(gaps))])
+    curved: _Fit | None = None
+    for rate in _RATES:
+        found = _fit(design, np.concatenate([flat, 1 / (rate * gaps)]), start, (hits, total))
+        if found is None:
+            break
+        start = found.weights
+        if curved is None or found.evidence > curved.evidence:
+            curved = found
+    if curved is None or curved.evidence < line.evidence + _FOR_A_LINE:
+        return best
+    best = curved
+    for _ in range(_RELEVANCE_STEPS):
+        spread = np.diag(np.linalg.inv(curved.information))[2:]
+        precisions = 1 / np.maximum(curved.weights[2:] ** 2 + spread, 1e-8)
+        found = _fit(design, np.concatenate([flat, precisions]), curved.weights, (hits, total))
+        if found is None:
+            break
+        curved = found
+        if curved.evidence > best.evidence:
+            best = curved
+    return best
+
+
+def _fit(
+    design: Array, precisions: Array, weights: Array, counts: tuple[Array, Array]
+) -> _Fit | None:
+    """Return the likeliest weights (Newton's method), None where it does not converge."""
+    hits, total = counts
+    information = np.eye(len(weights))
     for _ in range(_STEPS):
-        share = 1 / (1 + np.exp(-np.clip(design @ weights, -_LARGEST, _LARGEST)))
-        gradient = design.T @ (hits - total * share) - ridge @ weights
-        information = (design * (total * share * (1 - share))[:, np.newaxis]).T @ design + ridge
-        step = np.linalg.solve(information + 1e-9 * np.eye(len(weights)), gradient)
+        share = _share(design @ weights)
+        gradient = design.T @ (hits - total * share) - precisions * weights
+        information = (design * (total * share * (1 - share))[:, np.newaxis]).T @ design
+        information[np.diag_indices(len(weights))] += precisions + 1e-9
+        step = np.linalg.solve(information, gradient)
         size = float(np.max(np.abs(step)))
         if not np.isfinite(size):
             return None
         weights = weights + step * min(1.0, 5.0 / max(size, 1e-12))
-        if size < 1e-6:
-            return share
+        if size < 1e-4:
+            break
+    else:
+        return None
+    score = design @ weights
+    evidence = (
+        float(hits @ score - total @ np.logaddexp(0, score))
+        - 0.5 * float(precisions @ weights**2)
+        + 0.5 * float(np.log(precisions).sum())
+        - 0.5 * float(np.linalg.slogdet(information)[1])
+    )
+    return _Fit(weights, information, evidence)
+
+
+def _share(score: Array) -> Array:
+    share: Array = 1 / (1 + np.exp(-np.clip(score, -_LARGEST, _LARGEST)))
     return share

@@ -8,6 +8,7 @@ boosting (the scikit-learn of the `audit` extra) finds what neither shows.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,15 +24,17 @@ _MOST_FOR_TREES = 200
 _TREE_RUNS = 20_000
 _SPIKE_RUNS = 5_000
 _SPIKE_STEPS = 25
+_PARTS = 5
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """The score w·output."""
+    """The score w·output − offset."""
 
     weights: Values
     how: str
+    offset: float = 0.0
     discrete: bool = False
 
     @property
@@ -41,11 +44,12 @@ class Linear:
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return the score."""
-        return np.nan_to_num(outputs @ self.weights, nan=np.inf)
+        return np.nan_to_num(outputs @ self.weights - self.offset, nan=np.inf)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"feature": "linear", "weights": [float(w) for w in self.weights]}
+        weights = [float(w) for w in self.weights]
+        return {"feature": "linear", "weights": weights, "offset": self.offset}
 
 
 @final
@@ -114,22 +118,70 @@ def learned(first: Matrix, second: Matrix) -> Iterable[Feature]:
 
 
 def _geometry(a: Matrix, b: Matrix) -> Iterable[Feature]:
-    centre_a, centre_b = a.mean(axis=0), b.mean(axis=0)
-    shift = centre_a - centre_b
-    yield Linear(shift, "difference of means")
-    width = a.shape[1]
-    if width <= _MOST_FOR_COVARIANCE:
-        covariance = (np.cov(a, rowvar=False) + np.cov(b, rowvar=False)) / 2
-        ridge = 1e-9 * np.trace(covariance) / width + 1e-300
-        yield Linear(np.linalg.solve(covariance + ridge * np.eye(width), shift), "discriminant")
-        variances = np.where(np.diag(covariance) > 0, np.diag(covariance), 1.0)
-        yield Linear(shift / variances, "scaled difference of means")
-    yield Distance(centre_a, "the first centre")
-    yield Distance(centre_b, "the second centre")
+    for how in _DIRECTIONS:
+        found = direction(how, a, b)
+        if found is not None:
+            yield found
+    yield Distance(a.mean(axis=0), "the first centre")
+    yield Distance(b.mean(axis=0), "the second centre")
     spike_a, spike_b = spike(a), spike(b)
     yield Linear(spike_a - spike_b, "difference of the densest points")
     yield Distance(spike_a, "the first densest point")
     yield Distance(spike_b, "the second densest point")
+
+
+_MEANS, _DISCRIMINANT, _SCALED = (
+    "difference of means",
+    "discriminant",
+    "scaled difference of means",
+)
+_DIRECTIONS = (_MEANS, _DISCRIMINANT, _SCALED)
+
+
+def direction(how: str, a: Matrix, b: Matrix) -> Linear | None:
+    """Return a linear score of mean 0 and variance 1, learned from the runs of both datasets."""
+    centre_a, centre_b = a.mean(axis=0), b.mean(axis=0)
+    weights, width = centre_a - centre_b, a.shape[1]
+    if how != _MEANS:
+        if width > _MOST_FOR_COVARIANCE:
+            return None
+        covariance = (np.cov(a, rowvar=False) + np.cov(b, rowvar=False)) / 2
+        if how == _DISCRIMINANT:
+            ridge = 1e-9 * np.trace(covariance) / width + 1e-300
+            weights = np.linalg.solve(covariance + ridge * np.eye(width), weights)
+        else:
+            variances = np.diag(covariance)
+            weights = weights / np.where(variances > 0, variances, 1.0)
+    scores = [side @ weights for side in (a, b)]
+    spread = math.sqrt((scores[0].var() + scores[1].var()) / 2)
+    if not 0 < spread < math.inf:
+        return Linear(weights, how)
+    weights = weights / spread
+    return Linear(weights, how, float(weights @ (centre_a + centre_b)) / 2)
+
+
+def crossed(
+    feature: Feature, first: Matrix, second: Matrix
+) -> tuple[Feature, tuple[Values, Values]] | None:
+    """Learn a linear score from all runs, with honest scores of the same runs to cut it by.
+
+    The scores of a part of the runs come from the score that the other parts teach. None where the
+    feature is no such score, or an output is not finite.
+    """
+    if not isinstance(feature, Linear) or feature.how not in _DIRECTIONS:
+        return None
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return None
+    whole = direction(feature.how, first, second)
+    scores = np.empty(len(first)), np.empty(len(second))
+    for part in range(_PARTS):
+        rest = [np.arange(len(side)) % _PARTS != part for side in (first, second)]
+        taught = direction(feature.how, first[rest[0]], second[rest[1]])
+        if whole is None or taught is None:
+            return None
+        for found, side, kept in zip(scores, (first, second), rest, strict=True):
+            found[~kept] = taught(side[~kept])
+    return None if whole is None else (whole, scores)
 
 
 def spike(runs: Matrix) -> Values:

@@ -17,7 +17,7 @@ from verify.audit.exact_test import (
 from verify.audit.features import Feature, Proposer
 from verify.audit.guarantee import Guarantee, Point, guarantee
 from verify.audit.neighbours import neighbours
-from verify.audit.one_lattice import LatticeFinding, one_lattice
+from verify.audit.one_lattice import LatticeFinding, lattice_datasets, one_lattice
 from verify.audit.result import AuditResult, Outcome
 from verify.audit.sequential import SequentialResult, audit_until_refuted
 from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
@@ -47,6 +47,7 @@ __all__ = [
     "delta_lower_bound",
     "epsilon_lower_bound",
     "guarantee",
+    "lattice_datasets",
     "neighbours",
     "one_lattice",
     "p_value",

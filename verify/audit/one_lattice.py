@@ -14,7 +14,7 @@ training runs on several datasets (or given), and tested on fresh runs:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -22,7 +22,10 @@ from typing import Any, final
 import numpy as np
 
 from accountant.errors import InvalidInputError, expected
+from accountant.mechanism import Mechanism
+from verify.audit.auditor import own_pairs
 from verify.audit.bits import OF_ZERO, lowest_bit
+from verify.audit.blocks import Datasets
 from verify.audit.features import Values
 from verify.audit.outputs import numeric
 from verify.audit.target import target
@@ -74,6 +77,25 @@ class LatticeFinding:
     def __str__(self) -> str:
         """Return the verdict in one line."""
         return f"{self.verdict}: {self.reason}"
+
+
+def lattice_datasets(mechanism: Any, pairs: Iterable[Datasets] | None = None) -> list[Any]:
+    """Return datasets on which one lattice should hold: both sides of the pairs, and nasty answers.
+
+    A mechanism of this package that adds real noise is also asked for answers in tenths, thirds and
+    at the edges of binades; a foreign one only for what it is said to take.
+
+    Raises InvalidInputError where pairs are needed and not given.
+    """
+    listed = [side for pair in (own_pairs(mechanism) if pairs is None else pairs) for side in pair]
+    real = isinstance(mechanism, Mechanism) and (
+        type(mechanism).lattice_sampler is not Mechanism.lattice_sampler
+    )
+    if real:
+        shape = np.shape(listed[0])
+        listed += [np.full(shape, value) if shape else value for value in NASTY]
+    distinct = {repr(np.asarray(side).tolist() if real else side): side for side in listed}
+    return list(distinct.values())
 
 
 def one_lattice(

@@ -8,6 +8,7 @@ import importlib
 import math
 import os
 import re
+import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,21 +38,29 @@ line and in which {dataset}, {size} and {seed} are filled in.
 _EPILOG = """\
 The claim: 1 (or epsilon=1), 1,1e-5 (or epsilon=1,delta=1e-5), mu=0.5, or a mechanism whose whole
 profile is claimed. Datasets are Python literals: 0, [1, 2], "text".
+A refutation at confidence 0.95 is a hint. What confirms it: --confidence 0.999999 and another seed.
 
 examples:
   dpassay audit "Laplace(scale=1)" --claim 0.9 --seed 7
   dpassay audit "Gaussian(standard_deviation=2)" --claim mu=0.4 --until-refuted
   dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
+  dpassay audit "Gaussian(standard_deviation=2)" --lattice
 """
 _NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 _MANY = 500_000
+_LATTICE_RUNS = 10_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("target", metavar="TARGET", help="what is audited")
-    parser.add_argument("--claim", required=True, metavar="CLAIM", help="what is claimed of it")
+    parser.add_argument("--claim", metavar="CLAIM", help="what is claimed of it")
+    parser.add_argument(
+        "--lattice",
+        action="store_true",
+        help="say whether every output lies on one fixed lattice, with the audit or without one",
+    )
     parser.add_argument(
         "--pair",
         nargs=2,
@@ -87,12 +96,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
+    from accountant.errors import InvalidInputError
     from verify import seal
+    from verify.audit import lattice_datasets, one_lattice
+
+    if options.claim is None and not options.lattice:
+        raise InvalidInputError("Expected --claim CLAIM, or --lattice.")
+    mechanism, pairs = _mechanism(options), _pairs(options)
+    shown: list[str] = []
+    data: dict[str, Any] = {}
+    code = ExitCode.DONE
+    if options.claim is not None:
+        result = _audited(options, mechanism, pairs)
+        code = ExitCode.REFUTED if result.refuted else ExitCode.DONE
+        shown, data = [str(result)], result.to_json()
+        if options.certificate is not None:
+            seal.write(options.certificate, [result.certificate()])
+    if options.lattice:
+        finding = one_lattice(
+            mechanism,
+            lattice_datasets(mechanism, pairs),
+            runs=min(_LATTICE_RUNS, _samples(options.samples)),
+            seed=secrets.randbits(63) if options.seed is None else options.seed,
+        )
+        shown.append(f"one lattice: {finding}")
+        data = {**data, "lattice": finding.to_json()}
+    if options.json:
+        say_json(data)
+    elif not options.quiet:
+        say("\n".join(shown))
+    return code
+
+
+def _audited(
+    options: argparse.Namespace, mechanism: Any, pairs: list[tuple[Any, Any]] | None
+) -> AuditResult | SequentialResult:
     from verify.audit import audit, audit_until_refuted
 
-    mechanism = _mechanism(options)
     arguments: dict[str, Any] = {
-        "pairs": _pairs(options),
+        "pairs": pairs,
         "samples": _samples(options.samples),
         "significance": _significance(options.confidence),
         "seed": options.seed,
@@ -100,26 +142,17 @@ def run(options: argparse.Namespace) -> int:
         "timeout": options.timeout,
     }
     claim = read_claim(options.claim)
-    result: AuditResult | SequentialResult
     if options.until_refuted:
-        result = audit_until_refuted(mechanism, claim, progress=_evidence(options), **arguments)
-    else:
-        with _Workers(options, mechanism) as executor:
-            result = audit(
-                mechanism,
-                claim,
-                executor=executor,
-                checkpoint=options.checkpoint,
-                progress=_blocks(options),
-                **arguments,
-            )
-    if options.certificate is not None:
-        seal.write(options.certificate, [result.certificate()])
-    if options.json:
-        say_json(result.to_json())
-    elif not options.quiet:
-        say(str(result))
-    return ExitCode.REFUTED if result.refuted else ExitCode.DONE
+        return audit_until_refuted(mechanism, claim, progress=_evidence(options), **arguments)
+    with _Workers(options, mechanism) as executor:
+        return audit(
+            mechanism,
+            claim,
+            executor=executor,
+            checkpoint=options.checkpoint,
+            progress=_blocks(options),
+            **arguments,
+        )
 
 
 def read_claim(text: str) -> Any:

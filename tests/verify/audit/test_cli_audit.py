@@ -71,9 +71,26 @@ def test_a_command_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert "REFUTED" in capsys.readouterr().out
 
 
+def test_one_lattice_is_certified_or_not(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "Gaussian(standard_deviation=2)", "--lattice", "--seed", "4"]) == 0
+    assert capsys.readouterr().out.startswith("one lattice: CERTIFIED: all 10000 fresh outputs")
+    assert (
+        main(["audit", "releases:noisy", "--lattice", "--pair", "0", "1", "--samples", "500"]) == 0
+    )
+    assert "NOT CERTIFIED" in capsys.readouterr().out
+    arguments = ["audit", "DiscreteLaplace(scale=1)", "--claim", "1", "--samples", "2000"]
+    assert main([*arguments, "--lattice", "--seed", "4", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"] == "NOT_REFUTED"
+    assert data["lattice"]["verdict"] == "CERTIFIED"
+    assert data["lattice"]["steps"] == ["1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["Laplace(scale=1)"], "Expected --claim CLAIM, or --lattice"),
+        (["releases:noisy", "--lattice"], "Expected neighbouring datasets"),
         (["releases:noisy", "--claim", "1"], "Expected neighbouring datasets"),
         (["releases:missing", "--claim", "1"], "Cannot import releases:missing"),
         (["nothing", "--claim", "1"], "package.module:callable"),

@@ -41,6 +41,9 @@ from verify.audit.target import MechanismError, Target, target
 
 _PROBE = 8
 _TRAINING_SHARE = 0.1
+_SHARE_FOR_RARE = 0.2
+_FULL_SHARE = 100_000
+_SHARE_DECAY = 0.2
 _LARGEST_SHARE = 0.4
 _MOST_TRAINING = 1_000_000
 _MOST_TRAINING_ENTRIES = 24_000_000
@@ -338,11 +341,16 @@ def _same(first: Matrix, second: Matrix) -> bool:
 
 
 def _training_runs(plan: Plan, width: int) -> int:
-    """Return how many runs a side choose the event: a tenth, more for many coordinates or pairs.
+    """Return how many runs a side choose the event: a tenth, more for δ > 0, coordinates or pairs.
 
-    The pairs share them: with too few for each, the pair that was luckiest would be tested.
+    For δ > 0 rare events are best, and rare events take longer to learn. What is learned improves
+    more slowly than the test does: the share falls as the runs grow, like their fifth root. Pairs
+    share the runs: with too few for each, the pair that was luckiest would be tested.
     """
-    share = min(_LARGEST_SHARE, _TRAINING_SHARE * len(plan.pairs))
+    rare = plan.guarantee.profile is not None or any(p.delta > 0 for p in plan.guarantee.points)
+    share = _SHARE_FOR_RARE if rare else _TRAINING_SHARE
+    share *= min(1.0, (_FULL_SHARE / plan.samples) ** _SHARE_DECAY)
+    share = min(_LARGEST_SHARE, share * len(plan.pairs))
     if width > 1:
         share = min(0.5, max(share, 10 * math.sqrt(width / plan.samples)))
     wanted = max(share * plan.samples, min(_LEAST_TRAINING, plan.samples / 2))

@@ -73,8 +73,8 @@ def test_symmetric_leaks_are_guessed_and_one_sided_ones_are_not() -> None:
         ]
         rare = [(rng.random((3000, 1)) < chance).astype(int) for chance in (0.3, 0.1)]
         found = [
-            choose(*sides, guarantee(1), runs=27_000, significance=0.05).design
-            for sides in (flipped, rare)
+            choose(a, b, guarantee(1), runs=27_000, significance=0.05).design
+            for a, b in (flipped, rare)
         ]
         assert found == [Design.GUESSES, Design.SIDES]
 

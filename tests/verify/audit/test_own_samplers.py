@@ -1,0 +1,114 @@
+"""Every continuous mechanism there is releases on one lattice, and its bits tell nothing."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant import notation
+from accountant.mechanism import Mechanism
+from verify.audit import audit, bits, lattice_datasets, one_lattice
+from verify.audit.target import PerBlock
+
+LEVEL = 1e-6
+"""The significance of each audit; there are fewer than thirty."""
+
+CONTINUOUS: dict[str, tuple[str, Any]] = {
+    "BinaryTree": ("BinaryTree(steps=4, epsilon=1)", 1),
+    "BridgedTree": ("BridgedTree(steps=7, arities=[2, 4], epsilon=1)", 1),
+    "CorrelatedGaussian": ("CorrelatedGaussian(dimension=3, mu=1)", {"mu": 1}),
+    "CountEllipse": ("CountEllipse(dimension=4, sparsity=1, mu=1)", {"mu": 1}),
+    "DelannoyCounter": ("DelannoyCounter(steps=5, levels=2, epsilon=1)", 1),
+    "DisjointGroupsGaussian": (
+        "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='add-remove')",
+        {"mu": 1},
+    ),
+    "EllipticalGaussian": ("EllipticalGaussian(sensitivities=[1, '0.1'], mu=1)", {"mu": 1}),
+    "Gaussian": ("Gaussian(standard_deviation=2)", {"mu": "1/2"}),
+    "GeneralGaussian": (
+        "GeneralGaussian(covariance=Matrix(rows=[[4, 0], [0, 9]]), "
+        "space=L2Ball(dimension=2, radius=2))",
+        {"mu": 1},
+    ),
+    "HonakerTree": ("HonakerTree(steps=5, epsilon=1)", 1),
+    "KaryTree": ("KaryTree(steps=9, arity=3, epsilon=1)", 1),
+    "KnownSizeGaussian": ("KnownSizeGaussian(dimension=3, mu=1)", {"mu": 1}),
+    "Laplace": ("Laplace(scale='0.7')", "10/7"),
+    "LaplaceVector": ("LaplaceVector(scale=2, shifts=[1, 1])", 1),
+    "MatrixVariateGaussian": (
+        "MatrixVariateGaussian(row_covariance=Isotropic(dimension=2, variance=2), "
+        "column_covariance=Isotropic(dimension=2, variance=2))",
+        {"mu": "1/2"},
+    ),
+    "OptimalEllipse": ("OptimalEllipse(dimension=3, sparsity=1, mu=1)", {"mu": 1}),
+    "RankOneGaussian": ("RankOneGaussian(dimension=5, sigma_star=400)", ("1/2", "1/4")),
+    "SmoothBinary": ("SmoothBinary(steps=5, epsilon=1)", 1),
+    "SquareRootFactorization": ("SquareRootFactorization(steps=5, mu=1)", {"mu": 1}),
+    "Staircase": ("Staircase(epsilon=1, gamma='0.3')", 1),
+}
+"""An example of every mechanism with continuous noise, and what is true of it."""
+
+
+def continuous() -> set[str]:
+    """Return the mechanisms that the notation knows and that have a lattice sampler."""
+    return {
+        name
+        for name, kind in notation._KNOWN.items()
+        if inspect.isclass(kind)
+        and issubclass(kind, Mechanism)
+        and kind.lattice_sampler is not Mechanism.lattice_sampler
+    }
+
+
+def without_lattice() -> set[str]:
+    """Return the others: integers, categories, tables, and laws that only bound a mechanism."""
+    kinds = (k for k in notation._KNOWN.values() if inspect.isclass(k))
+    return {k.__name__ for k in kinds if issubclass(k, Mechanism)} - continuous()
+
+
+def test_every_mechanism_is_listed() -> None:
+    """A new one has to be put among those that are tested here, or among the others."""
+    assert set(CONTINUOUS) == continuous()
+    assert without_lattice() <= {
+        "BoundedCountNoise",
+        "Composed",  # releases its parts on their lattices
+        "DiscreteCorrelatedGaussian",
+        "DiscreteGaussian",
+        "DiscreteKaryTree",
+        "DiscreteLaplace",
+        "Guaranteed",
+        "IntegerNoise",
+        "MixtureOfGaussians",
+        "PoissonSubsampled",
+        "RandomizedResponse",
+        "SampledWithoutReplacement",
+        "Tabulated",
+        "TruncatedGeometric",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(CONTINUOUS))
+def test_one_lattice_and_no_channel(name: str) -> None:
+    mechanism = notation.parse(CONTINUOUS[name][0])
+    assert isinstance(mechanism, Mechanism)
+    sampler = mechanism.lattice_sampler()
+    assert sampler.extra_delta.lower == sampler.extra_delta.upper == 0
+    shift = np.zeros(len(sampler.lattice)) if len(sampler.lattice) > 1 else 0.0
+    target = PerBlock(lambda v, n, rng: sampler.release(v, n, rng=rng), name)
+    datasets = lattice_datasets(mechanism, [(shift + 0.0, shift + 0.3)])
+    finding = one_lattice(target, datasets, runs=300, seed=1)
+    assert finding.certified, finding.reason
+    near = shift + 0.1
+    found = audit(
+        target,
+        CONTINUOUS[name][1],
+        pairs=[(near, near + 2.0**-20)],
+        samples=2000,
+        significance=LEVEL,
+        seed=2,
+        proposers=(bits.propose,),
+    )
+    assert not found.refuted

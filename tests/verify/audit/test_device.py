@@ -313,7 +313,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda module: None)
     with pytest.raises(
-        InvalidInputError, match=r"'torch:cpu' needs .*pip install 'dpassay\[device"
+        InvalidInputError, match=r"'torch:cpu' needs .*pip install .*'\.\[device\]'"
     ):
         Device.read("torch:cpu")
 

@@ -33,7 +33,7 @@ _SHORT = {"cpu": "numpy", "cuda": "torch:cuda", "torch": "torch:cpu"}
 _WORD = 64
 _ODD = 0x9E3779B97F4A7C15
 """An odd multiplier: other blocks, other keys."""
-_REMEDY = "pip install 'dpassay[device]'"
+_REMEDY = "pip install -c constraints.txt -e '.[device]'"
 
 
 @final
@@ -59,8 +59,8 @@ class Device:
         for module in (*_MODULES[namespace].split(".")[:1], namespace):
             if importlib.util.find_spec(module) is None:
                 raise InvalidInputError(
-                    f"device={text!r} needs {module}, which is not installed: {_REMEDY}, or name "
-                    "device='numpy'."
+                    f"device={text!r} needs {module}, of the extra 'device'. Install it, in the "
+                    f"clone: {_REMEDY}; or name device='numpy'."
                 )
         if namespace == "torch":
             _require_place(text, place)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import KaryTree
-from accountant.streams import TreeCounter, tree_counter
+from accountant.mechanisms import DiscreteKaryTree, HonakerTree, KaryTree
+from accountant.streams import TreeCounter, counter_of, tree_counter
 from accountant.tree_walk import nodes, parent
 
 Feed = Callable[[TreeCounter, NDArray[np.float64]], NDArray[np.float64]]
@@ -228,3 +228,43 @@ def test_mean_squared_error_of_a_million_steps(arity: int, subtraction: bool) ->
     exact = mechanism.exact_mean_squared_error().rational
     assert exact is not None
     assert abs(Fraction(total / runs) - exact) <= 6 * spread / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+def test_a_lattice_holds_every_output(feed: Feed) -> None:
+    mechanism = KaryTree(40, 3, "0.7")
+    inputs = np.random.default_rng(1).random(40)
+    first, second = (
+        feed(TreeCounter(mechanism, rng=np.random.default_rng(2), lattice=True), stream)
+        for stream in (inputs, np.zeros(40))
+    )
+    grid = tree_counter._lattice(mechanism).lattice[0]
+    assert grid == Fraction(1, 2**30)  # the scale is 4/0.7
+    assert ((first / float(grid)) % 1 == 0).all()
+    rounded = [round(Fraction(x) / grid) * grid for x in inputs.tolist()]
+    sums = [float(sum(rounded[: index + 1])) for index in range(40)]
+    assert (first - second == sums).all()
+
+
+def test_noise_on_the_lattice_is_laplace() -> None:
+    """The law of the first output, within the margin of Dvoretzky–Kiefer–Wolfowitz at 1e-6."""
+    mechanism, rng = KaryTree(1, 2, 1), np.random.default_rng(3)
+    sampler = TreeCounter(mechanism, rng=rng, lattice=True)
+    noise = sampler._laplace(100_000)
+    margin = math.sqrt(math.log(2e6) / (2 * len(noise)))
+    assert stats.kstest(noise, stats.laplace(0, 1).cdf).statistic < margin
+
+
+def test_what_the_lattice_costs() -> None:
+    rng = np.random.default_rng(4)
+    long = TreeCounter(KaryTree(10**9, 19, 1), rng=rng, lattice=True)
+    assert 0 <= long.extra_delta.lower <= long.extra_delta.upper < 1e-300
+    assert tree_counter._lattice(KaryTree(10**9, 19, 1)).lattice[0] <= 2**-19
+    assert TreeCounter(DiscreteKaryTree(4, 2, 1), rng=rng).extra_delta.upper == 0
+    with pytest.raises(NotApplicableError, match="lattice=True"):
+        TreeCounter(KaryTree(4, 2, 1), rng=rng).extra_delta  # noqa: B018
+    with pytest.raises(InvalidInputError, match="larger epsilon"):
+        TreeCounter(KaryTree(4, 2, "1e-20"), rng=rng, lattice=True)
+    with pytest.raises(NotApplicableError, match="fractions"):
+        counter_of(HonakerTree(4, 1), rng=rng, lattice=True)
+    assert counter_of(KaryTree(4, 2, 1), rng=rng, lattice=True).record()["lattice"] is True

@@ -228,7 +228,9 @@ def enclose(
                 asked_width.reset(token)
             if ball.is_exact() and not ball.is_nan():
                 return Interval.of_ball(ball, digits)
-            if ball.is_finite() and ball.rel_accuracy_bits() > bits:
+            if ball.is_finite() and (
+                ball.rel_accuracy_bits() > bits or _narrow(ball, relative_width)
+            ):
                 return Interval.of_ball(ball, digits)
         if precision >= max_precision:
             reached = "no enclosure" if ball.is_nan() else str(Interval.of_ball(ball, digits))
@@ -237,6 +239,12 @@ def enclose(
                 f"reached {reached}. Ask for a larger relative_width."
             )
         precision = min(2 * precision, max_precision)
+
+
+def _narrow(value: arb, relative_width: Fraction) -> bool:
+    """Whether a ball is narrow enough, with room for rounding its ends outward."""
+    slack = ball(relative_width) * arb("0.999")
+    return bool(2 * arb(value.rad()) < slack * abs(value).lower())
 
 
 def sign(compute: Callable[[], arb], *, max_precision: int = MAX_PRECISION) -> int | None:

@@ -13,6 +13,7 @@ from flint import arb
 
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
+from accountant.composition.atoms import AtomicPair, applies
 from accountant.composition.grid import GridPair
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import NotApplicableError, expected
@@ -23,7 +24,8 @@ from accountant.number import Number, exact
 from accountant.pair import Pair
 from accountant.profile import most
 
-METHODS = ("auto", "exact", "saddle", "grid")
+METHODS = ("auto", "exact", "saddle", "atoms", "grid")
+APART = ("atoms", "grid")
 WIDTH = Fraction(1, 10**4)
 
 
@@ -41,10 +43,11 @@ def delta(
     Parameters
     ----------
     mechanism
-        Any mechanism; with method "grid", a `Composed` is taken apart into its parts.
+        Any mechanism; with methods "atoms" and "grid", a `Composed` is taken apart.
     method
         "exact" (a closed form or an exact sum, else refused), "saddle" (the contour integral of
-        smooth losses, else refused), "grid" (two discretised laws), or "auto" (what
+        smooth losses, else refused), "atoms" (Fourier inversion for lists of losses, Laplace and
+        Gaussian noise, else refused), "grid" (two discretised laws), or "auto" (what
         `accountant.profile.delta` takes).
 
     Raises
@@ -77,7 +80,7 @@ def epsilon(
 
     target = probability("delta", delta)
     relation = Adjacency.read(adjacency)
-    if method != "grid":
+    if method not in APART:
         pairs_of(mechanism, method, relation, direction)
         return profile.epsilon(
             mechanism,
@@ -90,7 +93,7 @@ def epsilon(
         raise expected("delta", delta, "in (0, 1)")
     found = []
     for pair in pairs_of(mechanism, method, relation, direction):
-        assert isinstance(pair, GridPair)
+        assert isinstance(pair, (AtomicPair, GridPair))
         found.append(pair.inverse(target, relative_width))
     return Interval(max(f.lower for f in found), max(f.upper for f in found))
 
@@ -108,10 +111,10 @@ def pairs_of(
     if method == "auto":
         return pairs
     if method == "exact":
-        if any(isinstance(pair, (GridPair, SmoothPair)) for pair in pairs):
+        if any(isinstance(pair, (AtomicPair, GridPair, SmoothPair)) for pair in pairs):
             raise NotApplicableError(
-                "No exact formula for the product of these losses. Ask with method='grid', or "
-                "'saddle' where all of them are smooth."
+                "No exact formula for the product of these losses. Ask with method='grid', "
+                "'atoms' where they are listed, or 'saddle' where all of them are smooth."
             )
         return pairs
     if method == "saddle":
@@ -124,12 +127,19 @@ def pairs_of(
     parts = Composed(mechanism).parts()
     cases = [(part.worst_case(adjacency), count) for part, count in parts]
 
-    def product(choose: Callable[[int], tuple[Pair, ...]]) -> GridPair:
+    def product(choose: Callable[[int], tuple[Pair, ...]]) -> AtomicPair | GridPair:
         factors: dict[Pair, int] = {}
         for i, (_, count) in enumerate(cases):
             (pair,) = choose(i)
             factors[pair] = factors.get(pair, 0) + count
-        return GridPair(tuple(factors.items()))
+        if method == "grid":
+            return GridPair(tuple(factors.items()))
+        if not applies(tuple(factors)):
+            raise NotApplicableError(
+                "Fourier inversion is for losses of few values, Laplace and Gaussian noise. Ask "
+                "with method='grid', or 'saddle' where all of them are smooth."
+            )
+        return AtomicPair(tuple(factors.items()))
 
     both = [product(lambda i: cases[i][0].remove), product(lambda i: cases[i][0].add)]
     if direction is not None:

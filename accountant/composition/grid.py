@@ -164,30 +164,8 @@ class GridPair(JointPair):
             return below.max(floor).max(arb(0)), above.min(arb(1))
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H, a convex function of z = e^ε.
-
-        Q(L > ε) lies between the slopes of the chords from z(1 − w) to z and from z to z(1 + w).
-        """
-        middle = self.hockey_stick(epsilon)
-        slack = float(middle.rad()) / max(float(middle.abs_upper()), 1e-300)
-        width = Fraction(min(max(math.sqrt(slack), 2.0**-40), 0.25)).limit_denominator(1 << 44)
-        z = epsilon.ball().exp()
-        right = self._near(epsilon, width)
-        left = self._near(epsilon, -width)
-        steepest = (left[1] - middle) / (z - left[0].exp())
-        flattest = (middle - right[1]) / (right[0].exp() - z)
-        q_above = flattest.max(arb(0)).union(steepest.min(arb(1)))
-        p_above = (middle + z * q_above).max(arb(0)).min(arb(1))
-        return Tails(p_above=p_above, p_below=1 - p_above, q_above=q_above, q_below=1 - q_above)
-
-    def _near(self, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
-        """Return a loss beside ε, and H there."""
-        if epsilon.rational is not None:
-            at = epsilon.rational + step
-        else:
-            at = Fraction(float(epsilon)) + step
-        point = ExactReal.of_rational(at)
-        return point.ball(), self.hockey_stick(point)
+        """Return the tails, from the slopes of H."""
+        return self.tails_by_slopes(epsilon)
 
     def reverse(self) -> GridPair:
         """Return the product of the reversed pairs."""

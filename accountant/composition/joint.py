@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,7 +13,7 @@ from flint import arb
 
 from accountant.composition.argument import exact_sum
 from accountant.number import ExactReal
-from accountant.pair import Pair
+from accountant.pair import Pair, Tails
 
 Factor: TypeAlias = tuple[Pair, int]
 """A pair, and how many independent copies of it a product has."""
@@ -86,6 +87,32 @@ class JointPair(Pair):
                     return None
                 rest *= (1 - mass.rational) ** count
         return ExactReal.of_rational(1 - rest)
+
+    def tails_by_slopes(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, from the slopes of H, a convex function of z = e^ε.
+
+        Q(L > ε) lies between the slopes of the chords from z(1 − w) to z and from z to z(1 + w).
+        """
+        middle = self.hockey_stick(epsilon)
+        slack = float(middle.rad()) / max(float(middle.abs_upper()), 1e-300)
+        width = Fraction(min(max(math.sqrt(slack), 2.0**-40), 0.25)).limit_denominator(1 << 44)
+        z = epsilon.ball().exp()
+        right = self._beside(epsilon, width)
+        left = self._beside(epsilon, -width)
+        steepest = (left[1] - middle) / (z - left[0].exp())
+        flattest = (middle - right[1]) / (right[0].exp() - z)
+        q_above = flattest.max(arb(0)).union(steepest.min(arb(1)))
+        p_above = (middle + z * q_above).max(arb(0)).min(arb(1))
+        return Tails(p_above=p_above, p_below=1 - p_above, q_above=q_above, q_below=1 - q_above)
+
+    def _beside(self, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
+        """Return a loss beside ε, and H there."""
+        if epsilon.rational is not None:
+            at = epsilon.rational + step
+        else:
+            at = Fraction(float(epsilon)) + step
+        point = ExactReal.of_rational(at)
+        return point.ball(), self.hockey_stick(point)
 
     def law(self) -> dict[str, object]:
         """Return {"law": "product", "counts", "factors"}, each factor a law as a JSON text."""

@@ -10,7 +10,8 @@
   `accountant.composition.saddle_pair`.
 - One of the former, or any single pair, times finite laws: a sum over the values of the loss of
   the latter, `accountant.composition.mixture`.
-
+- Other losses with atoms, among Laplace, Gaussian and lists of values: Fourier inversion,
+  `accountant.composition.atoms`.
 - Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
 
 Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accountant.composition import atoms
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
@@ -65,7 +67,7 @@ def product(factors: Sequence[Factor]) -> Pair:
     others = _smooth(others)
     kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
     if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE:
-        return _on_grid(factors)
+        return _numerically(factors)
     others += [(_discrete_gaussians(pair, count), 1) for pair, count in integers.items()]
     if laplace:
         others.append((_laplace(laplace), 1))
@@ -75,15 +77,17 @@ def product(factors: Sequence[Factor]) -> Pair:
         return next(iter(listed))
     sums = ConvolvedPair(tuple(listed.items()))
     if sums.size() > (MAX_MIXED if others else MAX_VALUES):
-        return _on_grid(factors)
+        return _numerically(factors)
     return MixedPair(others[0][0], sums) if others else sums
 
 
-def _on_grid(factors: Sequence[Factor]) -> GridPair:
-    """Return the product by way of a grid, which asks each pair many times: not for a product."""
+def _numerically(factors: Sequence[Factor]) -> Pair:
+    """Return the product for an engine that reaches a width, not any width."""
     single: dict[Pair, int] = {}
     for pair, count in factors:
         single[pair] = single.get(pair, 0) + count
+    if atoms.applies(tuple(single)):
+        return atoms.AtomicPair(tuple(single.items()))
     return GridPair(tuple(single.items()))
 
 

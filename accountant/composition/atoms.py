@@ -1,0 +1,356 @@
+"""Products of losses with atoms, by Fourier inversion at nodes that are bounded beyond the last.
+
+With M(z) = E_P[e^{zL}] over the finite losses, on any line Re z = c > 0,
+
+    H(ε) = P(L = ∞) + (1/2πi) ∫ M(z) e^{−zε} / (z(z + 1)) dz,
+
+and the trapezoidal rule of step h adds H(ε + jB) e^{jcB} − P(L = ∞) e^{jcB} ≥ 0, B = 2π/h, j ≠ 0
+(Poisson summation), bounded by Chernoff's inequality at two real points. For −1 < c < 0 the
+integral is −E[min(1, e^{ε−L})], finite losses, and the same holds for it.
+
+A loss with atoms has an almost periodic M(c + iω)/M(c) = Φ(ω), which need not fall: the sum
+beyond the last node K is bounded by its *mean size* near 0. If a² is the characteristic function of
+a symmetric law, as |φ|² is, then for every k₀
+
+    Σ_k (1 − |k|/K)⁺ a²(k₀ + k) = E[F(Y) e^{ik₀Y}] ≤ E[F(Y)] = Σ_k (1 − |k|/K)⁺ a²(k) =: S(a),
+
+since the Fejér kernel F is ≥ 0. The weights are at least ½ on K nodes, and |Φ| = ab for two such
+functions: so every block of K nodes has Σ |Φ| ≤ 2 √(S(a) S(b)), by Cauchy's inequality, and what
+is left out adds at most (h/2π)·2·(π²/6)·2 √(S(a) S(b))/(hK)². No block is looked at but the first;
+the error falls with the square of the number of nodes, for lattices and for losses of irrational
+ratio alike. Values at nodes are floats with bounds (`accountant.composition.node_values`), so that
+a relative width of about 1e-11 is the least that can be reached.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from flint import arb, ctx
+
+from accountant.composition.joint import Factor, JointPair
+from accountant.composition.line import Line, choose_line, guess_epsilon, known_laws, laws_of
+from accountant.composition.node_values import (
+    ROW,
+    UNIT,
+    Array,
+    Values,
+    circle,
+    fraction_of_turn,
+    products,
+)
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import Interval, asked_width
+from accountant.number import ExactReal
+from accountant.pair import Pair, Tails
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+MAX_NODES = 1 << 22
+"""Most nodes of one sum."""
+BYTES = 96
+"""Memory per node, roughly."""
+WIDTH = Fraction(1, 10**9)
+"""What is aimed at where no width is asked for."""
+_PRECISION = 192
+_BALL = 0.95  # what a ball may have of the width that it is asked for
+_COARSE = 1e-5
+_LEAST = 2e-12  # less is not aimed at: the sums are in sixteen digits
+_BATCH = 64  # rows at a time
+_SECANTS = 30
+_WIDENINGS = 4
+
+
+def applies(pairs: Sequence[Pair]) -> bool:
+    """Whether all of these losses are listed, or of Laplace or Gaussian noise."""
+    return laws_of(tuple((pair, 1) for pair in pairs), 0.0) is not None
+
+
+@final
+@dataclass(frozen=True)
+class AtomicPair(JointPair):
+    """A product of pairs that `applies` to."""
+
+    any_factors: tuple[Factor, ...]
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The pairs and their counts."""
+        return self.any_factors
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around H(ε).
+
+        Raises UndecidedError, with what was reached, if the width that is asked for needs more
+        nodes, or more digits, than there are.
+        """
+        wanted = float(asked_width.get() or WIDTH) * _BALL
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        if epsilon.ball() >= self.max_finite_loss():
+            return self.infinity_mass()
+        with ctx.workprec(_PRECISION):
+            line = choose_line(self.any_factors, float(epsilon), max(wanted, _LEAST))
+            value, width = self._value(epsilon, line, max(wanted, _LEAST))
+        if width > wanted and asked_width.get() is not None:
+            raise _refusal(value, width, wanted)
+        return value
+
+    def _value(self, epsilon: ExactReal, line: Line, wanted: float) -> tuple[arb, float]:
+        """Return a ball, and its relative width."""
+        outside = self.infinity_mass() + arb(0).union(_missing(self.any_factors, line))
+        if line.c < 0:
+            outside += _finite_mass(self.any_factors, line)
+        count = _first_count(line, wanted)
+        while True:
+            nodes = _nodes(self.any_factors, line, count)
+            value = (nodes.integral(epsilon) + outside).max(arb(0)).min(arb(1))
+            width = float(2 * value.rad() / value.mid()) if value > 0 else math.inf
+            if width <= wanted or count >= nodes.enough:
+                return value, width
+            more = 1.1 * math.sqrt(width / wanted) if math.isfinite(width) else 4.0
+            count = _rounded(count * min(max(more, 2.0), 64.0), nodes.enough)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by two points at which H is certainly on its side of δ.
+
+        Raises UndecidedError as for `hockey_stick`.
+        """
+        with ctx.workprec(_PRECISION):
+            target = delta.ball()
+            near = self._near(target)
+            slope = 1e-300 + abs(self._slope(near))
+            fine = float(relative_width) * max(abs(near), 1e-9)
+            wanted = max(fine * slope / 4, _LEAST)
+            line = choose_line(self.any_factors, near, wanted)
+
+            def excess(at: Fraction) -> arb:
+                return self._value(ExactReal.of_rational(at), line, wanted)[0] - target
+
+            here = Fraction(near)
+            value, _ = self._value(ExactReal.of_rational(here), line, wanted)
+            here += Fraction(float((value / target).log().mid()) / slope)
+            gap = Fraction(fine / 3)
+            for _ in range(_WIDENINGS):
+                low, high = here - gap, here + gap
+                if excess(low) > 0 and excess(high) < 0:
+                    break
+                gap *= 3
+            else:
+                raise UndecidedError(
+                    f"epsilon near {near:.10g} was not enclosed to {float(relative_width):.1e}: "
+                    "values of delta there are not narrow enough. Ask for a larger relative_width."
+                )
+        found = Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
+        if (found.relative_width or 1) > relative_width:
+            raise UndecidedError(
+                f"Reached epsilon in [{found.lower}, {found.upper}], wider than "
+                f"{float(relative_width):.1e}. Ask for a larger relative_width."
+            )
+        return found
+
+    def _near(self, target: arb) -> float:
+        """Return an ε near the root: secants on narrow enough values, inside a bracket."""
+        log_target = float(target.log())
+
+        def miss(at: float) -> float:
+            line = choose_line(self.any_factors, at, _COARSE)
+            value, _ = self._value(ExactReal.of_rational(Fraction(at)), line, _COARSE)
+            middle = value.mid()
+            return float(middle.log()) - log_target if middle > 0 else -1e4
+
+        low = high = guess_epsilon(self.any_factors, log_target)
+        step = max(abs(high), 1e-3) / 64
+        at_high = miss(high)
+        at_low = at_high
+        while at_high > 0:
+            low, at_low, high, step = high, at_high, high + step, 2 * step
+            at_high = miss(high)
+        while at_low <= 0:
+            if step > 1e9:
+                raise UndecidedError("No epsilon was found at which delta is so large.")
+            high, at_high, low, step = low, at_low, low - step, 2 * step
+            at_low = miss(low)
+        for turn in range(_SECANTS):
+            if high - low <= 1e-10 * max(abs(low), abs(high)):
+                break
+            share = at_low / (at_low - at_high) if turn % 3 < 2 else 0.5
+            middle = low + (high - low) * min(max(share, 1e-6), 1 - 1e-6)
+            value = miss(middle)
+            if abs(value) < 1e-7:
+                return middle
+            if value > 0:
+                low, at_low = middle, value
+            else:
+                high, at_high = middle, value
+        return (low + high) / 2
+
+    def _slope(self, near: float) -> float:
+        """Return d ln H/dε, nearly."""
+        step = 1e-3 * max(abs(near), 1e-3)
+        line = choose_line(self.any_factors, near, _COARSE)
+        ends = [
+            self._value(ExactReal.of_rational(Fraction(near + side * step)), line, _COARSE)[0].mid()
+            for side in (-1, 1)
+        ]
+        return float((ends[1] / ends[0]).log()) / (2 * step) if min(ends) > 0 else -1.0
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, from the slopes of H."""
+        return self.tails_by_slopes(epsilon)
+
+    def reverse(self) -> AtomicPair:
+        """Return the product of the reversed pairs."""
+        return AtomicPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
+
+    def reference(self) -> Reference:
+        """Raise NotApplicableError: there is no second route to these products."""
+        raise NotApplicableError(
+            "The mpmath route does not sum over so many values of a loss; ask the grid, "
+            "accountant.composition.engines with method='grid', which is proved on its own."
+        )
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the set {L > ε}."""
+        return f"the releases whose privacy losses ln(p/q) have a sum above {epsilon}"
+
+
+def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:
+    low, high = value.lower().str(10, radius=False), value.upper().str(10, radius=False)
+    return UndecidedError(
+        f"Reached delta in [{low}, {high}], of relative width {width:.1e}, for {wanted:.1e}; "
+        f"{MAX_NODES} nodes ({MAX_NODES * BYTES / 2**30:.2g} GiB), or the sixteen digits that "
+        "they are computed in, do not give it. Ask for a larger relative_width."
+    )
+
+
+def _first_count(line: Line, wanted: float) -> int:
+    """Return how many nodes it takes if Φ is small but near 0."""
+    needed = math.sqrt(6 * abs(line.c * (line.c + 1)) / wanted) / line.step
+    return _rounded(min(needed, line.last), MAX_NODES)
+
+
+def _rounded(count: float, most: int) -> int:
+    """Return a power of 2 times ROW: neighbouring questions share their nodes."""
+    rows = 1 << (max(1, math.ceil(count / ROW)) - 1).bit_length()
+    return min(rows * ROW, most)
+
+
+@functools.lru_cache(maxsize=64)
+def _missing(factors: tuple[Factor, ...], line: Line) -> arb:
+    """Return a bound of what the outcomes that are not listed add."""
+    laws = known_laws(factors, line.log_missing)
+    return sum((law.count * law.missing for law in laws), start=arb(0)).upper()
+
+
+@functools.lru_cache(maxsize=64)
+def _finite_mass(factors: tuple[Factor, ...], line: Line) -> arb:
+    """Return M(0), the mass that is listed."""
+    laws = known_laws(factors, line.log_missing)
+    product = arb(1)
+    for law in laws:
+        product *= law.moment(arb(0)) ** law.count
+    return product
+
+
+@final
+@dataclass(frozen=True)
+class _Nodes:
+    """Φ(ω_k)/(z(z + 1)) at the nodes, and everything that bounds the rest."""
+
+    line: Line
+    factors: tuple[Factor, ...]
+    values: Array
+    size: float
+    """Σ of the absolute values."""
+    error: float
+    """Bound of the sum of their errors, and of what lies beyond the last node."""
+    enough: int
+    """The number of nodes that more do not improve."""
+    log_moment: arb
+    centre: arb
+
+    def integral(self, epsilon: ExactReal) -> arb:
+        """Return a ball around the integral."""
+        line, eps = self.line, epsilon.ball()
+        turn = (self.centre - eps) * arb(line.step) / (2 * arb.pi())
+        rows = len(self.values) // ROW
+        inner = circle([fraction_of_turn(turn)], ROW)[:, 0]
+        outer = circle([fraction_of_turn(turn * ROW)], rows)[:, 0]
+        table = self.values.reshape(rows, ROW)
+        # a row is summed as one product of vectors: 2·1024 products and as many sums
+        real = table.real @ inner.real - table.imag @ inner.imag
+        imag = table.real @ inner.imag + table.imag @ inner.real
+        total = math.fsum(outer.real * real - outer.imag * imag)
+        error = self.error + self.size * ((3 * ROW + 60) * UNIT + (rows + ROW) * 2.0**-62)
+        scale = (self.log_moment - arb(line.c) * eps).exp() * arb(line.step) / arb.pi()
+        value = scale * (arb(total) + arb(0, error * (1 + 1e-6)))
+        aliases = self._aliases(eps)
+        return value - aliases if line.c > 0 else value + aliases
+
+    def _aliases(self, eps: arb) -> arb:
+        """Return a ball from 0 to the bound of all other terms of Poisson's sum."""
+        line, total = self.line, arb(0)
+        laws = known_laws(self.factors, line.log_missing)
+        for other in (line.above, line.below):
+            there = arb(other)
+            log_moment = sum((law.count * law.moment(there).log() for law in laws), start=arb(0))
+            ratio = (-abs(there - line.c) * 2 * arb.pi() / arb(line.step)).exp()
+            total += (log_moment - there * eps).exp() * ratio / (1 - ratio)
+        return arb(0).union(total.upper())
+
+
+@functools.lru_cache(maxsize=6)
+def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
+    """Evaluate Φ at the nodes."""
+    with ctx.workprec(_PRECISION):
+        laws = known_laws(factors, line.log_missing)
+        c, h, rows = arb(line.c), line.step, count // ROW
+        log_moment = sum((law.count * law.moment(c).log() for law in laws), start=arb(0))
+        centre = sum((law.count * law.mean(c) for law in laws), start=arb(0))
+        factors_at = [law.factor(c, h, rows) for law in laws]
+    parts: list[Array] = []
+    size, error, fejer = 0.0, 0.0, [0.0, 0.0]
+    for first in range(0, rows, _BATCH):
+        last = min(first + _BATCH, rows)
+        found: Values = products(factors_at, first, last)
+        k = np.arange(first * ROW, last * ROW)
+        omega = k * h
+        kernel = 1 / ((line.c + 1j * omega) * (line.c + 1 + 1j * omega))
+        own = found.values * kernel
+        heights = np.sqrt(kernel.real**2 + kernel.imag**2)
+        both = np.where(k > 0, 2.0, 1.0)
+        if first == 0:
+            own[0] /= 2
+        parts.append(own)
+        size += float(np.abs(own).sum()) * (1 + 1e-6)
+        error += float((found.errors * heights).sum()) * (1 + 1e-6)
+        weights = (1 - k / count) * both
+        for i, half in enumerate((found.first, found.second)):
+            fejer[i] += float((weights * half**2).sum()) * (1 + 1e-6)
+    # ½ (h/π)·… of both sides: see the head of this file; the common factor h/π is left out
+    beyond = (math.pi**2 / 6) * 2 * math.sqrt(fejer[0] * fejer[1]) / (h * count) ** 2
+    enough = MAX_NODES
+    if count >= line.last:  # a Gaussian factor is below e^{−90} from there on, and falls
+        beyond, enough = min(beyond, 2 * math.exp(-80) / (h * h * count)), count
+    rounding = error + 20 * UNIT * size
+    if beyond < rounding / 4:
+        enough = count
+    return _Nodes(
+        line,
+        factors,
+        np.concatenate(parts),
+        size,
+        rounding + beyond * (1 + 1e-6),
+        enough,
+        log_moment,
+        centre,
+    )

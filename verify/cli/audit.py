@@ -44,6 +44,7 @@ examples:
   dpassay audit "Laplace(scale=1)" --claim 0.9 --seed 7
   dpassay audit "Gaussian(standard_deviation=2)" --claim mu=0.4 --until-refuted
   dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
+  dpassay audit "DiscreteLaplace(scale=1)" --claim 0.999 --samples 1e9 --device numpy
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
   dpassay audit "Gaussian(standard_deviation=2)" --lattice
 """
@@ -89,6 +90,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for one block of runs")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
     parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    parser.add_argument(
+        "--device",
+        metavar="DEVICE",
+        help="draw and count a mechanism of this package there: numpy, torch:cpu or torch:cuda",
+    )
     parser.add_argument("--command", action="store_true", help="TARGET is a command")
     add_adjacency(parser)
     add_output_options(parser, quiet="print nothing; the exit code says it")
@@ -131,8 +137,11 @@ def run(options: argparse.Namespace) -> int:
 def _audited(
     options: argparse.Namespace, mechanism: Any, pairs: list[tuple[Any, Any]] | None
 ) -> AuditResult | SequentialResult:
+    from accountant.errors import InvalidInputError
     from verify.audit import audit, audit_until_refuted
 
+    if options.device is not None and options.until_refuted:
+        raise InvalidInputError("Expected --device without --until-refuted.")
     arguments: dict[str, Any] = {
         "pairs": pairs,
         "samples": _samples(options.samples),
@@ -151,6 +160,7 @@ def _audited(
             executor=executor,
             checkpoint=options.checkpoint,
             progress=_blocks(options),
+            device=options.device,
             **arguments,
         )
 
@@ -252,13 +262,18 @@ class _Workers:
     def __init__(self, options: argparse.Namespace, mechanism: object) -> None:
         self._count = options.workers or (os.cpu_count() or 1 if options.samples > _MANY else 1)
         self._executor: Executor | None = None
-        self._sendable = not options.command
+        # a graphics card draws its blocks one after the other
+        self._sendable = not options.command and "cuda" not in (options.device or "")
 
     def __enter__(self) -> Executor | None:
         if self._count > 1 and self._sendable:
             from concurrent.futures import ProcessPoolExecutor
 
-            self._executor = ProcessPoolExecutor(self._count)
+            from verify.audit.blocks import end_with
+
+            self._executor = ProcessPoolExecutor(
+                self._count, initializer=end_with, initargs=(os.getpid(),)
+            )
         return self._executor
 
     def __exit__(self, *_: object) -> None:

@@ -30,6 +30,7 @@ from verify.audit.device.arrays import accelerator_key
 from verify.audit.device.laws import GaussianNoise, LaplaceNoise, StaircaseNoise
 from verify.audit.laws import MechanismTarget, neighbours
 from verify.checker.audits import audit_problems
+from verify.cli import main
 
 HAS_TORCH = find_spec("torch") is not None and find_spec("array_api_compat") is not None
 DEVICES = ["numpy", "array_api_strict"] + ["torch:cpu"] * HAS_TORCH
@@ -340,3 +341,13 @@ def test_what_no_device_draws_is_refused(
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
         audit(mechanism, 1, samples=1000, seed=1, device="numpy", **arguments)
+
+
+def test_the_command_line_has_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["audit", "DiscreteLaplace(scale=1)", "--claim", "0.9", "--samples", "1e5"]
+    assert main([*arguments, "--device", "numpy", "--confidence", "0.999999"]) == 1
+    assert "drawn by numpy" in capsys.readouterr().out
+    assert main([*arguments, "--device", "gpu"]) == 2
+    assert "device='gpu'" in capsys.readouterr().err
+    assert main([*arguments, "--device", "numpy", "--until-refuted"]) == 2
+    assert "--device without --until-refuted" in capsys.readouterr().err

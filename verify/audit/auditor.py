@@ -274,10 +274,13 @@ def _train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Tra
             first, second = _training_sides(plan, path, index, share, (width, alphabet.width))
         except MechanismError as error:
             if len(plan.pairs) == 1:
-                raise
+                raise MechanismError(
+                    f"{error} No run of the test was counted yet: the event was being chosen."
+                ) from error.__cause__
             refused.append(f"a pair was left out: {error}")
             continue
-        notes += [note for note in _oddities(first, second) if note not in notes]
+        mixed = alphabet.width is not None
+        notes += [note for note in _oddities(first, second, mixed=mixed) if note not in notes]
         fresh = plan.samples - training
         rule = choose(
             first,
@@ -392,8 +395,14 @@ def _training_sides(
     return sides[0], sides[1]
 
 
-def _oddities(first: Matrix, second: Matrix) -> Iterable[str]:
+def _oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
     both = np.concatenate([first, second])
+    lengths = np.unique(both[:, 0]) if mixed else both[:0, 0]
+    if len(lengths) > 1:
+        yield (
+            f"outputs have {len(lengths)} different lengths, {lengths[0]:g} to {lengths[-1]:g} "
+            "(the length counts as part of the output)"
+        )
     if not np.issubdtype(both.dtype, np.floating):
         return
     if np.isnan(both).any():

@@ -34,7 +34,7 @@ from accountant.errors import InvalidInputError
 from verify.audit.exact_test import Design
 from verify.audit.outputs import Alphabet, Matrix, stacked
 from verify.audit.rule import Rule
-from verify.audit.target import MechanismError, Target
+from verify.audit.target import MechanismError, Target, require_one_each
 
 Datasets: TypeAlias = tuple[Any, Any]
 
@@ -75,15 +75,7 @@ def draw(
     Raises MechanismError where what comes back is not one output per run.
     """
     outputs = target.sample(dataset, size, rng)
-    try:
-        count = len(outputs)
-    except TypeError:
-        count = -1
-    if count != size:
-        raise MechanismError(
-            f"{target.name} returned {count if count >= 0 else 'no list of'} outputs where {size} "
-            "runs were asked for."
-        )
+    require_one_each(target.name, outputs, size)
     rows = alphabet.matrix(outputs)
     if width is None or rows.shape[1] == width:
         return rows

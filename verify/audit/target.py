@@ -26,6 +26,19 @@ class MechanismError(DpassayError):
     """The mechanism that is audited raised, hung, or returned something that is no output."""
 
 
+def require_one_each(name: str, outputs: Any, size: int) -> None:
+    """Raise MechanismError where outputs are not one for each of `size` runs."""
+    try:
+        count = len(outputs)
+    except TypeError:
+        count = -1
+    if count != size:
+        raise MechanismError(
+            f"{name} returned {count if count >= 0 else 'no list of'} outputs where {size} runs "
+            "were asked for."
+        )
+
+
 @runtime_checkable
 class Target(Protocol):
     """Something that is audited."""
@@ -80,10 +93,7 @@ class PerBlock:
             raise MechanismError(
                 f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."
             ) from error
-        if len(outputs) != size:
-            raise MechanismError(
-                f"{self.name} returned {len(outputs)} outputs where {size} runs were asked for."
-            )
+        require_one_each(self.name, outputs, size)
         return outputs
 
 

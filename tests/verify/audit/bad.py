@@ -1,0 +1,76 @@
+"""Mechanisms that do what none should, where worker processes can import them."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+Generator = np.random.Generator
+_TESTED = range(150, 301)
+"""Runs that a block of a test on 9000 fresh runs makes on one dataset, and nothing else does."""
+
+
+def raises(dataset: float, rng: Generator) -> float:
+    raise ZeroDivisionError("no such record")
+
+
+def sometimes_raises(dataset: float, size: int, rng: Generator) -> Any:
+    """Raise in some blocks of a test on 9000 fresh runs; which ones follows from the seed."""
+    if size in _TESTED and rng.random() < 1 / 40:
+        raise ValueError("lost the connection")
+    return dataset + rng.integers(0, 10, size)
+
+
+def hangs(dataset: float, rng: Generator) -> float:
+    time.sleep(60)
+    return 0.0
+
+
+def hangs_later(dataset: float, size: int, rng: Generator) -> Any:
+    """Hang in the test, not in training."""
+    if size in _TESTED:
+        time.sleep(1.5)
+    return dataset + rng.integers(0, 10, size)
+
+
+def dies(dataset: float, size: int, rng: Generator) -> Any:
+    """End the process of a worker, as the system does where memory is short."""
+    if size in _TESTED and os.environ.get("DPASSAY_TEST_WORKER"):
+        os._exit(1)
+    return dataset + rng.integers(0, 10, size)
+
+
+def changes_shape(dataset: float, size: int, rng: Generator) -> Any:
+    lengths = rng.integers(1, 4, size)
+    return [[float(dataset)] * int(length) for length in lengths]
+
+
+def returns_nan(dataset: float, size: int, rng: Generator) -> Any:
+    return np.where(rng.random(size) < 0.1 + 0.5 * dataset, np.nan, 1.0)
+
+
+def ignores_rng(dataset: float, size: int, rng: Generator) -> Any:
+    return dataset + np.random.default_rng().integers(0, 10, size)
+
+
+def reseeds(dataset: float, size: int, rng: Generator) -> Any:
+    return dataset + np.random.default_rng(1).integers(0, 10, size)
+
+
+def is_deterministic(dataset: float, rng: Generator) -> float:
+    return 3.0
+
+
+def is_deterministic_and_leaks(dataset: float, rng: Generator) -> float:
+    return float(dataset)
+
+
+def returns_too_few(dataset: float, size: int, rng: Generator) -> Any:
+    return np.zeros(size - 1)
+
+
+def returns_one_number(dataset: float, size: int, rng: Generator) -> Any:
+    return 1.0

@@ -1,0 +1,212 @@
+"""Mechanisms that raise, hang, die, change their shape, ignore the rng: what the auditor says."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.errors import InvalidInputError
+from verify.audit import Command, MechanismError, audit, audit_until_refuted, blocks
+
+HERE = Path(__file__).parent
+
+
+def _mechanisms() -> Any:
+    sys.path.insert(0, str(HERE))
+    try:
+        return importlib.import_module("bad")
+    finally:
+        sys.path.remove(str(HERE))
+
+
+bad = _mechanisms()
+
+
+def at_work() -> None:
+    """Tell a mechanism that it is run by a worker."""
+    os.environ["DPASSAY_TEST_WORKER"] = "1"
+
+
+@contextmanager
+def pool(kind: str) -> Iterator[Executor | None]:
+    if kind == "none":
+        yield None
+    elif kind == "threads":
+        with ThreadPoolExecutor(2) as executor:
+            yield executor
+    else:
+        with ProcessPoolExecutor(2, initializer=at_work) as executor:
+            yield executor
+
+
+def run(mechanism: Any, executor: Executor | None = None, **arguments: Any) -> Any:
+    given: dict[str, Any] = {"pairs": [(0, 1)], "samples": 10_000, "seed": 1, **arguments}
+    return audit(mechanism, 3, executor=executor, **given)
+
+
+POOLS = ["none", "threads", "processes"]
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_what_was_counted_is_kept_when_a_block_raises(kind: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    message = r"sometimes_raises raised ValueError: lost the connection \(dataset [01]\)\. "
+    with pool(kind) as executor, pytest.raises(MechanismError, match=message) as found:
+        run(bad.sometimes_raises, executor, checkpoint=kept)
+    data = json.loads(kept.read_text())
+    counted = data["done_below"] + len(data["done_beyond"])
+    assert counted > 0
+    assert f"{counted} of 40 blocks ({sum(map(sum, data['histogram']))} runs) were counted" in str(
+        found.value
+    )
+    assert f"are in {kept}; the same call continues there" in str(found.value)
+    with pytest.raises(MechanismError, match=r"were discarded \(name a checkpoint= to keep them\)"):
+        run(bad.sometimes_raises)
+
+
+def test_a_mechanism_that_always_raises_is_named() -> None:
+    for method in (audit, audit_until_refuted):
+        with pytest.raises(MechanismError, match="raises raised ZeroDivisionError: no such record"):
+            method(bad.raises, 1, pairs=[(0, 1)], seed=1)
+
+
+def test_training_that_raises_says_that_nothing_was_counted() -> None:
+    def raises_in_training(dataset: float, size: int, rng: Any) -> Any:
+        if size > 64:
+            raise OSError("no more memory")
+        return dataset + rng.integers(0, 10, size)
+
+    with pytest.raises(MechanismError, match=r"no more memory .* No run of the test was counted"):
+        run(raises_in_training)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_hanging_block_is_ended(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an alarm in a main thread; threads cannot be ended, but the audit does not wait."""
+    monkeypatch.setattr(blocks, "_GRACE", 0.0)
+    message = {
+        "threads": r"No block ended within 0\.9 s\. Give it more time",
+        "none": r"A block of 2[0-9][0-9] runs of hangs_later did not end within 0\.3 s",
+        "processes": r"A block of 2[0-9][0-9] runs of hangs_later did not end within 0\.3 s",
+    }[kind]
+    with pool(kind) as executor, pytest.raises(MechanismError, match=message + ".* counted and"):
+        run(bad.hangs_later, executor, timeout=0.3)
+
+
+def test_a_mechanism_that_always_hangs_is_ended() -> None:
+    for method in (audit, audit_until_refuted):
+        with pytest.raises(MechanismError, match=r"8 runs of hangs did not end within 0\.2 s"):
+            method(bad.hangs, 1, pairs=[(0, 1)], seed=1, timeout=0.2)
+
+
+def test_a_worker_that_dies_is_named() -> None:
+    with (
+        pool("processes") as executor,
+        pytest.raises(MechanismError, match=r"A worker of ProcessPoolExecutor died .* blocks"),
+    ):
+        run(bad.dies, executor)
+
+
+def test_what_processes_cannot_be_sent_is_named() -> None:
+    with (
+        pool("processes") as executor,
+        pytest.raises(InvalidInputError, match=r"top of a module, or use a ThreadPoolExecutor"),
+    ):
+        run(lambda dataset, size, rng: dataset + rng.integers(0, 10, size), executor)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("changes_shape", "outputs have 3 different lengths, 1 to 3"),
+        ("returns_nan", "of the training outputs contain NaN"),
+        ("ignores_rng", "does not follow the rng it is given"),
+        ("is_deterministic", "64 runs gave one output"),
+        ("is_deterministic_and_leaks", "64 runs gave one output"),
+    ],
+)
+def test_odd_mechanisms_are_audited_with_a_note(name: str, note: str, kind: str) -> None:
+    with pool(kind) as executor:
+        result = run(getattr(bad, name), executor)
+    assert any(note in entry for entry in result.notes)
+    assert result.refuted == (name not in ("returns_nan", "is_deterministic"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("reseeds", "returned the same outputs for different random generators"),
+        ("returns_too_few", "returned 7 outputs where 8 runs"),
+        ("returns_one_number", "returned no list of outputs where 8 runs"),
+    ],
+)
+def test_what_gives_no_independent_outputs_is_refused(name: str, message: str) -> None:
+    with pytest.raises(MechanismError, match=f"{name} {message}"):
+        run(getattr(bad, name))
+
+
+def test_too_few_samples_say_how_many_are_needed() -> None:
+    with pytest.raises(InvalidInputError, match=r"samples=50 .* only from about \d+ runs"):
+        run(bad.returns_nan, samples=50)
+    result = audit(
+        bad.returns_nan, ("1", "1e-7"), pairs=[(0, 1)], samples=10_000, seed=1, significance=0.01
+    )
+    assert any("shows only from about 200000000 runs" in note for note in result.notes)
+
+
+def program(tmp_path: Path, body: str) -> Command:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import sys, time\nfrom random import Random\n"
+        "d, n, seed = (int(part) for part in sys.argv[1:])\nr = Random(seed)\n" + body + "\n"
+    )
+    return Command(f"{sys.executable} {path} {{dataset}} {{size}} {{seed}}")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise SystemExit('no such record')", "ended with exit code 1: no such record"),
+        ("time.sleep(60)", r"did not end within 0\.5 s"),
+        ("print('a result\\n' * (n - 2))", "printed 7 lines where 8"),
+        ("print('1\\n' * (n // 2))", r"printed \d+ lines where \d+ runs were asked for"),
+        ("[print(i) for i in range(n)]", "same outputs for different random generators"),
+    ],
+)
+def test_commands_that_fail_are_named(body: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(MechanismError, match=message):
+        run(program(tmp_path, body), samples=200, timeout=0.5 if "sleep" in body else None)
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("[print(*[1] * r.randint(1, 3)) for _ in range(n)]", "outputs have 3 different lengths"),
+        ("[print(r.choice(['nan', '1'])) for _ in range(n)]", "contain NaN"),
+        ("[print(d) for _ in range(n)]", "64 runs gave one output"),
+        (
+            "import random; [print(random.randint(0, 9)) for _ in range(n)]",
+            "does not follow the rng",
+        ),
+    ],
+)
+def test_odd_commands_are_audited_with_a_note(body: str, note: str, tmp_path: Path) -> None:
+    result = run(program(tmp_path, body), samples=400)
+    assert any(note in entry for entry in result.notes)
+
+
+def test_commands_are_run_by_workers(tmp_path: Path) -> None:
+    noisy = program(tmp_path, "[print(d + r.randint(0, 9)) for _ in range(n)]")
+    alone = run(noisy, samples=400)
+    with pool("processes") as executor:
+        assert run(noisy, executor, samples=400).counts == alone.counts

@@ -18,11 +18,11 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from accountant import guarantees, profile, solve
+from accountant import guarantees, profile, solve, tradeoff
 from accountant._validate import probability
 from accountant.composition.argument import ends
 from accountant.errors import expected
-from accountant.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.interval import RELATIVE_WIDTH, Interval, enclose, sign
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.number import ExactReal, Number, exact
@@ -63,10 +63,13 @@ def delta_of_renyi(
             return arb.pos_inf() if delta.sign == 0 else arb.neg_inf()
         return (most.ball() / budget(a.ball(), eps.ball(), delta.ball())).log()
 
+    def is_above(point: Fraction) -> bool:
+        return (sign(lambda: room(ExactReal.of_rational(point))) or 0) > 0
+
     low = high = Fraction(1)
-    for k in range(64):
-        low = Fraction(1, 1 << min(1 << k, 1 << 24))
-        if room(ExactReal.of_rational(low)) > 0:
+    for k in range(25):
+        low = Fraction(1, 1 << (1 << k))
+        if is_above(low):
             break
         high = low
     return solve.root(room, (low, high), relative_width=relative_width)
@@ -111,6 +114,44 @@ def improved_epsilon_of_renyi(order: Number, divergence: Number, delta: Number) 
         return (most.ball() + (-1 / x).log1p() - (d * x).log() / (x - 1)).max(arb(0))
 
     return enclose(value)
+
+
+def power_of_renyi(
+    order: Number, divergence: Number, alpha: Number, *, relative_width: Fraction = _ROOT_WIDTH
+) -> Interval:
+    """Enclose the largest power of a test of level α in [0, 1] where D_order(P‖Q) ≤ divergence.
+
+    The power and the level of a test are two outcomes of P and Q, whose divergence is no larger:
+    the power is at most the p with ln(p^a α^{1−a} + (1−p)^a (1−α)^{1−a}) = (a − 1)D, which two
+    outcomes attain.
+    """
+    a, most, level = _order(order), _divergence(divergence), probability("alpha", alpha)
+    if level.sign == 0 or level == _ONE or most.sign == 0:
+        return exactly(level)
+
+    def room(power: ExactReal) -> arb:
+        x, p, q = a.ball(), power.ball(), level.ball()
+        total = (x * p.log() + (1 - x) * q.log()).exp()
+        if power != _ONE:
+            total += (x * (-p).log1p() + (1 - x) * (-q).log1p()).exp()
+        return (x - 1) * most.ball() - total.log()
+
+    if room(_ONE) >= 0:
+        return Interval.of_exact(1)
+    least = Fraction(exactly(level).lower)
+    return solve.root(room, (least, Fraction(1)), relative_width=relative_width)
+
+
+def power_of_zcdp(rho: Number, alpha: Number) -> Interval:
+    """Enclose the largest power of a test of level α under ρ-zCDP, as for `delta_of_zcdp`."""
+    budget_rho, level = _divergence(rho, "rho"), probability("alpha", alpha)
+    if budget_rho.sign == 0 or level.sign == 0 or level == _ONE:
+        return exactly(level)
+    best = math.sqrt(-_log(level) / float(budget_rho))  # of the first of the two outcomes alone
+    order = 1 + Fraction(max(best - 1, 1e-3)).limit_denominator(10**6)
+    above = power_of_renyi(order, _rational(budget_rho) * order, level)
+    below = tradeoff.power(_gaussian(budget_rho), level)
+    return Interval(min(below.lower, above.upper), above.upper)
 
 
 def renyi_of_pure(
@@ -159,7 +200,7 @@ def epsilon_of_zcdp(rho: Number, delta: Number) -> Interval:
     budget_rho, target = _divergence(rho, "rho"), _delta(delta)
     if budget_rho.sign == 0:
         return Interval.of_exact(0)
-    r, log_inverse = float(budget_rho), -math.log(float(target))
+    r, log_inverse = float(budget_rho), -_log(target)
     order = _best_order(r, r + 2 * math.sqrt(r * log_inverse))
     above = epsilon_of_renyi(order, _rational(budget_rho) * order, target)
     below = profile.epsilon(_gaussian(budget_rho), target)
@@ -256,6 +297,19 @@ def _rational(number: ExactReal, *, up: bool = True) -> Fraction:
         return number.rational
     interval = enclose(number.ball)
     return Fraction(interval.upper if up else interval.lower)
+
+
+def exactly(number: ExactReal) -> Interval:
+    """Enclose an exact number: by itself where it is rational."""
+    if number.rational is not None:
+        return Interval.of_exact(number.rational)
+    return enclose(number.ball)
+
+
+def _log(number: ExactReal) -> float:
+    """Return ln, also of what floats take for 0."""
+    with ctx.workprec(64):
+        return float(number.ball().log().mid())
 
 
 def _order(order: Number) -> ExactReal:

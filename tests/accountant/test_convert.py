@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant import convert, guarantees, profile
+from accountant import convert, guarantees, profile, tradeoff
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
 
@@ -18,6 +18,7 @@ CASES = [
     ("3/2", 0, "1e-2"),
     (30, 3, "1e-12"),
     (200, 2, "1e-40"),
+    ("1.3", "7.125", "1e-19"),  # the sum is 1 up to 1e-18
 ]
 
 
@@ -111,3 +112,41 @@ def test_refuses_arguments_out_of_range() -> None:
         convert.delta_of_zcdp(-1, 1)
     with pytest.raises(InvalidInputError, match="mu=-1 ≥ 0"):
         convert.zcdp_of_mu(-1)
+
+
+@pytest.mark.parametrize(
+    ("order", "divergence", "alpha"),
+    [(2, "0.5", "0.1"), (16, "0.7", "1e-6"), ("1.01", "0.1", "0.3")],
+)
+def test_power_is_the_largest_of_two_outcomes(order: str, divergence: str, alpha: str) -> None:
+    a, most, q = float(order), float(divergence), float(alpha)
+    p = np.linspace(q, 1, 2_000_001)[:-1]
+    spent = np.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1)
+    largest = float(p[spent <= most].max())
+    found = convert.power_of_renyi(order, divergence, alpha)
+    assert largest <= float(found.upper)
+    assert float(found.lower) <= largest + 1e-6
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**18)
+
+
+def test_no_attack_beats_the_power_of_its_divergence() -> None:
+    for mechanism in (Gaussian(standard_deviation=2), Laplace(scale=3)):
+        for alpha in ("1e-300", "1e-4", "0.3"):
+            true = tradeoff.power(mechanism, alpha)
+            for order in (2, 5, 20):
+                divergence = guarantees.renyi(mechanism, order)
+                assert true.lower <= convert.power_of_renyi(order, divergence.upper, alpha).upper
+    for alpha in ("1e-300", "0.2"):
+        bounds = convert.power_of_zcdp("1/8", alpha)
+        assert bounds.lower <= tradeoff.power(Gaussian(standard_deviation=2), alpha).upper
+        assert bounds.upper < 2 * bounds.lower
+
+
+def test_power_at_the_ends() -> None:
+    assert str(convert.power_of_renyi(2, 3, "0.2")) == "1"  # −ln 0.2 < 3
+    assert str(convert.power_of_renyi(2, 3, 0)) == "0"
+    assert str(convert.power_of_renyi(2, 0, "0.2")) == "0.2"
+    assert str(convert.power_of_zcdp("0.1", 1)) == "1"
+    with pytest.raises(InvalidInputError, match="alpha"):
+        convert.power_of_renyi(2, 1, 2)

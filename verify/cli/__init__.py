@@ -14,7 +14,18 @@ import sys
 from collections.abc import Sequence
 
 from accountant.errors import DpassayError
-from verify.cli import audit, calibrate, check, demo, doctor, optimal, profile, stream, verify
+from verify.cli import (
+    audit,
+    calibrate,
+    check,
+    convert,
+    demo,
+    doctor,
+    optimal,
+    profile,
+    stream,
+    verify,
+)
 from verify.cli.optimal_shared import DrawLaws
 from verify.cli.shell import Command, ExitCode, Parser, report_error, tolerant_streams
 
@@ -66,6 +77,7 @@ def main(
         check.COMMAND,
         profile.command(plot),
         calibrate.COMMAND,
+        convert.COMMAND,
         optimal.command(laws),
         stream.COMMAND,
         doctor.COMMAND,

@@ -319,8 +319,9 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
         factors_at = [law.factor(c, h, rows) for law in laws]
     parts: list[Array] = []
     size, error, fejer = 0.0, 0.0, [0.0, 0.0]
-    for first in range(0, rows, _BATCH):
-        last = min(first + _BATCH, rows)
+    batch = _BATCH if len(factors_at) < _BATCH else _BATCH // 8
+    for first in range(0, rows, batch):
+        last = min(first + batch, rows)
         found: Values = products(factors_at, first, last)
         k = np.arange(first * ROW, last * ROW)
         omega = k * h

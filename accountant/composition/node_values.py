@@ -30,6 +30,8 @@ _TABLE_BITS = 12
 _CIRCLE = 10 * UNIT  # the error of an entry of `circle`, without that of the angle
 _TURN = 2.0**-62  # 2π·2^−65: the error in radians of an angle, per multiple
 _CHUNK = 16
+_MANY = 160
+_NEGLIGIBLE = 1e-20
 _LEAST_WEIGHT = 1e-20
 _TINY = 1e-290  # what may have been lost to underflow
 _SLACK = 1 + 1e-6  # covers the rounding of the bounds themselves
@@ -181,6 +183,19 @@ class Values:
 
 def products(factors: Sequence[Factor], first: int, last: int) -> Values:
     """Multiply the powers of all factors at the nodes of some rows.
+
+    Of many factors the last are left out where the others are negligible: none exceeds 1.
+    """
+    if len(factors) > _MANY:
+        some = _products(factors[:_MANY], first, last)
+        most = some.first * some.second
+        if most.max() < _NEGLIGIBLE:
+            return Values(np.zeros_like(some.values), most, some.first, some.second)
+    return _products(factors, first, last)
+
+
+def _products(factors: Sequence[Factor], first: int, last: int) -> Values:
+    """Multiply the powers of these factors.
 
     A complex product errs by 3u of its size, so a power by 3nu; with e the error of φ, that of
     φ^n is at most n e (|φ| + e)^{n−1}.

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb, ctx
 
-from accountant.errors import InvalidInputError
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.interval import asked_width
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs import laplace_product_sums as sums
 from accountant.pairs.laplace_product_plan import Groups, Kernel
 
 if TYPE_CHECKING:
+    from accountant.composition.atoms import AtomicPair
+    from accountant.interval import Interval
     from accountant.reference import Reference
 
 _GUARD_BITS = 16
@@ -83,12 +86,42 @@ class LaplaceProductPair(Pair):
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 value = epsilon.ball().exp() * self.hockey_stick(-epsilon) - epsilon.ball().expm1()
             return +value
+        if not self._is_short(epsilon):
+            try:
+                return self._inverted().hockey_stick(epsilon)
+            except UndecidedError:
+                pass  # the sums may take long; they refuse by themselves where they are too long
         if self._far_below(epsilon):
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 rest = self._above(-epsilon, Kernel.Q, at_least=True)
                 value = 1 - rest - epsilon.ball().exp() * self._above(epsilon, Kernel.Q)
             return +value
         return self._above(epsilon, Kernel.EXCESS)
+
+    def _is_short(self, epsilon: ExactReal) -> bool:
+        """Whether the sums at ε have few enough terms, of any precision."""
+        return sums.is_short(self.groups, self.unit, epsilon, Kernel.EXCESS)
+
+    def _inverted(self) -> AtomicPair:
+        """Return the same pair for an engine that reaches a width of 1e-9 for any shifts."""
+        from accountant.composition.atoms import AtomicPair
+        from accountant.mechanisms.laplace import LaplacePair
+
+        unit = self.unit
+        return AtomicPair(
+            tuple((LaplacePair(ExactReal.of_rational(t) * unit), n) for t, n in self.groups)
+        )
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose ε(δ) where the sums are too long; None elsewhere."""
+        token = asked_width.set(relative_width)
+        try:
+            short = self._is_short(ExactReal.of_rational(0))
+        finally:
+            asked_width.reset(token)
+        if short:
+            return None
+        return self._inverted().inverse(delta, relative_width)
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
@@ -101,6 +134,8 @@ class LaplaceProductPair(Pair):
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if epsilon < -top:
             return Tails(arb(1), arb(0), arb(1), arb(0))
+        if not self._is_short(epsilon):
+            return self._inverted().tails(epsilon)
         if float(epsilon) >= self._mean():
             p = self._above(epsilon, Kernel.P)
             rest_p = 1 - p

@@ -24,7 +24,7 @@ MAX_NODES = 200_000
 _FEW = 20_000
 _PARTS = (2, 4, 8, 16, 32, 64, 128)
 _PARTS_STEP = 16
-_TERM, _NODE, _COEFFICIENT = 0.7, 12.0, 2.0  # microseconds, roughly
+_TERM, _NODE, _COEFFICIENT, _ROW = 0.7, 12.0, 2.0, 3.0  # microseconds, roughly
 _CHEAP = 1e5  # microseconds: what an exact sum may take before a contour is looked for
 _LEAST_TILT, _MOST_TILT = -14.0, 18.0
 
@@ -59,6 +59,8 @@ class Plan:
     nodes: int
     parts: int
     lost: int
+    cost: float = 0.0
+    """Roughly how many microseconds it takes."""
 
 
 @final
@@ -204,19 +206,24 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
     whole = floats.coordinates + 1
     if jumps * whole > _FEW:
         whole = floats.exact_parts(c, bits)
-    best, cost = Plan(c, 0.0, 0, whole, floats.lost(c, whole)), _COEFFICIENT * jumps * whole
-    if jumps * whole > MAX_TERMS:
-        cost = math.inf
+    build = _ROW * jumps * sum(count for _, count in groups[1:])
+
+    def exact_cost(parts: int) -> float:
+        terms = jumps * parts
+        return _COEFFICIENT * terms + build * (1 + parts / 64) if terms <= MAX_TERMS else math.inf
+
+    cost = exact_cost(whole)
+    best = Plan(c, 0.0, 0, whole, floats.lost(c, whole), cost)
     if cost > _CHEAP:
         period = floats.period(c, bits)
         for parts in _PARTS:
-            if parts >= whole or jumps * parts > MAX_TERMS:
+            if parts >= whole or exact_cost(parts) >= cost:
                 break
             nodes = floats.nodes(c, parts, bits, period)
             each = _NODE + _TERM * len(groups) * (6 + 4 * parts)
-            own = nodes * each + _COEFFICIENT * jumps * parts
+            own = nodes * each + exact_cost(parts)
             if nodes <= MAX_NODES and own < cost:
-                best = Plan(c, period, math.ceil(nodes), parts, floats.lost(c, parts))
+                best = Plan(c, period, math.ceil(nodes), parts, floats.lost(c, parts), own)
                 cost = own
     if cost == math.inf:
         raise too_long(float(jumps * whole))

@@ -39,6 +39,7 @@ from typing import final
 
 from flint import acb, acb_poly, arb, arb_poly, ctx, fmpz, fmpz_poly
 
+from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, asked_width
 from accountant.number import ExactReal
 from accountant.pairs.laplace_product_plan import (
@@ -58,6 +59,8 @@ _MOST_WANTED = 1 << 15
 _BARS = 32
 _ROUGH = 60
 _SECANTS = 12
+_PATIENCE = 2e6  # microseconds
+_WIDE = Fraction(1, 10**10)
 
 
 def above(
@@ -83,6 +86,18 @@ def above(
         short = goal - value.rel_accuracy_bits()
         wanted = min(wanted + max(short, 32) + 8, _MOST_WANTED)
     return +value
+
+
+def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> bool:
+    """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
+    asked = asked_width.get()
+    if asked is not None and asked < _WIDE:
+        return True  # they are the only way
+    try:
+        plan = choose(groups, float(unit), float(epsilon), kernel, _goal() + _SPARE_BITS)
+    except UndecidedError:
+        return False
+    return plan.cost < _PATIENCE or asked is None
 
 
 def _goal() -> int:

@@ -148,12 +148,28 @@ def test_no_shift_is_no_loss() -> None:
     assert pair.tails(exact(-1)).p_above == 1
 
 
+def test_shifts_without_a_common_grid() -> None:
+    """Between the same rounded down and up to one, as delta grows with each shift."""
+    shifts = [Fraction(100 + i * i + 7 * i, 4001) for i in range(30)]
+    pair, eps = product(shifts), exact("2")
+    found = enclose(lambda: pair.hockey_stick(eps), relative_width=Fraction(1, 10**4))
+    ends = [
+        product([Fraction(round_(shift * 20), 20) for shift in shifts]).hockey_stick(eps)
+        for round_ in (math.floor, math.ceil)
+    ]
+    assert ends[0] < found.ball()
+    assert ends[1] > found.ball()
+    with ctx.workprec(100):
+        tails = pair.tails(eps)
+        assert tails.p_above - eps.ball().exp() * tails.q_above < 2 * found.ball()
+
+
 def test_limits_are_explained() -> None:
     with pytest.raises(InvalidInputError, match="ratios are rational"):
         product([1, "sqrt(2)"])
     many = product([Fraction(1, 2**i + i) for i in range(1, 25)])
     with pytest.raises(UndecidedError, match="more than the 2000000 that are formed"):
-        many.hockey_stick(exact(0))
+        enclose(lambda: many.hockey_stick(exact("1/10")))
     with pytest.raises(NotApplicableError, match="3\\^d cases"):
         product([1] * 5).reference().hockey_stick(exact(0))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -36,15 +36,18 @@ class Row:
     is_bound: bool
     """Whether it is a proved upper bound."""
     note: str
+    error: Interval | None = None
+    """Of an approximation: what it says minus the exact ε, where that is known."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
+        shown = {
             "name": self.name,
             "epsilon": None if self.epsilon is None else self.epsilon.to_json(),
             "is_bound": self.is_bound,
             "note": self.note,
         }
+        return shown if self.error is None else {**shown, "error": self.error.to_json()}
 
 
 def compare(
@@ -82,15 +85,24 @@ def compare(
     rows.append(
         ask("zcdp", "rho + 2√(rho ln(1/delta))", lambda: zcdp(whole, 1, target, adjacency=relation))
     )
-    rows.append(
-        ask(
-            "central-limit",
-            "an approximation, not a bound",
-            lambda: central_limit(whole, 1, target, adjacency=relation, with_error=False).epsilon,
-            bound=False,
-        )
+    limit = ask(
+        "central-limit",
+        "an approximation, not a bound",
+        lambda: central_limit(whole, 1, target, adjacency=relation, with_error=False).epsilon,
+        bound=False,
     )
+    rows.append(_with_error(limit, rows[0].epsilon))
     return rows
+
+
+def _with_error(row: Row, exact: Interval | None) -> Row:
+    """Say by how much an approximation is off, where the exact value is known."""
+    if row.epsilon is None or exact is None or not exact.upper.is_finite():
+        return row
+    error = Interval.of_ball(row.epsilon.ball() - exact.ball(), 12)
+    side = "above" if error.lower > 0 else "below" if error.upper < 0 else "off"
+    note = f"{row.note}; {max(abs(error.lower), abs(error.upper)):.3g} {side} the exact epsilon"
+    return replace(row, note=note, error=error)
 
 
 def _moments(

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from verify.cli.shell import (
     Command,
@@ -32,11 +32,14 @@ examples:
   dpassay profile "Gaussian(standard_deviation=3)"
   dpassay profile "Laplace(scale=2)" --epsilon 0 --epsilon 0.3 --delta 1e-6 --json
   dpassay profile "CorrelatedGaussian(dimension=100, mu=1)" --mu --adjacency replace-one
+  dpassay profile "Laplace(scale=2)" --mu --tpr-at-fpr 1e-300
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
   dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
   dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
 """
 SUFFIXES = (".png", ".pdf", ".svg")
+Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
+"""One enclosure, one for each coordinate, or several by name."""
 
 
 class Plot(Protocol):
@@ -62,7 +65,7 @@ class Question:
     """The option without its dashes; also the name of the argument of the question."""
     key: str
     """The name of the answer."""
-    ask: Callable[[Mechanism, str, str | None], Interval | list[Interval]]
+    ask: Callable[[Mechanism, str, str | None], Value]
     metavar: str | None
     """Stands for the argument; None for a question without one."""
     help: str
@@ -80,10 +83,12 @@ class Answer:
 
     question: Question
     argument: str
-    value: Interval | list[Interval]
+    value: Value
 
     def to_json(self, *, with_argument: bool) -> Any:
         """Return the enclosure (or enclosures), beside the argument where there are several."""
+        if isinstance(self.value, dict):
+            return {name: entry.to_json() for name, entry in self.value.items()}
         if isinstance(self.value, list):
             return [entry.to_json() for entry in self.value]
         beside = {self.question.name: self.argument} if with_argument else {}
@@ -140,7 +145,19 @@ def _total_variation(mechanism: Mechanism, _: str, adjacency: str | None) -> Int
     return total_variation(mechanism, adjacency=adjacency)
 
 
-def _mu(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+def _mu(mechanism: Mechanism, _: str, adjacency: str | None) -> Value:
+    """Return the exact μ, or else the best ones above and below, and what the former loses."""
+    from accountant.errors import NotApplicableError
+    from accountant.gaussian_bounds import gaussian_bounds
+
+    try:
+        return _exact_mu(mechanism, _, adjacency)
+    except NotApplicableError:
+        found = gaussian_bounds(mechanism, adjacency=adjacency)
+    return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
+
+
+def _exact_mu(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
     from accountant.guarantees import mu
 
     return mu(mechanism, adjacency=adjacency)
@@ -178,7 +195,7 @@ QUESTIONS = (
     ),
     Question("order", "renyi", _renyi, "R", "Renyi divergence of this order"),
     Question("total-variation", "total_variation", _total_variation, None, "delta at epsilon 0"),
-    Question("mu", "mu", _mu, None, "exact mu of Gaussian DP, where it has one"),
+    Question("mu", "mu", _mu, None, "mu of Gaussian DP: exact, or the best above and below"),
     Question("rho", "rho", _rho, None, "least rho of zCDP"),
     Question("mse", "mse", _mse, None, "mean squared error, averaged over the outputs"),
     Question("variance", "variance", _variance, None, "variance of each released coordinate"),
@@ -216,11 +233,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                 help=question.help,
             )
         else:
+            flags = [f"--{question.option}"] + ["--fpr"] * (question.option == "tpr-at-fpr")
             parser.add_argument(
-                f"--{question.option}",
-                action="append",
-                metavar=question.metavar,
-                help=question.help,
+                *flags, action="append", metavar=question.metavar, help=question.help
             )
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)"
@@ -261,8 +276,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         say_json(result)
     elif options.quiet:
         for answer in answers:
-            values = answer.value if isinstance(answer.value, list) else [answer.value]
-            say("  ".join(str(value) for value in values))
+            say("  ".join(str(value) for _, value in _named(answer.value)))
     else:
         _show(mechanism, options.adjacency, answers)
         for delta, rows in tables:
@@ -274,7 +288,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         marks = [
             (a.argument, a.value)
             for a in answers
-            if a.question.key == "delta" and not isinstance(a.value, list)
+            if a.question.key == "delta" and not isinstance(a.value, (list, dict))
         ]
         draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks)
         note(f"wrote {options.plot}")
@@ -346,7 +360,8 @@ def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answ
     for question in QUESTIONS:
         for argument in (asked or _DEFAULT).get(question.name, ()):
             try:
-                value = question.ask(mechanism, argument, options.adjacency)
+                ask = _exact_mu if question.key == "mu" and not asked else question.ask
+                value = ask(mechanism, argument, options.adjacency)
             except (NotApplicableError, UndecidedError):
                 if asked:
                     raise
@@ -382,10 +397,18 @@ def _show(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]
     say(report.columns(rows))
 
 
-def _runs(value: Interval | list[Interval]) -> list[tuple[str, Interval]]:
+def _named(value: Value) -> list[tuple[str, Interval]]:
+    if isinstance(value, dict):
+        return [(f" {name.replace('_', ' ')}", entry) for name, entry in value.items()]
+    return [("", entry) for entry in (value if isinstance(value, list) else [value])]
+
+
+def _runs(value: Value) -> list[tuple[str, Interval]]:
     """Return one entry for each run of equal values, with its coordinates: [0..99]."""
     from itertools import groupby
 
+    if isinstance(value, dict):
+        return _named(value)
     if not isinstance(value, list):
         return [("", value)]
     found, first = [], 0

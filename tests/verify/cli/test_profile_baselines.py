@@ -1,4 +1,4 @@
-"""`dpassay profile --baselines` and `--tpr-at-fpr`."""
+"""`dpassay profile`: baselines, the best μ, and attacks at a small false positive rate."""
 
 from __future__ import annotations
 
@@ -38,3 +38,36 @@ def test_fewer_digits_where_no_more_are_reached(capsys: pytest.CaptureFixture[st
     assert main(["profile", mixed, "--epsilon", "1", "--json"]) == 0
     delta = json.loads(capsys.readouterr().out)["delta"]
     assert 0 < float(delta["lower"]) <= float(delta["upper"]) < 1.01 * float(delta["lower"])
+
+
+def test_the_central_limit_states_its_error(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["profile", "Composed(Laplace(scale=10), count=20)", "--delta", "1e-5"]
+    assert main([*arguments, "--baselines", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in result["baselines"]}
+    limit = rows["central-limit"]
+    gap = float(limit["epsilon"]["lower"]) - float(rows["exact"]["epsilon"]["lower"])
+    assert abs(float(limit["error"]["lower"]) - gap) < 1e-7
+    assert not limit["is_bound"]
+    assert "the exact epsilon" in limit["note"]
+    assert all("error" not in row for name, row in rows.items() if name != "central-limit")
+
+
+def test_the_best_mu_where_none_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["mu"]
+    assert list(found) == ["best_upper", "best_lower", "regret"]
+    ends = {name: float(value["upper"]) for name, value in found.items()}
+    assert 0 < ends["best_lower"] < ends["best_upper"]
+    assert abs(ends["best_upper"] - 1.232035) < 1e-5  # 2Φ(μ/2) − 1 = tanh(1/2)
+    assert 0 < ends["regret"] < 0.1
+    assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu"]) == 0
+    assert "mu best upper" in capsys.readouterr().out
+    assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu", "--quiet"]) == 0
+    assert len(capsys.readouterr().out.split()) == 3
+
+
+def test_attacks_at_the_least_false_positive_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "Laplace(scale=1)", "--fpr", "1e-300", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["true_positive_rate"]
+    assert abs(float(found["lower"]) / 2.718281828459045e-300 - 1) < 1e-12

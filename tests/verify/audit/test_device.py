@@ -34,6 +34,8 @@ from verify.cli import main
 
 HAS_TORCH = find_spec("torch") is not None and find_spec("array_api_compat") is not None
 DEVICES = ["numpy", "array_api_strict"] + ["torch:cpu"] * HAS_TORCH
+OWN_WORDS = [Device("torch", "cpu:0")] * HAS_TORCH
+"""A processor under the name of a graphics card: the words are PyTorch's own."""
 MECHANISMS = [
     "Laplace(scale=2)",
     "Gaussian(standard_deviation=3)",
@@ -67,16 +69,16 @@ def scores(own: Any, outputs: Any) -> Any:
     return outputs @ np.array(own.weights) if own.weights else np.asarray(outputs)
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("device", [*map(Device.read, DEVICES), *OWN_WORDS], ids=str)
 @pytest.mark.parametrize("text", MECHANISMS)
-def test_devices_draw_the_law(text: str, name: str) -> None:
+def test_devices_draw_the_law(text: str, device: Device) -> None:
     """Every tail is a binomial count of the law's probability: an exact two-sided test."""
-    mechanism, device, size = notation.parse(text), Device.read(name), 30_000
+    mechanism, size = notation.parse(text), 30_000
     for side, answer in enumerate(neighbours(mechanism)[-1]):
         own = law(mechanism, answer)
         drawn = own.draw(device.words(5, (1, 0, 0, side)), size, device)
         edges = edges_of(own)
-        level = FALSE_ALARM / (len(edges) * 2 * len(MECHANISMS) * 3)
+        level = FALSE_ALARM / (len(edges) * 2 * len(MECHANISMS) * (len(DEVICES) + 1))
         for edge in edges:
             chance = float(own.upper(np.array([edge]))[0])
             count = int(device.xp.count_nonzero(drawn >= float(edge)))
@@ -270,6 +272,18 @@ def test_the_result_says_what_was_drawn(whole: Any) -> None:
     text = str(whole)
     assert f"drawn by numpy {np.__version__}" in text
     assert "the probabilities of the event are those of the mechanism within 2e-13" in text
+
+
+@pytest.mark.parametrize("device", OWN_WORDS, ids=str)
+def test_words_of_an_accelerator_follow_from_the_block(device: Device) -> None:
+    """And are independent of the next block's: equal bits are a fair coin, to five deviations."""
+    assert device.is_accelerator
+    first, again = (np.asarray(device.words(3, (1, 0, 4, 0))(50_000)) for _ in range(2))
+    assert (first == again).all()
+    for key in ((1, 0, 4, 1), (1, 0, 5, 0), (1, 1, 4, 0)):
+        other = np.asarray(device.words(3, key)(50_000))
+        equal = int(np.unpackbits((first ^ other).view(np.uint8)).sum())
+        assert abs(equal - 50_000 * 32) < 5 * math.sqrt(50_000 * 16)
 
 
 def test_keys_of_accelerators_differ() -> None:

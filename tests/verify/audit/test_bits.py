@@ -149,29 +149,16 @@ def test_a_division_is_undone(factor: str | None, kind: str) -> None:
         assert np.mean(bits.times(outputs, found) == sums) > 0.8
 
 
-def test_a_mean_in_floating_point_is_found() -> None:
-    """The average of seven: whoever multiplies by seven has the naive sum again."""
-
-    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
-        return (dataset + rng.normal(0.0, 1.0, size)) / 7
-
+@pytest.mark.parametrize(
+    ("name", "view"), [("mean-of-naive-sum", "7·output[0]"), ("noise-in-two-steps", "output[0]")]
+)
+def test_hidden_sums_are_found(name: str, view: str) -> None:
+    case = zoo.case(name)
     found = audit(
-        release, {"mu": 1}, pairs=[(0.1, 1.1)], samples=20_000, significance=LEVEL, seed=10
+        case, case.claim, pairs=case.pairs[:1], samples=20_000, significance=LEVEL, seed=10
     )
     assert found.refuted
-    assert "7·output[0]" in found.rule.feature.name
-
-
-def test_noise_in_two_steps_is_found() -> None:
-    """(v + one Gumbel variate) − another: a leak in values near 0 whose last place is small."""
-
-    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
-        return dataset + rng.gumbel(0.0, 1.0, size) - rng.gumbel(0.0, 1.0, size)
-
-    found = audit(release, 1, pairs=[(1.0, 2.0)], samples=30_000, significance=LEVEL, seed=11)
-    assert found.refuted
-    assert isinstance(found.rule.feature, bits.BitScore)
-    assert found.rule.feature.trained_on > 0
+    assert view in found.rule.feature.name
 
 
 def test_nothing_is_learned_from_the_bits_of_a_lattice() -> None:

@@ -45,6 +45,26 @@ def float_gumbel(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return dataset + (rng.gumbel(0.0, 1.0, size) - rng.gumbel(0.0, 1.0, size))
 
 
+@broken("mean-of-naive-sum", {"mu": 1}, _TENTH, _ZERO, true=None, source="after Mironov 2012")
+def mean_of_naive_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Divide a naive sum by the number of records, seven: multiplied by seven it is back."""
+    return (dataset + rng.normal(0.0, 1.0, size)) / 7
+
+
+@broken(
+    "noise-in-two-steps",
+    _EPSILON,
+    (1.0, 2.0),
+    (1 / 3, 4 / 3),
+    true=None,
+    source="after Mironov 2012",
+    samples=40_000,
+)
+def noise_in_two_steps(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Add one Gumbel variate, then subtract another: the second step hides much of the first."""
+    return (dataset + rng.gumbel(0.0, 1.0, size)) - rng.gumbel(0.0, 1.0, size)
+
+
 @broken("float32-laplace", _EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
 def float32_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Single precision."""

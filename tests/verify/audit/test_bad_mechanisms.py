@@ -137,7 +137,7 @@ def test_what_processes_cannot_be_sent_is_named() -> None:
 )
 def test_odd_mechanisms_are_audited_with_a_note(name: str, note: str, kind: str) -> None:
     with pool(kind) as executor:
-        result = run(getattr(bad, name), executor)
+        result = run(getattr(bad, name), executor, samples=2_000)
     assert any(note in entry for entry in result.notes)
     assert result.refuted == (name not in ("returns_nan", "is_deterministic"))
 

@@ -146,25 +146,33 @@ def audits(samples: int, name: str, workers: int, cases: list[str]) -> None:
         "cut noise": (cut_noise(samples), ("1", "0")),
         "Gaussian": (Gaussian("3.65"), ("1", "1e-5")),
     }
-    print("| mechanism | runs a side | claim | exact δ(1) | found δ(1) ≥ | p-value | s | GB |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| mechanism | runs a side | claim | exact δ(1) | found δ(1) ≥ | p-value | s | CPU s | GB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for case in cases:
         mechanism, claim = listed[case]
         alone = workers == 1 or Device.read(name).is_accelerator
         context: Any = nullcontext(None) if alone else ProcessPoolExecutor(workers)
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), _processor_time()
         with context as executor:
             result = _audit(mechanism, claim, samples, name, executor)
-        spent = time.perf_counter() - started
+        spent, worked = time.perf_counter() - started, _processor_time() - worked
         exact = float(profile.delta(mechanism, 1).upper)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"| {case} | {samples:.0e} | ({claim[0]}, {claim[1]}) | {exact:.3g} | "
-            f"{result.delta:.3g} | {result.p_value:.2g} | {spent:.0f} | {peak:.2f} |",
+            f"{result.delta:.3g} | {result.p_value:.2g} | {spent:.0f} | {worked:.0f} | {peak:.2f} |",
             flush=True,
         )
         for note in result.notes:
             print(f"  {note}")
+
+
+def _processor_time() -> float:
+    """Return seconds of all cores, by this process and by those that ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _audit(

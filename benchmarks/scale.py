@@ -162,7 +162,8 @@ def audits(samples: int, name: str, workers: int, cases: list[str]) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"| {case} | {samples:.0e} | ({claim[0]}, {claim[1]}) | {exact:.3g} | "
-            f"{result.delta:.3g} | {result.p_value:.2g} | {spent:.0f} | {worked:.0f} | {peak:.2f} |",
+            f"{result.delta:.3g} | {result.p_value:.2g} | {spent:.0f} | {worked:.0f} | "
+            f"{peak:.2f} |",
             flush=True,
         )
         for note in result.notes:

@@ -155,7 +155,10 @@ def _fit(
         gradient = design.T @ (hits - total * share) - precisions * weights
         information = (design * (total * share * (1 - share))[:, np.newaxis]).T @ design
         information[np.diag_indices(len(weights))] += precisions + 1e-9
-        step = np.linalg.solve(information, gradient)
+        try:
+            step = np.linalg.solve(information, gradient)
+        except np.linalg.LinAlgError:  # cells at one place
+            return None
         size = float(np.max(np.abs(step)))
         if not np.isfinite(size):
             return None

@@ -87,7 +87,7 @@ def subjects() -> list[Subject]:
         Subject(
             less,
             'Gaussian(standard_deviation="sqrt(55000/7921)", l2_sensitivity="sqrt(2)")',
-            {"mu": "sqrt(2*7921/55000)"},
+            {"mu": "sqrt(15842/55000)"},
             (zero, axis),
             2000,
         ),
@@ -97,7 +97,7 @@ def subjects() -> list[Subject]:
             f'row_covariance={square.format(4)}, column_covariance={square.format(1)})',
             {"mu": "1/2"},
             (zero, axis / math.sqrt(2)),
-            1000,
+            300,
         ),
         *(
             Subject(counts, text, None)

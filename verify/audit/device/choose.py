@@ -190,12 +190,16 @@ def _ranked(outcomes: Values, masses: Values) -> _Ends:
     events = np.cumsum(ranked[:, :count], axis=1)
     opposites = np.cumsum(ranked[:, ::-1][:, :count], axis=1)
 
+    following = np.searchsorted(possible, np.arange(len(outcomes)))
+    beside = possible[np.minimum(following, len(possible) - 1)]
+
     def cells(up: int | None, down: int | None) -> tuple[Values, NDArray[np.int8]]:
         marks = np.zeros(len(outcomes), dtype=np.int8)
         if up is not None:
             marks[order[: up + 1]] = 1
         if down is not None:
             marks[order[::-1][: down + 1]] = -1
+        marks = marks[beside]  # what never occurs goes with what is next to it
         starts = np.flatnonzero(np.diff(marks)) + 1
         return outcomes[starts], marks[np.concatenate([[0], starts])]
 

@@ -43,7 +43,9 @@ _PROBE = 8
 _TRAINING_SHARE = 0.1
 _SHARE_FOR_RARE = 0.2
 _FULL_SHARE = 100_000
+"""Runs a side at which these are the shares."""
 _SHARE_DECAY = 0.2
+_MOST_OFTEN = 2.0
 _LARGEST_SHARE = 0.4
 _MOST_TRAINING = 1_000_000
 _MOST_TRAINING_ENTRIES = 24_000_000
@@ -352,7 +354,7 @@ def _training_runs(plan: Plan, width: int) -> int:
     """
     rare = plan.guarantee.profile is not None or any(p.delta > 0 for p in plan.guarantee.points)
     share = _SHARE_FOR_RARE if rare else _TRAINING_SHARE
-    share *= min(1.0, (_FULL_SHARE / plan.samples) ** _SHARE_DECAY)
+    share *= min(_MOST_OFTEN, (_FULL_SHARE / plan.samples) ** _SHARE_DECAY)
     share = min(_LARGEST_SHARE, share * len(plan.pairs))
     if width > 1:
         share = min(0.5, max(share, 10 * math.sqrt(width / plan.samples)))

@@ -27,7 +27,7 @@ from verify.audit.features import Feature, Proposer, Values
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Matrix
 from verify.audit.rule import Partition, Rule
-from verify.audit.smooth import smoothed
+from verify.audit.smooth import clipped, smoothed
 from verify.audit.threads import one_thread
 
 Array: TypeAlias = NDArray[Any]
@@ -45,9 +45,9 @@ _CLEAR = 3.5
 """Standard deviations over the claim, luck taken off, that are no chance."""
 _LUCK = 3.0
 """Standard deviations by which the training counts may have been lucky."""
+_LUCK_OF_A_RAMP = 1.5
 _LUCK_OF_SIDES = 1.5
 _LARGEST_EPSILON = 40.0
-_HALVINGS = 36
 _FOR_LEARNING = 0.6
 
 
@@ -212,12 +212,15 @@ def _intervals(
         for side in (a, b)
     )
     yield _Cells(feature, edges, p, q, _LUCK, share)
-    if not tails or not np.isfinite(both[[0, -1]]).all():
+    if not np.isfinite(both[[0, -1]]).all():
         return
-    fitted = smoothed(np.append(both[0], edges), p, q)
-    if fitted is not None:
+    places = np.append(both[0], edges)
+    fitted = smoothed(places, p, q) if tails else clipped(places, p, q)
+    if fitted is not None and tails:
         counts = (fitted.first, fitted.second)
         yield _Cells(feature, edges, *counts, _SMOOTH_LUCK, share, draws=fitted.draws)
+    elif fitted is not None:
+        yield _Cells(feature, edges, fitted.first, fitted.second, _LUCK_OF_A_RAMP, share)
 
 
 def _categories(feature: Feature, a: Values, b: Values) -> _Cells:
@@ -354,12 +357,31 @@ def _best(points: Sequence[Point], objective: Any) -> tuple[float, Point, int]:
 
 
 def _sides(a: Array, b: Array, n: float, point: Point, level: float | None) -> Array:
-    """Return the bound of ε where the excess is `level`; for None the excess over the claim."""
+    """Return the bound of ε where the excess is `level`; for None the excess over the claim.
+
+    With u = a − nδ and v = cb the score (u − v)/√(nδ(1 − δ) + s(1 + c − 2δ) − 2s²/n) at
+    s = (u + v)/2 reaches the level at a root c of a quadratic.
+    """
     delta = float(point.delta)
     a, b = np.maximum(a - 0.5, 0.0), b + 0.5
     if level is None:
         return _side_score(a, b, n, math.exp(float(point.epsilon)), delta)
-    return _solve(lambda c: _side_score(a, b, n, c, delta), level, len(a))
+    u, z2 = a - n * delta, level * level
+    lead = b * b - z2 * (b / 2 - b * b / (2 * n))
+    middle = 2 * u * b + z2 * ((u + b * (1 - 2 * delta)) / 2 - u * b / n)
+    last = u * u - z2 * (n * delta * (1 - delta) + u * (1 - 2 * delta) / 2 - u * u / (2 * n))
+    root = np.sqrt(np.maximum(middle * middle - 4 * lead * last, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where((u > 0) & (last > 0), 2 * last / (middle + root), 0.0)
+    short = _side_score(a, b, n, 1.0, delta) - level
+    return _bounds(factor, short)
+
+
+def _bounds(factor: Array, short: Array) -> Array:
+    """Return ln(factor); how far the excess over ε = 0 is from the level where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.minimum(np.log(factor), _LARGEST_EPSILON)
+    return np.where(factor > 1, found, np.minimum(short, 0.0) * 1e-3)
 
 
 def _side_score(a: Array, b: Array, n: float, factor: Any, delta: float) -> Array:
@@ -371,34 +393,34 @@ def _side_score(a: Array, b: Array, n: float, factor: Any, delta: float) -> Arra
 
 
 def _guesses(right: Array, wrong: Array, n: float, point: Point, level: float | None) -> Array:
-    """Return the same for guesses."""
+    """Return the same for guesses: the bound of their chance (Wilson 1927), and the ε it needs."""
     delta = float(point.delta)
     right, wrong = np.maximum(right - 0.5, 0.0), wrong + 0.5
     if level is None:
         return _guess_score(right, wrong, n, math.exp(float(point.epsilon)), delta)
-    return _solve(lambda c: _guess_score(right, wrong, n, c, delta), level, len(right))
+    guesses, z2 = right + wrong, level * level
+    spread = np.sqrt(right * wrong / guesses + z2 / 4)
+    chance = (right + z2 / 2 - level * spread) / (guesses + z2)
+    factor = _share_of_guesses(guesses, n, delta) / (1 - chance) - 1
+    return _bounds(factor, _guess_score(right, wrong, n, 1.0, delta) - level)
 
 
 def _guess_score(right: Array, wrong: Array, runs: float, factor: Any, delta: float) -> Array:
     guesses = right + wrong
-    least = np.maximum(guesses - 3.3 * np.sqrt(guesses), 0.0) / runs if delta > 0 else guesses
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(least > delta, 1 - delta / least if delta > 0 else 1.0, 0.0)
+    share = _share_of_guesses(guesses, runs, delta)
     chance = 1 - share / (1 + factor)
     spread = np.sqrt(np.maximum(guesses * chance * (1 - chance), 0.1))
     score: Array = (right - guesses * chance) / spread
     return np.where(share > 0, score, -1.0)
 
 
-def _solve(score: Any, level: float, size: int) -> Array:
-    """Return the ε at which a falling score crosses the level; what is short of it below 0."""
-    low, high = np.zeros(size), np.full(size, _LARGEST_EPSILON)
-    start = score(np.ones(size))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        above = score(np.exp(middle)) > level
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.where(start > level, low, (start - level) * 1e-3)
+def _share_of_guesses(guesses: Array, runs: float, delta: float) -> Array:
+    """Return the part of the guesses that δ does not excuse."""
+    if delta == 0:
+        return np.ones_like(guesses)
+    least = np.maximum(guesses - 3.3 * np.sqrt(guesses), 0.0) / runs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(least > delta, 1 - delta / least, 0.0)
 
 
 def _rule(best: _Candidate) -> Rule:

@@ -10,8 +10,8 @@ from scipy import stats
 
 from verify.audit import features, vectors
 from verify.audit.exact_test import Design
-from verify.audit.guarantee import guarantee
-from verify.audit.learn import _guess_score, _solve, choose
+from verify.audit.guarantee import Point, guarantee
+from verify.audit.learn import _guess_score, _guesses, _side_score, _sides, choose
 from verify.audit.rule import Rule
 
 SIGMA = 3.730631634816464  # (1, 1e-5)
@@ -33,8 +33,9 @@ def promise(rule: Rule, shift: float, spread: float, runs: int, offset: float = 
 
 
 def _bound(right: float, wrong: float, runs: int) -> float:
+    point = Point.read("1", str(DELTA))
     a, b = np.array([right * runs]), np.array([wrong * runs])
-    return float(_solve(lambda c: _guess_score(a, b, 2 * runs, c, DELTA), LEVEL, 1)[0])
+    return float(_guesses(a, b, 2 * runs, point, LEVEL)[0])
 
 
 def best_promise(runs: int) -> float:
@@ -42,6 +43,31 @@ def best_promise(runs: int) -> float:
     cuts = np.linspace(0.5, 30, 600)
     tail = stats.norm(0, SIGMA)
     return max(_bound(2 * tail.sf(c - 1), 2 * tail.sf(c), runs) for c in cuts)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-5", "0.01"])
+def test_promised_bounds_are_where_the_scores_reach_the_level(delta: str) -> None:
+    rng = np.random.default_rng(4)
+    n = 10**5
+    b = rng.integers(50, 20_000, 200).astype(float)
+    a = np.minimum(b * np.exp(rng.uniform(0, 3, 200)) + 2000, 0.9 * n)
+    point, small = Point.read("1", delta), float(delta)
+    alone, together = _sides(a, b, n, point, LEVEL), _guesses(a, b, 2 * n, point, LEVEL)
+    compared = 0
+    for i in range(200):
+        for bound, score in (
+            (alone[i], lambda c, i=i: _side_score(a[i] - 0.5, b[i] + 0.5, n, c, small)),
+            (
+                together[i],
+                lambda c, i=i: _guess_score(
+                    a[i : i + 1] - 0.5, b[i : i + 1] + 0.5, 2 * n, c, small
+                ),
+            ),
+        ):
+            if 0 < bound < 20:
+                assert np.isclose(score(math.exp(bound)), LEVEL, rtol=1e-6, atol=0)
+                compared += 1
+    assert compared > 200
 
 
 def test_thresholds_of_a_gaussian_are_nearly_the_best() -> None:

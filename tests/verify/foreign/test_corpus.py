@@ -1,0 +1,82 @@
+"""The corpus of reported values: each is judged, and the page of findings prints what is found."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from accountant import profile
+from accountant.interval import Interval
+from verify.claims import ApproximateDP
+from verify.cli import main
+from verify.foreign import events, reports
+
+ROOT = Path(__file__).parents[3]
+CORPUS: list[dict[str, Any]] = json.loads(
+    (ROOT / "verify/foreign/corpus.json").read_text(encoding="utf-8")
+)
+PAGE = (ROOT / "docs/findings/other-accountants.md").read_text(encoding="utf-8")
+
+
+@functools.lru_cache
+def exact_epsilon(event: str, delta: str) -> Interval:
+    """Enclose ε narrowly enough for every reported value."""
+    mechanism = events.mechanism_of(reports._event(json.loads(event)))
+    return profile.epsilon(
+        mechanism, delta, adjacency="add-remove", relative_width=Fraction(1, 10**8)
+    )
+
+
+def judged(report: dict[str, Any]) -> bool:
+    """Whether a reported ε is an upper bound."""
+    true = exact_epsilon(json.dumps(report["event"]), report["delta"])
+    said = Fraction(report["epsilon"])
+    assert said >= Fraction(true.upper) or said < Fraction(true.lower), report["id"]
+    return said >= Fraction(true.upper)
+
+
+def test_the_corpus_and_its_page() -> None:
+    refuted = {report["id"] for report in CORPUS if not judged(report)}
+    assert (len(CORPUS), len(refuted)) == (95, 15)
+    assert "95 reported values, 15 of them refuted" in PAGE
+    assert sum("opacus-gdp" in name for name in refuted) == 9
+    assert sum("prv-estimate" in name for name in refuted) == 1
+    assert all(name.endswith("1e-12") for name in refuted if "/pld-" in name)
+
+
+def test_every_value_of_the_page_is_in_the_corpus() -> None:
+    """A cell is the reported ε, its excess, and bold where it is too small."""
+    section = PAGE[PAGE.index("## A corpus") : PAGE.index("Why. `opacus-gdp`")]
+    cells = re.findall(r"(\*\*)?([\d.]+) \(([-+][\d.e+-]+)\)", section)
+    printed = sorted((value, excess, bool(bold)) for bold, value, excess in cells)
+    expected = []
+    for report in CORPUS:
+        true = exact_epsilon(json.dumps(report["event"]), report["delta"])
+        excess = float(Fraction(report["epsilon"]) / Fraction(true.upper) - 1)
+        said = float(report["epsilon"])
+        expected.append((f"{said:.5g}", f"{excess:+.1e}", excess < 0))
+    assert printed == sorted(expected)
+
+
+def test_some_of_it_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    chosen = [report for report in CORPUS if report["id"].startswith("mnist-60/opacus")]
+    path = tmp_path / "reports.json"
+    path.write_text(json.dumps(chosen))
+    assert main(["verify", "--event", str(path), "--json", "--jobs", "1"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [finding["id"] for finding in findings] == [report["id"] for report in chosen]
+    assert [finding["verdict"] for finding in findings] == ["HOLDS", "REFUTED"]
+    assert "central limit" in findings[1]["cause"]
+
+
+def test_a_cause_is_known_by_the_name_of_the_accountant() -> None:
+    assert "Fourier" in reports.cause("dp-accounting PLD, grid 1e-4")
+    assert "central limit" in reports.cause("Opacus GDP")
+    assert reports.cause("someone's notebook") == ""
+    (claim,) = reports.claims(CORPUS[0])
+    assert isinstance(claim, ApproximateDP)
+    assert (claim.id, claim.source) == (CORPUS[0]["id"], CORPUS[0]["accountant"])

@@ -1,9 +1,14 @@
 """Compositions and one subsampled release, beside dp-accounting: δ(ε), and seconds.
 
     python -P benchmarks/composition.py [--json FILE]
+    python -P benchmarks/composition.py --widths
 
-Each row asks for δ at one ε: our enclosure (30 digits), and dp-accounting's optimistic and
-pessimistic distribution at its default grid of 1e-4, built, composed and asked. Times are cold.
+Without --widths each row asks for δ at one ε: our enclosure (30 digits), and dp-accounting's
+optimistic and pessimistic distribution at its default grid of 1e-4, built, composed and asked.
+Times are cold.
+
+With --widths, ε(δ) and δ(ε) there of losses with atoms, asked for a relative width of 1e-9, for δ
+down to 1e-100: the widths reached, and CPU seconds for both.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import platform
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +28,7 @@ from typing import Any
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from accountant import profile
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
@@ -118,11 +125,70 @@ def row(mechanism: Mechanism, count: int, epsilon: str, build: Build | None) -> 
     }
 
 
+DELTAS = ("1e-5", "1e-20", "1e-50", "1e-100")
+RELEASES: list[tuple[Mechanism, tuple[int, ...], str | None]] = [
+    (Laplace(scale=10), (10, 100, 1000, 10_000), None),
+    (DiscreteGaussian(parameter=25), (100,), "add-remove"),
+    (DiscreteLaplace(scale=10), (10, 100), "add-remove"),
+    (RandomizedResponse(epsilon="0.1"), (10, 100), None),
+    (PoissonSubsampled(DiscreteGaussian(parameter=25), "0.01"), (100, 10_000), "add-remove"),
+    (PoissonSubsampled(DiscreteLaplace(scale=1), "0.01"), (100, 10_000), "add-remove"),
+    (PoissonSubsampled(Laplace(scale=1), "0.01"), (100, 10_000), "add-remove"),
+    (Composed([Laplace(scale=10), Gaussian(standard_deviation=10)]), (50, 10_000), None),
+]
+# δ above the probability 1 − (1 − p(D))^count with which the output is impossible for a neighbour
+LEAKY: list[tuple[Mechanism, int, tuple[str, ...]]] = [
+    (BINOMIAL, 10, ("0.4756", "0.5", "0.9")),
+    (BINOMIAL, 100, ("0.9985", "0.9999", "0.999999")),
+    (COUNT_NOISE, 10, ("0.52", "0.6", "0.9")),
+    (COUNT_NOISE, 100, ("0.9994", "0.9999", "0.999999")),
+    (BoundedCountNoise(epsilon="1.5", eta="1/2", support=4), 10, ("0.0169", "0.1", "0.5")),
+    (BoundedCountNoise(epsilon="1.5", eta="1/2", support=4), 100, ("0.156", "0.2", "0.5")),
+    (BoundedCountNoise(epsilon=3, eta="1/2", support=8), 10, ("1e-8", "1e-5", "0.1")),
+    (BoundedCountNoise(epsilon=3, eta="1/2", support=8), 100, ("1e-7", "1e-5", "0.1")),
+]
+WIDTH = Fraction(1, 10**9)
+
+
+def widths() -> None:
+    """Print the table of widths, or what was reached where the width was not."""
+    print("| release | count | δ | ε(δ) | width of ε | width of δ(ε) | s |")
+    print("|---|---|---|---|---|---|---|")
+    asked: list[tuple[Mechanism, int, str | None, tuple[str, ...]]] = [
+        (mechanism, count, relation, DELTAS)
+        for mechanism, counts, relation in RELEASES
+        for count in counts
+    ]
+    asked += [(mechanism, count, "add-remove", deltas) for mechanism, count, deltas in LEAKY]
+    for mechanism, count, relation, deltas in asked:
+        for delta in deltas:
+            started = time.process_time()
+            cells = width_cells(Composed(mechanism, count), delta, relation)
+            seconds = time.process_time() - started
+            print(f"| `{mechanism!r}` | {count} | {delta} | {cells} | {seconds:.2f} |", flush=True)
+
+
+def width_cells(whole: Mechanism, delta: str, relation: str | None) -> str:
+    """Return ε(δ) and both widths."""
+    try:
+        found = profile.epsilon(whole, delta, adjacency=relation, relative_width=WIDTH)
+        there = profile.delta(whole, found.lower, adjacency=relation, relative_width=WIDTH)
+    except (NotApplicableError, UndecidedError) as refusal:
+        return f"refused: {str(refusal)[:90]} | | "
+    return (
+        f"{found} | {float(found.relative_width or 0):.0e} | {float(there.relative_width or 0):.0e}"
+    )
+
+
 def main() -> None:
     """Print the table; with --json, write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--widths", action="store_true")
     arguments = parser.parse_args()
+    if arguments.widths:
+        widths()
+        return
     rows = [row(*case) for case in CASES]
     print("| mechanism | count | ε | δ, first digits | s | peer: low, high | s |")
     print("|---|---|---|---|---|---|---|")

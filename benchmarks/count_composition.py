@@ -76,7 +76,9 @@ def cell(mechanism: Mechanism, count: int, delta: str, least: Interval | None) -
     if least is not None and Decimal(delta) < least.lower:
         return "none"
     try:
-        found = profile.epsilon(Composed(mechanism, count), delta, adjacency=None)
+        found = profile.epsilon(
+            Composed(mechanism, count), delta, adjacency=None, relative_width=Fraction(1, 10**6)
+        )
     except (NotApplicableError, UndecidedError):
         return "too many values"
     return f"{float(found.upper):.3f}"

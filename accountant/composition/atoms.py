@@ -62,6 +62,7 @@ WIDTH = Fraction(1, 10**9)
 _PRECISION = 192
 _BALL = 0.95  # what a ball may have of the width that it is asked for
 _COARSE = 1e-5
+_POOR = 0.1
 _LEAST = 2e-12  # less is not aimed at: the sums are in sixteen digits
 _BATCH = 64  # rows at a time
 _SECANTS = 30
@@ -163,9 +164,10 @@ class AtomicPair(JointPair):
 
         def miss(at: float) -> float:
             line = choose_line(self.any_factors, at, _COARSE)
-            value, _ = self._value(ExactReal.of_rational(Fraction(at)), line, _COARSE)
-            middle = value.mid()
-            return float(middle.log()) - log_target if middle > 0 else -1e4
+            value, width = self._value(ExactReal.of_rational(Fraction(at)), line, _COARSE)
+            if width > _POOR:
+                raise _refusal(value, width, _COARSE)
+            return float(value.mid().log()) - log_target if value > 0 else -1e4
 
         low = high = guess_epsilon(self.any_factors, log_target)
         step = max(abs(high), 1e-3) / 64

@@ -1,0 +1,200 @@
+"""Laplace noise on a vector: exact, for one shift and for all of given l1 and l2 sensitivities.
+
+    python -P benchmarks/vector_laplace.py [speed | different | scale | theorem | norms | crossover]
+
+Without a name, all tables in Markdown. Seconds are CPU time of a cold call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from accountant import profile, tradeoff
+from accountant.calibrate import calibrate
+from accountant.errors import UndecidedError
+from accountant.interval import Interval
+from accountant.mechanisms import Gaussian, LaplaceVector
+from accountant.target import EpsilonDelta
+from accountant.worst_shift import BoundedShifts, least_scale
+
+WIDTH = Fraction(1, 10**9)
+SEED = 1
+
+
+def timed(ask: Callable[[], Interval]) -> str:
+    """Return the value, its relative width and the seconds."""
+    started = time.process_time()
+    try:
+        found = ask()
+    except UndecidedError as refusal:
+        return f"{str(refusal)[:60]}… | | {time.process_time() - started:.2f}"
+    seconds = time.process_time() - started
+    return f"{found} | {float(found.relative_width or 0):.0e} | {seconds:.2f}"
+
+
+def speed() -> None:
+    """Print δ, ε and β of many equal shifts."""
+    print("| d | shift / scale | question | value | width | s |\n|---|---|---|---|---|---|")
+    for d, scale in ((100, 10), (1000, 10), (1000, 131), (10_000, 10)):
+        mechanism = LaplaceVector(scale, [1] * d)
+        name = f"| {d} | 1/{scale} "
+        middle = str(round(d / scale**2 * 2 + 1))
+        print(
+            f"{name}| δ({middle}) |",
+            timed(lambda m=mechanism, e=middle: profile.delta(m, e, relative_width=WIDTH)),  # type: ignore[misc]
+            "|",
+        )
+        for delta in ("1e-5", "1e-20", "1e-100"):
+            print(
+                f"{name}| ε({delta}) |",
+                timed(lambda m=mechanism, t=delta: profile.epsilon(m, t, relative_width=WIDTH)),  # type: ignore[misc]
+                "|",
+                flush=True,
+            )
+        print(
+            f"{name}| β(0.05) |",
+            timed(lambda m=mechanism: tradeoff.beta(m, "0.05", relative_width=WIDTH)),  # type: ignore[misc]
+            "|",
+        )
+
+
+def different() -> None:
+    """Print δ(1) for shifts that all differ, of l2 norm 1."""
+    chosen = random.Random(SEED)
+    print("| d | scale | relative width asked | δ(1) | width | s |\n|---|---|---|---|---|---|")
+    for d, scale in ((30, 3), (100, 4), (1000, 5)):
+        sizes = [chosen.random() for _ in range(d)]
+        norm = math.sqrt(math.fsum(size**2 for size in sizes))
+        shifts = [Fraction(round(size / norm * 10**9), 10**9) for size in sizes]
+        for width in ("1e-6", "1e-9"):
+            mechanism, asked = LaplaceVector(scale, shifts), Fraction(width)
+            found = timed(lambda m=mechanism, w=asked: profile.delta(m, 1, relative_width=w))  # type: ignore[misc]
+            print(f"| {d} | {scale} | {width} | {found} |", flush=True)
+
+
+def theorem_scale(epsilon: float, log_inverse: float) -> float:
+    """Return the scale of Lemma 5.4 for l2 sensitivity 1."""
+    return 1 / (math.sqrt(2) * (math.sqrt(log_inverse + epsilon) - math.sqrt(log_inverse)))
+
+
+def theorem_epsilon(first: float, second: float, log_inverse: float) -> float:
+    """Return the ε of Theorem 1.3 for norms in units of the scale."""
+    return min(first, second * (second / 2 + math.sqrt(2 * log_inverse)))
+
+
+def scale_table() -> None:
+    """Print the least scale of d equal shifts of l2 norm 1 at ε = 1, and what others ask for."""
+    print("| d | δ | λ, Lemma 5.4 | least λ | variance wasted | Laplace / Gaussian variance | s |")
+    print("|---|---|---|---|---|---|---|")
+    for d in (1, 4, 16, 64, 256, 1000):
+        for delta in ("1e-6", "1e-12"):
+            printed = min(math.sqrt(d), theorem_scale(1, -math.log(float(delta))))
+            started = time.process_time()
+            least = least_of_equal(d, delta)
+            seconds = time.process_time() - started
+            sigma = calibrate(Gaussian, EpsilonDelta(1, delta)).least
+            ratio = 2 * float(least.upper) ** 2 / float(sigma.upper) ** 2
+            print(
+                f"| {d} | {delta} | {printed:.4f} | {float(least.upper):.10g} "
+                f"| {(printed / float(least.upper)) ** 2:.3f} | {ratio:.3f} | {seconds:.2f} |",
+                flush=True,
+            )
+
+
+def least_of_equal(d: int, delta: str) -> Interval:
+    """Return the least scale for d shifts of 1/√d at ε = 1, to 1e-12."""
+    return calibrate(LaplaceVector, EpsilonDelta(1, delta), shifts=[f"sqrt(1/{d})"] * d).least
+
+
+def theorem() -> None:
+    """Print the ε of Theorem 1.3 beside the exact one and the bound for all shifts."""
+    print("| d | l2 / λ | δ | ε, Theorem 1.3 | exact ε | theirs / exact | δ at their ε |")
+    print("|---|---|---|---|---|---|---|")
+    for d, second in ((10, "1"), (100, "1"), (1000, "1"), (1000, "1/5"), (100, "3")):
+        size = Fraction(second)
+        mechanism = LaplaceVector(1, [f"sqrt({size**2 / d})"] * d)
+        for delta in ("1e-5", "1e-12"):
+            stated = theorem_epsilon(
+                float(size) * math.sqrt(d), float(size), -math.log(float(delta))
+            )
+            exact = profile.epsilon(mechanism, delta, relative_width=WIDTH)
+            there = profile.delta(mechanism, f"{stated:.12g}", relative_width=WIDTH)
+            print(
+                f"| {d} | {second} | {delta} | {stated:.5f} | {exact} "
+                f"| {stated / float(exact.upper):.3f} | {float(there.upper):.2e} |",
+                flush=True,
+            )
+
+
+def norms() -> None:
+    """Print what is known of the least scale when only the norms of the shift are."""
+    print("| Δ₁ | Δ₂ | d | δ | κ | λ, Lemma 5.4 | least λ, enclosed | worst shift found at ε = 1 |")
+    print("|---|---|---|---|---|---|---|---|")
+    for l1, l2, d in ((2, 1, 1000), (4, 1, 1000), (10, 1, 1000), (25, 2, 1000), (31, 1, 1000)):
+        for delta in ("1e-6", "1e-12"):
+            printed = min(float(l1), l2 * theorem_scale(1, -math.log(float(delta))))
+            found = least_scale(1, delta, l1=l1, l2=l2, dimension=d)
+            bounds = BoundedShifts(f"{found.upper:.12g}", l1, l2, d)
+            worst = bounds.worst(1).shifts
+            shown = ", ".join(f"{count} of {float(size):.4g}" for size, count in worst)
+            print(
+                f"| {l1} | {l2} | {d} | {delta} | {float(bounds.coordinates()):g} | {printed:.4f} "
+                f"| {float(found.lower):.5f} … {float(found.upper):.5f} | {shown} |",
+                flush=True,
+            )
+
+
+def crossover() -> None:
+    """Print the largest d at which Laplace noise on d equal shifts has less variance."""
+    print(
+        "| δ | d with less Laplace variance, ε = 1 | Laplace / Gaussian variance there, and next |"
+    )
+    print("|---|---|---|")
+    for delta in ("1e-5", "1e-6", "1e-9", "1e-12", "1e-20", "1e-50"):
+        sigma = calibrate(Gaussian, EpsilonDelta(1, delta)).least
+
+        def ratio(d: int, delta: str = delta, sigma: Interval = sigma) -> arb:
+            with ctx.workprec(128):
+                return 2 * (least_of_equal(d, delta).ball() / sigma.ball()) ** 2
+
+        low, high = 1, 2
+        while ratio(high) < 1:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if ratio(middle) < 1 else (low, middle)
+        print(
+            f"| {delta} | {low} | {float(ratio(low)):.4f}, {float(ratio(high)):.4f} |", flush=True
+        )
+
+
+TABLES: dict[str, Callable[[], None]] = {
+    "speed": speed,
+    "different": different,
+    "scale": scale_table,
+    "theorem": theorem,
+    "norms": norms,
+    "crossover": crossover,
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", nargs="?", choices=sorted(TABLES))
+    arguments = parser.parse_args()
+    for name, table in TABLES.items():
+        if arguments.table in {None, name}:
+            print(f"\n{name}\n")
+            table()
+
+
+if __name__ == "__main__":
+    main()

@@ -80,7 +80,7 @@ def cell(mechanism: Mechanism, count: int, delta: str, least: Interval | None) -
             Composed(mechanism, count), delta, adjacency=None, relative_width=Fraction(1, 10**6)
         )
     except (NotApplicableError, UndecidedError):
-        return "too many values"
+        return "not reached"
     return f"{float(found.upper):.3f}"
 
 

@@ -127,8 +127,8 @@ class AtomicPair(JointPair):
         """
         with ctx.workprec(_PRECISION):
             target = delta.ball()
-            near = self._near(target)
-            slope = 1e-300 + abs(self._slope(near))
+            near, slope = self._near(target)
+            slope = 1e-300 + abs(slope)
             fine = float(relative_width) * max(abs(near), 1e-9)
             wanted = max(fine * slope / 4, _LEAST)
             line = choose_line(self.any_factors, near, wanted)
@@ -158,18 +158,19 @@ class AtomicPair(JointPair):
             )
         return found
 
-    def _near(self, target: arb) -> float:
-        """Return an ε near the root: secants on narrow enough values, inside a bracket."""
+    def _near(self, target: arb) -> tuple[float, float]:
+        """Return an ε near the root, and the slope of ln H: secants inside a bracket."""
         log_target = float(target.log())
 
+        low = high = guess_epsilon(self.any_factors, log_target)
+        line = choose_line(self.any_factors, high, _COARSE)  # any line serves; its sums are kept
+
         def miss(at: float) -> float:
-            line = choose_line(self.any_factors, at, _COARSE)
             value, width = self._value(ExactReal.of_rational(Fraction(at)), line, _COARSE)
             if width > _POOR:
                 raise _refusal(value, width, _COARSE)
             return float(value.mid().log()) - log_target if value > 0 else -1e4
 
-        low = high = guess_epsilon(self.any_factors, log_target)
         step = max(abs(high), 1e-3) / 64
         at_high = miss(high)
         at_low = at_high
@@ -182,28 +183,19 @@ class AtomicPair(JointPair):
             high, at_high, low, step = low, at_low, low - step, 2 * step
             at_low = miss(low)
         for turn in range(_SECANTS):
+            slope = (at_high - at_low) / (high - low)
             if high - low <= 1e-10 * max(abs(low), abs(high)):
                 break
             share = at_low / (at_low - at_high) if turn % 3 < 2 else 0.5
             middle = low + (high - low) * min(max(share, 1e-6), 1 - 1e-6)
             value = miss(middle)
             if abs(value) < 1e-7:
-                return middle
+                return middle, slope
             if value > 0:
                 low, at_low = middle, value
             else:
                 high, at_high = middle, value
-        return (low + high) / 2
-
-    def _slope(self, near: float) -> float:
-        """Return d ln H/dε, nearly."""
-        step = 1e-3 * max(abs(near), 1e-3)
-        line = choose_line(self.any_factors, near, _COARSE)
-        ends = [
-            self._value(ExactReal.of_rational(Fraction(near + side * step)), line, _COARSE)[0].mid()
-            for side in (-1, 1)
-        ]
-        return float((ends[1] / ends[0]).log()) / (2 * step) if min(ends) > 0 else -1.0
+        return (low + high) / 2, slope
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the tails, from the slopes of H."""

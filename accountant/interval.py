@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -189,6 +190,16 @@ def _decimal_ball(value: Decimal) -> arb:
     return ball(Fraction(value))
 
 
+@contextmanager
+def narrowed(relative_width: Fraction) -> Iterator[None]:
+    """Ask the computations within for a relative width."""
+    token = asked_width.set(relative_width)
+    try:
+        yield
+    finally:
+        asked_width.reset(token)
+
+
 def enclose(
     compute: Callable[[], arb],
     *,
@@ -221,11 +232,8 @@ def enclose(
     precision = max(START_PRECISION, bits + 32)
     while True:
         with ctx.workprec(precision):
-            token = asked_width.set(relative_width)
-            try:
+            with narrowed(relative_width):
                 ball = compute()
-            finally:
-                asked_width.reset(token)
             if ball.is_exact() and not ball.is_nan():
                 return Interval.of_ball(ball, digits)
             if ball.is_finite() and (

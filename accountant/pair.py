@@ -110,6 +110,10 @@ class Pair(ABC):
         """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
         return None
 
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return an upper bound of H(ε) that is found fast, with its proof; 1 where none is."""
+        return arb(1)
+
     @abstractmethod
     def reverse(self) -> Pair:
         """Return the pair (Q, P)."""

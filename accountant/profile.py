@@ -16,7 +16,7 @@ from accountant import solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
 from accountant.errors import UndecidedError
-from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, sign
+from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
@@ -24,7 +24,8 @@ from accountant.pair import Pair
 _HALF = arb("0.5")
 _HALF_EXACTLY = Fraction(1, 2)
 _ROUGH = 64
-_ESTIMATE_WIDTH = Fraction(1, 10**8)
+_ESTIMATE_WIDTHS = (Fraction(1, 10**8), Fraction(1, 10**4))
+_SHARE_OF_WIDTH = 16
 
 
 def worst_pairs(
@@ -178,8 +179,30 @@ def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction)
         value = hockey_stick(pairs, eps)
         return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
 
-    between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
-    return solve.root(excess, between, relative_width=relative_width)
+    with narrowed(relative_width / _SHARE_OF_WIDTH):
+        pairs = _largest(pairs, target)
+        between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
+        return solve.root(excess, between, relative_width=relative_width)
+
+
+def _largest(pairs: Sequence[Pair], target: ExactReal) -> Sequence[Pair]:
+    """Leave out pairs whose ε(δ) certainly is not the largest, by their bounds at the others'."""
+    if len(pairs) == 1:
+        return pairs
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+        left = list(pairs)
+        for pair in pairs:
+            if len(left) == 1:
+                break
+            guess = pair.estimate_epsilon(log_delta) if pair in left else None
+            if guess is None:
+                continue
+            low = ExactReal.of_rational(Fraction(guess) - abs(Fraction(guess)) / 1000)
+            if not pair.hockey_stick(low) > target.ball():
+                continue
+            left = [p for p in left if p == pair or not p.bound(low) < target.ball()]
+    return left
 
 
 def _estimated(
@@ -193,9 +216,12 @@ def _estimated(
         if len(known) < len(pairs):
             return None
         guess = max(known)
-        low, high = (guess + side * abs(guess) * _ESTIMATE_WIDTH for side in (-1, 1))
-        ends = [excess(ExactReal.of_rational(end)) for end in (low, high)]
-    return (low, high) if ends[0] > 0 > ends[1] else None
+        for width in _ESTIMATE_WIDTHS:
+            low, high = (guess + side * abs(guess) * width for side in (-1, 1))
+            ends = [excess(ExactReal.of_rational(end)) for end in (low, high)]
+            if ends[0] > 0 > ends[1]:
+                return low, high
+    return None
 
 
 def _complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:

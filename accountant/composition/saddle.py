@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 TARGET = 34.5
 """−ln of the relative error that is aimed at."""
-MOST_NODES = 1 << 14
+MOST_NODES = 1 << 12
+MOST_POINTS = 1 << 14
+"""Most nodes of the rule in x."""
 _REACH = 8.8
 _CLOSE = 0.03
 _NEAR = 1e-2
@@ -108,6 +110,8 @@ class FloatMixture:
         grade = self._grade(s, t, low, high) if t else self._grade_of_moments(s)
         step = 2.0 ** (-grade / 4)
         first, last = math.floor(low / step), math.ceil(high / step)
+        if last - first > MOST_POINTS:
+            raise UndecidedError(f"The moments at s={s:.6g} need {last - first} nodes in floats.")
         start, x, loss, gap = self._tables.get(grade, (0, *(np.empty(0),) * 3))
         if first < start or last >= start + len(x):
             margin = (last - first) // 4
@@ -271,6 +275,10 @@ class Estimator:
             raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
         line.check(epsilon, log_delta)
         return epsilon + move
+
+    def start(self, log_delta: float) -> float:
+        """Return the ε for which the saddle-point approximation of ln δ is log_delta."""
+        return self._at_saddle(self._saddle_of(log_delta)[1])
 
     def _at_saddle(self, s: float) -> float:
         """Return the ε whose saddle is s > 0."""

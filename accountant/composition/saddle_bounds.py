@@ -31,13 +31,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
+    Complexes: TypeAlias = NDArray[np.complex128]
 
 _SLACK = 2.0**-38
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _LEAST_RATE = 1.0
+_LARGE = 0.3
+_ROOT_HALF = math.sqrt(0.5)
+_ERFC = 2.0**-12
 _STRETCH = 4.0
 _COARSE = 400
 _FINE = 2400
+_MIDDLE = 300
 _FALL = 30.0
 _FLOAT = 36.0
 _NEAR_PEAK = 0.01
@@ -76,6 +81,24 @@ class Mixture:
     def _log_shifted(self, x: Floats) -> Floats:
         return self.log_share + self.mu * x - 0.5 * self.mu * self.mu
 
+    def log_odds(self, x: Complexes) -> Complexes:
+        """Return ln v, v = q e^l/(1 − q)."""
+        return (self.log_share - self.log_rest - 0.5 * self.mu * self.mu) + self.mu * x
+
+    @staticmethod
+    def is_large(log_odds: float) -> bool:
+        """Whether ln w is formed as ln v + ln(1 + 1/v)."""
+        return log_odds > _LARGE
+
+    def log_at(self, x: Complexes) -> tuple[Complexes, Complexes]:
+        """Return ln w, continued along curves right of its zeros, and (w − 1 + q)/w."""
+        odds = self.log_odds(x)
+        large = odds.real > _LARGE
+        small = np.exp(np.where(large, -odds, odds))
+        loss = self.log_rest + np.log1p(small) + np.where(large, odds, 0.0)
+        share = np.where(large, 1.0, small) / (1.0 + small)
+        return loss.astype(np.complex128), share.astype(np.complex128)
+
     @property
     def largest_shift(self) -> float:
         """The largest height y that is allowed, a little below π/(2μ)."""
@@ -92,7 +115,7 @@ class Mixture:
             x = np.linspace(low, high, max(64, int(4 * (high - low))))
             value = self._integrand(x, s, tau, height)
             floor = float(value.max()) - fall
-            left, right = self._rates(low, high, s, tau)
+            left, right = self.rates(low, high, s, tau)
             if left >= _LEAST_RATE and right >= _LEAST_RATE and value[0] <= floor >= value[-1]:
                 kept = np.flatnonzero(value > floor)
                 return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau)
@@ -108,7 +131,7 @@ class Mixture:
     ) -> tuple[float, float]:
         """Cut off what is small, as far as the rates of decay outside stay large enough."""
         low, high = float(x[max(first - 1, 0)]), float(x[min(last + 1, len(x) - 1)])
-        left, right = self._rates(low, float(x[-1]), s, tau)[0], self._rates(low, high, s, tau)[1]
+        left, right = self.rates(low, float(x[-1]), s, tau)[0], self.rates(low, high, s, tau)[1]
         return (
             low if left >= _LEAST_RATE else float(x[0]),
             high if right >= _LEAST_RATE else float(x[-1]),
@@ -141,11 +164,7 @@ class Mixture:
         value: Floats = -0.5 * x * x + s * size + tau * angle
         return value
 
-    def outer_rates(self, low: float, high: float, s: float) -> tuple[float, float]:
-        """Return lower bounds of the rates at which φ w^s falls to the left and to the right."""
-        return self._rates(low, high, s, 0.0)
-
-    def _rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
+    def rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
         """Return lower bounds of the rates at which the integrand falls beyond the two ends."""
         p_low, p_high = (float(p) for p in self.share(np.array([low, high])))
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
@@ -168,6 +187,12 @@ class Mixture:
         """
         low, high = self.reach(s, -t, 0.0, _FALL)
         x = np.linspace(low, high, _FINE + 1)
+        kernel = self.stein_kernel(x, s, t)
+        height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
+        return self._cells(x, height, s, -t)
+
+    def stein_kernel(self, x: Floats, s: float, t: float) -> Floats:
+        """Return the Stein kernel of the loss under density ∝ φ w^s, of its small values."""
         loss = self.log_density(x)
         log_mass = -0.5 * x * x + s * loss
         mass = np.exp(log_mass - log_mass.max())
@@ -178,9 +203,41 @@ class Mixture:
         above = np.cumsum(moment[::-1])[::-1]
         kernel = np.where(loss > mean, above, -np.cumsum(moment)) * (x[1] - x[0])
         positive = near > 1e-12 * near.max()
-        kernel = np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)
-        height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
-        return self._cells(x, height, s, -t)
+        return np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)
+
+    def log_bounds(self, ends: tuple[float, float], low: float, high: float, y: Floats) -> Floats:
+        """Return upper bounds of ln|Λ| on lines at the heights y, for all s in a box.
+
+        The real parts lie between `ends`, the imaginary ones between `low` and `high`. The heights
+        are turned so that arg w and the worst imaginary part have the signs of the first quadrant.
+        """
+        reaches = [
+            self.reach(a, tau, h, _FALL)
+            for a in ends
+            for tau, h in ((-low, 0.0), (-low, float(y.max())), (max(high, 0.0), float(-y.min())))
+        ]
+        x = np.linspace(min(r[0] for r in reaches), max(r[1] for r in reaches), _MIDDLE + 1)
+        height = np.abs(y)[:, None]
+        tau = np.where(y >= 0, -low, max(high, 0.0))[:, None]
+        size, angle = self.at_angle(x[None, :], self.mu * height)
+        turn = tau * np.where(tau >= 0, angle[:, 1:], angle[:, :-1])
+        base = _log_near(x) + 0.5 * height * height + turn
+        found = np.full(len(y), -np.inf)
+        for a in ends:
+            growth = a * (size[:, 1:] if a >= 0 else size[:, :-1])
+            logs = base + growth
+            slack = 1 + np.abs(growth).max() + np.abs(turn).max() + float((x * x).max())
+            slack += float(height.max()) ** 2
+            top = logs.max(axis=1, keepdims=True)
+            total = np.exp(logs - top).sum(axis=1)
+            outside = np.zeros(len(y))
+            for end in (0, -1):
+                rates = [self.rates(float(x[0]), float(x[-1]), a, float(v))[end] for v in tau[:, 0]]
+                at = -0.5 * x[end] ** 2 + 0.5 * height[:, 0] ** 2 - _HALF_LOG_2PI
+                at = at + a * size[:, end] + tau[:, 0] * angle[:, end] - top[:, 0]
+                outside += np.exp(at) / np.where(np.array(rates) > 0, rates, 0.0)
+            found = np.maximum(found, top[:, 0] + np.log(total + outside) + _SLACK * slack)
+        return found
 
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> float:
         """Bound the integral over the contour through the points x + iy, y not falling.
@@ -194,21 +251,38 @@ class Mixture:
         else:
             size, _ = self.at_angle(left[0], turned)
         _, angle = self.at_angle(*((right[0], turned) if tau >= 0 else (left[0], flattest)))
-        nearest = np.where(left[0] * right[0] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
-        length = np.hypot(np.diff(x), np.diff(y))
+        wide = np.diff(x)
+        length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * right[1] * right[1]
-        terms = -0.5 * nearest * nearest + rise + s * size + tau * angle
+        terms = _log_near(x) + rise + s * size + tau * angle
         ends = self._integrand(x[[0, -1]], s, tau, 0.0), y[[0, -1]]
-        rates = self._rates(float(x[0]), float(x[-1]), s, tau)
+        rates = self.rates(float(x[0]), float(x[-1]), s, tau)
         outside = [
-            self._at_end(float(point), float(height), s, tau) - math.log(rate)
+            self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
             for point, height, rate in zip(x[[0, -1]], ends[1], rates, strict=True)
         ]
-        logs = np.concatenate([terms + np.log(length), outside]) - _HALF_LOG_2PI
+        logs = np.concatenate([terms + np.log(length), np.array(outside) - _HALF_LOG_2PI])
         size_of_terms = 1 + float(np.abs(s * size).max() + np.abs(tau * angle).max())
         size_of_terms += float((x * x).max() + rise.max())
         top = float(logs.max())
         return top + math.log(float(np.exp(logs - top).sum())) + _SLACK * size_of_terms
 
-    def _at_end(self, x: float, height: float, s: float, tau: float) -> float:
+    def log_integrand(self, x: float, s: float, tau: float, height: float) -> float:
+        """Return ln(√(2π) φ e^{y²/2} |w|^s e^{τ arg w}) at x + iy, y = height ≥ 0."""
         return float(self._integrand(np.array([x]), s, tau, height)[0]) + 0.5 * height * height
+
+
+def _log_near(x: Floats) -> Floats:
+    """Return upper bounds of ln P(x_j < X < x_{j+1}): the largest density times the length."""
+    nearest = np.where(x[:-1] * x[1:] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
+    bound: Floats = np.log(np.diff(x)) - 0.5 * nearest * nearest - _HALF_LOG_2PI
+    return bound
+
+
+def log_masses(x: Floats) -> Floats:
+    """Return upper bounds of ln P(x_j < X < x_{j+1}) for X standard normal, nearly exact ones."""
+    upper = 0.5 * np.array([math.erfc(abs(value) * _ROOT_HALF) for value in x])
+    below = np.where(x < 0, upper, 1 - upper)
+    exact = np.where(x[:-1] * x[1:] <= 0, np.diff(below), np.abs(np.diff(upper)))
+    known = exact > _ERFC * np.maximum(upper[:-1], upper[1:])
+    return np.where(known, np.log(np.where(known, exact, 1.0)) + _SLACK, _log_near(x))

@@ -42,7 +42,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 
-MOST_NODES = 60_000
+MOST_NODES = 20_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
 _ROUGH = 56
@@ -226,15 +226,34 @@ def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
     ratio = arb(_log_ratio(decays, h * count)).exp()
     if len(kernel.poles) == 2:
         return ratio / (ball(step) ** 2 * last)
-    far = [(scale, times) for decay, times in decays if (scale := decay.log_scale()) is not None]
-    if not far:
-        raise UndecidedError("No rate of decay is known of these losses.")
-    scale, times = max(far, key=lambda row: row[1])
+    scale, times = _far(decays)
     doublings = 2 + (ctx.prec + 32) // times
     log_far = max(scale, math.log(h * count)) + doublings * _LOG_2
     near = ratio * (log_far - math.log(h * last)) / ball(step)
     beyond = (times * (arb(scale) - arb(log_far))).exp() / (times * ball(step))
     return near * (1 + arb(2) ** -20) + beyond * (1 + arb(2) ** -20)
+
+
+def _far(decays: Sequence[tuple[Decay, int]]) -> tuple[float, int]:
+    """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
+    far = [(scale, times) for decay, times in decays if (scale := decay.log_scale()) is not None]
+    if not far:
+        raise UndecidedError("No rate of decay is known of these losses.")
+    return max(far, key=lambda row: row[1])
+
+
+def log_ray(loss: Loss, kernel: Kernel, c: Fraction, t: float) -> float:
+    """Return an upper bound of ln ∫ |M(c + iu) κ(c + iu)| du over u ≥ t > 0."""
+    total = sum(count * part.log_beyond(c, t, count) for part, count in loss.factors)
+    if len(kernel.poles) == 2:
+        return total - math.log(t) + 1e-9
+    with ctx.workprec(_ROUGH + loss.count.bit_length()):
+        size = float(_log_value(loss, c, ctx.prec).upper())
+    scale, times = _far(_decays(loss, c))
+    log_far = max(scale, math.log(t)) + _LOG_2 * (2 + 200 / times)
+    near = total + math.log(log_far - math.log(t))
+    beyond = size + times * (scale - log_far) - math.log(times)
+    return max(near, beyond) + _LOG_2
 
 
 @functools.lru_cache(maxsize=128)

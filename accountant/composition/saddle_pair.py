@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,15 +10,16 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb, ctx
 
+from accountant.composition.bent import bent_integral
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
-from accountant.composition.saddle_search import Strip
+from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import START_PRECISION, asked_width
+from accountant.interval import START_PRECISION, asked_width, ball, narrowed
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.gaussian import GaussianPair
@@ -26,11 +28,16 @@ if TYPE_CHECKING:
     from accountant.reference import Reference
 
 _SPARE = 12
+_LOSS = 10
 _FEWER = (0.62, 0.4)
 _LEAST_BITS = (40, 30)
 _LONGEST_LADDER = 200
 _FINEST_GRID = 512
 _SMALL_DELTA = -2.5
+_MOST_STEPS = 30
+_CLOSE = 1e-7
+_ROUGH = 64
+_ROUGH_WIDTH = Fraction(1, 10**8)
 
 
 def transform(pair: Pair) -> Transform | None:
@@ -118,12 +125,28 @@ class SmoothPair(JointPair):
 
         Raises UndecidedError once a high precision is far out of reach.
         """
+        loss = self.loss()
         for bits in self._accuracies():
             try:
-                return integral(self.loss(), kernel, strip, epsilon, bits)
+                found = integral(loss, kernel, strip, epsilon, bits)
+                if found.rel_accuracy_bits() >= bits - _LOSS:
+                    return found
+            except UndecidedError as error:
+                problem = error
+            try:
+                return bent_integral(loss, self._mixed_first(), kernel, strip, epsilon, bits)
             except UndecidedError as error:
                 problem = error
         raise problem
+
+    def _mixed_first(self) -> bool:
+        """Whether the mixtures are the first laws of their pairs, as they are in all or in none."""
+        sides = {
+            pair.mixed_first for pair, _ in self.smooth_factors if isinstance(pair, SubsampledPair)
+        }
+        if len(sides) > 1:
+            raise UndecidedError("Mixtures on both sides have no contour that bends.")
+        return sides != {False}
 
     @staticmethod
     def _accuracies() -> list[int]:
@@ -131,7 +154,9 @@ class SmoothPair(JointPair):
         best = ctx.prec - _SPARE
         if (asked := asked_width.get()) is not None:
             needed = (asked.denominator // asked.numerator).bit_length()
-            best = min(best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION, needed + 34)))
+            best = min(
+                best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34))
+            )
         if ctx.prec > _LONGEST_LADDER:
             return [best]
         fewer = [int(share * best) for share in _FEWER if share * best > _LEAST_BITS[0]]
@@ -147,13 +172,60 @@ class SmoothPair(JointPair):
             return None
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return ε with ln H(ε) = log_delta by the float engine, None for a δ that is not small."""
-        if log_delta >= _SMALL_DELTA:
-            return None
+        """Return ε with ln H(ε) = log_delta, None for a δ that is not small.
+
+        By the float engine; where cancellation takes its digits, by Newton's method on enclosures
+        of few bits.
+        """
+        return None if log_delta >= _SMALL_DELTA else _estimate(self, log_delta)
+
+    def root(self, log_delta: float) -> float | None:
+        """Return the same by Newton's method on enclosures of few bits."""
         try:
-            return estimator(self.loss()).epsilon(log_delta)
+            return self._newton(log_delta, estimator(self.loss()).start(log_delta))
         except (UndecidedError, ArithmeticError):
             return None
+
+    def _newton(self, log_delta: float, start: float) -> float | None:
+        """Return the root of ln H(ε) − log_delta, from a point right of it."""
+        low, high, point = -math.inf, math.inf, start
+        for _ in range(_MOST_STEPS):
+            value, slope = self._rough(point)
+            low, high = (point, high) if value > log_delta else (low, point)
+            move = (log_delta - value) / slope
+            point, last = point + move, point
+            if not low < point < high:
+                point = 0.5 * (low + high)
+            if abs(move) < _CLOSE * abs(last):
+                return last + move
+        return None
+
+    def _rough(self, epsilon: float) -> tuple[float, float]:
+        """Return ln H(ε) to a few digits, and its slope."""
+        near = Fraction(epsilon)
+        aside = near + abs(near) * Fraction(1, 1 << 17)
+        with ctx.workprec(_ROUGH), narrowed(asked_width.get() or _ROUGH_WIDTH):
+            ends = [self._on_contour(ExactReal.of_rational(at)).log() for at in (near, aside)]
+        if not all(end.is_finite() for end in ends):
+            raise UndecidedError(f"No value was found at epsilon={epsilon:.6g}.")
+        first, second = (float(end.mid()) for end in ends)
+        return first, (second - first) / float(aside - near)
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
+        outside = self._outside(epsilon)
+        if outside is not None:
+            return outside
+        loss = self.loss()
+        try:
+            c = Fraction(saddle(loss, CALL, float(epsilon)).c)
+        except ArithmeticError:
+            return arb(1)
+        if c <= 0:
+            return arb(1)
+        at = ball(c)
+        size = loss.log_value(c) - at * epsilon.ball() + at * at.log() - (1 + at) * at.log1p()
+        return size.exp().min(arb(1))
 
     def _largest(self) -> float:
         largest = self.max_loss()
@@ -197,3 +269,11 @@ class SmoothPair(JointPair):
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
+
+
+@functools.lru_cache(maxsize=64)
+def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
+    try:
+        return estimator(pair.loss()).epsilon(log_delta)
+    except (UndecidedError, ArithmeticError):
+        return pair.root(log_delta)

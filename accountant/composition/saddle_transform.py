@@ -10,12 +10,15 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
 from flint import acb, acb_mat, arb, ctx
 
+from accountant.composition.bent_curves import log_beyond
+from accountant.composition.bent_moments import Rule
 from accountant.composition.saddle import FloatGaussian, FloatMixture, FloatTransform
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_kernels import kernels
@@ -24,7 +27,7 @@ from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MOST_WORK = 12_000_000
+MOST_WORK = 3_000_000
 """Most products of a node in x and a node on the line."""
 _HEIGHTS = tuple(1.5**-i for i in range(12))
 _LOG_2 = math.log(2)
@@ -35,6 +38,7 @@ _FALLEN = -0.7
 _MOST_ANCHORS = 60
 _NEAR = 0.1
 _GRID = 1.3
+_FEWEST_CELLS, _CELLS, _MOST_CELLS = 2400, 200, 24_000
 
 
 class Transform(ABC):
@@ -51,6 +55,10 @@ class Transform(ABC):
     @abstractmethod
     def decay(self, c: Fraction) -> Decay:
         """Return what is known of |M(c + it)|/M(c)."""
+
+    @abstractmethod
+    def log_beyond(self, c: Fraction, t: float, count: int) -> float:
+        """Return an upper bound of ln|M(c + iu)| for all |u| ≥ t, fine enough for `count`."""
 
     @abstractmethod
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
@@ -92,6 +100,12 @@ class GaussianTransform(Transform):
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return the closed form."""
         return FloatGaussian(float(self.pair.kullback_leibler().mid()))
+
+    def log_beyond(self, c: Fraction, t: float, count: int) -> float:
+        """Return the closed form, rounded up."""
+        half = float(self.pair.kullback_leibler().mid())
+        size = float(c * (c + 1)) * half
+        return size - half * t * t + 1e-12 * (abs(size) + half * t * t)
 
     def decay(self, c: Fraction) -> Decay:
         """Return e^{−t²μ²/2}, rounded up."""
@@ -143,9 +157,35 @@ class MixtureTransform(Transform):
         lower = float(size.mid()) - 2 * float(size.rad())
         return MixtureDecay(self.floats(), float(s), lower, deviation)
 
+    def log_beyond(self, c: Fraction, t: float, count: int) -> float:
+        """Return the better one of two bounds of `saddle_bounds`."""
+        s = float(c + 1 if self.mixed_first else -c)
+        floats = self.floats()
+        cells = min(_MOST_CELLS, _CELLS * math.isqrt(count + 1))
+        return min(
+            floats.log_decay(s, t), log_beyond(floats, complex(s, t), max(cells, _FEWEST_CELLS))
+        )
+
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return Λ by the trapezoidal rule in floats."""
         return FloatMixture(self.floats(), self.mixed_first, kernels(compiled=compiled))
+
+    def on_line(self, chosen: Rule) -> ShiftedNodes:
+        """Return a rule on a shifted line, in balls."""
+        q, mu = self.sampling_prob.ball(), (2 * self.pair.kullback_leibler()).sqrt()
+        half, rest = mu * mu / 2, 1 - q
+        scale = (ball(chosen.step) / (2 * arb.pi()).sqrt()).log()
+        known = self.floats()
+        losses, weights = [], []
+        for j in range(chosen.first, chosen.last + 1):
+            x, speed = chosen.curve.ball_at(j * chosen.step)
+            odds = q.log() - rest.log() + mu * x - half
+            if known.is_large(float(odds.real.mid())):
+                losses.append(rest.log() + odds + (1 + (-odds).exp()).log())
+            else:
+                losses.append((rest * (1 + odds.exp())).log())
+            weights.append(scale - x * x / 2 + speed.log())
+        return ShiftedNodes(tuple(losses), tuple(weights), arb(chosen.log_error).exp().upper())
 
     def floats(self) -> Mixture:
         """Return the numbers as floats."""
@@ -210,6 +250,27 @@ class Quadrature:
         return [(product[j // inner, j % inner] + around) / total for j in range(count)]
 
 
+@final
+@dataclass(frozen=True)
+class ShiftedNodes:
+    """A rule for E[w^s] with s in a box: ln w and ln(η φ) at its nodes, and its error there."""
+
+    losses: tuple[acb, ...]
+    log_weights: tuple[acb, ...]
+    error: arb
+
+    def at(self, points: Sequence[acb]) -> list[acb]:
+        """Return the moments at the points of the box."""
+        blur = acb(arb(0, self.error), arb(0, self.error))
+        found = []
+        for s in points:
+            total = acb(0)
+            for loss, weight in zip(self.losses, self.log_weights, strict=True):
+                total += (s * loss + weight).exp()
+            found.append(total + blur)
+        return found
+
+
 def _turn(angle: arb, size: arb | None = None) -> acb:
     sine, cosine = angle.sin_cos()
     return acb(cosine, sine) if size is None else acb(size * cosine, size * sine)
@@ -247,7 +308,7 @@ def _quadrature(
         loss = (rest + q * (mu * x - half).exp()).log()
         losses.append(loss)
         weights.append(scale * (exponent * loss - x * x / 2).exp())
-    left, right = floats.outer_rates(float(first * step), float(last * step), real)
+    left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
     error = 2 * arb(bound).exp() / (2 * arb.pi() * height / ball(step)).expm1()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
     return Quadrature(tuple(losses), tuple(weights), error.upper())

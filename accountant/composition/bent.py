@@ -1,0 +1,372 @@
+"""Certified integrals on a contour that bends to the right, for transforms that decay slowly.
+
+In the variable s of Λ(s) = E_B[w^s] (s = z + 1 for pairs with the mixture first, s = −z for the
+others) the integral of `saddle_certified` is
+
+    G = ± (1/2πi) ∫ f(s) ds,    f(s) = Π Λ_i(s)^{k_i} e^{−sE} κ(s),   E = ε or −ε,
+
+upwards through a real point. On a vertical line the phases of few releases, or of rare large
+losses, hardly cancel; but every loss is at least ln(1 − q), and so f falls to the right, like
+e^{−E' Re s} with E' = E − Σ k_i ln(1 − q_i) > 0. It is analytic in the upper half plane, so that
+the contour may go up in straight pieces, each in the direction in which |f| is smaller, to a last
+vertical ray. G is twice the real part of the upper half.
+
+- *Pieces.* Gauss–Legendre quadrature with n nodes. If |f| ≤ M on the ellipse ρ around a piece of
+  half-length δ, the coefficients of its Chebyshev series are at most 2Mρ^{−k}; the even ones from
+  2n on are integrated wrongly, by 2 + 2/(4n² − 1) at most: the error is at most
+  δ 4M (1 + 1/(4n² − 1)) ρ^{−2n}/(1 − ρ^{−2}).
+- *M* is bounded on discs that cover the ellipse, in floats with a ledger (`bent_moments`).
+- *The ray* is bounded by the decay of the transforms (`saddle_transform.Decay`).
+- *The nodes* are evaluated in balls.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import numpy as np
+from flint import acb, arb, ctx
+
+from accountant.composition.bent_moments import Box, Moments, Rule
+from accountant.composition.saddle_certified import Kernel, Loss, log_ray
+from accountant.composition.saddle_search import Strip, saddle
+from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform
+from accountant.errors import UndecidedError
+from accountant.interval import ball
+from accountant.number import ExactReal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_LOG_2 = math.log(2)
+_ARCS = 40
+_RHOS = (2.0, 1.5)
+_TURNS = tuple(complex(math.sin(a), math.cos(a)) for a in (0.0, 0.3, 0.6, 0.75))
+_MOST_PIECES = 120
+_MOST_HALVINGS = 40
+_FEWEST_NODES = 40
+_MOST_BITS = 1500
+_FEWEST_BITS = 24
+_SHARE = 1 / 32
+_GUARD = 30
+_FALL = 38.0
+_SPARE = 6.0
+_FLATTEST = 0.42
+_APART = 1.2
+_SHARED = 10
+
+
+@final
+@dataclass(frozen=True)
+class Integrand:
+    """f(s) = Π E[w_i^s]^{k_i} e^{s(s−1)v − sE} κ(s), around a real point c."""
+
+    loss: Loss
+    kernel: Kernel
+    mixed_first: bool
+    c: float
+    curvature: float
+    """The second derivative of ln|f| at c along the real line."""
+
+    @property
+    def poles(self) -> tuple[int, ...]:
+        """The poles of κ as a function of s."""
+        return tuple(p + 1 if self.mixed_first else -p for p in self.kernel.poles)
+
+    @functools.cached_property
+    def moments(self) -> Moments:
+        """The transforms in floats, centred at c."""
+        mixtures, means, half = [], [], 0.0
+        at = self.c - 1 if self.mixed_first else -self.c
+        for part, count in self.loss.factors:
+            if isinstance(part, MixtureTransform):
+                mean = part.estimate().cumulants(at)[1]
+                mixtures.append((part.floats(), count))
+                means.append(mean if self.mixed_first else -mean)
+            else:
+                half += count * part.estimate().cumulants(1.0)[0] / 2
+        return Moments(tuple(mixtures), half, tuple(means))
+
+    def slope(self, epsilon: float) -> float:
+        """Return E."""
+        return epsilon if self.mixed_first else -epsilon
+
+    def constant(self, epsilon: float) -> float:
+        """Return ln of the factor beside f: ε for pairs with the mixture first."""
+        return epsilon if self.mixed_first else 0.0
+
+    def real_point(self, s: float) -> Fraction:
+        """Return the real part of z at a given real part of s."""
+        return Fraction(s) - 1 if self.mixed_first else -Fraction(s)
+
+
+@final
+@dataclass(frozen=True)
+class Piece:
+    """A straight piece of the contour and its number of nodes, 0 where f is negligible."""
+
+    start: complex
+    end: complex
+    nodes: int
+    log_size: float
+    """ln of the largest |f| on it, about."""
+    log_error: float
+    """ln of a bound of the error of its integral."""
+
+
+class Planner:
+    """Chooses the pieces for one ε, so that their errors add up to e^log_tolerance or so."""
+
+    def __init__(
+        self, integrand: Integrand, epsilon: float, log_tolerance: float, bits: int
+    ) -> None:
+        self._f, self._epsilon = integrand, epsilon
+        self._tolerance = log_tolerance
+        self._most = _FEWEST_NODES + bits // 2
+        self._e = integrand.slope(epsilon)
+
+    def pieces(self) -> tuple[list[Piece], float]:
+        """Return the pieces, and ln of a bound of what is left out beyond the last."""
+        s = complex(self._f.c, 0.0)
+        length = 2.0 / math.sqrt(self._f.curvature)
+        asked = 0.0
+        found: list[Piece] = []
+        for _ in range(_MOST_PIECES):
+            piece = self._piece(s, length)
+            found.append(piece)
+            s, length = piece.end, abs(piece.end - piece.start)
+            if piece.nodes <= self._most // 2:
+                length *= 2
+            small = float(self._values([s])[0]) < self._tolerance - math.log(s.imag)
+            if (small or piece.nodes == 0) and s.imag > _APART * asked:
+                ray, asked = self._ray(s), s.imag
+                if ray < self._tolerance:
+                    return found, ray
+                length = max(length, 0.5 * s.imag)
+        raise UndecidedError(
+            f"The contour for epsilon={self._epsilon:.6g} needs more than {_MOST_PIECES} pieces. "
+            "Ask for a larger relative_width, such as 1e-9."
+        )
+
+    def _ray(self, s: complex) -> float:
+        f = self._f
+        bound = log_ray(f.loss, f.kernel, f.real_point(s.real), s.imag)
+        return bound - s.real * self._e
+
+    def _piece(self, start: complex, length: float) -> Piece:
+        for _ in range(_MOST_HALVINGS):
+            try:
+                piece = self._try(start, self._end(start, length))
+            except UndecidedError:
+                piece = None
+            if piece is not None:
+                return piece
+            length /= 2
+        raise UndecidedError(f"No contour was found for epsilon={self._epsilon:.6g}.")
+
+    def _end(self, start: complex, length: float) -> complex:
+        """Return where |f| is smallest, among directions in which large losses do not grow."""
+        ends = [
+            start + length * turn
+            for turn in _TURNS
+            if turn.real == 0 or (start + length * turn).real <= _FLATTEST * start.imag
+        ]
+        values = self._values(ends)
+        end = ends[int(np.argmin(values))]
+        return complex(_short(end.real), _short(end.imag))
+
+    def _values(self, s: Sequence[complex]) -> Floats:
+        points = np.array(s)
+        real, imaginary = points.real, points.imag
+        box = Box(real.min(), real.max(), imaginary.min(), imaginary.max())
+        moments = self._f.moments
+        rules = moments.rules(box, _FALL)
+        return moments.on_discs(rules, points, np.zeros(len(s)), self._f.poles, self._e)[0]
+
+    def _try(self, start: complex, end: complex) -> Piece | None:
+        """Return the piece if so few nodes do."""
+        middle, half = (start + end) / 2, (end - start) / 2
+        if half == 0:
+            return None
+        moments = self._f.moments
+        for rho in _RHOS:
+            try:
+                rules = moments.rules(_around(middle, half, rho), _FALL)
+            except (UndecidedError, OverflowError):
+                continue
+            angles = (np.arange(_ARCS) + 0.5) * (2 * math.pi / _ARCS)
+            turn = rho * np.exp(1j * angles)
+            points = middle + half * (turn + 1 / turn) / 2
+            radius = np.full(_ARCS, abs(half) * (rho + 1 / rho) / 2 * math.pi / _ARCS)
+            values, bounds = moments.on_discs(rules, points, radius, self._f.poles, self._e)
+            level = float(bounds.max())
+            if not level < math.inf:
+                continue
+            if level + math.log(2 * abs(half)) < self._tolerance + math.log(_SHARE):
+                return Piece(start, end, 0, level, level + math.log(2 * abs(half)))
+            excess = level + math.log(6 * abs(half)) - self._tolerance - math.log(_SHARE)
+            excess -= math.log1p(-(rho**-2))
+            nodes = max(2, math.ceil(excess / (2 * math.log(rho))))
+            if nodes <= self._most:
+                error = level + math.log(6 * abs(half)) - math.log1p(-(rho**-2))
+                error -= 2 * nodes * math.log(rho)
+                return Piece(start, end, nodes, float(values.max()), error)
+        return None
+
+
+def _around(middle: complex, half: complex, rho: float) -> Box:
+    """Return a box around the ellipse."""
+    long, short = (rho + 1 / rho) / 2, (rho - 1 / rho) / 2
+    wide = math.hypot(long * half.real, short * half.imag) * (1 + 1e-12)
+    tall = math.hypot(long * half.imag, short * half.real) * (1 + 1e-12)
+    return Box(middle.real - wide, middle.real + wide, middle.imag - tall, middle.imag + tall)
+
+
+def _short(value: float) -> float:
+    """Round to 20 bits."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * (1 << 20)), exponent - 20)
+
+
+@final
+@dataclass(frozen=True)
+class Contour:
+    """The terms at the nodes for ε₀; what the rest adds; the range of Re s."""
+
+    terms: tuple[tuple[acb, acb], ...]
+    """s, and the weighted value of f there."""
+    log_error: float
+    epsilon: Fraction
+    least: float
+    most: float
+    mixed_first: bool
+
+    def integral(self, epsilon: ExactReal) -> arb:
+        """Return |(1/2πi) ∫ f ds| for an ε near ε₀, at flint's current precision."""
+        move = epsilon.ball() - ball(self.epsilon)
+        turn = -move if self.mixed_first else move
+        total = acb(0)
+        for s, term in self.terms:
+            total += term * (turn * s).exp()
+        growth = (turn * arb(self.least)).exp().max((turn * arb(self.most)).exp())
+        error = arb(self.log_error).exp() * growth
+        value = total.imag + arb(0, error.upper())
+        return (value / arb.pi()) * (epsilon.ball().exp() if self.mixed_first else arb(1))
+
+
+def bent_integral(  # noqa: PLR0917
+    loss: Loss, mixed_first: bool, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+) -> arb:
+    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+
+    `strip` is the one of `saddle_certified`, in z. Where G is far below |f| at the saddle, digits
+    cancel: then the same is done with as many bits more.
+
+    Raises UndecidedError where the pieces or their nodes get too many.
+    """
+    extra = 0
+    while True:
+        contour = _contour(loss, mixed_first, kernel, strip, _near(epsilon, loss), bits + extra)
+        with ctx.workprec(bits + extra + 2 * _GUARD + loss.count.bit_length()):
+            value = abs(contour.integral(epsilon))
+            reached = value.rel_accuracy_bits()
+        if reached >= bits - 4 or bits + extra > _MOST_BITS:
+            return value
+        extra += max(_FEWEST_BITS, extra if reached <= 1 else bits - reached + 4)
+
+
+def _near(epsilon: ExactReal, loss: Loss) -> Fraction:
+    """Return ε₀: ε to a few bits, for the contour to be asked again beside it."""
+    value = float(epsilon)
+    mantissa, exponent = math.frexp(value)
+    return Fraction(math.ldexp(round(mantissa * (1 << _SHARED)), exponent - _SHARED))
+
+
+@functools.lru_cache(maxsize=32)
+def _contour(  # noqa: PLR0917
+    loss: Loss, mixed_first: bool, kernel: Kernel, strip: Strip, epsilon: Fraction, bits: int
+) -> Contour:
+    eps = float(epsilon)
+    try:
+        point = saddle(loss, strip, eps)
+    except ArithmeticError as error:
+        raise UndecidedError(f"A contour was not found: {error}.") from error
+    c = point.c + 1 if mixed_first else -point.c
+    integrand = Integrand(loss, kernel, mixed_first, c, point.curvature)
+    kappa = -sum(math.log(abs(point.c - pole)) for pole in strip.poles)
+    level = loss.cumulants(point.c)[0] - point.c * eps + kappa
+    level -= 0.5 * math.log(2 * math.pi * point.curvature) + integrand.constant(eps)
+    tolerance = level - bits * _LOG_2
+    pieces, ray = Planner(integrand, eps, tolerance, bits).pieces()
+    errors = [piece.log_error for piece in pieces] + [ray]
+    terms = [term for p in pieces if p.nodes for term in _terms(integrand, p, epsilon, tolerance)]
+    top = max(errors)
+    log_error = top + math.log(sum(math.exp(e - top) for e in errors)) + 1e-9
+    ends = [p.start.real for p in pieces] + [pieces[-1].end.real]
+    return Contour(tuple(terms), log_error, epsilon, min(ends), max(ends), mixed_first)
+
+
+def _terms(
+    f: Integrand, piece: Piece, epsilon: Fraction, tolerance: float
+) -> list[tuple[acb, acb]]:
+    """Return the nodes of a piece, and the weighted values of f there."""
+    start, end = piece.start, piece.end
+    box = Box(
+        min(start.real, end.real), max(start.real, end.real), start.imag, max(start.imag, end.imag)
+    )
+    needed = max(piece.log_size - tolerance, 0.0) + _SPARE
+    rules, lost = f.moments.balanced(box, needed)
+    size = math.frexp(1 + abs(complex(end)) + abs(float(epsilon)))[1]
+    bits = math.ceil((needed + lost) / _LOG_2) + f.loss.count.bit_length() + 2 * size + _GUARD
+    with ctx.workprec(bits):
+        first = acb(ball(Fraction(start.real)), ball(Fraction(start.imag)))
+        last = acb(ball(Fraction(end.real)), ball(Fraction(end.imag)))
+        middle, half = (first + last) / 2, (last - first) / 2
+        roots = [arb.legendre_p_root(piece.nodes, i, weight=True) for i in range(piece.nodes)]
+        points = [middle + half * x for x, _ in roots]
+        values = _values(f, rules, points, epsilon)
+        return [
+            (s, half * weight * value)
+            for s, value, (_, weight) in zip(points, values, roots, strict=True)
+        ]
+
+
+def _values(
+    f: Integrand, rules: Sequence[Rule], points: Sequence[acb], epsilon: Fraction
+) -> list[acb]:
+    """Return f at the points."""
+    e = ball(epsilon) if f.mixed_first else -ball(epsilon)
+    exponents = [-s * e for s in points]
+    factors = [acb(1)] * len(points)
+    mixtures = iter(rules)
+    for part, count in f.loss.factors:
+        if not isinstance(part, MixtureTransform):
+            assert isinstance(part, GaussianTransform)
+            half = count * part.pair.kullback_leibler()
+            exponents = [x + s * (s - 1) * half for x, s in zip(exponents, points, strict=True)]
+            continue
+        sums = part.on_line(next(mixtures)).at(points)
+        for i, total in enumerate(sums):
+            if abs(total) > 0 and count > 1:
+                exponents[i] += count * _log(total)
+            else:
+                factors[i] *= total**count
+    values = []
+    for s, x, factor in zip(points, exponents, factors, strict=True):
+        value = x.exp() * factor
+        for pole in f.poles:
+            value /= s - pole
+        values.append(value)
+    return values
+
+
+def _log(value: acb) -> acb:
+    """Return a logarithm; an integer multiple of it does not depend on the branch."""
+    return value.log() if value.real > 0 else (-value).log() + acb(0, arb.pi())

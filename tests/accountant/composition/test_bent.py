@@ -1,0 +1,167 @@
+"""Contours that bend to the right: few releases, small q, every kernel and both directions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import ctx
+from mpmath import mp, mpf
+
+from accountant import profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition import saddle
+from accountant.composition.bent import bent_integral
+from accountant.composition.bent_curves import Curve, curve_bound, log_beyond
+from accountant.composition.bent_moments import Box, rule
+from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_certified import Kernel, integral
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.saddle_search import Strip
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.number import exact
+
+WIDTH = Fraction(1, 10**9)
+
+
+def releases(sigma: str, q: str, count: int) -> Composed:
+    return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+
+
+def pair(mechanism: Composed, direction: Direction) -> SmoothPair:
+    (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    assert isinstance(found, SmoothPair)
+    return found
+
+
+def two_releases(sigma: str, q: str, epsilon: str, *, mixed_first: bool) -> mpf:
+    """Integrate the profile of one release over the loss of another, with 20 digits."""
+    with mpmath.workdps(25):
+        mu, share, eps = 1 / mpf(sigma), mpf(q), mpf(epsilon)
+        far = mp.exp(eps if mixed_first else -eps)
+        far = far / (1 - share) if mixed_first else far * (1 - share)
+        odds = (far - 1 + share) / share if mixed_first else (1 / far - 1 + share) / share
+        flat = [mp.log(odds) / mu + mu / 2] if odds > 0 else []  # all derivatives vanish here
+        around = [v + side * mpf(10) ** -n for v in flat for n in range(9) for side in (-1, 1)]
+        at = sorted([mpf(v) / 2 for v in range(-24, 49)] + flat + around)
+
+        def w(x: mpf) -> mpf:
+            return 1 - share + share * mp.exp(mu * x - mu * mu / 2)
+
+        def one(e: mpf) -> mpf:
+            z = mp.exp(e)
+            edge = (z - 1 + share) / share if mixed_first else (1 / z - 1 + share) / share
+            if edge <= 0:
+                return 1 - z if mixed_first else mpf(0)
+            x = mp.log(edge) / mu + mu / 2
+            above = [mp.ncdf(-x), mp.ncdf(mu - x)]
+            if mixed_first:
+                return (1 - share) * above[0] + share * above[1] - z * above[0]
+            below = [mp.ncdf(x), mp.ncdf(x - mu)]
+            return below[0] - z * ((1 - share) * below[0] + share * below[1])
+
+        def integrand(x: mpf) -> mpf:
+            loss = mp.log(w(x))
+            if mixed_first:
+                return mp.npdf(x) * w(x) * one(eps - loss)
+            return mp.npdf(x) * one(eps + loss)
+
+        return mp.quad(integrand, at)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "epsilon"), [("0.8", "0.01", "3"), ("0.5", "0.3", "2"), ("1", "0.1", "0.5")]
+)
+def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
+    found = profile.delta(
+        releases(sigma, q, 2),
+        epsilon,
+        adjacency="add-remove",
+        direction=Direction.REMOVE,
+        relative_width=WIDTH,
+    )
+    known = two_releases(sigma, q, epsilon, mixed_first=True)
+    assert abs(known / mpf(str(found.lower)) - 1) < 2e-9
+    assert found.relative_width is not None
+    assert found.relative_width <= WIDTH
+
+
+@pytest.mark.parametrize("epsilon", ["-0.3", "0.01", "0.1"])
+def test_the_other_direction(epsilon: str) -> None:
+    found = profile.delta(
+        releases("1", "0.1", 2),
+        epsilon,
+        adjacency="add-remove",
+        direction=Direction.ADD,
+        relative_width=WIDTH,
+    )
+    known = two_releases("1", "0.1", epsilon, mixed_first=False)
+    assert abs(known / mpf(str(found.lower)) - 1) < 2e-9
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strip", "epsilon"),
+    [
+        (Kernel.CALL, saddle.CALL, "2"),
+        (Kernel.CALL, saddle.MIDDLE, "0.3"),
+        (Kernel.CALL, saddle.PUT, "-0.5"),
+        (Kernel.ABOVE_P, saddle.ABOVE_P, "2"),
+        (Kernel.ABOVE_P, saddle.BELOW_P, "-0.2"),
+        (Kernel.ABOVE_Q, saddle.ABOVE_Q, "1"),
+        (Kernel.ABOVE_Q, saddle.BELOW_Q, "-1"),
+    ],
+)
+@pytest.mark.parametrize("direction", list(Direction))
+def test_straight_and_bent_contours_agree(
+    kernel: Kernel, strip: Strip, epsilon: str, direction: Direction
+) -> None:
+    chosen = pair(releases("1", "0.05", 200), direction)
+    loss, at = chosen.loss(), exact(epsilon, "epsilon")
+    with ctx.workprec(60):
+        straight = integral(loss, kernel, strip, at, 40)
+        bent = bent_integral(loss, direction is Direction.REMOVE, kernel, strip, at, 40)
+        assert straight.overlaps(bent)
+        assert bent.rel_accuracy_bits() >= 34
+
+
+def moment(mixture: Mixture, s: complex) -> complex:
+    with mpmath.workdps(60):
+        share, mu = mp.exp(mixture.log_share), mpf(mixture.mu)
+
+        def integrand(x: mpf) -> mpf:
+            loss = mp.log(1 - share + share * mp.exp(mu * x - mu * mu / 2))
+            return mp.npdf(x) * mp.exp(mp.mpc(s) * loss)
+
+        top = int(24 + max(s.real, 0) * mixture.mu)
+        return complex(mp.fsum(integrand(mpf(v) / 32) for v in range(-32 * 14, 32 * top)) / 32)
+
+
+@pytest.mark.parametrize("s", [2 + 5j, 6 + 20j, -3 + 4j, 0.5 + 30j])
+@pytest.mark.parametrize(("mu", "q"), [(1.0, 0.05), (2.0, 0.3)])
+def test_rules_and_bounds_of_moments(mu: float, q: float, s: complex) -> None:
+    mixture = Mixture(mu, float(np.log(q)), float(np.log1p(-q)))
+    known = moment(mixture, s)
+    near = Box(s.real - 0.1, s.real + 0.1, s.imag - 0.1, s.imag + 0.1)
+    chosen = rule(mixture, near, 30.0)
+    loss, weight = chosen.floats()
+    total = complex(np.exp(s * loss + weight).sum())
+    size = float(np.abs(np.exp(s * loss + weight)).sum())
+    assert abs(total - known) <= np.exp(chosen.log_error) + 1e-12 * size
+    bound = log_beyond(mixture, s, 4000)
+    assert np.log(abs(known)) <= bound
+    assert np.log(abs(moment(mixture, s + 3j))) <= bound
+
+
+def test_a_bound_on_a_curve_holds_for_the_sum_of_its_sizes() -> None:
+    mixture = Mixture(1.0, float(np.log(0.05)), float(np.log(0.95)))
+    curve = Curve(Fraction(1, 2), Fraction(17, 20), Fraction(5), Fraction(1, 4))
+    s = np.array([3 + 20j, 4 + 20j])
+    u = (np.linspace(-12, 30, 20_001) + 0.2j).astype(np.complex128)
+    x, speed = curve.at(u)
+    loss = mixture.log_at(x)[0]
+    sizes = [np.abs(np.exp(-0.5 * x * x + at * loss) * speed).sum() for at in s]
+    step = 42 / 20_000 / np.sqrt(2 * np.pi)
+    bound = curve_bound(mixture, curve, s, 0.2, 40.0)
+    assert np.log(max(sizes) * step) <= bound <= np.log(max(sizes) * step) + 1

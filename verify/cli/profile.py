@@ -109,6 +109,21 @@ def _narrowest(ask: Callable[..., Interval]) -> Interval:
     raise last
 
 
+def _at_width(
+    question: Question, mechanism: Mechanism, argument: str, options: argparse.Namespace
+) -> Interval:
+    """Ask for δ or ε to a width that was named, and for no other."""
+    from accountant import profile
+    from accountant._validate import rational
+    from accountant.errors import expected
+
+    width = rational("relative_width", options.relative_width, least=0, strict=True)
+    if width >= 1:
+        raise expected("relative_width", options.relative_width, "< 1")
+    ask = profile.delta if question.key == "delta" else profile.epsilon
+    return ask(mechanism, argument, adjacency=options.adjacency, relative_width=width)
+
+
 def _delta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
     from accountant.profile import delta
 
@@ -254,6 +269,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --delta: what other accountants would say, beside the exact epsilon",
     )
+    parser.add_argument(
+        "--relative-width",
+        metavar="W",
+        help="how narrow delta and epsilon must be (1e-30, or less where that is out of reach)",
+    )
     add_adjacency(parser)
     add_output_options(parser, quiet="print the enclosures only, one line each")
 
@@ -360,6 +380,11 @@ def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answ
     for question in QUESTIONS:
         for argument in (asked or _DEFAULT).get(question.name, ()):
             try:
+                if options.relative_width and question.key in ("delta", "epsilon"):
+                    yield Answer(
+                        question, argument, _at_width(question, mechanism, argument, options)
+                    )
+                    continue
                 ask = _exact_mu if question.key == "mu" and not asked else question.ask
                 value = ask(mechanism, argument, options.adjacency)
             except (NotApplicableError, UndecidedError):

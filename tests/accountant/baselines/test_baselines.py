@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
+from dp_accounting import dp_event
+from dp_accounting.rdp import RdpAccountant
 
 from accountant import baselines, profile
 from accountant.errors import InvalidInputError, NotApplicableError
@@ -159,3 +162,36 @@ def test_compare_says_why_there_is_no_answer() -> None:
     assert rows["renyi-optimal"].epsilon is None
     assert "finite" in rows["renyi-optimal"].note
     assert rows["exact"].epsilon is not None
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "count"), [("1.1", "256/60000", 14062), ("4", "0.01", 10000), ("10", 1, 100)]
+)
+def test_moments_are_those_of_the_rdp_accountant_of_dp_accounting(
+    sigma: str, q: str, count: int
+) -> None:
+    orders = [Fraction(n, 4) for n in range(5, 20)] + [Fraction(n) for n in range(5, 65)]
+    peer = RdpAccountant([float(order) for order in orders])
+    event = dp_event.PoissonSampledDpEvent(
+        float(Fraction(q)), dp_event.GaussianDpEvent(float(sigma))
+    )
+    peer.compose(dp_event.SelfComposedDpEvent(event, count))
+    own = baselines.moments(
+        PoissonSubsampled(Gaussian(sigma), q), count, "1e-5", adjacency="add-remove",
+        orders=orders, conversion="improved",
+    )  # fmt: skip
+    theirs = peer.get_epsilon(1e-5)
+    # both take the same orders and conversion, theirs in floats
+    assert abs(float(own.epsilon.upper) / theirs - 1) < 1e-9
+    best = baselines.moments(
+        PoissonSubsampled(Gaussian(sigma), q), count, "1e-5", adjacency="add-remove", orders=orders
+    )
+    assert best.epsilon.upper <= own.epsilon.upper
+
+
+def test_advanced_composition_at_a_value_of_the_literature() -> None:
+    # Dwork and Roth 2014, after Theorem 3.20: 10,000 queries, ε = 1 in total, δ' = e^{−32}: each 1/801
+    each = Fraction(1, 801)
+    total, _ = baselines.advanced([(each, 0, 10_000)], "1.26641655490941757e-14")
+    assert abs(float(total.upper) - (800 / 801 + 10_000 / 801 * math.expm1(1 / 801))) < 1e-12
+    assert 1.01 < float(total.upper) < 1.02

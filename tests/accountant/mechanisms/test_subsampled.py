@@ -167,9 +167,9 @@ def test_integer_renyi_orders_against_quadrature() -> None:
         found = pair.renyi(exact(order).ball())
         assert abs(float(found.mid()) / float(value) - 1) < 1e-13
     continuous = PoissonSubsampled(Laplace(scale=2), "1/10")
-    for given in ("2", "2.5"):  # in direction ADD, or at a fraction, it has no closed form
+    for text in ("2", "2.5"):  # in direction ADD, or at a fraction, it has no closed form
         with pytest.raises(NotApplicableError, match="integer orders"):
-            guarantees.renyi(continuous, given, adjacency="add-remove")
+            guarantees.renyi(continuous, text, adjacency="add-remove")
     finite = PoissonSubsampled(DiscreteLaplace(scale=1), "1/10")
     for pair in finite.worst_case(Adjacency.ADD_REMOVE).pairs(None):
         value = pair.reference().renyi(exact("2.5"), 35)

@@ -1,0 +1,111 @@
+"""What composition and subsampling refuse: in Python, and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+from accountant import baselines, notation, profile
+from accountant.composition import engines
+from accountant.errors import AdjacencyError, DpassayError, InvalidInputError, UndecidedError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from verify.cli import main
+
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='0.1')"
+MIXED = (
+    "Composed(mechanism=[Laplace(scale=5), Gaussian(standard_deviation=4), "
+    "Laplace(scale='sqrt(2)')], count=3)"
+)
+BAD = [
+    (f"Composed(mechanism={STEP}, count=0)", "count=0 ≥ 1"),
+    (f"Composed(mechanism={STEP}, count=-1)", "count=-1 ≥ 1"),
+    (f"Composed(mechanism={STEP}, count=1.5)", "count='1.5' to be an integer"),
+    ("Composed(mechanism=[], count=2)", "at least one entry"),
+    (STEP.replace("'0.1'", "-0.1"), "sampling_prob='-0.1' in [0, 1]"),
+    (STEP.replace("'0.1'", "1.1"), "sampling_prob='1.1' in [0, 1]"),
+    (STEP.replace("deviation=1", "deviation=0"), "standard_deviation='0' > 0"),
+    (STEP.replace("deviation=1", "deviation=-2"), "standard_deviation='-2' > 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_bad_arguments_are_named_on_the_command_line(
+    text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        notation.parse(text)
+    said = str(caught.value).replace("'0'", "0").replace("'1.5'", "1.5")
+    assert message.replace("'0'", "0").replace("'1.5'", "1.5") in said
+    code = main(["profile", text, "--epsilon", "1", "--adjacency", "add-remove"])
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (2, "")
+    assert str(caught.value) in shown.err
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Composed(Gaussian(1), 0), "count=0 ≥ 1"),
+        (lambda: Composed(Gaussian(1), -3), "count=-3 ≥ 1"),
+        (lambda: Composed(Gaussian(1), 1.5), "count=1.5 to be an integer"),  # type: ignore[arg-type]
+        (lambda: PoissonSubsampled(Gaussian(1), -0.5), "sampling_prob=-0.5 in"),
+        (lambda: PoissonSubsampled(Gaussian(1), 1.5), "sampling_prob=1.5 in"),
+        (lambda: Gaussian(0), "standard_deviation=0 > 0"),
+        (lambda: baselines.basic([("0.1", 0, 1.5)]), "count=1.5 to be an integer"),  # type: ignore[list-item]
+    ],
+)
+def test_bad_arguments_are_named_in_python(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_an_unknown_adjacency(capsys: pytest.CaptureFixture[str]) -> None:
+    step = notation.parse(STEP)
+    assert isinstance(step, Mechanism)
+    with pytest.raises(AdjacencyError, match="Did you mean 'add-remove'"):
+        profile.delta(step, 1, adjacency="add-removed")
+    with pytest.raises(AdjacencyError, match="adjacency to be named"):
+        profile.delta(Composed(step, 3), 1)
+    with pytest.raises(AdjacencyError, match="replace-one"):
+        profile.delta(Composed(step, 3), 1, adjacency="replace-one")
+    for arguments in (["--adjacency", "neighbours"], []):
+        assert main(["profile", STEP, "--epsilon", "1", *arguments]) == 2
+        assert "adjacency" in capsys.readouterr().err
+
+
+def test_a_tolerance_that_is_not_met_says_what_was_reached(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mixed = notation.parse(MIXED)
+    assert isinstance(mixed, Mechanism)
+    with pytest.raises(UndecidedError, match=r"Reached delta in .* of relative width") as caught:
+        profile.delta(mixed, 1, relative_width=Fraction(1, 10**25))
+    assert "GiB" in str(caught.value)
+    width = ["--relative-width", "1e-25"]
+    assert main(["profile", MIXED, "--epsilon", "1", *width]) == 3
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Reached delta in" in shown.err
+    assert "GiB" in shown.err
+    assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "1e-2"]) == 0
+    assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "2"]) == 2
+    assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "0"]) == 2
+
+
+def test_the_memory_of_a_grid_is_estimated_before_it_is_taken() -> None:
+    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
+    with pytest.raises(UndecidedError, match=r"would take about .* points and .* GiB"):
+        engines.delta(mixed, 1, method="grid", relative_width=Fraction(1, 10**20))
+
+
+def test_an_engine_that_does_not_apply_is_refused() -> None:
+    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
+    for method in ("exact", "saddle"):
+        with pytest.raises(DpassayError, match="'grid'"):
+            engines.delta(mixed, 1, method=method)
+    with pytest.raises(InvalidInputError, match="method='fft'"):
+        engines.delta(mixed, 1, method="fft")

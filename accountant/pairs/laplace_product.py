@@ -90,7 +90,8 @@ class LaplaceProductPair(Pair):
             try:
                 return self._inverted().hockey_stick(epsilon)
             except UndecidedError:
-                pass  # the sums may take long; they refuse by themselves where they are too long
+                if not sums.is_possible(self.groups, self.unit, epsilon, Kernel.EXCESS):
+                    raise
         if self._far_below(epsilon):
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 rest = self._above(-epsilon, Kernel.Q, at_least=True)

@@ -93,11 +93,24 @@ def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel
     asked = asked_width.get()
     if asked is not None and asked < _WIDE:
         return True  # they are the only way
+    patience = math.inf if asked is None else _PATIENCE
+    return is_possible(groups, unit, epsilon, kernel, patience=patience)
+
+
+def is_possible(
+    groups: Groups,
+    unit: ExactReal,
+    epsilon: ExactReal,
+    kernel: Kernel,
+    *,
+    patience: float = math.inf,
+) -> bool:
+    """Whether the sums can be formed, in so many microseconds, for the current goal."""
     try:
         plan = choose(groups, float(unit), float(epsilon), kernel, _goal() + _SPARE_BITS)
     except UndecidedError:
         return False
-    return plan.cost < _PATIENCE or asked is None
+    return plan.cost < patience
 
 
 def _goal() -> int:

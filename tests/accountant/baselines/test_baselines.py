@@ -190,7 +190,7 @@ def test_moments_are_those_of_the_rdp_accountant_of_dp_accounting(
 
 
 def test_advanced_composition_at_a_value_of_the_literature() -> None:
-    # Dwork and Roth 2014, after Theorem 3.20: 10,000 queries, ε = 1 in total, δ' = e^{−32}: each 1/801
+    # Dwork and Roth 2014, after Theorem 3.20: 10,000 queries of 1/801 are (1, e^{−32})-DP, nearly
     each = Fraction(1, 801)
     total, _ = baselines.advanced([(each, 0, 10_000)], "1.26641655490941757e-14")
     assert abs(float(total.upper) - (800 / 801 + 10_000 / 801 * math.expm1(1 / 801))) < 1e-12

@@ -19,9 +19,10 @@ from flint import arb, ctx
 from accountant import profile, solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency
+from accountant.composition.subsampling import SubsampledPair
 from accountant.dominance import largest_ratio
 from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.interval import Interval, ball
+from accountant.interval import Interval, ball, enclose
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, Number
@@ -33,6 +34,7 @@ _SEARCH_PRECISION = 64
 _ENOUGH = 16
 _SAMPLES = 64
 _MAX_PIECES = 4000
+_LEAST_REGRET = 1e-12
 
 
 @final
@@ -60,10 +62,15 @@ def gaussian_bounds(
     Exact mechanisms have upper = lower and regret 0. The regret is found to an absolute width of
     1e-4 of the largest one.
 
+    Subsampled Gaussian releases have upper = μ of the release, whatever the sampling rate q > 0: a
+    test of level α has a power of at least q Φ(μ − z_α), which as α falls is more than that of any
+    smaller μ. All that sampling gains is in the regret.
+
     Raises
     ------
     NotApplicableError
-        If the privacy loss is unbounded and not Gaussian: no finite search bounds it then.
+        If the privacy loss is unbounded, and neither Gaussian nor one subsampled Gaussian release:
+        no finite search bounds it then.
     UndecidedError
         If a width is not reached.
     """
@@ -77,8 +84,13 @@ def gaussian_bounds(
     floor = probability("down_to", down_to)
     if floor.sign == 0:
         raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
-    stop = _largest_loss(pairs)
-    upper = _upper(pairs, stop, relative_width)
+    inner = _subsampled_gaussian(pairs)
+    if inner is None:
+        stop = _largest_loss(pairs)
+        upper = _upper(pairs, stop, relative_width)
+    else:
+        upper = enclose(inner.mu)
+        stop = _beyond(Fraction(upper.upper))
     inverse = profile.epsilon(
         mechanism, floor, adjacency=relation, relative_width=Fraction(1, 10**9)
     )
@@ -87,6 +99,21 @@ def gaussian_bounds(
     lower = _lower(pairs, Fraction(inverse.lower), relative_width)
     regret = _regret(pairs, Fraction(upper.upper), stop)
     return GaussianBounds(upper, lower, regret)
+
+
+def _subsampled_gaussian(pairs: Sequence[Pair]) -> GaussianPair | None:
+    """Return the Gaussian pair that all of the pairs are subsampled from, or None."""
+    inner = {pair.inner if isinstance(pair, SubsampledPair) else None for pair in pairs}
+    found = inner.pop()
+    return found if not inner and isinstance(found, GaussianPair) else None
+
+
+def _beyond(mu: Fraction) -> Fraction:
+    """Return an ε with δ_μ(ε) below all that the regret is told from."""
+    gaussian, stop = _profile_of(ExactReal.of_rational(mu)), Fraction(1)
+    while not gaussian(ExactReal.of_rational(stop)) < _LEAST_REGRET / 2:
+        stop *= 2
+    return stop
 
 
 def _largest_loss(pairs: Sequence[Pair]) -> Fraction:
@@ -192,8 +219,8 @@ def _mu_at(delta: arb, epsilon: Fraction) -> Fraction:
 def _regret(pairs: Sequence[Pair], mu: Fraction, stop: Fraction) -> Interval:
     """Enclose sup over ε ≥ 0 of (δ_μ(ε) − δ(ε))/(1 + e^ε).
 
-    On a piece δ_μ lies below its chord, δ above the chord right of it extended, both in z; beyond
-    the largest loss δ is 0 and δ_μ/(1 + e^ε) falls.
+    On a piece δ_μ lies below its chord, δ above the chord right of it extended, both in z. Beyond
+    `stop`, δ_μ/(1 + e^ε) falls, where δ is 0, or it is less than half of the least width there is.
     """
     gaussian = _profile_of(ExactReal.of_rational(mu))
 
@@ -206,7 +233,7 @@ def _regret(pairs: Sequence[Pair], mu: Fraction, stop: Fraction) -> Interval:
         pieces = [(stop * i / _SAMPLES, stop * (i + 1) / _SAMPLES) for i in range(_SAMPLES)]
         for g, d, z in (gap(stop * i / _SAMPLES) for i in range(_SAMPLES + 1)):
             best = best.max((g - d) / (1 + z))
-        slack = best / 10**4 + arb(10) ** -12
+        slack = best / 10**4 + _LEAST_REGRET
         for _ in range(_MAX_PIECES):
             if not pieces:
                 return Interval.of_ball(best.union(best + slack), 15)

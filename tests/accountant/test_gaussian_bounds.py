@@ -9,7 +9,15 @@ from accountant import profile, tradeoff
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.gaussian_bounds import gaussian_bounds
 from accountant.mechanism import Mechanism
-from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace, RandomizedResponse, Tabulated
+from accountant.mechanisms import (
+    Composed,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Tabulated,
+)
 
 
 def test_exact_where_it_is() -> None:
@@ -62,3 +70,30 @@ def test_power_at_the_least_false_positive_rates() -> None:
     # Gaussian: Φ(μ − z_α)
     gaussian = tradeoff.power(Gaussian(standard_deviation=1), "1e-300")
     assert abs(float(gaussian.lower) / norm.sf(norm.isf(1e-300) - 1) - 1) < 1e-9
+
+
+def test_a_subsampled_gaussian_release_keeps_its_mu() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    bounds = gaussian_bounds(step, adjacency="add-remove", down_to="1e-6")
+    assert str(bounds.upper) == "0.5"
+    # no smaller μ will do: a test of a small level has more power than it allows
+    power = tradeoff.power(step, "1e-300", adjacency="add-remove")
+    smaller = tradeoff.power(Gaussian(standard_deviation="2.5"), "1e-300")
+    assert power.lower > smaller.upper
+    below = Gaussian(standard_deviation=1, l2_sensitivity=bounds.lower.lower)
+    largest = 0.0
+    for i in range(40):
+        epsilon = i / 20
+        own = profile.delta(step, epsilon, adjacency="add-remove")
+        high = profile.delta(Gaussian(standard_deviation=2), epsilon)
+        assert own.lower <= high.upper
+        if own.lower > 1e-6:
+            assert profile.delta(below, epsilon).lower <= own.upper
+        largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
+    assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
+
+
+def test_a_composition_of_subsampled_releases_is_refused() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    with pytest.raises(NotApplicableError, match="unbounded"):
+        gaussian_bounds(Composed(step, 3), adjacency="add-remove")

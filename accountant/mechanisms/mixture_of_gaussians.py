@@ -48,7 +48,7 @@ class MixtureOfGaussians(Mechanism):
     add/remove, with Q = N(0, σ²) the law without the record, the pair
     (Σ w_i N(s_i, σ²), N(0, σ²)) dominates for REMOVE and its reverse for ADD: contributions in one
     direction, each as long as it may be, are worst (Choquette-Choo, Ganesh, Steinke and Thakurta
-    2024, Section 4), and attain it.
+    2024; Ganesh 2024 for groups), and attain it.
     """
 
     noise_argument = "standard_deviation"

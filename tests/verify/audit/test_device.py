@@ -341,7 +341,11 @@ def test_unknown_devices_are_refused(name: str) -> None:
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (lambda dataset, rng: dataset, {"pairs": [(0, 1)]}, "mechanisms of this package only"),
-    (notation.parse("KaryTree(steps=8, arity=2, epsilon=1)"), {}, "a device draws .*Laplace"),
+    (
+        notation.parse("KaryTree(steps=8, arity=2, epsilon=1)"),
+        {},
+        "a device draws .*Laplace.*Geometric. Every",
+    ),
     (DiscreteLaplace(10**6), {}, "524288 integers"),
     (DiscreteLaplace(1), {"pairs": [(0, 0.5)]}, "whole number"),
     (Laplace(1), {"pairs": [(0, [1, 2])]}, "one finite number"),

@@ -299,7 +299,7 @@ def law(mechanism: Mechanism, answer: Any) -> Law:
     """
     raise InvalidInputError(
         f"Expected device=None for {type(mechanism).__name__}: a device draws "
-        f"{', '.join(sorted(kind.__name__ for kind in law.registry if kind is not Mechanism))}. "
+        f"{', '.join(sorted(kind.__name__ for kind in law.registry if kind is not object))}. "
         "Every mechanism can be audited without a device."
     )
 

@@ -109,3 +109,23 @@ def test_an_engine_that_does_not_apply_is_refused() -> None:
             engines.delta(mixed, 1, method=method)
     with pytest.raises(InvalidInputError, match="method='fft'"):
         engines.delta(mixed, 1, method="fft")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--count", "0"], "count=0"),
+        (["--count", "-1"], "count=-1"),
+        (["--count", "1.5"], "invalid int value"),
+        (["--sampling-prob", "1.5", "--adjacency", "add-remove"], "sampling_prob='1.5' in [0, 1]"),
+        (["--sampling-prob", "-1", "--adjacency", "add-remove"], "sampling_prob='-1' in [0, 1]"),
+        (["--digits", "0"], "digits=0"),
+        (["--adjacency", "neighbours"], "adjacency='neighbours'"),
+    ],
+)
+def test_calibration_refuses_the_same(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = ["calibrate", "Gaussian", "--epsilon", "1", "--delta", "1e-5"]
+    assert main([*target, *options]) == 2
+    assert message in capsys.readouterr().err

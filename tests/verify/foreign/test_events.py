@@ -139,7 +139,7 @@ def test_what_a_library_reports_is_decided() -> None:
         dp_event.SampledWithReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
         dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(1.0), 2, 1),
     ],
-    ids=str,
+    ids=lambda event: type(event).__name__,
 )
 def test_events_without_an_exact_law_are_refused(event: Any) -> None:
     with pytest.raises(NotApplicableError):
@@ -157,7 +157,7 @@ def test_events_without_an_exact_law_are_refused(event: Any) -> None:
         dp_event.MixtureOfGaussiansDpEvent(0.0, [1.0, 2.0], [0.5, 0.5]),
         dp_event.SelfComposedDpEvent(dp_event.NonPrivateDpEvent(), 3),
     ],
-    ids=str,
+    ids=lambda event: type(event).__name__,
 )
 def test_without_noise_nothing_is_hidden(event: Any) -> None:
     mechanism = events.mechanism_of(event)

@@ -4,8 +4,18 @@ Every feature is cut finely and its cells put in order: by value, or (categories
 likelihood ratio. The candidates are the two ends of that order, either alone (`Design.SIDES`) or
 against each other (`Design.GUESSES`), for both orders of the datasets and at every point of the
 claim. The objective is what the fresh runs promise: the lower bound of ε at the claimed δ where the
-claim has one point, the standardised excess over it otherwise. Both are computed as if there were
-fewer fresh runs than there will be, so that the luck of the training runs does not choose.
+claim has one point, the standardised excess over it otherwise.
+
+- Counts as they are promise too much, since the luckiest of many is taken: they are read as if
+  there were fewer fresh runs than there will be, by some standard deviations of luck.
+- Counts smoothed by a fit of the likelihood ratio (`verify.audit.smooth`) are read at the full
+  number of runs: the threshold is where the mean promise is largest, and for comparisons with
+  other events a standard deviation of what the fit leaves open is taken off. For δ > 0 the fit is
+  a spline, since rare events are best; for δ = 0 a line between two constants, since the best
+  events end where the ratio becomes constant.
+- For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
+- A linear score of vectors is learned from all training runs in the end, and cut by scores that
+  other parts of the runs taught (`verify.audit.vectors.crossed`).
 
 Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
 """

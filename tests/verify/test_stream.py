@@ -66,6 +66,17 @@ def test_outputs_are_those_of_the_counter(shell: Shell) -> None:
     assert shell.errors == ""
 
 
+def test_outputs_on_one_lattice(shell: Shell, tmp_path: Path) -> None:
+    """Printed digits are those of multiples of 2^−30, after an interruption too."""
+    options = ("--lattice", "--state", str(tmp_path / "run.state"))
+    printed = shell(stream(300), *options) + shell(stream(600), *options)
+    numbers = np.array([float(line) for line in printed])
+    assert len(numbers) == 600
+    assert (numbers * 2.0**30 % 1 == 0).all()
+    assert not shell(stream(9), "--lattice", mechanism="HonakerTree(steps=9, epsilon=1)", code=2)
+    assert "Take KaryTree for a stream on a lattice" in shell.errors
+
+
 def test_noise_is_not_predictable_without_a_seed(shell: Shell) -> None:
     assert shell(stream(5)) != shell(stream(5))
 

@@ -61,6 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, metavar="N", help="draw predictable noise: for tests, not for data"
     )
     parser.add_argument("--state", type=Path, metavar="FILE", help="survive interruptions")
+    parser.add_argument(
+        "--lattice",
+        action="store_true",
+        help="release multiples of one power of two, without a channel in the bits (KaryTree)",
+    )
     add_output_options(parser, quiet="no progress and no notes")
 
 
@@ -77,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         state = None if options.state is None else stack.enter_context(StateFile(options.state))
         saved = None if state is None else state.load()
-        counter = _counter(mechanism, saved, options.seed)
+        counter = _counter(mechanism, saved, options.seed, lattice=options.lattice)
         output = _Output(sys.stdout, as_json=options.json, quiet=options.quiet)
         digest = hashlib.blake2b(digest_size=32)
         blocks = items.blocks()
@@ -140,7 +145,9 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
     return found.mechanism
 
 
-def _counter(mechanism: Mechanism, saved: Saved | None, seed: int | None) -> Counter:
+def _counter(
+    mechanism: Mechanism, saved: Saved | None, seed: int | None, *, lattice: bool
+) -> Counter:
     """Return the counter; a continued stream draws from another place of a given seed."""
     import numpy as np
 
@@ -150,7 +157,7 @@ def _counter(mechanism: Mechanism, saved: Saved | None, seed: int | None) -> Cou
     counted = 0 if saved is None else saved.counted
     rng = np.random.default_rng(None if seed is None else [seed, counted])
     if saved is None:
-        return counter_of(mechanism, rng=rng)
+        return counter_of(mechanism, rng=rng, lattice=lattice)
     counter = continued(saved.record, rng=rng)
     if counter.mechanism != mechanism:
         raise InvalidInputError(

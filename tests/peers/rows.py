@@ -74,11 +74,11 @@ def first(messages: Iterator[str | None]) -> str | None:
 
 
 def narrowest(row: Row, ask: Callable[[Fraction], Interval]) -> Interval:
-    """Ask for a tenth of the tolerance, and for fewer digits where an engine does not reach it."""
+    """Ask for half of the tolerance, and for other widths where an engine does not reach it."""
     wanted = Fraction(1, 10**9)
     if row.get("tolerance") and row.get("expected"):
-        share = Fraction(row["tolerance"]) / Fraction(row["expected"]) / 10
-        wanted = max(wanted, min(Fraction(1, 1000), share))
+        share = Fraction(row["tolerance"]) / Fraction(row["expected"]) / 2
+        wanted = max(wanted, min(Fraction(1, 4), share))
     for width in (wanted, *(Fraction(1, 10**digits) for digits in (6, 4))):
         try:
             return ask(width)

@@ -21,6 +21,7 @@ from accountant.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    MixtureOfGaussians,
     PoissonSubsampled,
     Tabulated,
 )
@@ -136,6 +137,16 @@ def test_the_least_total_between_two_of_the_lattice() -> None:
             assert at_most - 2 < least < at_most
             found = baselines.kairouz([(1, "0.001", k)], total)
             assert abs(float(found.lower) - float(least)) < 1e-12
+
+
+@pytest.mark.slow
+def test_five_mixtures() -> None:
+    first = MixtureOfGaussians(1, [0, 1, 2], ["0.2", "0.6", "0.2"])
+    second = MixtureOfGaussians(2, [0, 2, 3], ["0.33", "0.34", "0.33"])
+    whole = Composed([Composed(first, 3), Composed(second, 2)])
+    delta = profile.delta(whole, "17.193115", adjacency=BOTH, relative_width=Fraction(1, 1000))
+    assert Fraction(1, 10**6) in delta
+    assert delta.upper - delta.lower < 1e-9
 
 
 def test_a_sample_without_noise_has_the_delta_of_its_rate() -> None:

@@ -56,6 +56,8 @@ _CLEAR = 3.5
 _LUCK = 3.0
 """Standard deviations by which the training counts may have been lucky."""
 _LUCK_OF_A_RAMP = 1.5
+_REACH = 20
+"""Cuts are moved by at most this part of the cells."""
 _LUCK_OF_SIDES = 1.5
 _LARGEST_EPSILON = 40.0
 _FOR_LEARNING = 0.6
@@ -76,7 +78,9 @@ class _Cells:
     share: float = 1.0
     """The part of the training runs that was counted."""
     draws: tuple[Array, Array] | None = None
-    """Counts that are as likely, where these are smoothed."""
+    """Counts that are as likely, where these are smoothed by a spline."""
+    ramp: bool = False
+    """Whether these are smoothed by a line between two constants."""
 
 
 @final
@@ -230,7 +234,7 @@ def _intervals(
         counts = (fitted.first, fitted.second)
         yield _Cells(feature, edges, *counts, _SMOOTH_LUCK, share, draws=fitted.draws)
     elif fitted is not None:
-        yield _Cells(feature, edges, fitted.first, fitted.second, _LUCK_OF_A_RAMP, share)
+        yield _Cells(feature, edges, fitted.first, fitted.second, _LUCK_OF_A_RAMP, share, ramp=True)
 
 
 def _categories(feature: Feature, a: Values, b: Values) -> _Cells:
@@ -265,7 +269,7 @@ def _candidates(
         coarse = sums.best(points, Design.GUESSES, favoured, *_ordered(thin, thin))
         near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
         guesses = sums.best(points, Design.GUESSES, favoured, *_ordered(*near))
-        yield sums.cautious(guesses)
+        yield sums.cautious(sums.moved(guesses, points, scale))
         for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
             side = sums.best(points, Design.SIDES, favoured, bottoms, tops)
             yield sums.cautious(sums.handicapped(side, guesses))
@@ -301,6 +305,20 @@ class _Sums:
         bottom, top = int(low[index]), int(high[index])
         upper = design is Design.GUESSES or top < len(self.cells.first)
         return _Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
+
+    def moved(self, found: _Candidate, points: Sequence[Point], scale: _Scale) -> _Candidate:
+        """Move both cuts of a clipped line to where all fresh runs want them.
+
+        With fewer runs, as which the counts were read, events would rather be larger than tight.
+        """
+        if not self.cells.ramp or self.level is None:
+            return found
+        whole = _Sums.of(self.cells, scale.runs / (scale.trained * self.cells.share), self.level)
+        size = len(self.cells.first)
+        reach = np.arange(-(size // _REACH), size // _REACH + 1)
+        near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (found.bottom, found.top))
+        moved = whole.best(points, found.design, found.favoured, *_ordered(*near))
+        return replace(moved, objective=found.objective)
 
     def cautious(self, found: _Candidate) -> _Candidate:
         """Take off what is uncertain in a fit: some deviations of what it promises."""

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from flint import acb
 
-from accountant.composition.saddle_bounds import log_masses
 from accountant.interval import ball
 
 if TYPE_CHECKING:
@@ -184,14 +183,16 @@ def log_beyond(mixture: Mixture, s: complex, cells: int) -> float:
     start = (mixture.log_rest - mixture.log_share) / mixture.mu + 0.5 * mixture.mu
     start += 1.5 / mixture.mu
     low = min(-_FAR, mixture.peak(a) - _FAR) if a < 0 else -_FAR
-    high = max(a * mixture.mu, start) + _FAR
+    high = mixture.right(a) + _FAR
+    if start < high:
+        high = max(high, a * mixture.mu + _FAR)
     found = math.inf
-    for slope in (0.0, _RISE):
+    for slope in (0.0, _RISE) if math.isinf(mixture.cut) else (0.0,):
         top = high if slope == 0.0 else max(start, 0.0) + _FAR
         x = np.linspace(low, top, cells + 1)
         height = t * np.maximum(mixture.stein_kernel(x, 0.0, t), mixture.mu * mixture.share(x))
         height = np.minimum(np.maximum.accumulate(height), mixture.largest_shift)
-        height += slope * np.maximum(x - start, 0.0)
+        height = mixture.lowered(x, height, a) + slope * np.maximum(x - start, 0.0)
         found = min(found, _polyline_bound(mixture, s, x, height, slope))
     return found
 
@@ -207,19 +208,26 @@ def _polyline_bound(mixture: Mixture, s: complex, x: Floats, height: Floats, slo
         return math.inf
     h = s.real * loss.real - s.imag * np.maximum(loss.imag - reach * more, 0.0)
     h += abs(s.real) * reach * more
-    logs = log_masses(x) + 0.5 * height[1:] ** 2 + h + np.log(2 * half / np.diff(x))
-    left = end_rate(mixture, Curve(Fraction(float(height[0]))), np.array([s]), float(x[0]), -1)
-    end, last = complex(z[-1]), mixture.log_at(z[-1:])[0][0]
-    value = (-0.5 * end * end).real + s.real * last.real - s.imag * last.imag
-    value += 0.5 * math.log1p(slope * slope) - _HALF_LOG_2PI
-    growth = math.exp(min(float(mixture.log_odds(z[-1:]).real[0]), 700.0))
-    if growth <= 1:
+    higher = np.maximum(height[1:], height[:-1])
+    logs = mixture.log_masses(x, higher) + 0.5 * higher**2 + h + np.log(2 * half / np.diff(x))
+    first, last = float(x[0]), float(x[-1])
+    rates = mixture.rates(first, last, s.real, -s.imag)
+    left = mixture.log_integrand(first, s.real, -s.imag, float(height[0])) - _HALF_LOG_2PI
+    if slope == 0.0:
+        right = mixture.log_integrand(last, s.real, -s.imag, float(height[-1])) - _HALF_LOG_2PI
+        rate = rates[1]
+    else:
+        end, log_end = complex(z[-1]), mixture.log_at(z[-1:])[0][0]
+        right = (-0.5 * end * end).real + s.real * log_end.real - s.imag * log_end.imag
+        right += 0.5 * math.log1p(slope * slope) - _HALF_LOG_2PI
+        growth = math.exp(min(float(mixture.log_odds(z[-1:]).real[0]), 700.0))
+        if growth <= 1:
+            return math.inf
+        rise = max(s.real * mixture.mu - s.imag * mixture.mu * slope, 0.0)
+        rate = end.real - slope * end.imag - rise
+        rate -= abs(s) * mixture.mu * (1 + slope) / (growth - 1)
+    if not (rate > 0 and rates[0] > 0):
         return math.inf
-    rise = max(s.real * mixture.mu - s.imag * mixture.mu * slope, 0.0)
-    rate = end.real - slope * end.imag - rise
-    rate -= abs(s) * mixture.mu * (1 + slope) / (growth - 1)
-    if not (rate > 0 and left[1] > 0):
-        return math.inf
-    terms = np.concatenate([logs, [left[0] - math.log(left[1]), value - math.log(rate)]])
+    terms = np.concatenate([logs, [left - math.log(rates[0]), right - math.log(rate)]])
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum())) + _SLACK * (1 + float(np.abs(h).max()))

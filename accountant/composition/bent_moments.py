@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
+from flint import acb, ctx
 
 from accountant.composition.bent_curves import Curve, curve_bound, curve_ends, end_rate
 from accountant.composition.saddle_bounds import Mixture
@@ -43,6 +44,7 @@ _SPARE = 8.0
 _LONGEST = 40_000
 _ROUGH = 30.0
 _LEAST = 1e-15
+_ROUGH_BITS = 64
 
 
 @final
@@ -74,19 +76,29 @@ class Rule:
         u = np.arange(self.first, self.last + 1.0) * float(self.step)
         x, speed = self.curve.at(u.astype(np.complex128))
         weight = -0.5 * x * x + np.log(speed) + math.log(float(self.step)) - 0.5 * _LOG_2PI
+        if math.isfinite(self.mixture.cut):
+            z = (x - self.mixture.cut) / (math.sqrt(2) * self.mixture.width)
+            near = z.real > -6.0 - np.abs(z.imag)
+            with ctx.workprec(_ROUGH_BITS):
+                kept = [(acb(v.real, v.imag).erfc() / 2).log() for v in z[near].tolist()]
+            weight[near] += np.array([complex(value) for value in kept])
         return self.mixture.log_at(x)[0], weight
 
 
 def rule(mixture: Mixture, box: Box, fall: float) -> Rule:
     """Choose the rule with the fewest nodes whose error is e^−fall of the size of its terms."""
     tallest = min(mixture.largest_shift, math.sqrt(2 * fall))
+    if math.isfinite(mixture.cut):
+        tallest = min(tallest, mixture.width * math.sqrt(2 * fall + mixture.cut**2))
     ends = (box.left, box.right)
     heights = [tallest * i / _LEVELS for i in range(-_LEVELS, _LEVELS + 1)]
     bounds = mixture.log_bounds(ends, box.low, box.high, np.array(heights))
     sizes = dict(zip(range(-_LEVELS, _LEVELS + 1), bounds.tolist(), strict=True))
     base = min(sizes[i] for i in range(_LEVELS + 1))
     jumps = 0.5 * (box.right * mixture.mu) ** 2 + box.right * mixture.log_share
-    if box.low > 0 and box.right > 0 and jumps - 0.5 * math.pi * box.low > -fall:
+    threshold = (mixture.log_rest - mixture.log_share) / mixture.mu + 0.5 * mixture.mu
+    curves = math.isinf(mixture.cut) and threshold < mixture.right(box.right) + math.sqrt(2 * fall)
+    if curves and box.low > 0 and box.right > 0 and jumps - 0.5 * math.pi * box.low > -fall:
         curved = _curved_rule(mixture, box, fall, base)
         if curved is not None:
             return curved
@@ -117,7 +129,7 @@ def rule(mixture: Mixture, box: Box, fall: float) -> Rule:
             if not rate > 0:
                 raise UndecidedError("The moments do not decay. Ask for a larger relative_width.")
             at_end = mixture.log_integrand(x, a, tau, height) - 0.5 * _LOG_2PI
-            logs.append(at_end + math.log(float(step)) - math.log(math.expm1(float(step) * rate)))
+            logs.append(at_end + math.log(float(step)) - _log_expm1(float(step) * rate))
     return Rule(mixture, Curve(Fraction(height)), step, first, last, _log_sum(logs))
 
 
@@ -157,7 +169,7 @@ def _curved_rule(mixture: Mixture, box: Box, fall: float, base: float) -> Rule |
         value, rate = end_rate(mixture, curve, corners, u, side)
         if not rate > 0:
             return None
-        logs.append(value + math.log(float(step)) - math.log(math.expm1(float(step) * rate)))
+        logs.append(value + math.log(float(step)) - _log_expm1(float(step) * rate))
     return Rule(mixture, curve, step, first, last, _log_sum(logs))
 
 
@@ -167,6 +179,10 @@ def _check(count: int, box: Box) -> None:
             f"The moments at s up to {box.right:.4g} + {box.high:.4g}i need {count} nodes. "
             "Ask for a larger relative_width."
         )
+
+
+def _log_expm1(value: float) -> float:
+    return value + math.log(-math.expm1(-value))
 
 
 def _log_sum(logs: Sequence[float]) -> float:

@@ -82,29 +82,30 @@ class FloatMixture:
 
     def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
         self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
-        self._tables: dict[int, tuple[int, Floats, Floats, Floats]] = {}
+        self._tables: dict[int, tuple[int, Floats, Floats, Floats, Floats]] = {}
         self._grades: dict[int, int] = {}
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self._mixed_first else -c
-        size, mean, variance = self._loops.moments(s, *self._nodes(s, 0.0))
+        x, bell, loss, gap = self._nodes(s, 0.0)
+        size, mean, variance = self._loops.moments(s, x[1] - x[0], bell, loss, gap)
         return size, mean if self._mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
-        x, loss, gap = self._nodes(s, float(t[-1]))
-        size, mean, _ = self._loops.moments(s, x, loss, gap)
-        mass = np.exp(s * loss - 0.5 * x * x - size) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
+        x, bell, loss, gap = self._nodes(s, float(t[-1]))
+        size, mean, _ = self._loops.moments(s, x[1] - x[0], bell, loss, gap)
+        mass = np.exp(s * loss + bell - size) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
         real, imaginary = self._loops.line(mass, loss - mean, t)
         log_size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
         angle = np.arctan2(imaginary, 1 + real)
         return log_size, angle if self._mixed_first else -angle
 
-    def _nodes(self, s: float, t: float) -> tuple[Floats, Floats, Floats]:
-        """Return the nodes, the losses there, and L − (w − 1)."""
-        low, high = -_REACH, max(s, 2.0) * self._floats.mu + _REACH  # w² is summed too
+    def _nodes(self, s: float, t: float) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the nodes, ln(√(2π) φ) and the losses there, and L − (w − 1)."""
+        low, high = -_REACH, self._end(s)
         if s < 0:
             low += self._floats.peak(s)
         grade = self._grade(s, t, low, high) if t else self._grade_of_moments(s)
@@ -112,7 +113,7 @@ class FloatMixture:
         first, last = math.floor(low / step), math.ceil(high / step)
         if last - first > MOST_POINTS:
             raise UndecidedError(f"The moments at s={s:.6g} need {last - first} nodes in floats.")
-        start, x, loss, gap = self._tables.get(grade, (0, *(np.empty(0),) * 3))
+        start, x, bell, loss, gap = self._tables.get(grade, (0, *(np.empty(0),) * 4))
         if first < start or last >= start + len(x):
             margin = (last - first) // 4
             start, last_kept = first - margin, last + margin
@@ -123,9 +124,13 @@ class FloatMixture:
             )
             gap = excess_of_log1p(rise)
             loss = np.where(np.abs(rise) < 0.5, gap + rise, loss)
-            self._tables[grade] = start, x, loss, gap
+            bell = self._floats.bell(x)
+            self._tables[grade] = start, x, bell, loss, gap
         kept = slice(first - start, last - start + 1)
-        return x[kept], loss[kept], gap[kept]
+        return x[kept], bell[kept], loss[kept], gap[kept]
+
+    def _end(self, s: float) -> float:
+        return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
     def _grade_of_moments(self, s: float) -> int:
         """Return the grade for real s, the same for all s between two powers of 2."""
@@ -133,7 +138,7 @@ class FloatMixture:
         if octave not in self._grades:
             far = math.copysign(2.0 ** math.frexp(s)[1], s)
             low = -_REACH + (self._floats.peak(far) if far < 0 else 0.0)
-            high = max(far, 2.0) * self._floats.mu + _REACH
+            high = self._end(far)
             self._grades[octave] = self._grade(far, 0.0, low, high)
         return self._grades[octave]
 
@@ -142,8 +147,9 @@ class FloatMixture:
         x = np.linspace(low, high, 48)
         heights = min(self._floats.largest_shift, 2 * math.sqrt(TARGET)) * _SHARES
         size, angle = self._floats.at_angle(x[None, :], self._floats.mu * heights[:, None])
-        plain = s * self._floats.log_density(x) - 0.5 * x * x
-        grown = s * size + t * angle - 0.5 * x * x + 0.5 * heights[:, None] ** 2
+        bell = self._floats.bell(x)
+        plain = s * self._floats.log_density(x) + bell
+        grown = s * size + t * angle + bell + 0.5 * heights[:, None] ** 2
         level = np.maximum(grown.max(axis=1) - float(plain.max()), 0.0)
         step = float((2 * math.pi * heights / (TARGET + 2.0 + level)).max())
         return math.ceil(-4 * math.log2(step))

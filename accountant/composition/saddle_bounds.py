@@ -39,6 +39,7 @@ _LEAST_RATE = 1.0
 _LARGE = 0.3
 _ROOT_HALF = math.sqrt(0.5)
 _ERFC = 2.0**-12
+_FAR = 5.0
 _STRETCH = 4.0
 _COARSE = 400
 _FINE = 2400
@@ -60,6 +61,37 @@ class Mixture:
     """ln q"""
     log_rest: float
     """ln(1 − q)"""
+    cut: float = math.inf
+    """Where the normal law is cut off smoothly: φ is φχ, χ(x) = erfc((x − cut)/(τ√2))/2."""
+    width: float = 1.0
+    """τ"""
+
+    def bell(self, x: Floats) -> Floats:
+        """Return an upper bound of ln(√(2π) φ χ), which is nearly met."""
+        return -0.5 * x * x + self.log_kept(x, np.zeros_like(x))
+
+    def log_kept(self, x: Floats, y: Floats) -> Floats:
+        """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0.
+
+        With z = (x − cut + iy)/(τ√2) = u + iv: |erfc(z)| ≤ e^{v²} erfc(u), and for u < 0
+        |erfc(z)| = |2 − erfc(−z)| ≤ 2 + e^{v²} erfc(|u|).
+        """
+        kept = np.zeros_like(x)
+        if math.isinf(self.cut):
+            return kept
+        u, v = (x - self.cut) * (_ROOT_HALF / self.width), y * (_ROOT_HALF / self.width)
+        near = u > -6.0 - np.abs(v)
+        u, square = u[near], v[near] * v[near]
+        size = np.abs(u)
+        far = size > _FAR
+        tail = -size * size - np.log(np.where(far, size, 1.0) * (2 * math.sqrt(math.pi)))
+        tail[~far] = [math.log(0.5 * math.erfc(w)) for w in size[~far].tolist()]
+        kept[near] = np.where(
+            u > 0,
+            square + tail,
+            np.minimum(square + np.log1p(-np.exp(tail)), np.logaddexp(0.0, square + tail)),
+        )
+        return kept
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
@@ -110,7 +142,7 @@ class Mixture:
         At both ends it is below e^{−fall} times its largest value, and falls at rate ≥ 1.
         """
         width = math.sqrt(2 * fall) + 1
-        low, high = self._left(s, width), max(s, 0.0) * self.mu + width
+        low, high = self._left(s, width), self.right(s) + width
         while True:
             x = np.linspace(low, high, max(64, int(4 * (high - low))))
             value = self._integrand(x, s, tau, height)
@@ -137,6 +169,25 @@ class Mixture:
             high if right >= _LEAST_RATE else float(x[-1]),
         )
 
+    def right(self, s: float) -> float:
+        """Return a point at or right of all maxima of φχ w^s: an iterate of x = sμ p(x)."""
+        x = min(max(s, 0.0) * self.mu, max(self.cut, 0.0) + self.width)
+        for _ in range(60):
+            last, x = x, min(x, max(s, 0.0) * self.mu * float(self.share(np.array([x]))[0]))
+            if x > 0.999 * last:
+                break
+        return x
+
+    def end(self, s: float, fall: float) -> float:
+        """Return a point right of which φχ w^s is below e^−fall of its largest value."""
+        peak = self.right(s)
+        x = peak + math.sqrt(2 * fall)
+        points = np.array([peak, x])
+        top = float(self._integrand(points, s, 0.0, 0.0)[0]) - fall
+        while float(self._integrand(points, s, 0.0, 0.0)[1]) > top:
+            points[1] += 1.0
+        return float(points[1])
+
     def _left(self, s: float, width: float) -> float:
         """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""
         if s >= 0:
@@ -161,7 +212,7 @@ class Mixture:
 
     def _integrand(self, x: Floats, s: float, tau: float, height: float) -> Floats:
         size, angle = self.at_angle(x, self.mu * height)
-        value: Floats = -0.5 * x * x + s * size + tau * angle
+        value: Floats = self.bell(x) + s * size + tau * angle
         return value
 
     def rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
@@ -169,7 +220,23 @@ class Mixture:
         p_low, p_high = (float(p) for p in self.share(np.array([low, high])))
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
         turning = p_high * (1 - p_high) if p_high >= 0.5 else 0.25
-        return left, high - self.mu * (max(s, 0.0) + 2 * max(tau, 0.0) * turning)
+        return left, self._falls(high, s, p_high) - 2 * self.mu * max(tau, 0.0) * turning
+
+    def _falls(self, high: float, s: float, share: float) -> float:
+        """Return a lower bound of x + (x − cut)⁺/τ² − sμ|v/w| for all x ≥ high.
+
+        |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1.
+        """
+        sharpness = 0.0 if math.isinf(self.cut) else self.width**-2
+        pull = max(s, 0.0) * self.mu
+        further = math.log(max(1.0, 0.5 / max(share, 1e-300))) / self.mu
+
+        def at(x: float, size: float) -> float:
+            return x + sharpness * max(x - self.cut, 0.0) - pull * size
+
+        if high < self.cut < high + further:
+            return min(at(high, min(1.0, 2 * share)), at(self.cut, 1.0))
+        return min(at(high, min(1.0, 2 * share)), at(high + further, 1.0))
 
     def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
         """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
@@ -189,12 +256,23 @@ class Mixture:
         x = np.linspace(low, high, _FINE + 1)
         kernel = self.stein_kernel(x, s, t)
         height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
+        height = self.lowered(x, height, s)
         return self._cells(x, height, s, -t)
+
+    def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
+        """Lower a contour beside the cut, where |χ| grows with the height."""
+        if math.isinf(self.cut):
+            return height
+        mass = self.bell(x) + s * self.log_density(x)
+        u = (x - self.cut) * (_ROOT_HALF / self.width)
+        room = np.minimum(u, 0.0) ** 2 + 0.5 * (mass.max() - mass)
+        lowered: Floats = np.minimum(height, self.width / _ROOT_HALF * np.sqrt(room))
+        return lowered
 
     def stein_kernel(self, x: Floats, s: float, t: float) -> Floats:
         """Return the Stein kernel of the loss under density ∝ φ w^s, of its small values."""
         loss = self.log_density(x)
-        log_mass = -0.5 * x * x + s * loss
+        log_mass = self.bell(x) + s * loss
         mass = np.exp(log_mass - log_mass.max())
         median = loss[np.searchsorted(np.cumsum(mass), 0.5 * mass.sum())]
         near = np.where(t * (loss - median) <= _CUT, mass, 0.0)
@@ -221,7 +299,7 @@ class Mixture:
         tau = np.where(y >= 0, -low, max(high, 0.0))[:, None]
         size, angle = self.at_angle(x[None, :], self.mu * height)
         turn = tau * np.where(tau >= 0, angle[:, 1:], angle[:, :-1])
-        base = _log_near(x) + 0.5 * height * height + turn
+        base = _log_near(x) + self._log_kept(x, height) + 0.5 * height * height + turn
         found = np.full(len(y), -np.inf)
         for a in ends:
             growth = a * (size[:, 1:] if a >= 0 else size[:, :-1])
@@ -233,19 +311,22 @@ class Mixture:
             outside = np.zeros(len(y))
             for end in (0, -1):
                 rates = [self.rates(float(x[0]), float(x[-1]), a, float(v))[end] for v in tau[:, 0]]
-                at = -0.5 * x[end] ** 2 + 0.5 * height[:, 0] ** 2 - _HALF_LOG_2PI
+                here = np.full(len(y), x[end])
+                at = self.log_kept(here, height[:, 0]) - 0.5 * here * here
+                at = at + 0.5 * height[:, 0] ** 2 - _HALF_LOG_2PI
                 at = at + a * size[:, end] + tau[:, 0] * angle[:, end] - top[:, 0]
                 outside += np.exp(at) / np.where(np.array(rates) > 0, rates, 0.0)
             found = np.maximum(found, top[:, 0] + np.log(total + outside) + _SLACK * slack)
         return found
 
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> float:
-        """Bound the integral over the contour through the points x + iy, y not falling.
+        """Bound the integral over the contour through the points x + iy.
 
         On a cell each factor is taken at the corner where it is largest.
         """
         left, right = (x[:-1], y[:-1]), (x[1:], y[1:])
-        flattest, turned = self.mu * left[1], self.mu * right[1]
+        lower, higher = np.minimum(y[:-1], y[1:]), np.maximum(y[:-1], y[1:])
+        flattest, turned = self.mu * lower, self.mu * higher
         if s >= 0:
             size, _ = self.at_angle(right[0], flattest)
         else:
@@ -253,8 +334,8 @@ class Mixture:
         _, angle = self.at_angle(*((right[0], turned) if tau >= 0 else (left[0], flattest)))
         wide = np.diff(x)
         length = np.hypot(wide, np.diff(y)) / wide
-        rise = 0.5 * right[1] * right[1]
-        terms = _log_near(x) + rise + s * size + tau * angle
+        rise = 0.5 * higher * higher
+        terms = _log_near(x) + self._log_kept(x, higher) + rise + s * size + tau * angle
         ends = self._integrand(x[[0, -1]], s, tau, 0.0), y[[0, -1]]
         rates = self.rates(float(x[0]), float(x[-1]), s, tau)
         outside = [
@@ -269,7 +350,24 @@ class Mixture:
 
     def log_integrand(self, x: float, s: float, tau: float, height: float) -> float:
         """Return ln(√(2π) φ e^{y²/2} |w|^s e^{τ arg w}) at x + iy, y = height ≥ 0."""
-        return float(self._integrand(np.array([x]), s, tau, height)[0]) + 0.5 * height * height
+        point = np.array([x])
+        value = self._integrand(point, s, tau, height) - self.log_kept(point, np.zeros(1))
+        value += self.log_kept(point, np.array([height])) + 0.5 * height * height
+        return float(value[0])
+
+    def log_masses(self, x: Floats, height: Floats) -> Floats:
+        """Return upper bounds of ln of the integral of |φχ|e^{−y²/2} over cells, y ≤ height."""
+        return _log_masses(x) + self._log_kept(x, height)
+
+    def _log_kept(self, x: Floats, height: Floats) -> Floats:
+        """Return the largest bounds of ln|χ| on cells: it falls, or rises and then falls, in x."""
+        if math.isinf(self.cut):
+            return np.zeros(np.broadcast(x[1:], height).shape)
+        left, right, y = np.broadcast_arrays(x[:-1], x[1:], height)
+        peak = np.clip(self.cut, left, right)
+        ends = [self.log_kept(at.copy(), y.copy()) for at in (left, right, peak)]
+        largest: Floats = np.maximum(np.maximum(*ends[:2]), ends[2])
+        return largest
 
 
 def _log_near(x: Floats) -> Floats:
@@ -279,7 +377,7 @@ def _log_near(x: Floats) -> Floats:
     return bound
 
 
-def log_masses(x: Floats) -> Floats:
+def _log_masses(x: Floats) -> Floats:
     """Return upper bounds of ln P(x_j < X < x_{j+1}) for X standard normal, nearly exact ones."""
     upper = 0.5 * np.array([math.erfc(abs(value) * _ROOT_HALF) for value in x])
     below = np.where(x < 0, upper, 1 - upper)

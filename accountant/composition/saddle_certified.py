@@ -42,7 +42,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 
-MOST_NODES = 20_000
+MOST_NODES = 40_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
 _ROUGH = 56

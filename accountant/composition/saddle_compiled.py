@@ -40,25 +40,24 @@ def _excess_of_sine(u: float, sine: float) -> float:
 
 
 @numba.njit(cache=True)
-def _moments(s: float, x: Any, loss: Any, gap: Any) -> tuple[float, float, float]:
-    step = x[1] - x[0]
+def _moments(s: float, step: float, bell: Any, loss: Any, gap: Any) -> tuple[float, float, float]:
     top = -math.inf
-    for i in range(len(x)):
-        top = max(top, s * loss[i] - 0.5 * x[i] * x[i])
+    for i in range(len(loss)):
+        top = max(top, s * loss[i] + bell[i])
     total = first = 0.0
-    for i in range(len(x)):
-        weight = math.exp(s * loss[i] - 0.5 * x[i] * x[i] - top)
+    for i in range(len(loss)):
+        weight = math.exp(s * loss[i] + bell[i] - top)
         total += weight
         first += weight * loss[i]
     size = top + math.log(total * step / _ROOT_2PI)
     mean = first / total
     if abs(size) < 0.5:
         excess = first = 0.0
-        for i in range(len(x)):
-            base = math.exp(-0.5 * x[i] * x[i]) * step / _ROOT_2PI
+        for i in range(len(loss)):
+            base = math.exp(bell[i]) * step / _ROOT_2PI
             power = s * loss[i]
             if power > _FAR:  # there φ may be 0 where φ w^s is not
-                whole = math.exp(power - 0.5 * x[i] * x[i]) * step / _ROOT_2PI
+                whole = math.exp(power + bell[i]) * step / _ROOT_2PI
                 excess += whole - base * (1.0 + power - s * gap[i])
                 first += whole * loss[i] - base * (loss[i] - gap[i])
             else:
@@ -67,8 +66,8 @@ def _moments(s: float, x: Any, loss: Any, gap: Any) -> tuple[float, float, float
         size = math.log1p(excess)
         mean = first / (1.0 + excess)
     second = 0.0
-    for i in range(len(x)):
-        weight = math.exp(s * loss[i] - 0.5 * x[i] * x[i] - top)
+    for i in range(len(loss)):
+        weight = math.exp(s * loss[i] + bell[i] - top)
         second += weight * (loss[i] - mean) ** 2
     return size, mean, second / total
 
@@ -91,9 +90,11 @@ class CompiledKernels:
     """The inner loops, compiled."""
 
     @staticmethod
-    def moments(s: float, x: Floats, loss: Floats, gap: Floats, /) -> tuple[float, float, float]:
+    def moments(
+        s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /
+    ) -> tuple[float, float, float]:
         """Return (ln Σ φ w^s, mean, variance)."""
-        found: tuple[float, float, float] = _moments(s, x, loss, gap)
+        found: tuple[float, float, float] = _moments(s, step, bell, loss, gap)
         return found
 
     @staticmethod

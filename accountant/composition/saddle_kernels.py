@@ -29,11 +29,12 @@ _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
 class Kernels(Protocol):
     """The inner loops."""
 
-    def moments(self, s: float, x: Floats, loss: Floats, gap: Floats, /) -> Any:
+    def moments(self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /) -> Any:
         """Return (ln Σ φ w^s, mean of L, variance of L) under the weights φ w^s.
 
-        `gap` is L − (w − 1). Where ln Σ is near 0 it is formed from w^s − 1 − s(w − 1), whose terms
-        are of second order in w − 1, as E[w] = 1; `x` are the nodes, one step apart.
+        `bell` is ln(√(2π) φ) at the nodes, one step apart; `gap` is L − (w − 1). Where ln Σ is near
+        0 it is formed from w^s − 1 − s(w − 1), whose terms are of second order in w − 1, as
+        E[w] = 1.
         """
 
     def line(self, mass: Floats, loss: Floats, t: Floats, /) -> tuple[Floats, Floats]:
@@ -68,20 +69,23 @@ class NumpyKernels:
     """The inner loops in numpy."""
 
     @staticmethod
-    def moments(s: float, x: Floats, loss: Floats, gap: Floats, /) -> tuple[float, float, float]:
+    def moments(
+        s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /
+    ) -> tuple[float, float, float]:
         """Return (ln Σ φ w^s, mean, variance)."""
-        base = np.exp(-0.5 * x * x) * ((x[1] - x[0]) / np.sqrt(2 * np.pi))
+        scale = step / np.sqrt(2 * np.pi)
+        base = np.exp(bell) * scale
         power = s * loss
-        logs = power - 0.5 * x * x
+        logs = power + bell
         top = float(logs.max())
         mass = np.exp(logs - top)
         total = float(mass.sum())
-        size = top + float(np.log(total * (x[1] - x[0]) / np.sqrt(2 * np.pi)))
+        size = top + float(np.log(total * scale))
         mean = float(np.dot(mass, loss)) / total
         if abs(size) < 0.5:
             far = power > _FAR  # there φ may be 0 where φ w^s is not
             near = np.where(far, 0.0, power)
-            whole = np.where(far, np.exp(logs) * ((x[1] - x[0]) / np.sqrt(2 * np.pi)), 0.0)
+            whole = np.where(far, np.exp(logs) * scale, 0.0)
             direct = whole - base * (1.0 + power - s * gap)
             excess = float(np.where(far, direct, base * (excess_of_exp(near) + s * gap)).sum())
             size = float(np.log1p(excess))

@@ -15,6 +15,7 @@ from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
+from accountant.composition.saddle_cut import chosen, cut_off, lost, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
@@ -36,6 +37,7 @@ _FINEST_GRID = 512
 _SMALL_DELTA = -2.5
 _MOST_STEPS = 30
 _CLOSE = 1e-7
+_NEGLIGIBLE = 36.0
 _ROUGH = 64
 _ROUGH_WIDTH = Fraction(1, 10**8)
 
@@ -125,19 +127,29 @@ class SmoothPair(JointPair):
 
         Raises UndecidedError once a high precision is far out of reach.
         """
-        loss = self.loss()
         for bits in self._accuracies():
+            loss = chosen(self.loss(), strip, float(epsilon), bits)
+            more = self._cut_off(loss, kernel, strip, epsilon)
             try:
                 found = integral(loss, kernel, strip, epsilon, bits)
                 if found.rel_accuracy_bits() >= bits - _LOSS:
-                    return found
+                    return found + more
             except UndecidedError as error:
                 problem = error
             try:
-                return bent_integral(loss, self._mixed_first(), kernel, strip, epsilon, bits)
+                found = bent_integral(loss, self._mixed_first(), kernel, strip, epsilon, bits)
+                return found + more
             except UndecidedError as error:
                 problem = error
         raise problem
+
+    @staticmethod
+    def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+        """Return [0, b]: what large losses that are cut off can add to the integral."""
+        first, second = lost(loss)
+        if kernel is Kernel.ABOVE_Q or strip == PUT:
+            first = (second * epsilon.ball().exp()).upper()
+        return arb(0).union(first)
 
     def _mixed_first(self) -> bool:
         """Whether the mixtures are the first laws of their pairs, as they are in all or in none."""
@@ -182,7 +194,7 @@ class SmoothPair(JointPair):
     def root(self, log_delta: float) -> float | None:
         """Return the same by Newton's method on enclosures of few bits."""
         try:
-            return self._newton(log_delta, estimator(self.loss()).start(log_delta))
+            return self._newton(log_delta, start(self.loss(), log_delta))
         except (UndecidedError, ArithmeticError):
             return None
 
@@ -273,7 +285,10 @@ class SmoothPair(JointPair):
 
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
-    try:
-        return estimator(pair.loss()).epsilon(log_delta)
-    except (UndecidedError, ArithmeticError):
-        return pair.root(log_delta)
+    loss = pair.loss()
+    for each in (loss, cut_off(loss, -log_delta + _NEGLIGIBLE)):
+        try:
+            return estimator(each).epsilon(log_delta)
+        except (UndecidedError, ArithmeticError):
+            continue
+    return pair.root(log_delta)

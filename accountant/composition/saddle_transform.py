@@ -27,8 +27,10 @@ from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MOST_WORK = 3_000_000
+MOST_WORK = 6_000_000
 """Most products of a node in x and a node on the line."""
+MOST_POINTS = 24_000
+"""Most nodes in x."""
 _HEIGHTS = tuple(1.5**-i for i in range(12))
 _LOG_2 = math.log(2)
 _ROUGH = 64
@@ -126,6 +128,23 @@ class _GaussianDecay(Decay):
 
 @final
 @dataclass(frozen=True)
+class Cut:
+    """A factor χ(x) = erfc((x − at)/(width √2))/2 of the normal density, to take large x away.
+
+    ∫ φ(x − m)(1 − χ(x)) dx = P(X + width·Z > at − m) for independent standard normal X and Z.
+    """
+
+    at: Fraction
+    width: Fraction
+
+    def log_kept(self, x: acb) -> acb:
+        """Return ln χ(x)."""
+        z = (x - ball(self.at)) / (ball(self.width) * arb(2).sqrt())
+        return (z.erfc() / 2).log()
+
+
+@final
+@dataclass(frozen=True)
 class MixtureTransform(Transform):
     """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1).
 
@@ -136,6 +155,7 @@ class MixtureTransform(Transform):
     pair: Pair
     sampling_prob: ExactReal
     mixed_first: bool
+    cut: Cut | None = None
 
     def value(self, c: Fraction) -> arb:
         """Return Λ at a real point."""
@@ -184,23 +204,37 @@ class MixtureTransform(Transform):
                 losses.append(rest.log() + odds + (1 + (-odds).exp()).log())
             else:
                 losses.append((rest * (1 + odds.exp())).log())
-            weights.append(scale - x * x / 2 + speed.log())
+            weight = scale - x * x / 2 + speed.log()
+            weights.append(weight if self.cut is None else weight + self.cut.log_kept(x))
         return ShiftedNodes(tuple(losses), tuple(weights), arb(chosen.log_error).exp().upper())
 
     def floats(self) -> Mixture:
         """Return the numbers as floats."""
-        return _floats(self.pair, self.sampling_prob)
+        return _floats(self.pair, self.sampling_prob, self.cut)
+
+    def lost(self) -> tuple[arb, arb]:
+        """Return the masses that the cut takes from the first and the second law of the pair."""
+        if self.cut is None:
+            return arb(0), arb(0)
+        q, mu = self.sampling_prob.ball(), (2 * self.pair.kullback_leibler()).sqrt()
+        scale = (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
+        plain, shifted = (((ball(self.cut.at) - m) / scale).erfc() / 2 for m in (arb(0), mu))
+        mixed = (1 - q) * plain + q * shifted
+        return (mixed, plain) if self.mixed_first else (plain, mixed)
 
     def _quadrature(self, s: Fraction, t: float) -> Quadrature:
-        return _quadrature(self.pair, self.sampling_prob, s, t, ctx.prec)
+        return _quadrature(self.pair, self.sampling_prob, self.cut, s, t, ctx.prec)
 
 
 @functools.lru_cache(maxsize=256)
-def _floats(pair: Pair, sampling_prob: ExactReal) -> Mixture:
+def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None) -> Mixture:
     with ctx.workprec(128):
         q = sampling_prob.ball()
         mu = (2 * pair.kullback_leibler()).sqrt()
-        return Mixture(float(mu.mid()), float(q.log().mid()), float((-q).log1p().mid()))
+        parts = float(mu.mid()), float(q.log().mid()), float((-q).log1p().mid())
+    if cut is None:
+        return Mixture(*parts)
+    return Mixture(*parts, float(cut.at), float(cut.width))
 
 
 @final
@@ -277,15 +311,17 @@ def _turn(angle: arb, size: arb | None = None) -> acb:
 
 
 @functools.lru_cache(maxsize=64)
-def _quadrature(
-    pair: Pair, sampling_prob: ExactReal, s: Fraction, t: float, precision: int
+def _quadrature(  # noqa: PLR0917
+    pair: Pair, sampling_prob: ExactReal, cut: Cut | None, s: Fraction, t: float, precision: int
 ) -> Quadrature:
-    floats = _floats(pair, sampling_prob)
+    floats = _floats(pair, sampling_prob, cut)
     real = float(s)
     fall = (precision + 4) * _LOG_2
     size = floats.log_bound(real, 0.0, 0.0)
     step, bound, height = Fraction(0), 0.0, 0.0
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))
+    if cut is not None:
+        tallest = min(tallest, floats.width * math.sqrt(2 * fall + floats.cut**2))
     for share in _HEIGHTS:
         level = floats.log_bound(real, t, share * tallest)
         needed = fall + max(level - size, 0.0)
@@ -294,7 +330,7 @@ def _quadrature(
             step, bound, height = _dyadic(found), level, share * tallest
     low, high = floats.reach(real, 0.0, 0.0, fall + 8)
     first, last = math.floor(low / step), math.ceil(high / step)
-    if last - first > MOST_WORK // 500:
+    if last - first > MOST_POINTS:
         raise UndecidedError(
             f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
             f"need {last - first} nodes. Ask for a larger relative_width."
@@ -307,7 +343,8 @@ def _quadrature(
         x = ball(j * step)
         loss = (rest + q * (mu * x - half).exp()).log()
         losses.append(loss)
-        weights.append(scale * (exponent * loss - x * x / 2).exp())
+        kept = x * x / -2 if cut is None else cut.log_kept(acb(x)).real - x * x / 2
+        weights.append(scale * (exponent * loss + kept).exp())
     left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
     error = 2 * arb(bound).exp() / (2 * arb.pi() * height / ball(step)).expm1()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
@@ -364,6 +401,8 @@ class MixtureDecay(Decay):
         mu, s = self._floats.mu, self._s
         above = max(s, 0.0)
         factor = mu * (1 + abs(s + 1))
+        if math.isfinite(self._floats.cut):
+            factor += 1 / self._floats.width  # |χ'| ≤ 1/(τ√(2π))
         logs = []
         for a in (-1.0, 0.0, above - 1, above):
             moment = 0.5 * (2 + (a * mu) ** 2) + factor

@@ -18,6 +18,7 @@ from accountant.composition.bent_curves import Curve, curve_bound, log_beyond
 from accountant.composition.bent_moments import Box, rule
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_certified import Kernel, integral
+from accountant.composition.saddle_cut import chosen, cut_off, lost
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -165,3 +166,67 @@ def test_a_bound_on_a_curve_holds_for_the_sum_of_its_sizes() -> None:
     step = 42 / 20_000 / np.sqrt(2 * np.pi)
     bound = curve_bound(mixture, curve, s, 0.2, 40.0)
     assert np.log(max(sizes) * step) <= bound <= np.log(max(sizes) * step) + 1
+
+
+CUT = Mixture(1.0, float(np.log(0.05)), float(np.log(0.95)), 6.0, 0.25)
+
+
+def cut_moment(mixture: Mixture, s: complex) -> complex:
+    with mpmath.workdps(70):
+        share, mu = mp.exp(mixture.log_share), mpf(mixture.mu)
+
+        def integrand(x: mpf) -> mpf:
+            loss = mp.log(1 - share + share * mp.exp(mu * x - mu * mu / 2))
+            kept = mp.erfc((x - mixture.cut) / (mixture.width * mp.sqrt(2))) / 2
+            return mp.npdf(x) * kept * mp.exp(mp.mpc(s) * loss)
+
+        return complex(mp.fsum(integrand(mpf(v) / 64) for v in range(-64 * 14, 64 * 12)) / 64)
+
+
+@pytest.mark.parametrize("s", [2 + 1j, 8 + 20j, 15 + 3j, -3 + 4j, 30 + 60j])
+def test_rules_and_bounds_of_moments_with_a_cut(s: complex) -> None:
+    known = cut_moment(CUT, s)
+    chosen = rule(CUT, Box(s.real - 0.1, s.real + 0.1, s.imag - 0.1, s.imag + 0.1), 30.0)
+    loss, weight = chosen.floats()
+    total = complex(np.exp(s * loss + weight).sum())
+    size = float(np.abs(np.exp(s * loss + weight)).sum())
+    assert abs(total - known) <= np.exp(chosen.log_error) + 1e-12 * size
+    for bound in (log_beyond(CUT, s, 4000), CUT.log_decay(s.real, s.imag)):
+        assert np.log(abs(known)) <= bound
+        assert np.log(abs(cut_moment(CUT, s + 3j))) <= bound
+    heights = np.array([-0.3, 0.0, 0.3])
+    x = np.linspace(-12, 12, 4801) + 0j
+    for height, bound in zip(
+        heights, CUT.log_bounds((s.real, s.real), s.imag, s.imag, heights), strict=True
+    ):
+        line = x + 1j * height
+        kept = [complex(mp.erfc((v - 6) / (0.25 * mp.sqrt(2))) / 2) for v in line.tolist()]
+        terms = np.exp(-0.5 * line * line + s * CUT.log_at(line)[0]) * np.array(kept)
+        total = float(np.abs(terms).sum()) * 0.005 / np.sqrt(2 * np.pi)
+        assert np.log(total) <= bound
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+def test_a_cut_only_takes_its_mass(epsilon: str) -> None:
+    whole = pair(releases("1", "0.05", 200), Direction.REMOVE).loss()
+    cut, at = cut_off(whole, 12.0), exact(epsilon, "epsilon")
+    with ctx.workprec(90):
+        first, second = lost(cut)
+        assert 0 < float(second) < float(first) < float(mp.exp(-12))
+        for kernel, strip in ((Kernel.CALL, saddle.CALL), (Kernel.ABOVE_P, saddle.ABOVE_P)):
+            full, less = (integral(loss, kernel, strip, at, 40) for loss in (whole, cut))
+            assert not full < less
+            assert not full > less + first
+
+
+def test_losses_that_never_matter_are_cut() -> None:
+    mechanism = releases("23.42", "0.0007382", 40)
+    loss = pair(mechanism, Direction.REMOVE).loss()
+    short = chosen(loss, saddle.CALL, 0.00726, 40)
+    assert short != loss
+    found = profile.epsilon(
+        mechanism, "6.88e-238", adjacency="add-remove", relative_width=Fraction(1, 10**9)
+    )
+    assert str(found) == "0.00726092674"
+    plain = pair(releases("1.1", "0.01", 1000), Direction.REMOVE).loss()
+    assert chosen(plain, saddle.CALL, 1.0, 40) == plain

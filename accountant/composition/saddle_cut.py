@@ -1,0 +1,108 @@
+"""Cutting rare large losses off, where their moments explode although they do not matter.
+
+The moments of a subsampled Gaussian loss grow like e^{s²μ²/2} q^s: for large s they belong to a
+jump that is far less likely than δ itself, and the line through their saddle says nothing. With
+the normal density φ replaced by φχ, χ ≤ 1 (`saddle_transform.Cut`), the two laws lose the masses
+p and q of the factors; a bounded function of the losses, 0 ≤ g ≤ b, then satisfies
+
+    E[g; φχ] ≤ E[g] ≤ E[g; φχ] + b Σ k_i p_i,
+
+and the masses are closed forms. So the cut is put where Σ k_i p_i is far below what is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from accountant.composition.saddle_certified import Loss, estimator
+from accountant.composition.saddle_search import Strip, saddle
+from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
+from accountant.errors import UndecidedError
+
+_LOG_2 = math.log(2)
+_ROUNDS = 12
+_GAIN = 3.0
+_MARGIN = 14.0
+_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
+
+
+@functools.lru_cache(maxsize=128)
+def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+    """Return the loss, cut where that lowers the saddle-point value of the integral.
+
+    Nothing that is proved rests on the place of the cut.
+    """
+    whole = _level(loss, strip, epsilon)
+    best, level = loss, 0.0 if whole is None else whole
+    for _ in range(_ROUNDS):
+        shorter = cut_off(loss, -level + bits * _LOG_2)
+        lower = _level(shorter, strip, epsilon)
+        if lower is None:
+            break
+        best, last, level = shorter, level, lower
+        if last - level < _GAIN:
+            break
+    return loss if whole is not None and whole - level < _GAIN else best
+
+
+def _level(loss: Loss, strip: Strip, epsilon: float) -> float | None:
+    """Return the saddle-point approximation of ln G(ε)."""
+    try:
+        point = saddle(loss, strip, epsilon)
+    except (ArithmeticError, UndecidedError):
+        return None
+    value = loss.cumulants(point.c)[0] - point.c * epsilon
+    value -= sum(math.log(abs(point.c - pole)) for pole in strip.poles)
+    return value - 0.5 * math.log(2 * math.pi * point.curvature)
+
+
+@functools.lru_cache(maxsize=128)
+def cut_off(loss: Loss, log_mass: float) -> Loss:
+    """Return the loss with each normal law cut, so that about e^−log_mass is lost in all."""
+    factors: list[tuple[Transform, int]] = []
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            needed = max(log_mass, 0.0) + math.log(count) + math.log(len(loss.factors)) + _MARGIN
+            factors.append((replace(part, cut=_cut(part, needed)), count))
+        else:
+            factors.append((part, count))
+    return Loss(tuple(factors))
+
+
+def _cut(part: MixtureTransform, needed: float) -> Cut:
+    """Return a cut of mass e^−needed, sharp enough for no second mode of φχ w^s to arise beyond.
+
+    The tilt s is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
+    """
+    floats = part.floats()
+    shifted = floats.mu + math.sqrt(2 * max(needed + floats.log_share, 0.0))
+    at = max(math.sqrt(2 * needed), shifted)
+    ends = floats.log_density(np.array([0.0, at]))
+    s = at * at / max(float(ends[1] - ends[0]), 1e-300)
+    for width in _WIDTHS:
+        place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 64), 64)
+        shorter = replace(part, cut=Cut(place, width)).floats()
+        if shorter.rates(-40.0, float(place) + 12 * float(width), s, 0.0)[1] >= 1:
+            break
+    return Cut(place, width)
+
+
+def lost(loss: Loss) -> tuple[arb, arb]:
+    """Return bounds of the masses that the cuts take from the products P and Q."""
+    first, second = arb(0), arb(0)
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            p, q = part.lost()
+            first, second = first + count * p, second + count * q
+    return first.upper(), second.upper()
+
+
+def start(loss: Loss, log_delta: float) -> float:
+    """Return an ε whose δ is about e^log_delta, by the saddle-point value of the cut loss."""
+    return estimator(cut_off(loss, -log_delta + _MARGIN)).start(log_delta)

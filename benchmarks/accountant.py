@@ -1,7 +1,8 @@
 """Compositions of subsampled Gaussian releases: ours, dp-accounting and prv-accountant.
 
     python -P benchmarks/accountant.py settings  [--peers-python PYTHON] [--limit SECONDS]
-    python -P benchmarks/accountant.py soundness [--number N] [--seed S] [--peers-python PYTHON]
+    python -P benchmarks/accountant.py soundness [--number N] [--seed S] [--seconds SECONDS]
+                                                 [--peers-python PYTHON]
     python -P benchmarks/accountant.py speed
     python -P benchmarks/accountant.py gaussian
 
@@ -13,6 +14,7 @@ interpreter that has the peers; without it they are left out.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import platform
@@ -82,12 +84,16 @@ def composed(parts: Sequence[Part]) -> Composed:
 
 
 def certified(
-    mechanism: Composed, delta: str, widths: Sequence[Fraction] = (WIDTH, COARSE)
+    mechanism: Composed,
+    delta: str,
+    widths: Sequence[Fraction] = (WIDTH, COARSE),
+    *,
+    limit: int = LIMIT,
 ) -> tuple[Interval | str, float]:
     """Return the enclosure of ε, of the first width that is reached, and the seconds it took."""
     started = time.process_time()
     found: Interval | str = ""
-    signal.alarm(LIMIT)
+    signal.alarm(limit)
     for width in widths:
         try:
             found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=width)
@@ -95,7 +101,7 @@ def certified(
         except DpassayError as error:
             found = f"{type(error).__name__}: {error}"
         except TooLongError:
-            found = f"more than {LIMIT} s"
+            found = f"more than {limit} s"
             break
     signal.alarm(0)
     return found, time.process_time() - started
@@ -201,31 +207,32 @@ def soundness(options: argparse.Namespace) -> None:
     ]
     single = [[*parts[0], delta] for parts, delta in questions if len(parts) == 1]
     peers = iter(ask_peers(options.peers_python, single, options.limit))
-    for parts, delta in questions:
-        mechanism = composed(parts)
-        truth, seconds = certified(mechanism, delta)
-        times.append(seconds)
-        answers = next(peers) if len(parts) == 1 else {}
-        if isinstance(truth, str):
-            count("refused" if "more than" not in truth[:10] else "too long")
-            print("refused", parts, delta, truth[:100], flush=True)
-            continue
-        width = truth.relative_width
-        count("width above 1e-9" if width is None or width > WIDTH else "width up to 1e-9")
-        guess, _ = estimated(mechanism, delta)
-        if guess is not None:
-            count("estimated")
-            if abs(guess / float(truth.lower) - 1) > 1e-8:
-                count("estimate off by more than 1e-8")
-                print("estimate", parts, delta, guess, truth, flush=True)
-        for name, (found, _) in answers.items():
-            upper = found[-1]
-            if isinstance(upper, str):
-                count(f"{name}: {upper}")
-            elif Fraction(upper) < Fraction(truth.lower):
-                count(f"{name}: below the truth")
-            else:
-                count(f"{name}: upper bound")
+    with contextlib.suppress(KeyboardInterrupt):  # what was counted is printed
+        for parts, delta in questions:
+            mechanism = composed(parts)
+            truth, seconds = certified(mechanism, delta, limit=options.seconds)
+            times.append(seconds)
+            answers = next(peers) if len(parts) == 1 else {}
+            if isinstance(truth, str):
+                count("refused" if "more than" not in truth[:10] else "too long")
+                print("refused", parts, delta, truth[:100], flush=True)
+                continue
+            width = truth.relative_width
+            count("width above 1e-9" if width is None or width > WIDTH else "width up to 1e-9")
+            guess, _ = estimated(mechanism, delta)
+            if guess is not None:
+                count("estimated")
+                if abs(guess / float(truth.lower) - 1) > 1e-8:
+                    count("estimate off by more than 1e-8")
+                    print("estimate", parts, delta, guess, truth, flush=True)
+            for name, (found, _) in answers.items():
+                upper = found[-1]
+                if isinstance(upper, str):
+                    count(f"{name}: {upper}")
+                elif Fraction(upper) < Fraction(truth.lower):
+                    count(f"{name}: below the truth")
+                else:
+                    count(f"{name}: upper bound")
     times.sort()
     middle, slow = statistics.median(times), times[int(0.99 * len(times))]
     print(json.dumps(counts, indent=1))
@@ -296,6 +303,7 @@ def main() -> None:
     parser.add_argument("part", choices=("settings", "soundness", "speed", "gaussian"))
     parser.add_argument("--peers-python")
     parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--seconds", type=int, default=LIMIT, help="for one certified answer")
     parser.add_argument("--deltas", default=",".join(DELTAS))
     parser.add_argument("--number", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

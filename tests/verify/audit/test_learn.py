@@ -54,18 +54,19 @@ def test_promised_bounds_are_where_the_scores_reach_the_level(delta: str) -> Non
     point, small = Point.read("1", delta), float(delta)
     alone, together = _sides(a, b, n, point, LEVEL), _guesses(a, b, 2 * n, point, LEVEL)
     compared = 0
+
+    def scores(i: int, c: float) -> tuple[float, float]:
+        one = slice(i, i + 1)
+        return (
+            float(_side_score(a[i] - 0.5, b[i] + 0.5, n, c, small)),
+            float(_guess_score(a[one] - 0.5, b[one] + 0.5, 2 * n, c, small)[0]),
+        )
+
     for i in range(200):
-        for bound, score in (
-            (alone[i], lambda c, i=i: _side_score(a[i] - 0.5, b[i] + 0.5, n, c, small)),
-            (
-                together[i],
-                lambda c, i=i: _guess_score(
-                    a[i : i + 1] - 0.5, b[i : i + 1] + 0.5, 2 * n, c, small
-                ),
-            ),
-        ):
+        for which, bound in enumerate((alone[i], together[i])):
             if 0 < bound < 20:
-                assert np.isclose(score(math.exp(bound)), LEVEL, rtol=1e-6, atol=0)
+                score = scores(i, math.exp(bound))[which]
+                assert np.isclose(score, LEVEL, rtol=1e-6, atol=0)
                 compared += 1
     assert compared > 200
 

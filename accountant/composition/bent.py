@@ -120,6 +120,13 @@ class Piece:
     log_error: float
     """ln of a bound of the error of its integral."""
 
+    @property
+    def sides(self) -> tuple[float, float]:
+        """The real parts between which every ellipse lies on which |f| was bounded."""
+        middle, half = (self.start.real + self.end.real) / 2, abs(self.end - self.start) / 2
+        wide = half * (_RHOS[0] + 1 / _RHOS[0])
+        return middle - wide, middle + wide
+
 
 class Planner:
     """Chooses the pieces for one ε, so that their errors add up to e^log_tolerance or so."""
@@ -309,8 +316,8 @@ def _contour(  # noqa: PLR0917
     terms = [term for p in pieces if p.nodes for term in _terms(integrand, p, epsilon, tolerance)]
     top = max(errors)
     log_error = top + math.log(sum(math.exp(e - top) for e in errors)) + 1e-9
-    ends = [p.start.real for p in pieces] + [pieces[-1].end.real]
-    return Contour(tuple(terms), log_error, epsilon, min(ends), max(ends), mixed_first)
+    sides = [side for piece in pieces for side in piece.sides]
+    return Contour(tuple(terms), log_error, epsilon, min(sides), max(sides), mixed_first)
 
 
 def _terms(

@@ -125,14 +125,14 @@ def end_rate(  # noqa: PLR0917
         if growth >= 1:
             return value, -1.0
         extra = 2 * m * math.exp(min((u - float(curve.start)) / float(curve.scale), 0.0))
-        return value, -u - y * extra - size * growth / (1 - growth)
+        return value, -u - (y + abs(u)) * extra - size * growth / (1 - growth)
     if growth <= 1 or (m > 0 and u < float(curve.start) + float(curve.scale)):
         return value, -1.0
     logistic = 1 / (1 + math.exp(-(u - float(curve.start)) / float(curve.scale)))
     logistic = max(0.0, 1 - 2 * (1 - logistic))  # on Im u = offset, |offset| < πβ/2
     rise = float(s.real.max()) * mixture.mu - float(s.imag.min()) * mixture.mu * m * logistic
     lost = 2 * (1 - logistic) * mixture.mu * float(np.abs(s).max())
-    return value, u - m * y - max(rise, 0.0) - lost - size / (growth - 1)
+    return value, u - m * (y + abs(offset)) - max(rise, 0.0) - lost - size / (growth - 1)
 
 
 def curve_bound(mixture: Mixture, curve: Curve, s: Complexes, offset: float, fall: float) -> float:

@@ -45,6 +45,7 @@ _LONGEST = 40_000
 _ROUGH = 30.0
 _LEAST = 1e-15
 _ROUGH_BITS = 64
+_LOGS = 800.0  # no logarithm of a float is larger
 
 
 @final
@@ -254,7 +255,7 @@ class Moments:
         crude = crude + (abs(2 * s - 1) * self.half + abs(shift)) * radius
         crude += self.half * radius * radius
         fine = np.ones(len(s), dtype=bool)
-        loose = np.zeros(len(s))
+        loose, rounding = np.zeros(len(s)), np.zeros(len(s))
         for (_, count), mean, r in zip(self.mixtures, self.means, rules, strict=True):
             top, zero, first, second, blur = _series(r, mean, s, radius)
             size = np.abs(zero)
@@ -269,7 +270,8 @@ class Moments:
                 here = np.where(safe, zero, 1.0)
                 slope = slope + count * np.where(safe, first / here, 0.0)
                 bend += count * (second / low + ((np.abs(first) + second * radius) / low) ** 2)
-                loose += count * np.where(safe, -np.log1p(-np.minimum(blur / size, 0.5)), 0.0)
+                loose += count * np.log1p(blur / low)
+                rounding += count * _ROUNDING * (_LOGS + np.abs(top))
         kappa = np.zeros(len(s))
         for pole in poles:
             away = np.abs(s - pole)
@@ -279,7 +281,7 @@ class Moments:
         better = value + np.abs(slope) * radius + 0.5 * bend * radius * radius + loose
         for pole in poles:
             better = better + np.log(np.abs(s - pole))
-        bound = np.where(fine, np.minimum(better, crude), crude) + kappa
+        bound = np.where(fine, np.minimum(better, crude), crude) + kappa + rounding
         scale = np.abs(s) * (abs(e) + sum(k * abs(m) for (_, k), m in self._pairs()))
         bound = bound + _ROUNDING * (scale + np.abs(s) ** 2 * self.half + 1e3)
         return value, np.where(np.isnan(bound), np.inf, bound)

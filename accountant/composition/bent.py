@@ -9,14 +9,15 @@ upwards through a real point. On a vertical line the phases of few releases, or 
 losses, hardly cancel; but every loss is at least ln(1 − q), and so f falls to the right, like
 e^{−E' Re s} with E' = E − Σ k_i ln(1 − q_i) > 0. It is analytic in the upper half plane, so that
 the contour may go up in straight pieces, each in the direction in which |f| is smaller, to a last
-vertical ray. G is twice the real part of the upper half.
+vertical ray. Both halves together are 2i times the imaginary part of the upper one.
 
 - *Pieces.* Gauss–Legendre quadrature with n nodes. If |f| ≤ M on the ellipse ρ around a piece of
   half-length δ, the coefficients of its Chebyshev series are at most 2Mρ^{−k}; the even ones from
   2n on are integrated wrongly, by 2 + 2/(4n² − 1) at most: the error is at most
   δ 4M (1 + 1/(4n² − 1)) ρ^{−2n}/(1 − ρ^{−2}).
-- *M* is bounded on discs that cover the ellipse, in floats with a ledger (`bent_moments`).
-- *The ray* is bounded by the decay of the transforms (`saddle_transform.Decay`).
+- *M* is bounded on discs that cover the ellipse, in floats with a ledger (`bent_moments`); no
+  pole of κ may lie on it or inside.
+- *The ray* is bounded by the decay of the transforms (`saddle_certified.log_ray`).
 - *The nodes* are evaluated in balls.
 """
 
@@ -204,6 +205,8 @@ class Planner:
             return None
         moments = self._f.moments
         for rho in _RHOS:
+            if any(_inside((pole - middle) / half, rho) for pole in self._f.poles):
+                continue
             try:
                 rules = moments.rules(_around(middle, half, rho), _FALL)
             except (UndecidedError, OverflowError):
@@ -218,14 +221,18 @@ class Planner:
                 continue
             if level + math.log(2 * abs(half)) < self._tolerance + math.log(_SHARE):
                 return Piece(start, end, 0, level, level + math.log(2 * abs(half)))
-            excess = level + math.log(6 * abs(half)) - self._tolerance - math.log(_SHARE)
-            excess -= math.log1p(-(rho**-2))
+            rest = level + math.log(6 * abs(half)) - math.log1p(-(rho**-2))
+            excess = rest - self._tolerance - math.log(_SHARE)
             nodes = max(2, math.ceil(excess / (2 * math.log(rho))))
             if nodes <= self._most:
-                error = level + math.log(6 * abs(half)) - math.log1p(-(rho**-2))
-                error -= 2 * nodes * math.log(rho)
+                error = rest - 2 * nodes * math.log(rho)
                 return Piece(start, end, nodes, float(values.max()), error)
         return None
+
+
+def _inside(z: complex, rho: float) -> bool:
+    """Whether z is on or in the ellipse around [−1, 1]: its foci add up to ρ + 1/ρ at most."""
+    return abs(z - 1) + abs(z + 1) <= (rho + 1 / rho) * (1 + 1e-9)
 
 
 def _around(middle: complex, half: complex, rho: float) -> Box:
@@ -280,7 +287,7 @@ def bent_integral(  # noqa: PLR0917
     """
     extra = 0
     while True:
-        contour = _contour(loss, mixed_first, kernel, strip, _near(epsilon, loss), bits + extra)
+        contour = _contour(loss, mixed_first, kernel, strip, _near(epsilon), bits + extra)
         with ctx.workprec(bits + extra + 2 * _GUARD + loss.count.bit_length()):
             value = abs(contour.integral(epsilon))
             reached = value.rel_accuracy_bits()
@@ -289,7 +296,7 @@ def bent_integral(  # noqa: PLR0917
         extra += max(_FEWEST_BITS, extra if reached <= 1 else bits - reached + 4)
 
 
-def _near(epsilon: ExactReal, loss: Loss) -> Fraction:
+def _near(epsilon: ExactReal) -> Fraction:
     """Return ε₀: ε to a few bits, for the contour to be asked again beside it."""
     value = float(epsilon)
     mantissa, exponent = math.frexp(value)

@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from accountant import profile
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition import saddle
-from accountant.composition.bent import bent_integral
+from accountant.composition.bent import Integrand, Planner, bent_integral
 from accountant.composition.bent_curves import Curve, curve_bound, log_beyond
 from accountant.composition.bent_moments import Box, rule
 from accountant.composition.saddle_bounds import Mixture
@@ -230,3 +230,10 @@ def test_losses_that_never_matter_are_cut() -> None:
     assert str(found) == "0.00726092674"
     plain = pair(releases("1.1", "0.01", 1000), Direction.REMOVE).loss()
     assert chosen(plain, saddle.CALL, 1.0, 40) == plain
+
+
+def test_no_piece_goes_around_a_pole() -> None:
+    loss = pair(releases("1", "0.05", 200), Direction.REMOVE).loss()
+    plan = Planner(Integrand(loss, Kernel.CALL, True, 1.5, 1.0), 0.5, -40.0, 40)
+    assert plan._try(1.5 + 0j, 1.5 + 0.5j) is not None
+    assert plan._try(0.9 + 0j, 1.1 + 0.01j) is None

@@ -240,6 +240,12 @@ def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> L
     return Line(c, step, above[1], below[1], last, log_missing)
 
 
+def curvature(factors: tuple[Factor, ...], line: Line) -> float:
+    """Return the second derivative of ln(M(c)/|c(c + 1)|), nearly."""
+    c = line.c
+    return _Sum(known_laws(factors, line.log_missing)).variance(c) + c**-2 + (1 + c) ** -2
+
+
 def guess_epsilon(factors: tuple[Factor, ...], log_delta: float) -> float:
     """Return about the ε with ln H(ε) = log_delta < 0, by the saddle-point approximation."""
     laws = known_laws(factors, log_delta - 80.0)

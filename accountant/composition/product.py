@@ -10,6 +10,7 @@
   `accountant.composition.saddle_pair`.
 - One of the former, or any single pair, times finite laws: a sum over the values of the loss of
   the latter, `accountant.composition.mixture`.
+- Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`.
 - Other losses with atoms, among Laplace, Gaussian and lists of values: Fourier inversion,
   `accountant.composition.atoms`.
 - Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accountant.composition import atoms
+from accountant.composition import atoms, halved
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
@@ -86,6 +87,8 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
     single: dict[Pair, int] = {}
     for pair, count in factors:
         single[pair] = single.get(pair, 0) + count
+    if halved.applies(tuple(single)):
+        return halved.HalvedPair(tuple(single.items()))
     if atoms.applies(tuple(single)):
         return atoms.AtomicPair(tuple(single.items()))
     return GridPair(tuple(single.items()))

@@ -19,6 +19,14 @@ from accountant.errors import DpassayError as DpassayError
 from accountant.errors import InvalidInputError as InvalidInputError
 from accountant.errors import NotApplicableError as NotApplicableError
 from accountant.errors import UndecidedError as UndecidedError
+from accountant.estimate import estimate_beta as estimate_beta
+from accountant.estimate import estimate_delta as estimate_delta
+from accountant.estimate import estimate_epsilon as estimate_epsilon
+from accountant.estimate import estimate_log_delta as estimate_log_delta
+from accountant.estimate import estimate_log_loss_cdf as estimate_log_loss_cdf
+from accountant.estimate import estimate_log_loss_survival as estimate_log_loss_survival
+from accountant.estimate import estimate_power as estimate_power
+from accountant.estimate import estimate_slope as estimate_slope
 from accountant.guarantees import loss_cdf as loss_cdf
 from accountant.guarantees import loss_survival as loss_survival
 from accountant.guarantees import mu as mu

@@ -25,10 +25,11 @@ def total_variation(
     mechanism: Mechanism,
     *,
     adjacency: Adjacency | str | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose the total variation distance sup_S P(S) − Q(S) = δ(0)."""
-    pairs = worst_pairs(mechanism, adjacency, None)
+    pairs = worst_pairs(mechanism, adjacency, None, method)
     zero = ExactReal.of_rational(0)
     return enclose(lambda: hockey_stick(pairs, zero), relative_width=relative_width)
 
@@ -39,11 +40,12 @@ def loss_cdf(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction = Direction.REMOVE,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose the least P(L ≤ loss) over the worst pairs of one direction."""
     at = exact(loss, "loss")
-    pairs = worst_pairs(mechanism, adjacency, direction)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclose(
         lambda: least([pair.tails(at).p_below for pair in pairs]), relative_width=relative_width
     )
@@ -55,11 +57,12 @@ def loss_survival(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction = Direction.REMOVE,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose the largest P(L > loss) over the worst pairs of one direction."""
     at = exact(loss, "loss")
-    pairs = worst_pairs(mechanism, adjacency, direction)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclose(
         lambda: most([pair.tails(at).p_above for pair in pairs]), relative_width=relative_width
     )

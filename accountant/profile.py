@@ -29,10 +29,18 @@ _SHARE_OF_WIDTH = 16
 
 
 def worst_pairs(
-    mechanism: Mechanism, adjacency: Adjacency | str | None, direction: Direction | None
+    mechanism: Mechanism,
+    adjacency: Adjacency | str | None,
+    direction: Direction | None,
+    method: str = "auto",
 ) -> Sequence[Pair]:
     """Return the pairs that a question ranges over: of one direction, or (None) of both."""
-    return mechanism.worst_case(Adjacency.read(adjacency)).pairs(direction)
+    relation = Adjacency.read(adjacency)
+    if method == "auto":
+        return mechanism.worst_case(relation).pairs(direction)
+    from accountant.composition.engines import pairs_of  # engines ask mechanisms, not the reverse
+
+    return pairs_of(mechanism, method, relation, direction)
 
 
 def delta(
@@ -41,6 +49,7 @@ def delta(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose δ(ε).
@@ -55,6 +64,9 @@ def delta(
         The neighbouring relation, required where the two differ.
     direction
         One direction of the pair; None takes the worse of both.
+    method
+        The engine of a composition: "auto", or one that is insisted on, "exact", "saddle",
+        "atoms" or "grid" (`accountant.composition.engines`).
     relative_width
         Width of the enclosure relative to δ.
 
@@ -62,11 +74,13 @@ def delta(
     ------
     AdjacencyError
         If the relation is needed and not named, or does not fit.
+    NotApplicableError
+        If the engine that is named does not apply; the message says which ones do.
     UndecidedError
         If the width cannot be reached.
     """
     eps = exact(epsilon, "epsilon")
-    pairs = worst_pairs(mechanism, adjacency, direction)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclose(lambda: hockey_stick(pairs, eps), relative_width=relative_width)
 
 
@@ -76,11 +90,12 @@ def log_delta(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose ln δ(ε); −∞ where δ(ε) = 0. Arguments and errors as for `delta`."""
     eps = exact(epsilon, "epsilon")
-    pairs = worst_pairs(mechanism, adjacency, direction)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
 
     def logarithm() -> arb:
         value = hockey_stick(pairs, eps)
@@ -97,11 +112,12 @@ def delta_complement(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose 1 − δ(ε) = P(L ≤ ε) + e^ε Q(L > ε), without cancellation where δ is near 1."""
     eps = exact(epsilon, "epsilon")
-    pairs = worst_pairs(mechanism, adjacency, direction)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclose(lambda: _complement(pairs, eps), relative_width=relative_width)
 
 
@@ -111,6 +127,7 @@ def epsilon(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose ε(δ) = inf {ε real : δ(ε) ≤ δ}, the inverse of the profile.
@@ -124,7 +141,7 @@ def epsilon(
         If δ is outside [0, 1].
     """
     target = probability("delta", delta)
-    pairs = worst_pairs(mechanism, adjacency, direction)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
     if target.rational == 1:
         return Interval.of_ball(arb.neg_inf())
     if target.sign == 0:

@@ -43,13 +43,14 @@ def beta(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose β(α), the least type II error at type I error α over the worst pairs.
 
     Parameters
     ----------
-    mechanism, adjacency, direction, relative_width
+    mechanism, adjacency, direction, method, relative_width
         As for `accountant.profile.delta`.
     alpha
         Type I error in [0, 1], read exactly.
@@ -62,7 +63,7 @@ def beta(
     level = probability("alpha", alpha)
     values = [
         _type_two_error(pair, level, relative_width)
-        for pair in worst_pairs(mechanism, adjacency, direction)
+        for pair in worst_pairs(mechanism, adjacency, direction, method)
     ]
     return Interval(min(v.lower for v in values), min(v.upper for v in values))
 
@@ -73,12 +74,14 @@ def power(
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
+    method: str = "auto",
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose 1 − β(α), the largest power at level α, without cancellation for small α."""
     level = probability("alpha", alpha)
     values = [
-        _power(pair, level, relative_width) for pair in worst_pairs(mechanism, adjacency, direction)
+        _power(pair, level, relative_width)
+        for pair in worst_pairs(mechanism, adjacency, direction, method)
     ]
     return Interval(max(v.lower for v in values), max(v.upper for v in values))
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from accountant import profile
 from accountant.adjacency import Adjacency
-from accountant.composition import engines
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
@@ -45,7 +44,7 @@ WIDTH = Fraction(1, 20)
 def ask(mechanism: Mechanism, epsilon: str, method: str = "auto") -> Interval | None:
     """Return δ(ε), or None where the engine refuses the width."""
     try:
-        return engines.delta(
+        return profile.delta(
             mechanism, epsilon, method=method, adjacency=RELATION, relative_width=WIDTH
         )
     except UndecidedError:

@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 from accountant import baselines, notation, profile
-from accountant.composition import engines
 from accountant.errors import AdjacencyError, DpassayError, InvalidInputError, UndecidedError
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
@@ -99,16 +98,16 @@ def test_a_tolerance_that_is_not_met_says_what_was_reached(
 def test_the_memory_of_a_grid_is_estimated_before_it_is_taken() -> None:
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     with pytest.raises(UndecidedError, match=r"would take about .* points and .* GiB"):
-        engines.delta(mixed, 1, method="grid", relative_width=Fraction(1, 10**20))
+        profile.delta(mixed, 1, method="grid", relative_width=Fraction(1, 10**20))
 
 
 def test_an_engine_that_does_not_apply_is_refused() -> None:
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     for method in ("exact", "saddle"):
         with pytest.raises(DpassayError, match="'grid'"):
-            engines.delta(mixed, 1, method=method)
+            profile.delta(mixed, 1, method=method)
     with pytest.raises(InvalidInputError, match="method='fft'"):
-        engines.delta(mixed, 1, method="fft")
+        profile.delta(mixed, 1, method="fft")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""Engines by name: each encloses what the others enclose; refusals name what applies."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import dpassay
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition.engines import METHODS, applicable, pairs_of
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    MixtureOfGaussians,
+    PoissonSubsampled,
+)
+
+BOTH = "add-remove"
+STEP = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
+CASES: list[tuple[Mechanism, list[str]]] = [
+    (Composed(DiscreteLaplace(scale=3), 9), ["auto", "exact", "atoms", "grid"]),
+    (Composed([Laplace(scale=2), Gaussian(standard_deviation=3)], 2), ["auto", "atoms", "grid"]),
+    (Composed(STEP, 4), ["auto", "saddle", "grid"]),
+    (Composed(Gaussian(standard_deviation=3), 4), ["auto", "exact", "saddle", "atoms", "grid"]),
+    (STEP, ["auto", "exact", "saddle", "grid"]),
+    (
+        Composed(MixtureOfGaussians(1, [0, 1, 2], ["1/2", "1/4", "1/4"]), 2),
+        ["auto", "grid"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "expected"), CASES)
+def test_which_engines_apply_and_that_they_agree(mechanism: Mechanism, expected: list[str]) -> None:
+    found_engines = applicable(mechanism, Adjacency.ADD_REMOVE)
+    assert set(expected) <= set(found_engines)
+    width = Fraction(1, 20)
+    found = [
+        dpassay.delta(mechanism, "0.7", adjacency=BOTH, method=method, relative_width=width)
+        for method in found_engines
+    ]
+    assert all(one.overlaps(other) for one in found for other in found)
+    for method in set(METHODS) - set(found_engines):
+        with pytest.raises(NotApplicableError) as caught:
+            dpassay.epsilon(mechanism, "1e-3", adjacency=BOTH, method=method)
+        assert str(caught.value).endswith(
+            f"Ask with method={' or '.join(repr(name) for name in found_engines)}."
+        )
+
+
+def test_every_question_takes_a_method() -> None:
+    whole, width = Composed(STEP, 8), Fraction(1, 20)
+    for ask, at in (
+        (dpassay.delta, "0.7"),
+        (dpassay.log_delta, "0.7"),
+        (dpassay.epsilon, "1e-3"),
+    ):
+        own, grid = (
+            ask(whole, at, adjacency=BOTH, method=method, relative_width=width)
+            for method in ("saddle", "grid")
+        )
+        assert own.overlaps(grid), ask.__name__
+    gaussian = Composed(Gaussian(standard_deviation=3), 4)
+    for question in (
+        dpassay.delta_complement,
+        dpassay.beta,
+        dpassay.power,
+        dpassay.loss_cdf,
+        dpassay.loss_survival,
+    ):
+        closed, contour = (
+            question(gaussian, "0.1", method=method, relative_width=Fraction(1, 10**9))
+            for method in ("exact", "saddle")
+        )
+        assert closed.overlaps(contour), question.__name__
+        with pytest.raises(NotApplicableError, match="Ask with method='auto'"):
+            question(whole, "0.1", adjacency=BOTH, method="atoms")
+    total = dpassay.total_variation(whole, adjacency=BOTH, method="grid", relative_width=width)
+    assert total.overlaps(dpassay.delta(whole, 0, adjacency=BOTH, relative_width=width))
+
+
+def test_one_direction_of_a_named_engine() -> None:
+    pairs = pairs_of(Composed(STEP, 8), "saddle", Adjacency.ADD_REMOVE)
+    assert all(isinstance(pair, SmoothPair) for pair in pairs)
+    for pair, direction in zip(pairs, Direction, strict=True):
+        assert pairs_of(Composed(STEP, 8), "saddle", Adjacency.ADD_REMOVE, direction) == (pair,)
+
+
+def test_an_unknown_engine_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"method='sadle' .* Did you mean 'saddle'"):
+        dpassay.delta(STEP, 1, adjacency=BOTH, method="sadle")

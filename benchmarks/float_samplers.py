@@ -35,7 +35,7 @@ from scipy import stats
 
 from accountant.mechanisms import Gaussian, Laplace, Staircase
 from verify.audit import audit, zoo
-from verify.audit.bits import lowest_bit
+from verify.audit.bit_features import lowest_bit
 
 LEVEL = 1e-6
 Pair = tuple[float, float]

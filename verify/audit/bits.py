@@ -9,44 +9,48 @@ learned lattice and at entries that coincide, each together with the cell of the
 event weighs bits and value by one likelihood ratio: leaks of bounded size are found too. A sum that
 was divided (or multiplied) by a small integer afterwards is multiplied back first: dividing
 scrambles the bits, but only until somebody undoes it.
+
+Noise of scale c·2^k is a product. Of the 2^k multiples of c that fall on c neighbouring numbers
+some fall on the same one, always at the same residues modulo c, and some residues are never
+reached (c < 2^k, c > 2^k). Adding the value moves the residues, by another amount for another
+value. So the residue of the significand modulo c tells values apart where no low bit is ever zero,
+as for positive noise, which sums to a grid that is coarser than both of its parts.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 from importlib.util import find_spec
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from verify.audit.bit_features import (
+    CODES,
+    LEAST,
+    Atoms,
+    BitCell,
+    BitScore,
+    Codes,
+    Collisions,
+    LowestBit,
+    OnLattice,
+    View,
+    cells,
+    look,
+    lowest_bit,
+    residue,
+    times,
+)
 from verify.audit.features import Feature, Values
 from verify.audit.outputs import Matrix
 
-Codes: TypeAlias = NDArray[np.int64]
+Sides: TypeAlias = tuple[Values, Values]
 
-
-class View(NamedTuple):
-    """An entry, or an entry minus another one, times an integer or divided by one."""
-
-    entry: int
-    other: int | None = None
-    factor: Fraction = Fraction(1)
-
-    def to_json(self) -> list[Any]:
-        """Return plain data."""
-        return [self.entry, self.other, str(self.factor)]
-
-
-OF_ZERO = 1200
-OF_INFINITY = 1300
-OF_NAN = 1301
-_LEAST = -1100
-_CODES = 2500
 _MOST_VIEWS = 128
 _LISTED = 12
 _BINADES = 12
@@ -61,221 +65,19 @@ _FACTORS = tuple(Fraction(c) for c in _DIVISORS) + tuple(Fraction(1, c) for c in
 _IN_TREES = 2
 _ROOM_BELOW = 10
 _CELLS_FOR_TREES = 32
-_PART_FOR_TREES = 0.6
+_PARTS = 3
 _LEAST_FOR_TREES = 60
 _MOST_FOR_TREES = 20_000
-
-
-def lowest_bit(values: Any) -> Codes:
-    """Return e where the number is an odd multiple of 2^e; codes of their own for 0, ±∞ and NaN."""
-    array = np.asarray(values, dtype=np.float64)
-    mantissa, exponent = np.frexp(np.where(np.isfinite(array), array, 0.0))
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    odd = np.frexp((whole & -whole).astype(np.float64))[1]
-    codes: Codes = np.where(array == 0, OF_ZERO, exponent.astype(np.int64) - 54 + odd)
-    codes = np.where(np.isinf(array), OF_INFINITY, codes)
-    return np.where(np.isnan(array), OF_NAN, codes)
-
-
-def _look(outputs: Matrix, view: View) -> Values:
-    entry = times(outputs[:, view.entry], view.factor)
-    if view.other is None:
-        return entry
-    with np.errstate(
-        invalid="ignore"
-    ):  # the difference of two infinities is NaN, a code of its own
-        return entry - times(outputs[:, view.other], view.factor)
-
-
-def times(entries: Any, factor: Fraction) -> Values:
-    """Return numbers times a factor, rounded once in their own precision."""
-    kind = entries.dtype.type
-    with np.errstate(over="ignore"):
-        if factor.numerator != 1:
-            entries = entries * kind(factor.numerator)
-        if factor.denominator != 1:
-            entries = entries / kind(factor.denominator)
-    return np.asarray(entries, dtype=np.float64)
-
-
-def _named(view: View) -> str:
-    entry = f"output[{view.entry}]"
-    if view.other is not None:
-        entry = f"({entry} - output[{view.other}])"
-    return entry if view.factor == 1 else f"{view.factor}·{entry}"
-
-
-def _cells(values: Values, edges: Values) -> Codes:
-    """Return cell·2500 + lowest bit + 1100."""
-    place = np.searchsorted(edges, np.nan_to_num(values, nan=np.inf), side="right")
-    return place.astype(np.int64) * _CODES + lowest_bit(values) - _LEAST
-
-
-@final
-@dataclass(frozen=True)
-class LowestBit:
-    """The exponent of the lowest set bit of a view."""
-
-    view: View
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of what."""
-        return f"exponent of the lowest set bit of {_named(self.view)}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the exponent, or the code of 0, ±∞ or NaN."""
-        return lowest_bit(_look(outputs, self.view)).astype(np.float64)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "lowest-bit", "view": self.view.to_json()}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class BitCell:
-    """The cell of the value of a view together with its lowest set bit."""
-
-    view: View
-    edges: Values
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of what."""
-        return f"cell and lowest set bit of {_named(self.view)}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the pair as one number."""
-        return _cells(_look(outputs, self.view), self.edges).astype(np.float64)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "bit-cell", "view": self.view.to_json(), "edges": self.edges.tolist()}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class BitScore:
-    """The sum over views of a learned log-likelihood ratio of cell and lowest set bit."""
-
-    views: tuple[View, ...]
-    edges: tuple[Values, ...]
-    tables: tuple[tuple[Codes, Values], ...]
-    """For each view the codes that were seen, sorted, and their log ratios (0 for any other)."""
-    how: str
-    trained_on: int = 0
-    """The first so many runs of each dataset made it: only others may judge it."""
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Say over what."""
-        shown = ", ".join(map(_named, self.views[:3])) + ", …" * (len(self.views) > 3)
-        return f"log-likelihood ratio of value and lowest set bit of {shown} ({self.how})"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the score."""
-        score = np.zeros(len(outputs))
-        for view, edges, (codes, ratios) in zip(self.views, self.edges, self.tables, strict=True):
-            found = _cells(_look(outputs, view), edges)
-            place = np.minimum(np.searchsorted(codes, found), len(codes) - 1)
-            score += np.where(codes[place] == found, ratios[place], 0.0)
-        return score
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {
-            "feature": "bit-score",
-            "views": [view.to_json() for view in self.views],
-            "edges": [edges.tolist() for edges in self.edges],
-            "tables": [
-                {"codes": codes.tolist(), "ratios": ratios.tolist()}
-                for codes, ratios in self.tables
-            ],
-        }
-
-
-@final
-@dataclass(frozen=True)
-class Collisions:
-    """How many entries of an output equal an earlier one (NaN equals nothing)."""
-
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Say so."""
-        return "number of entries that equal an earlier one"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Count in each row."""
-        ordered = np.sort(outputs, axis=1)
-        counts: Values = np.sum(ordered[:, 1:] == ordered[:, :-1], axis=1).astype(np.float64)
-        return counts
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "collisions"}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Atoms:
-    """Which of the values that occurred repeatedly a view has, if any."""
-
-    view: View
-    values: Values
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of what."""
-        return f"which repeated value {_named(self.view)} has"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the place of the value in the list, −1 for any other one."""
-        found = _look(outputs, self.view)
-        place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
-        return np.where(self.values[place] == found, place, -1).astype(np.float64)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "atoms", "view": self.view.to_json(), "values": self.values.tolist()}
-
-
-@final
-@dataclass(frozen=True)
-class OnLattice:
-    """Whether an entry lies within a tolerance of offset + step·ℤ, a lattice that was learned."""
-
-    index: int
-    step: float
-    offset: float
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Say which lattice."""
-        return f"output[{self.index}] lies on {self.offset!r} + {self.step!r}·ℤ"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return 1 on the lattice, 0 elsewhere."""
-        shifted = (np.asarray(outputs[:, self.index], dtype=np.float64) - self.offset) / self.step
-        with np.errstate(invalid="ignore"):
-            distance = np.abs(shifted - np.round(shifted))
-        return (distance <= 1e-9 * (1 + np.abs(np.nan_to_num(shifted)))).astype(np.float64)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {
-            "feature": "on-lattice",
-            "index": self.index,
-            "step": self.step,
-            "offset": self.offset,
-        }
+_MODULI = tuple(range(3, 32, 2))
+_LEAST_IN_CELL = 50
+_NOT_UNIFORM = 2.5
+_GROWN = {"max_iter": 20, "max_leaf_nodes": 6, "learning_rate": 0.2}
+_GROWN_WITH_RESIDUES = {
+    "max_iter": 40,
+    "max_leaf_nodes": 12,
+    "learning_rate": 0.1,
+    "categorical_features": [3, 4],
+}
 
 
 def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
@@ -363,7 +165,7 @@ def _views(width: int) -> list[View]:
 def _contrast(first: Matrix, second: Matrix, view: View) -> float:
     """Return how much the histograms of the lowest set bit differ, in standard deviations."""
     a, b = (
-        np.bincount(lowest_bit(_look(side, view)) - _LEAST, minlength=_CODES)
+        np.bincount(lowest_bit(look(side, view)) - LEAST, minlength=CODES)
         for side in (first, second)
     )
     seen = a + b > 0
@@ -373,7 +175,7 @@ def _contrast(first: Matrix, second: Matrix, view: View) -> float:
 
 def _edges(first: Matrix, second: Matrix, view: View, count: int) -> Values:
     """Return quantiles that cut a view into so many cells (1 is none)."""
-    both = np.concatenate([_look(first, view), _look(second, view)])
+    both = np.concatenate([look(first, view), look(second, view)])
     finite = both[np.isfinite(both)]
     if not len(finite) or count == 1:
         return np.empty(0)
@@ -384,7 +186,7 @@ def _atoms(first: Matrix, second: Matrix, view: View) -> Values:
     """Return the finite values that one dataset shows more often than chance allows, sorted."""
     found = []
     for side in (first, second):
-        values, counts = np.unique(_look(side, view), return_counts=True)
+        values, counts = np.unique(look(side, view), return_counts=True)
         often = np.isfinite(values) & (counts >= max(_LEAST_ATOM, len(side) // 1000))
         found.append(values[often])
     return np.unique(np.concatenate(found))
@@ -392,7 +194,7 @@ def _atoms(first: Matrix, second: Matrix, view: View) -> Values:
 
 def _binades(first: Matrix, second: Matrix, view: View) -> Values:
     """Return the powers of two, of both signs, between which nearly all of a view lies."""
-    size = np.abs(np.concatenate([_look(first, view), _look(second, view)]))
+    size = np.abs(np.concatenate([look(first, view), look(second, view)]))
     size = size[np.isfinite(size) & (size > 0)]
     if not len(size):
         return np.empty(0)
@@ -407,7 +209,7 @@ def _score(
     """Learn the tables of log ratios, one for each view or one for all."""
     edges = tuple(_edges(first, second, view, count) for view in views)
     coded = [
-        tuple(_cells(_look(side, view), cut) for side in (first, second))
+        tuple(cells(look(side, view), cut) for side in (first, second))
         for view, cut in zip(views, edges, strict=True)
     ]
     if pooled:
@@ -432,47 +234,111 @@ def _on_a_lattice(first: Matrix, second: Matrix) -> bool:
 
 
 def _trees(first: Matrix, second: Matrix, view: View) -> Iterable[BitScore]:
-    """Learn a score of value and lowest set bit that is the same for many cells.
+    """Learn a score of value and lowest set bit, and one of residues too if they seem to tell.
 
-    Gradient-boosted trees see value, lowest set bit and how far that is below the highest one;
-    their score is then tabulated. Scalars are judged by runs that the trees did not see.
+    Scalars are judged by scores that other parts of the runs taught.
+    """
+    count = min(len(first), len(second))
+    if count < _LEAST_FOR_TREES:
+        return
+    most = min(count, _MOST_FOR_TREES)
+    sides = look(first[:most], view), look(second[:most], view)
+    cuts = (_binades(first, second, view), _edges(first, second, view, _CELLS_FOR_TREES))
+    edges = np.unique(np.concatenate(cuts))
+    if len(edges) == 0 or not np.isfinite(np.concatenate(sides)).any():
+        return
+    for modulus in sorted({1, _modulus(*sides)}):
+
+        def score(taught: Sides, modulus: int = modulus) -> BitScore:
+            table = _grown(taught, edges, modulus)
+            return BitScore((view,), (edges,), (table,), "boosted trees", modulus)
+
+        whole = score(sides)
+        if first.shape[1] > 1:
+            yield whole
+        elif count > 2 * _MOST_FOR_TREES:
+            fresh = whole(first[_MOST_FOR_TREES:]), whole(second[_MOST_FOR_TREES:])
+            yield replace(whole, judged=fresh)
+        else:
+            yield replace(whole, judged=_crossed(score, first, second, sides))
+
+
+def _crossed(
+    score: Callable[[Sides], BitScore], first: Matrix, second: Matrix, sides: Sides
+) -> Sides:
+    """Return the scores of all runs, each by what the parts that it is not in teach."""
+    found = np.empty(len(first)), np.empty(len(second))
+    for part in range(_PARTS):
+        a, b = (side[np.arange(len(side)) % _PARTS != part] for side in sides)
+        taught = score((a, b))
+        for scores, side in zip(found, (first, second), strict=True):
+            scores[part::_PARTS] = taught(side[part::_PARTS])
+    return found
+
+
+def _grown(sides: Sides, edges: Values, modulus: int) -> tuple[Codes, Values]:
+    """Grow gradient-boosted trees and tabulate their score.
+
+    They see value, lowest set bit and how far that is below the highest one; with a modulus also
+    the residue of the significand, and that of the number itself in units of a power of two.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    count = min(len(first), len(second))
-    if first.shape[1] == 1:
-        count = int(_PART_FOR_TREES * count)
-    count = min(count, _MOST_FOR_TREES)
-    if count < _LEAST_FOR_TREES:
-        return
-    sides = [_look(side[:count], view) for side in (first, second)]
     values = np.concatenate(sides)
-    bits = lowest_bit(values)
-    cuts = (_binades(first, second, view), _edges(first, second, view, _CELLS_FOR_TREES))
-    edges = np.unique(np.concatenate(cuts))
-    finite = values[np.isfinite(values)]
-    if len(edges) == 0 or not len(finite):
-        return
-    model = HistGradientBoostingClassifier(
-        max_iter=20, learning_rate=0.2, max_leaf_nodes=6, early_stopping=False, random_state=0
-    )
+    finite = np.append(values[np.isfinite(values)], edges)
     around = np.concatenate([[finite.min()], edges, [finite.max()]])
     inside = (around[:-1] + around[1:]) / 2
-    seen = np.unique(bits)
-    cell, bit = (grid.ravel() for grid in np.meshgrid(np.arange(len(inside)), seen, indexing="ij"))
+    places = (np.arange(len(inside)), np.unique(lowest_bit(values)), np.arange(modulus))
+    cell, bit, left = (grid.ravel() for grid in np.meshgrid(*places, indexing="ij"))
+    grown = _GROWN if modulus == 1 else _GROWN_WITH_RESIDUES
+    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **grown)
     with threadpool_limits(1):  # small data: more threads only wait for each other
-        model.fit(_columns(values, bits), np.repeat([1, 0], count))
-        scores = model.decision_function(_columns(inside[cell], bit))
-    table = (cell * _CODES + bit - _LEAST, scores)
-    trained = count if first.shape[1] == 1 else 0
-    yield BitScore((view,), (edges,), (table,), "boosted trees", trained)
+        seen = _columns(values, lowest_bit(values), residue(values, modulus), modulus)
+        model.fit(seen, np.repeat([1, 0], [len(side) for side in sides]))
+        scores = model.decision_function(_columns(inside[cell], bit, left, modulus))
+    return (cell * CODES + bit - LEAST) * modulus + left, scores
 
 
-def _columns(values: Values, bits: Codes) -> Values:
-    """Return value, lowest set bit, and how far that is below the highest one."""
+def _columns(values: Values, bits: Codes, residues: Codes, modulus: int) -> Values:
+    """Return what the trees see of some numbers."""
     finite = np.where(np.isfinite(values), values, 0.0)
-    return np.column_stack([finite, bits, np.frexp(finite)[1] - bits])
+    exponents = np.frexp(finite)[1]
+    columns = [finite, bits, exponents - bits]
+    if modulus > 1:
+        powers = np.array([pow(2, k, modulus) for k in range(modulus)])  # 2^k has period < modulus
+        period = int(np.flatnonzero(powers[1:] == 1)[0]) + 1
+        columns += [residues, residues * powers[exponents % period] % modulus]
+    return np.column_stack(columns)
+
+
+def _modulus(*sides: Values) -> int:
+    """Return the odd number modulo which significands are least uniform, 1 if they seem to be.
+
+    Of all odd numbers up to 31 the one with the largest standardised sum of Pearson's statistics
+    over binades is taken, or over binades cut where a product with it passes one. (A multiple of it
+    has the same excess at more degrees of freedom.)
+    """
+    best, found = _NOT_UNIFORM, 1
+    halves = [np.frexp(np.where(np.isfinite(side), side, 0.0)) for side in sides]
+    for modulus in _MODULI:
+        left = [residue(side, modulus) for side in sides]
+        for cut in (1.0, modulus / 2 ** modulus.bit_length()):
+            excess = freedom = 0.0
+            for residues, (mantissas, exponents) in zip(left, halves, strict=True):
+                parts, place = np.unique(
+                    2 * exponents + (np.abs(mantissas) >= cut), return_inverse=True
+                )
+                size = len(parts) * modulus
+                counts = np.bincount(place * modulus + residues, minlength=size)
+                table = counts.reshape(-1, modulus)
+                means = table.mean(axis=1, keepdims=True)
+                enough = means[:, 0] * modulus >= _LEAST_IN_CELL
+                excess += float((((table - means) ** 2 / means).sum(axis=1))[enough].sum())
+                freedom += int(enough.sum()) * (modulus - 1)
+            if freedom and (excess - freedom) / math.sqrt(2 * freedom) > best:
+                best, found = (excess - freedom) / math.sqrt(2 * freedom), modulus
+    return found
 
 
 def _table(first: Codes, second: Codes) -> tuple[Codes, Values]:

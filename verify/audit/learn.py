@@ -202,9 +202,9 @@ def _cells(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> I
 
     At δ = 0 events of large probability are best, and counts alone are better judges.
     """
-    held_out = getattr(feature, "trained_on", 0)  # what taught a feature cannot judge it
-    a, b = feature(first[held_out:]), feature(second[held_out:])
-    share = 1.0 - held_out / len(first)
+    judged = getattr(feature, "judged", None)  # what taught a feature cannot judge it
+    a, b = (feature(first), feature(second)) if judged is None else judged
+    share = len(a) / len(first)
     if feature.discrete:
         yield _categories(feature, a, b)
         return

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accountant.mechanisms import Laplace
-from verify.audit import bits, zoo
+from verify.audit import bit_features, bits, zoo
 from verify.audit.auditor import audit
 
 LEVEL = 1e-6
@@ -29,21 +29,66 @@ LEVEL = 1e-6
         (5e-324, -1074),
         (2.0**1000, 1000),
         (np.float32(0.1), -27),
-        (0.0, bits.OF_ZERO),
-        (-0.0, bits.OF_ZERO),
-        (math.inf, bits.OF_INFINITY),
-        (math.nan, bits.OF_NAN),
+        (0.0, bit_features.OF_ZERO),
+        (-0.0, bit_features.OF_ZERO),
+        (math.inf, bit_features.OF_INFINITY),
+        (math.nan, bit_features.OF_NAN),
     ],
 )
 def test_lowest_bit(value: float, exponent: int) -> None:
-    assert bits.lowest_bit([value]).tolist() == [exponent]
+    assert bit_features.lowest_bit([value]).tolist() == [exponent]
 
 
 def test_lowest_bit_divides() -> None:
     values = np.random.default_rng(1).normal(size=500) * 10.0 ** np.arange(500).clip(0, 250)
-    odd = np.ldexp(values, -bits.lowest_bit(values))
+    odd = np.ldexp(values, -bit_features.lowest_bit(values))
     assert (odd == np.floor(odd)).all()
     assert (odd % 2 == 1).all()
+
+
+@pytest.mark.parametrize("modulus", [3, 5, 15, 31])
+def test_residue_is_that_of_the_significand(modulus: int) -> None:
+    values = np.random.default_rng(2).normal(size=200) * 10.0 ** np.arange(-100, 100)
+    wanted = [
+        int(Fraction(value) / Fraction(2) ** (math.frexp(value)[1] - 53)) % modulus
+        for value in values.tolist()
+    ]
+    assert bit_features.residue(values, modulus).tolist() == wanted
+    assert bit_features.residue(np.array([0.0, math.inf, math.nan]), modulus).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("modulus", "draw"),
+    [
+        (5, lambda rng, size: 20 * rng.power(3, size)),
+        (3, lambda rng, size: 3 * rng.standard_gamma(4, size, dtype=np.float32)),
+        (15, lambda rng, size: 30 * rng.pareto(3, size)),
+    ],
+)
+def test_the_factor_of_a_scale_is_learned(modulus: int, draw: Any) -> None:
+    rng = np.random.default_rng(5)
+    sides = [(value + draw(rng, 4000)).astype(np.float64) for value in (0, 1)]
+    assert bits._modulus(*sides) == modulus
+
+
+def test_residues_tell_what_no_low_bit_tells() -> None:
+    """20·U^(1/3) is nearly always above 16, where both sums have one grid."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        return dataset + 20 * rng.power(3, size)
+
+    delta = 1 - (19 / 20) ** 3  # what both real laws differ by, for every ε at most
+    found = audit(
+        release,
+        lambda _: delta + 1e-9,
+        pairs=[(0.1, 1.1)],
+        samples=5000,
+        significance=LEVEL,
+        seed=6,
+    )
+    assert found.refuted
+    assert "residue modulo 5" in found.rule.feature.name
+    assert found.rule.feature.to_json()["modulus"] == 5
 
 
 NAIVE = [case for case in zoo.cases(broken=True) if case.name.startswith("float")]
@@ -114,7 +159,7 @@ def test_vectors_add_up_small_leaks() -> None:
         proposers=(bits.propose,),
     )
     assert found.refuted
-    assert isinstance(found.rule.feature, bits.BitScore)
+    assert isinstance(found.rule.feature, bit_features.BitScore)
 
 
 def test_shared_draws_show_in_differences() -> None:
@@ -146,7 +191,7 @@ def test_a_division_is_undone(factor: str | None, kind: str) -> None:
     found = bits.undone(outputs[:2000], outputs[2000:])
     assert found == (None if factor is None else scale)
     if found is not None:
-        assert np.mean(bits.times(outputs, found) == sums) > 0.8
+        assert np.mean(bit_features.times(outputs, found) == sums) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -164,16 +209,16 @@ def test_hidden_sums_are_found(name: str, view: str) -> None:
 def test_nothing_is_learned_from_the_bits_of_a_lattice() -> None:
     rng = np.random.default_rng(12)
     first, second = Laplace(1).lattice_sampler().release([0.1], 2000, rng=rng).reshape(2, -1, 1)
-    assert not any(isinstance(f, bits.BitScore) for f in bits.propose(first, second))
+    assert not any(isinstance(f, bit_features.BitScore) for f in bits.propose(first, second))
     naive = [side + rng.normal(size=side.shape) for side in (first, second)]
-    assert any(isinstance(f, bits.BitScore) for f in bits.propose(*naive))
+    assert any(isinstance(f, bit_features.BitScore) for f in bits.propose(*naive))
 
 
 def test_learned_lattice() -> None:
     rng = np.random.default_rng(6)
     first = 0.3 * rng.integers(-20, 20, (1000, 1)) + 0.1
     second = 0.3 * rng.integers(-20, 20, (1000, 1))
-    features = [f for f in bits.propose(first, second) if isinstance(f, bits.OnLattice)]
+    features = [f for f in bits.propose(first, second) if isinstance(f, bit_features.OnLattice)]
     assert features
     assert min(abs(f.step - 0.3) for f in features) < 1e-12
     shares = {(float(f(first).mean()), float(f(second).mean())) for f in features}
@@ -182,7 +227,7 @@ def test_learned_lattice() -> None:
 
 def test_collisions_and_plain_data() -> None:
     rows = np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0], [np.nan, np.nan, 1.0]])
-    assert bits.Collisions()(rows).tolist() == [1, 0, 0]
+    assert bit_features.Collisions()(rows).tolist() == [1, 0, 0]
     rng = np.random.default_rng(7)
     first, second = rng.normal(size=(2, 200, 3))
     for feature in bits.propose(first, second):
@@ -210,7 +255,9 @@ def test_rare_atoms_are_found() -> None:
         proposers=(bits.propose,),
     )
     assert found.refuted
-    assert bits.Atoms(bits.View(0), np.array([1.0, 2.0]))(np.array([[2.0], [3.0]])).tolist() == [
+    assert bit_features.Atoms(bit_features.View(0), np.array([1.0, 2.0]))(
+        np.array([[2.0], [3.0]])
+    ).tolist() == [
         1,
         -1,
     ]

@@ -1,0 +1,269 @@
+"""Features of the bits of outputs: lowest set bit, residues, coincidences, repeated values.
+
+Each is plain data and a function of the single output; `verify.audit.bits` chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verify.audit.features import Values
+from verify.audit.outputs import Matrix
+
+Codes: TypeAlias = NDArray[np.int64]
+
+OF_ZERO = 1200
+OF_INFINITY = 1300
+OF_NAN = 1301
+LEAST = -1100
+CODES = 2500
+"""The lowest set bit plus 1100 is below this."""
+_SIGNIFICAND = 53
+
+
+class View(NamedTuple):
+    """An entry, or an entry minus another one, times an integer or divided by one."""
+
+    entry: int
+    other: int | None = None
+    factor: Fraction = Fraction(1)
+
+    def to_json(self) -> list[Any]:
+        """Return plain data."""
+        return [self.entry, self.other, str(self.factor)]
+
+
+def lowest_bit(values: Any) -> Codes:
+    """Return e where the number is an odd multiple of 2^e; codes of their own for 0, ±∞ and NaN."""
+    array = np.asarray(values, dtype=np.float64)
+    mantissa, exponent = np.frexp(np.where(np.isfinite(array), array, 0.0))
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    odd = np.frexp((whole & -whole).astype(np.float64))[1]
+    codes: Codes = np.where(array == 0, OF_ZERO, exponent.astype(np.int64) - 54 + odd)
+    codes = np.where(np.isinf(array), OF_INFINITY, codes)
+    return np.where(np.isnan(array), OF_NAN, codes)
+
+
+def residue(values: Any, modulus: int) -> Codes:
+    """Return the significand, an integer of 53 bits (0 for 0, ±∞ and NaN), modulo an odd number.
+
+    A number of a coarser format gives the residue of its own significand times a power of two.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    mantissa = np.frexp(np.where(np.isfinite(array), array, 0.0))[0]
+    return np.mod(np.ldexp(mantissa, _SIGNIFICAND).astype(np.int64), modulus)
+
+
+def look(outputs: Matrix, view: View) -> Values:
+    """Return what a view shows of each output."""
+    entry = times(outputs[:, view.entry], view.factor)
+    if view.other is None:
+        return entry
+    with np.errstate(
+        invalid="ignore"
+    ):  # the difference of two infinities is NaN, a code of its own
+        return entry - times(outputs[:, view.other], view.factor)
+
+
+def times(entries: Any, factor: Fraction) -> Values:
+    """Return numbers times a factor, rounded once in their own precision."""
+    kind = entries.dtype.type
+    with np.errstate(over="ignore"):
+        if factor.numerator != 1:
+            entries = entries * kind(factor.numerator)
+        if factor.denominator != 1:
+            entries = entries / kind(factor.denominator)
+    return np.asarray(entries, dtype=np.float64)
+
+
+def _named(view: View) -> str:
+    entry = f"output[{view.entry}]"
+    if view.other is not None:
+        entry = f"({entry} - output[{view.other}])"
+    return entry if view.factor == 1 else f"{view.factor}·{entry}"
+
+
+def cells(values: Values, edges: Values, modulus: int = 1) -> Codes:
+    """Return (cell·2500 + lowest bit + 1100)·modulus + residue."""
+    place = np.searchsorted(edges, np.nan_to_num(values, nan=np.inf), side="right")
+    codes = place.astype(np.int64) * CODES + lowest_bit(values) - LEAST
+    return codes if modulus == 1 else codes * modulus + residue(values, modulus)
+
+
+@final
+@dataclass(frozen=True)
+class LowestBit:
+    """The exponent of the lowest set bit of a view."""
+
+    view: View
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        return f"exponent of the lowest set bit of {_named(self.view)}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the exponent, or the code of 0, ±∞ or NaN."""
+        return lowest_bit(look(outputs, self.view)).astype(np.float64)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "lowest-bit", "view": self.view.to_json()}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BitCell:
+    """The cell of the value of a view together with its lowest set bit."""
+
+    view: View
+    edges: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        return f"cell and lowest set bit of {_named(self.view)}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the pair as one number."""
+        return cells(look(outputs, self.view), self.edges).astype(np.float64)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "bit-cell", "view": self.view.to_json(), "edges": self.edges.tolist()}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BitScore:
+    """The sum over views of a learned log-likelihood ratio of cell and lowest set bit."""
+
+    views: tuple[View, ...]
+    edges: tuple[Values, ...]
+    tables: tuple[tuple[Codes, Values], ...]
+    """For each view the codes that were seen, sorted, and their log ratios (0 for any other)."""
+    how: str
+    modulus: int = 1
+    """The residue of the significand is part of the code."""
+    judged: tuple[Values, Values] | None = None
+    """Scores of training runs, each by a score that those runs did not teach."""
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Say over what."""
+        shown = ", ".join(map(_named, self.views[:3])) + ", …" * (len(self.views) > 3)
+        what = "value and lowest set bit"
+        if self.modulus > 1:
+            what = f"value, lowest set bit and residue modulo {self.modulus}"
+        return f"log-likelihood ratio of {what} of {shown} ({self.how})"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the score."""
+        score = np.zeros(len(outputs))
+        for view, edges, (codes, ratios) in zip(self.views, self.edges, self.tables, strict=True):
+            found = cells(look(outputs, view), edges, self.modulus)
+            place = np.minimum(np.searchsorted(codes, found), len(codes) - 1)
+            score += np.where(codes[place] == found, ratios[place], 0.0)
+        return score
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {
+            "feature": "bit-score",
+            "modulus": self.modulus,
+            "views": [view.to_json() for view in self.views],
+            "edges": [edges.tolist() for edges in self.edges],
+            "tables": [
+                {"codes": codes.tolist(), "ratios": ratios.tolist()}
+                for codes, ratios in self.tables
+            ],
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Collisions:
+    """How many entries of an output equal an earlier one (NaN equals nothing)."""
+
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say so."""
+        return "number of entries that equal an earlier one"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Count in each row."""
+        ordered = np.sort(outputs, axis=1)
+        counts: Values = np.sum(ordered[:, 1:] == ordered[:, :-1], axis=1).astype(np.float64)
+        return counts
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "collisions"}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Which of the values that occurred repeatedly a view has, if any."""
+
+    view: View
+    values: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        return f"which repeated value {_named(self.view)} has"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the place of the value in the list, −1 for any other one."""
+        found = look(outputs, self.view)
+        place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
+        return np.where(self.values[place] == found, place, -1).astype(np.float64)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "atoms", "view": self.view.to_json(), "values": self.values.tolist()}
+
+
+@final
+@dataclass(frozen=True)
+class OnLattice:
+    """Whether an entry lies within a tolerance of offset + step·ℤ, a lattice that was learned."""
+
+    index: int
+    step: float
+    offset: float
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say which lattice."""
+        return f"output[{self.index}] lies on {self.offset!r} + {self.step!r}·ℤ"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return 1 on the lattice, 0 elsewhere."""
+        shifted = (np.asarray(outputs[:, self.index], dtype=np.float64) - self.offset) / self.step
+        with np.errstate(invalid="ignore"):
+            distance = np.abs(shifted - np.round(shifted))
+        return (distance <= 1e-9 * (1 + np.abs(np.nan_to_num(shifted)))).astype(np.float64)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {
+            "feature": "on-lattice",
+            "index": self.index,
+            "step": self.step,
+            "offset": self.offset,
+        }

@@ -84,7 +84,7 @@ def audit(
     significance
         The largest probability with which a private mechanism is accused.
     seed
-        Of everything that is drawn; None draws one and reports it.
+        Of everything that is drawn; None draws one and reports it (or takes a checkpoint's).
     adjacency
         The relation of a claimed mechanism's profile, where it depends on it.
     executor
@@ -107,16 +107,16 @@ def audit(
     """
     started = time.perf_counter()
     whole = guarantee(claim, adjacency=adjacency)
+    path = None if checkpoint is None else Path(checkpoint)
     plan = Plan.of(
         mechanism,
         whole,
         pairs=pairs,
         samples=samples,
         significance=significance,
-        seed=seed,
+        seed=blocks.kept_seed(path) if seed is None else seed,
         timeout=timeout,
     )
-    path = None if checkpoint is None else Path(checkpoint)
     if device is None:
         trained = _train(plan, path, proposers)
         fresh, digest = trained.blocks(plan), plan.digest()
@@ -126,7 +126,7 @@ def audit(
         known = prepare(plan, device, executor)
         trained = _Trained(known.rule, known.pair, 1, None, 0, known.notes)
         fresh, digest = known.blocks, blocks.digest(plan.digest(), device)
-    tally = Tally(trained.rule.partition.size, digest, path)
+    tally = Tally(trained.rule.partition.size, digest, path, plan.seed)
     try:
         blocks.run(fresh, tally, executor, progress, timeout)
     except MechanismError as error:

@@ -212,6 +212,7 @@ class Tally:
     cells: int
     digest: str = ""
     path: Path | None = None
+    seed: int | None = None
     done: Done = field(default_factory=Done)
     histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
 
@@ -240,6 +241,7 @@ class Tally:
         if self.path is not None:
             data = {
                 "audit": self.digest,
+                "seed": str(self.seed),
                 "done_below": self.done.below,
                 "done_beyond": sorted(self.done.beyond),
                 "histogram": self.histogram.tolist(),
@@ -247,6 +249,16 @@ class Tally:
             whole = self.path.with_name(self.path.name + ".part")
             whole.write_text(json.dumps(data), "utf-8")
             os.replace(whole, self.path)
+
+
+def kept_seed(path: Path | None) -> int | None:
+    """Return the seed of the audit that left a checkpoint, so that a call without one goes on."""
+    if path is None or not path.exists():
+        return None
+    try:
+        return int(json.loads(path.read_text("utf-8"))["seed"])
+    except (ValueError, KeyError, TypeError):
+        return None  # whoever reads the whole file says what is wrong with it
 
 
 def digest(*parts: object) -> str:

@@ -137,11 +137,8 @@ def run(options: argparse.Namespace) -> int:
 def _audited(
     options: argparse.Namespace, mechanism: Any, pairs: list[tuple[Any, Any]] | None
 ) -> AuditResult | SequentialResult:
-    from accountant.errors import InvalidInputError
     from verify.audit import audit, audit_until_refuted
 
-    if options.device is not None and options.until_refuted:
-        raise InvalidInputError("Expected --device without --until-refuted.")
     arguments: dict[str, Any] = {
         "pairs": pairs,
         "samples": _samples(options.samples),
@@ -149,6 +146,8 @@ def _audited(
         "seed": options.seed,
         "adjacency": options.adjacency,
         "timeout": options.timeout,
+        "checkpoint": options.checkpoint,
+        "device": options.device,
     }
     claim = read_claim(options.claim)
     if options.until_refuted:
@@ -158,9 +157,7 @@ def _audited(
             mechanism,
             claim,
             executor=executor,
-            checkpoint=options.checkpoint,
             progress=_blocks(options),
-            device=options.device,
             **arguments,
         )
 

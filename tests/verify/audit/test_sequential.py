@@ -14,7 +14,7 @@ from accountant import notation
 from verify import checker, seal
 from verify.audit import MechanismError, Outcome, audit_until_refuted, features
 from verify.audit.guarantee import Point
-from verify.audit.sequential import log_factor
+from verify.audit.rounds import log_factor
 
 PLAIN = (features.plain,)
 

@@ -1,0 +1,285 @@
+"""Who plays the rounds of a sequential audit: a learner, or a device that knows the laws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from verify.audit import blocks
+from verify.audit.auditor import Plan, probe
+from verify.audit.exact_test import Design
+from verify.audit.features import Proposer
+from verify.audit.guarantee import Point
+from verify.audit.learn import choose
+from verify.audit.outputs import Alphabet, Matrix, stacked
+from verify.audit.rounds import KeptRounds, Round
+from verify.audit.rule import Histogram, Rule
+
+Guesses = tuple[int, int, int]
+"""Right ones, wrong ones, runs."""
+Sides = tuple[Matrix, Matrix]
+
+_ROUNDS = 3
+_FIRST = 40
+_GROWTH = 0.15
+_MOST_KEPT = 200_000
+_CAUTION = 1.0
+_STEPS = 60
+
+
+@final
+@dataclass
+class _Past:
+    """The runs of one pair so far, the earliest ones where there are too many."""
+
+    first: Matrix | None = None
+    second: Matrix | None = None
+    rule: Rule | None = None
+    learned_at: int = 0
+
+    @property
+    def size(self) -> int:
+        """Runs of the shorter side."""
+        if self.first is None or self.second is None:
+            return 0
+        return min(len(self.first), len(self.second))
+
+    @property
+    def full(self) -> bool:
+        """Whether no more runs are kept."""
+        return self.size >= _MOST_KEPT
+
+    def add(self, sides: Sides) -> None:
+        """Keep the runs of a round."""
+        first, second = sides
+        self.first = first if self.first is None else stacked([self.first, first])
+        self.second = second if self.second is None else stacked([self.second, second])
+
+    def learn(self, plan: Plan, proposers: Sequence[Proposer], size: int) -> Rule:
+        """Choose the rule from the first runs of both sides."""
+        assert self.first is not None
+        assert self.second is not None
+        self.rule = choose(
+            self.first[:size],
+            self.second[:size],
+            plan.guarantee,
+            runs=4 * size,
+            significance=plan.significance,
+            proposers=proposers,
+        )
+        self.learned_at = size
+        return self.rule
+
+
+@final
+class Learner:
+    """Learns the event of a round from the rounds before.
+
+    Parameters
+    ----------
+    plan
+        What is audited.
+    proposers
+        Of features.
+    """
+
+    def __init__(self, plan: Plan, proposers: Sequence[Proposer]) -> None:
+        self._plan, self._proposers = plan, proposers
+        self._past = [_Past() for _ in plan.pairs]
+        self._width = 0
+        self._mixed: int | None = None
+        self.notes: list[str] = []
+
+    def resume(self, kept: KeptRounds) -> None:
+        """Begin, or learn again what was known after the rounds that were kept."""
+        if not kept.rounds:
+            alphabet = Alphabet()
+            self._width = probe(self._plan, alphabet, self.notes)
+            self._mixed = alphabet.width
+            return
+        self._width, self._mixed = kept.state["width"], kept.state["mixed"]
+        self.notes = list(kept.state["notes"])
+        for number, entry in enumerate(kept.rounds):
+            past = self._past[entry.pair]
+            if not past.full:
+                past.add(kept.outputs(number))
+        for past, size in zip(self._past, kept.state["learned_at"], strict=True):
+            if size:
+                past.learn(self._plan, self._proposers, size)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `resume` needs beside rounds and outputs."""
+        return {
+            "width": self._width,
+            "mixed": self._mixed,
+            "notes": self.notes,
+            "learned_at": [past.learned_at for past in self._past],
+        }
+
+    def play(self, number: int, used: int, left: int) -> tuple[Round, Sides | None]:
+        """Play a round; return it, and its outputs if later rounds learn from them."""
+        rule, index = self._next(number)
+        past = self._past[index]
+        most = 2 * blocks.block_size(1 << 30, self._width)
+        size = _size(used, left, most)
+        sides = self._draw((index, number), size)
+        if rule is None:
+            entry = Round("0", "0", 0.0, 0, 0, size, "nothing yet", index)
+        else:
+            before = _guesses(rule, (past.first, past.second)) if past.size else (0, 0, 1)
+            entry = _bet(rule, index, before, _guesses(rule, sides))
+        if past.full:
+            return entry, None
+        past.add(sides)
+        return entry, sides
+
+    def _next(self, number: int) -> tuple[Rule | None, int]:
+        """Choose the pair and the rule of a round from what was seen before it."""
+        for index, past in enumerate(self._past):
+            if past.size < _FIRST // 4 and number < _ROUNDS * len(self._past):
+                return None, index
+        best: tuple[Rule, int] | None = None
+        for index, past in enumerate(self._past):
+            if past.size == 0:
+                continue
+            rule = past.rule
+            if rule is None or past.size >= past.learned_at * (1 + _GROWTH):
+                rule = past.learn(self._plan, self._proposers, past.size)
+            if best is None or rule.predicted > best[0].predicted:
+                best = (rule, index)
+        return best if best is not None else (None, number % len(self._past))
+
+    def _draw(self, key: tuple[int, int], size: int) -> Sides:
+        """Draw the runs of a round, each on the dataset that a fair coin chose."""
+        plan, index = self._plan, key[0]
+        heads = int(blocks.generator(plan.seed, blocks.SEQUENTIAL, *key, 2).binomial(size, 0.5))
+        sides = []
+        for side, count in enumerate((heads, size - heads)):
+            rng = blocks.generator(plan.seed, blocks.SEQUENTIAL, *key, side)
+            with blocks.time_limit(plan.timeout, f"A block of {count} runs of {plan.target.name}"):
+                if count == 0:
+                    rows = np.zeros((0, self._width))
+                else:
+                    rows = blocks.draw(
+                        plan.target,
+                        plan.pairs[index][side],
+                        count,
+                        rng,
+                        alphabet=Alphabet(width=self._mixed),
+                        width=self._width,
+                    )
+            sides.append(rows)
+        return sides[0], sides[1]
+
+
+@final
+class DevicePlayer:
+    """Draws and counts on a device, with the event that the exact laws show most.
+
+    Parameters
+    ----------
+    plan
+        What is audited: a mechanism of this package.
+    name
+        Of the device.
+    """
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        from verify.audit.device import prepare
+
+        known = prepare(plan, name, None)
+        self._rule, self._pair, self._whole = known.rule, known.pair, known.blocks.whole
+        self._seen: Guesses = (0, 0, 0)
+        self.notes: list[str] = list(known.notes)
+
+    def resume(self, kept: KeptRounds) -> None:
+        """Count what was seen."""
+        for entry in kept.rounds:
+            self._see((entry.right, entry.wrong, entry.runs))
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: the rounds tell everything."""
+        return {}
+
+    def play(self, number: int, used: int, left: int) -> tuple[Round, None]:
+        """Play a round, of an even number of runs."""
+        size = max(1, _size(used, left, 2 * self._whole.size) // 2)
+        block = replace(
+            self._whole,
+            design=Design.GUESSES,
+            size=size,
+            key=(blocks.SEQUENTIAL, self._pair, number),
+        )
+        found = _counted(self._rule, block.count()[:, :-1])
+        right, wrong, runs = self._seen
+        entry = _bet(self._rule, self._pair, (right, wrong, max(1, runs)), found)
+        self._see(found)
+        return entry, None
+
+    def _see(self, found: Guesses) -> None:
+        right, wrong, runs = (a + b for a, b in zip(self._seen, found, strict=True))
+        self._seen = right, wrong, runs
+
+
+def _size(used: int, left: int, most: int) -> int:
+    """Return how many runs the next round has: a share of what was seen."""
+    return max(1, min(left, most, max(_FIRST, int(_GROWTH * used))))
+
+
+def _bet(rule: Rule, index: int, before: Guesses, found: Guesses) -> Round:
+    """Return a round with the stake that its past suggests."""
+    shown_point = rule.point.to_json()
+    right, wrong, runs = found
+    return Round(
+        epsilon=shown_point["epsilon"],
+        delta=shown_point["delta"],
+        stake=_stake(before, rule.point),
+        right=right,
+        wrong=wrong,
+        runs=runs,
+        event=str(rule.event()["description"]),
+        pair=index,
+    )
+
+
+def _guesses(rule: Rule, sides: tuple[Matrix | None, Matrix | None]) -> Guesses:
+    """Count right guesses, wrong guesses and runs."""
+    first, second = sides
+    if first is None or second is None:
+        return 0, 0, 1
+    return _counted(rule, np.array([rule.histogram(first), rule.histogram(second)]))
+
+
+def _counted(rule: Rule, histogram: Histogram) -> Guesses:
+    p, q = histogram[rule.favoured], histogram[1 - rule.favoured]
+    event, other = rule.marks == 1, rule.marks == -1
+    right = int(p[event].sum() + q[other].sum())
+    wrong = int(q[event].sum() + p[other].sum())
+    return right, wrong, int(histogram.sum())
+
+
+def _stake(counts: tuple[int, int, int], point: Point) -> float:
+    """Return the stake that grows the capital fastest, for cautious rates; 0 where none does."""
+    right, wrong, runs = counts
+    factor, delta = math.exp(min(float(point.epsilon), 700.0)), float(point.delta)
+    r, w = right / runs, wrong / runs
+    r = max(0.0, r - _CAUTION * math.sqrt(r * (1 - r) / runs))
+    w = min(1 - r, w + _CAUTION * math.sqrt(w * (1 - w) / runs) + 1 / runs)
+    rest = max(0.0, 1 - r - w)
+    low, high = 0.0, 1 / (factor + delta)
+
+    def slope(stake: float) -> float:
+        gain = r * (1 - delta) / (1 + stake * (1 - delta))
+        loss = w * (factor + delta) / max(1 - stake * (factor + delta), 1e-12)
+        return gain - loss - rest * delta / (1 - stake * delta)
+
+    if slope(0.0) <= 0:
+        return 0.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+    return low

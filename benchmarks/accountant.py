@@ -24,7 +24,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,8 @@ if Path(sys.path[0]) == Path(__file__).resolve().parent:
 
 import numpy as np
 
-from accountant import profile
-from accountant.adjacency import Adjacency
+from accountant import estimate, profile
+from accountant.adjacency import Direction
 from accountant.composition.saddle_certified import estimator
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import DpassayError
@@ -108,19 +109,20 @@ def certified(
 
 
 def estimated(mechanism: Composed, delta: str) -> tuple[float | None, float]:
-    """Return the estimate of ε, and its seconds with the laws already read."""
-    worst = mechanism.worst_case(Adjacency.ADD_REMOVE)
-    pairs = [pair for pair in (worst.remove[0], worst.add[0]) if isinstance(pair, SmoothPair)]
-    if len(pairs) < 2 or float(delta) > 0.08:
-        return None, 0.0
-    engines = [estimator.__wrapped__(pair.loss()) for pair in pairs]
+    """Return the public estimate of ε, and its seconds with nothing computed before."""
+    forget()
     started = time.process_time()
     try:
-        return max(engine.epsilon(math.log(float(delta))) for engine in engines), (
-            time.process_time() - started
-        )
-    except (DpassayError, ArithmeticError):
+        log_delta = float(Decimal(delta).ln())
+        found = estimate.estimate_epsilon(mechanism, log_delta=log_delta, adjacency="add-remove")
+    except DpassayError:
         return None, time.process_time() - started
+    return float(found), time.process_time() - started
+
+
+def forget() -> None:
+    """Forget float engines: each keeps its nodes for the next question."""
+    estimator.cache_clear()
 
 
 def ask_peers(python: str | None, questions: list[list[Any]], limit: int) -> list[dict[str, Any]]:
@@ -155,10 +157,9 @@ def settings(options: argparse.Namespace) -> None:
     rows = [(part, delta) for part in SETTINGS for delta in options.deltas.split(",")]
     peers = ask_peers(
         options.peers_python,
-        [[float(Fraction(q)) if i == 1 else q for i, q in enumerate(part)] + [delta]
-         for part, delta in rows],
+        [[sigma, float(Fraction(q)), count, delta] for (sigma, q, count), delta in rows],
         options.limit,
-    )  # fmt: skip
+    )
     names = list(peers[0])
     print("| σ | q | count | δ | ε | s | estimate | ms |", *(f" {n} | s |" for n in names), sep="")
     print("|---|---|---|---|---|---|---|---|" + "---|---|" * len(names))
@@ -249,6 +250,7 @@ def speed(options: argparse.Namespace) -> None:
             print(f"| ln δ, {name}, count {count:.0e} | {_time([part], compiled, 'delta'):.3f} |")
             print(f"| ε, {name}, count {count:.0e} | {_time([part], compiled, 'epsilon'):.3f} |")
         many = [(f"{1 + i / 50}", f"{(i + 1) / 1000}", 100 + i) for i in range(100)]
+        print(f"| ε, {name}, count 1e+06, each of 1000 δ | {_many(compiled):.3f} |")
         print(f"| ln δ, {name}, 100 mechanisms | {_time(many, compiled, 'delta'):.3f} |")
     for count in (10**3, 10**6, 10**9):
         part = ("1.1", "0.004", count)
@@ -259,21 +261,35 @@ def speed(options: argparse.Namespace) -> None:
 
 
 def _time(parts: list[Part], compiled: bool, what: str) -> float:
-    worst = composed(parts).worst_case(Adjacency.ADD_REMOVE)
-    pair = worst.remove[0]
-    assert isinstance(pair, SmoothPair)
-    make: Callable[..., Any] = estimator.__wrapped__
-    epsilon = make(pair.loss(), compiled=compiled).epsilon(-12.0)
+    """Return the median milliseconds of the public estimate for REMOVE, engines made anew."""
+    mechanism = composed(parts)
+    known: dict[str, Any] = {
+        "adjacency": "add-remove",
+        "direction": Direction.REMOVE,
+        "compiled": compiled,
+    }
+    epsilon = estimate.estimate_epsilon(mechanism, log_delta=-12.0, **known)
     samples = []
     for _ in range(15):
-        engine = make(pair.loss(), compiled=compiled)
+        forget()
         started = time.perf_counter()
         if what == "delta":
-            engine.log_delta(epsilon)
+            estimate.estimate_log_delta(mechanism, epsilon, **known)
         else:
-            engine.epsilon(-12.0)
+            estimate.estimate_epsilon(mechanism, log_delta=-12.0, **known)
         samples.append(1e3 * (time.perf_counter() - started))
     return statistics.median(samples)
+
+
+def _many(compiled: bool) -> float:
+    """Return milliseconds for each of a thousand δ of one array."""
+    points = np.linspace(-5.0, -400.0, 1000)
+    started = time.perf_counter()
+    estimate.estimate_epsilon(
+        composed([("1.1", "0.004", 10**6)]), log_delta=points, adjacency="add-remove",
+        direction=Direction.REMOVE, compiled=compiled,
+    )  # fmt: skip
+    return 1e3 * (time.perf_counter() - started) / len(points)
 
 
 def gaussian(options: argparse.Namespace) -> None:

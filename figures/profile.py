@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -9,9 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from accountant import profile
 from accountant.adjacency import Adjacency, Direction
 from accountant.errors import NotApplicableError
+from accountant.estimate import estimate_delta, estimate_epsilon
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.number import exact
@@ -39,8 +43,8 @@ class Row:
     """δ(ε) at one ε, by direction; `add` is None in a table where both are the same."""
 
     epsilon: Fraction
-    remove: Interval
-    add: Interval | None
+    remove: Interval | float
+    add: Interval | float | None
 
 
 @final
@@ -53,6 +57,8 @@ class Table:
     rows: tuple[Row, ...]
     marks: tuple[tuple[str, Interval], ...] = ()
     """Points (ε, δ) to point out."""
+    estimated: bool = False
+    """Whether the values are floats without proof, which the title says."""
 
     def _repr_svg_(self) -> str:
         """Return the picture, for notebooks."""
@@ -69,9 +75,13 @@ def plot(
     *,
     adjacency: str | None,
     marks: Sequence[tuple[str, Interval]] = (),
+    estimated: bool = False,
 ) -> None:
     """Compute and draw a profile into a .png, .pdf or .svg file."""
-    table = compute(mechanism, adjacency=adjacency, marks=marks)
+    if estimated:
+        table = estimate(mechanism, adjacency=adjacency)
+    else:
+        table = compute(mechanism, adjacency=adjacency, marks=marks)
     style.save(draw(table), path)
 
 
@@ -99,6 +109,27 @@ def compute(
         rows = [row if row.add is not None else replace(row, add=row.remove) for row in rows]
     name = None if relation is None else relation.value
     return Table(repr(mechanism), name, tuple(rows), tuple(marks))
+
+
+def estimate(mechanism: Mechanism, *, adjacency: Adjacency | str | None = None) -> Table:
+    """Tabulate estimates of δ(ε) from ε = 0 down to the least δ, in floats and without proof."""
+    relation = Adjacency.read(adjacency)
+    end = estimate_epsilon(mechanism, float(LEAST_DELTA), adjacency=relation)
+    assert isinstance(end, float)
+    beyond = end if math.isfinite(end) else float(_beyond_finite_losses(mechanism, relation))
+    epsilons = np.linspace(0.0, max(beyond, float(_SHORTEST)), _POINTS)
+    worst = mechanism.worst_case(relation)
+    directions = [Direction.REMOVE] + [Direction.ADD] * (worst.remove != worst.add)
+    columns = [
+        np.asarray(estimate_delta(mechanism, epsilons, adjacency=relation, direction=direction))
+        for direction in directions
+    ]
+    rows = tuple(
+        Row(Fraction(float(eps)), float(first), float(last) if len(columns) > 1 else None)
+        for eps, first, last in zip(epsilons, columns[0], columns[-1], strict=True)
+    )
+    name = None if relation is None else relation.value
+    return Table(repr(mechanism), name, rows, estimated=True)
 
 
 def _epsilons(
@@ -152,12 +183,19 @@ def draw(table: Table) -> Figure:
 
 def _curve(axes: Axes, table: Table, index: int, label: str | None) -> None:
     points = [
-        (float(row.epsilon), float(_middle(value)))
+        (float(row.epsilon), value)
         for row in table.rows
-        if (value := (row.remove, row.add)[index]) is not None and value.lower >= _LEAST_SHOWN
+        if (value := _shown((row.remove, row.add)[index])) is not None
     ]
     if points:
         axes.plot(*zip(*points, strict=True), label=label, **style.CURVES[index].options())
+
+
+def _shown(value: Interval | float | None) -> float | None:
+    """Return the number to draw, None where there is none or it is no float."""
+    if isinstance(value, Interval):
+        return float(_middle(value)) if value.lower >= _LEAST_SHOWN else None
+    return value if value is not None and value >= float(_LEAST_SHOWN) else None
 
 
 def _mark(axes: Axes, at: str, value: Interval) -> None:
@@ -187,4 +225,5 @@ def _title(table: Table) -> str:
     name = table.mechanism
     if len(name) > _SHOWN_NAME:
         name = name[: _SHOWN_NAME - 1] + "…"
-    return name if table.adjacency is None else f"{name}, {table.adjacency}"
+    name = name if table.adjacency is None else f"{name}, {table.adjacency}"
+    return f"{name} (estimate)" if table.estimated else name

@@ -12,10 +12,18 @@ import pytest
 
 import dpassay
 from accountant.errors import InvalidInputError
-from accountant.mechanisms import Gaussian, IntegerNoise, Laplace, Tabulated
+from accountant.interval import Interval
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    PoissonSubsampled,
+    Tabulated,
+)
 from accountant.profile import delta
 from figures import style
-from figures.profile import Table, compute, draw, plot
+from figures.profile import Table, compute, draw, estimate, plot
 
 HEADS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -58,6 +66,7 @@ def test_the_table_is_the_closed_form(table: Table) -> None:
     # 1 − e^{(ε − ½)/2} up to ε = ½, and 1 − e^ε below −½
     for row in table.rows:
         exact = -math.expm1((float(row.epsilon) - 0.5) / 2) if row.epsilon < Fraction(1, 2) else 0.0
+        assert isinstance(row.remove, Interval)
         # the float itself cancels near ½; the enclosure does not
         assert float(row.remove.lower) <= exact * (1 + 1e-8) + 1e-15
         assert float(row.remove.upper) >= exact * (1 - 1e-8) - 1e-15
@@ -70,7 +79,9 @@ def test_the_table_reaches_every_mark_and_the_end_of_the_loss(table: Table) -> N
     assert epsilons[0] == Fraction(-0.2)
     # δ(0.6) = 0 has no place on a logarithmic axis; the profile ends at ½
     assert Fraction(1, 2) - Fraction(1, 10**9) < epsilons[-1] < Fraction(1, 2)
-    assert 0 < table.rows[-1].remove.lower <= Decimal("1e-11")
+    last = table.rows[-1].remove
+    assert isinstance(last, Interval)
+    assert 0 < last.lower <= Decimal("1e-11")
 
 
 def test_one_curve_and_a_logarithmic_axis(table: Table) -> None:
@@ -127,3 +138,16 @@ def test_curves_are_told_apart_in_grey_and_by_dashes() -> None:
         lightness.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
         assert colorsys.rgb_to_hls(red, green, blue)[1] < 0.75  # visible on white
     assert min(abs(a - b) for a, b in pairwise(lightness)) > 0.15
+
+
+def test_estimates_are_drawn_as_such(tmp_path: Path) -> None:
+    training = Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "1/100"), 1000)
+    table = estimate(training, adjacency="add-remove")
+    assert table.estimated
+    truth = delta(training, table.rows[40].epsilon, adjacency="add-remove")
+    found = [table.rows[40].remove, table.rows[40].add]
+    assert math.isclose(max(x for x in found if isinstance(x, float)), float(truth.lower))
+    axes = draw(table).axes[0]
+    assert axes.get_title(loc="left").endswith("(estimate)")
+    plot(training, tmp_path / "profile.svg", adjacency="add-remove", estimated=True)
+    assert (tmp_path / "profile.svg").read_bytes().startswith(HEADS[".svg"])

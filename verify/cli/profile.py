@@ -36,6 +36,10 @@ examples:
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
   dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
   dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
+  dpassay profile "Composed([Laplace(scale=5), Gaussian(standard_deviation=4)])" --epsilon 1 \\
+      --method grid
+  dpassay profile "Composed(PoissonSubsampled(Gaussian(standard_deviation=1), 0.01), count=1000)" \\
+      --delta 1e-5 --adjacency add-remove --estimate
 """
 SUFFIXES = (".png", ".pdf", ".svg")
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
@@ -52,8 +56,18 @@ class Plot(Protocol):
         *,
         adjacency: str | None,
         marks: Sequence[tuple[str, Interval]],
+        estimated: bool,
     ) -> None:
         """Draw δ(ε); `marks` are the points (ε, δ) that were asked for."""
+
+
+@final
+@dataclass(frozen=True)
+class How:
+    """The neighbouring relation, and the engine of δ, ε, trade-offs and total variation."""
+
+    adjacency: str | None
+    method: str = "auto"
 
 
 @final
@@ -65,7 +79,7 @@ class Question:
     """The option without its dashes; also the name of the argument of the question."""
     key: str
     """The name of the answer."""
-    ask: Callable[[Mechanism, str, str | None], Value]
+    ask: Callable[[Mechanism, str, How], Value]
     metavar: str | None
     """Stands for the argument; None for a question without one."""
     help: str
@@ -121,76 +135,90 @@ def _at_width(
     if width >= 1:
         raise expected("relative_width", options.relative_width, "< 1")
     ask = profile.delta if question.key == "delta" else profile.epsilon
-    return ask(mechanism, argument, adjacency=options.adjacency, relative_width=width)
+    return ask(
+        mechanism,
+        argument,
+        adjacency=options.adjacency,
+        method=options.method,
+        relative_width=width,
+    )
 
 
-def _delta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+def _delta(mechanism: Mechanism, argument: str, how: How) -> Interval:
     from accountant.profile import delta
 
-    return _narrowest(lambda **width: delta(mechanism, argument, adjacency=adjacency, **width))
+    return _narrowest(
+        lambda **width: delta(
+            mechanism, argument, adjacency=how.adjacency, method=how.method, **width
+        )
+    )
 
 
-def _epsilon(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+def _epsilon(mechanism: Mechanism, argument: str, how: How) -> Interval:
     from accountant.profile import epsilon
 
-    return _narrowest(lambda **width: epsilon(mechanism, argument, adjacency=adjacency, **width))
+    return _narrowest(
+        lambda **width: epsilon(
+            mechanism, argument, adjacency=how.adjacency, method=how.method, **width
+        )
+    )
 
 
-def _beta(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+def _beta(mechanism: Mechanism, argument: str, how: How) -> Interval:
     from accountant.tradeoff import beta
 
-    return beta(mechanism, argument, adjacency=adjacency)
+    return beta(mechanism, argument, adjacency=how.adjacency, method=how.method)
 
 
-def _true_positive_rate(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+def _true_positive_rate(mechanism: Mechanism, argument: str, how: How) -> Interval:
     from accountant.tradeoff import power
 
-    return power(mechanism, argument, adjacency=adjacency)
+    return power(mechanism, argument, adjacency=how.adjacency, method=how.method)
 
 
-def _renyi(mechanism: Mechanism, argument: str, adjacency: str | None) -> Interval:
+def _renyi(mechanism: Mechanism, argument: str, how: How) -> Interval:
     from accountant.guarantees import renyi
 
-    return renyi(mechanism, argument, adjacency=adjacency)
+    return renyi(mechanism, argument, adjacency=how.adjacency)
 
 
-def _total_variation(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+def _total_variation(mechanism: Mechanism, _: str, how: How) -> Interval:
     from accountant.guarantees import total_variation
 
-    return total_variation(mechanism, adjacency=adjacency)
+    return total_variation(mechanism, adjacency=how.adjacency, method=how.method)
 
 
-def _mu(mechanism: Mechanism, _: str, adjacency: str | None) -> Value:
+def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
     """Return the exact μ, or else the best ones above and below, and what the former loses."""
     from accountant.errors import NotApplicableError
     from accountant.gaussian_bounds import gaussian_bounds
 
     try:
-        return _exact_mu(mechanism, _, adjacency)
+        return _exact_mu(mechanism, _, how)
     except NotApplicableError:
-        found = gaussian_bounds(mechanism, adjacency=adjacency)
+        found = gaussian_bounds(mechanism, adjacency=how.adjacency)
     return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
 
 
-def _exact_mu(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+def _exact_mu(mechanism: Mechanism, _: str, how: How) -> Interval:
     from accountant.guarantees import mu
 
-    return mu(mechanism, adjacency=adjacency)
+    return mu(mechanism, adjacency=how.adjacency)
 
 
-def _rho(mechanism: Mechanism, _: str, adjacency: str | None) -> Interval:
+def _rho(mechanism: Mechanism, _: str, how: How) -> Interval:
     from accountant.guarantees import rho
 
-    return rho(mechanism, adjacency=adjacency)
+    return rho(mechanism, adjacency=how.adjacency)
 
 
-def _mse(mechanism: Mechanism, _: str, __: str | None) -> Interval:
+def _mse(mechanism: Mechanism, _: str, __: How) -> Interval:
     from accountant.utility import mean_squared_error
 
     return mean_squared_error(mechanism)
 
 
-def _variance(mechanism: Mechanism, _: str, __: str | None) -> Interval | list[Interval]:
+def _variance(mechanism: Mechanism, _: str, __: How) -> Interval | list[Interval]:
     from accountant.utility import variance
 
     values = variance(mechanism)
@@ -274,6 +302,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="W",
         help="how narrow delta and epsilon must be (1e-30, or less where that is out of reach)",
     )
+    parser.add_argument(
+        "--method",
+        default="auto",
+        metavar="ENGINE",
+        help="the engine of a composition: auto, exact, saddle, lists, atoms or grid",
+    )
+    parser.add_argument(
+        "--estimate",
+        action="store_true",
+        help="answer in floats, in milliseconds and without proof",
+    )
     add_adjacency(parser)
     add_output_options(parser, quiet="print the enclosures only, one line each")
 
@@ -284,6 +323,8 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
 
     draw = _plotter(options.plot, plot)
     mechanism = notation.parse(options.mechanism)
+    if options.estimate:
+        return _run_estimates(mechanism, options, draw)
     table = _table(mechanism, options)
     tables = _baselines(mechanism, options)
     answers = list(_answers(mechanism, options))
@@ -310,7 +351,19 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
             for a in answers
             if a.question.key == "delta" and not isinstance(a.value, (list, dict))
         ]
-        draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks)
+        draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks, estimated=False)
+        note(f"wrote {options.plot}")
+    return ExitCode.DONE
+
+
+def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot | None) -> int:
+    """Ask and print without proof."""
+    from verify.cli.estimates import require_estimates, show_estimates
+
+    require_estimates(options)
+    show_estimates(mechanism, options)
+    if draw is not None:
+        draw(mechanism, options.plot, adjacency=options.adjacency, marks=(), estimated=True)
         note(f"wrote {options.plot}")
     return ExitCode.DONE
 
@@ -386,9 +439,9 @@ def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answ
                     )
                     continue
                 ask = _exact_mu if question.key == "mu" and not asked else question.ask
-                value = ask(mechanism, argument, options.adjacency)
+                value = ask(mechanism, argument, How(options.adjacency, options.method))
             except (NotApplicableError, UndecidedError):
-                if asked:
+                if asked or (options.method != "auto" and question.key == "delta"):
                     raise
                 continue
             yield Answer(question, argument, value)

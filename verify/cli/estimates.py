@@ -1,0 +1,119 @@
+"""`dpassay profile --estimate`: answers in floats, said to be estimates wherever they are shown."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from verify.cli.shell import say, say_json
+
+if TYPE_CHECKING:
+    from accountant.mechanism import Mechanism
+
+KEYS = {
+    "epsilon": "delta",
+    "delta": "epsilon",
+    "alpha": "beta",
+    "tpr_at_fpr": "true_positive_rate",
+}
+"""The options that have estimates, and the keys of their answers."""
+_REFUSED = ("order", "total_variation", "mu", "rho", "mse", "variance", "export", "baselines")
+
+
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """One number without proof."""
+
+    option: str
+    argument: str
+    value: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {option: argument, "estimate": number}; infinite ones as texts."""
+        finite = abs(self.value) < float("inf")
+        return {self.option: self.argument, "estimate": self.value if finite else str(self.value)}
+
+
+def require_estimates(options: argparse.Namespace) -> None:
+    """Raise InvalidInputError for what has no estimate, or is about enclosures."""
+    from accountant.errors import InvalidInputError
+
+    refused = [name for name in _REFUSED if getattr(options, name)]
+    refused += ["relative_width"] * (options.relative_width is not None)
+    refused += ["method"] * (options.method != "auto")
+    if refused:
+        raise InvalidInputError(
+            f"Expected no --{refused[0].replace('_', '-')} with --estimate: estimates are of "
+            "--epsilon, --delta, --alpha and --tpr-at-fpr, and have no engine or width to name. "
+            "Ask for the enclosure, without --estimate."
+        )
+    if not any(getattr(options, name) for name in KEYS) and options.plot is None:
+        raise InvalidInputError(
+            "Expected --epsilon, --delta, --alpha, --tpr-at-fpr or --plot with --estimate."
+        )
+
+
+def estimates(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Estimate]:
+    """Ask every question that the options name."""
+    from accountant import estimate
+    from accountant._validate import probability
+    from accountant.number import exact
+
+    ask: dict[str, Callable[..., Any]] = {
+        "epsilon": estimate.estimate_delta,
+        "delta": estimate.estimate_epsilon,
+        "alpha": estimate.estimate_beta,
+        "tpr_at_fpr": estimate.estimate_power,
+    }
+    for option in KEYS:
+        for argument in getattr(options, option) or ():
+            known = {"adjacency": options.adjacency}
+            if option == "delta":  # its logarithm: 1e-400 is no float
+                delta = probability("delta", argument)
+                at = {"log_delta": float("-inf") if delta.sign == 0 else _log(delta)}
+                value = ask[option](mechanism, **at, **known)
+            else:
+                value = ask[option](mechanism, float(exact(argument, option)), **known)
+            yield Estimate(option, argument, value)
+
+
+def _log(delta: Any) -> float:
+    return float(delta.ball().log().mid())
+
+
+def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
+    """Print the estimates, as JSON, as bare numbers or as a table."""
+    from verify import report
+
+    found = list(estimates(mechanism, options))
+    if options.json:
+        result: dict[str, Any] = {
+            "schema_version": 1,
+            "mechanism": repr(mechanism),
+            "adjacency": options.adjacency,
+            "rigour": "estimate",
+        }
+        for option, key in KEYS.items():
+            mine = [each.to_json() for each in found if each.option == option]
+            if mine:
+                result[f"{key}_estimate"] = mine[0] if len(mine) == 1 else mine
+        say_json(result)
+        return
+    if options.quiet:
+        for each in found:
+            say(f"{each.value:.15g}")
+        return
+    say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
+    rows = [
+        (
+            f"  {KEYS[each.option]}",
+            f"at {each.option.replace('_', '-')} {each.argument}",
+            f"estimate {each.value:.12g}",
+        )
+        for each in found
+    ]
+    if rows:
+        say(report.columns(rows))

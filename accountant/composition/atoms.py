@@ -34,8 +34,15 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from flint import arb, ctx
 
-from accountant.composition.joint import Factor, JointPair
-from accountant.composition.line import Line, choose_line, guess_epsilon, known_laws, laws_of
+from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.line import (
+    Line,
+    choose_line,
+    guess_epsilon,
+    known_laws,
+    laws_of,
+    log_beyond,
+)
 from accountant.composition.node_values import (
     ROW,
     UNIT,
@@ -70,7 +77,7 @@ _WIDENINGS = 4
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether all of these losses are listed, or of Laplace or Gaussian noise."""
+    """Whether all of these losses are listed, or of Gaussian or (subsampled) Laplace noise."""
     return laws_of(tuple((pair, 1) for pair in pairs), 0.0) is not None
 
 
@@ -106,7 +113,16 @@ class AtomicPair(JointPair):
         return value
 
     def _value(self, epsilon: ExactReal, line: Line, wanted: float) -> tuple[arb, float]:
-        """Return a ball, and its relative width."""
+        """Return a ball, and its relative width.
+
+        Raises UnsuitedError where a density could be evaluated at too few nodes.
+        """
+        if line.last > line.most and _hopeless(line):
+            raise UnsuitedError(
+                f"A density of {sum(count for _, count in self.any_factors)} releases leaves too "
+                "much to frequencies at which it is not evaluated. Ask with method='grid', or for "
+                "a larger delta."
+            )
         outside = self.infinity_mass() + arb(0).union(_missing(self.any_factors, line))
         if line.c < 0:
             outside += _finite_mass(self.any_factors, line)
@@ -208,8 +224,8 @@ class AtomicPair(JointPair):
     def reference(self) -> Reference:
         """Raise NotApplicableError: there is no second route to these products."""
         raise NotApplicableError(
-            "The mpmath route does not sum over so many values of a loss; ask the grid, "
-            "accountant.composition.engines with method='grid', which is proved on its own."
+            "The mpmath route does not sum over so many values of a loss. Ask with method='grid', "
+            "which is proved on its own."
         )
 
     def describe_event(self, epsilon: ExactReal) -> str:
@@ -229,7 +245,17 @@ def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:
 def _first_count(line: Line, wanted: float) -> int:
     """Return how many nodes it takes if Φ is small but near 0."""
     needed = math.sqrt(6 * abs(line.c * (line.c + 1)) / wanted) / line.step
-    return _rounded(min(needed, line.last), MAX_NODES)
+    return _rounded(min(needed, line.last), _most(line))
+
+
+def _hopeless(line: Line) -> bool:
+    """Whether the nodes that there can be bound nothing even where Φ is small but near 0."""
+    return 6 * abs(line.c * (line.c + 1)) > (line.step * _most(line)) ** 2 * _POOR
+
+
+def _most(line: Line) -> int:
+    """Return how many nodes there may be: whole rows."""
+    return max(1, int(min(MAX_NODES, line.most) / ROW)) * ROW
 
 
 def _rounded(count: float, most: int) -> int:
@@ -333,9 +359,12 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
             fejer[i] += float((weights * half**2).sum()) * (1 + 1e-6)
     # ½ (h/π)·… of both sides: see the head of this file; the common factor h/π is left out
     beyond = (math.pi**2 / 6) * 2 * math.sqrt(fejer[0] * fejer[1]) / (h * count) ** 2
-    enough = MAX_NODES
-    if count >= line.last:  # a Gaussian factor is below e^{−90} from there on, and falls
-        beyond, enough = min(beyond, 2 * math.exp(-80) / (h * h * count)), count
+    enough = _most(line)
+    # Σ 1/(hk)² over k ≥ K is at most 1/(h²(K − 1))
+    largest = math.exp(log_beyond(laws, line.c, h * count)) * (1 + 1e-6)
+    beyond = min(beyond, largest / (h * h * (count - 1)))
+    if count >= line.last:
+        enough = count
     rounding = error + 20 * UNIT * size
     if beyond < rounding / 4:
         enough = count

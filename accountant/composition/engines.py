@@ -6,7 +6,7 @@ dominates releases that depend on each other's outputs (`accountant.mechanisms.c
 - "exact": a closed form or an exact sum;
 - "saddle": the contour integral of Gaussian losses, subsampled or not;
 - "lists": sums over pairs of partial sums, for lists of losses;
-- "atoms": Fourier inversion for lists of losses, Laplace and Gaussian noise;
+- "atoms": Fourier inversion for lists of losses, Gaussian and (subsampled) Laplace noise;
 - "grid": two discretised laws, one above and one below, for all losses.
 """
 
@@ -20,6 +20,7 @@ from accountant.composition.grid import GridPair
 from accountant.composition.halved import HalvedPair
 from accountant.composition.halved import applies as are_listed
 from accountant.composition.joint import Factor
+from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MixedPair
 from accountant.composition.saddle_pair import SmoothPair, transform
 from accountant.errors import InvalidInputError, NotApplicableError, suggestion
@@ -32,7 +33,7 @@ _FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
     "saddle": "The contour integral is for Gaussian losses, subsampled or not.",
     "lists": "Sums over pairs of partial sums are for lists of losses.",
-    "atoms": "Fourier inversion is for lists of losses, Laplace and Gaussian noise.",
+    "atoms": "Fourier inversion is for lists of losses, Gaussian and (subsampled) Laplace noise.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 
@@ -92,7 +93,7 @@ def _is_numerical(pair: Pair) -> bool:
     """Whether a width is reached, not any width."""
     if isinstance(pair, MixedPair):
         return _is_numerical(pair.first)
-    return isinstance(pair, (AtomicPair, GridPair, HalvedPair, SmoothPair))
+    return isinstance(pair, (AtomicPair, GridPair, HalvedPair, LadderPair, SmoothPair))
 
 
 def _factors(pairs: Sequence[Factor]) -> tuple[Factor, ...]:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import arb, ctx
 
+from accountant.composition.joint import UnsuitedError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -33,8 +35,13 @@ UNIT = 2.0**-53
 SLACK = 1 + 1e-6  # covers the rounding of bounds
 
 
-class TooLongError(Exception):
+class TooLongError(UnsuitedError):
     """A list has more entries, or larger exponents, than it may have."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The partial sums of these losses are too many for lists. Ask with another method."
+        )
 
 
 @final

@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb, ctx
 
-from accountant.composition.atoms import AtomicPair
 from accountant.composition.half_lists import TooLongError
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.line import guess_epsilon
 from accountant.composition.listed import listed
 from accountant.composition.tilted_lists import TiltedLists, tilted_lists
-from accountant.errors import UndecidedError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
@@ -42,9 +41,8 @@ WIDTH = Fraction(1, 10**9)
 _PRECISION = 192
 _LEAST = 1e-12  # less is not aimed at: the sums are in sixteen digits
 _BALL = 0.95  # what a ball may have of the width that it is asked for
-_POOR = 1e-9
 _NEWTON = 40
-_WIDENINGS = 4
+_CORRECTIONS = 4
 _NEAR = 1e-3
 
 
@@ -57,7 +55,7 @@ def applies(pairs: Sequence[Pair]) -> bool:
 @final
 @dataclass(frozen=True)
 class HalvedPair(JointPair):
-    """A product of pairs that `applies` to; where the lists are too long, it is inverted."""
+    """A product of pairs that `applies` to."""
 
     any_factors: tuple[Factor, ...]
 
@@ -69,25 +67,24 @@ class HalvedPair(JointPair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε).
 
-        Raises UndecidedError where neither the lists nor `AtomicPair` give the width asked for.
+        Raises UndecidedError, with what was reached, if the width that is asked for needs more
+        digits than there are, and UnsuitedError where the lists are too long.
         """
         known = self.exact_max_loss()
         if known is not None and epsilon >= known:
             return arb(0)
         if epsilon.ball() >= self.max_finite_loss():
             return self.infinity_mass()
-        wanted = max(float(asked_width.get() or WIDTH), _LEAST)
+        asked = asked_width.get()
+        wanted = max(float(asked or WIDTH), _LEAST)
         with ctx.workprec(_PRECISION):
-            try:
-                value = self._at(epsilon, tilted_lists(self.any_factors, float(epsilon), wanted))[0]
-            except TooLongError:
-                return self._inverted().hockey_stick(epsilon)
+            lists = tilted_lists(self.any_factors, float(epsilon), wanted)
+            value = self._at(epsilon, lists)[0]
             width = float(2 * value.rad() / value.mid()) if value > 0 else math.inf
-            asked = asked_width.get()
-            if asked is None or width <= _BALL * float(asked):
-                return value
-            if width > _POOR:
-                return self._inverted().hockey_stick(epsilon)
+        if asked is None or width <= _BALL * float(asked):
+            return value
+        if not width < math.inf:
+            raise TooLongError
         low, high = value.lower().str(16, radius=False), value.upper().str(16, radius=False)
         raise UndecidedError(
             f"Reached delta in [{low}, {high}], of relative width {width:.1e}, for "
@@ -99,46 +96,36 @@ class HalvedPair(JointPair):
         finite, second = lists.at(epsilon)
         return (finite + self.infinity_mass()).max(arb(0)).min(arb(1)), second
 
-    def _inverted(self) -> AtomicPair:
-        return AtomicPair(self.any_factors)
-
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ), by Newton's method for H as a convex function of e^ε.
 
         Raises UndecidedError as for `hockey_stick`.
         """
         with ctx.workprec(_PRECISION):
-            try:
-                found = self._root(delta, relative_width)
-            except TooLongError:
-                found = None
-        return self._inverted().inverse(delta, relative_width) if found is None else found
-
-    def _root(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-        """Return ε(δ) between two points where H is certainly on its side of δ, or None."""
-        target = delta.ball()
-        finite_part = float((target - self.infinity_mass()).log().mid())
-        near = guess_epsilon(self.any_factors, min(finite_part, -1e-9))
-        near, slope, lists = self._newton(target, near)
-        fine = float(relative_width) * max(abs(near), 1e-9)
-        wanted = fine * slope / 8 / float(target)
-        lists = tilted_lists(self.any_factors, near, max(wanted, _LEAST))
-        gap = Fraction(fine / 3)
-        for _ in range(_WIDENINGS):
-            low, high = Fraction(near) - gap, Fraction(near) + gap
-            at_low = self._at(ExactReal.of_rational(low), lists)[0]
-            at_high = self._at(ExactReal.of_rational(high), lists)[0]
-            if at_low > target and at_high < target:
-                interval = Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
-                return interval if (interval.relative_width or 1) <= relative_width else None
-            if at_high > target or at_low < target:
+            target = delta.ball()
+            finite_part = float((target - self.infinity_mass()).log().mid())
+            near = guess_epsilon(self.any_factors, min(finite_part, -1e-9))
+            near, slope = self._newton(target, near)
+            fine = float(relative_width) * max(abs(near), 1e-9)
+            wanted = fine * slope / 8 / float(target)
+            lists = tilted_lists(self.any_factors, near, max(wanted, _LEAST))
+            gap = Fraction(fine / 3)
+            for _ in range(_CORRECTIONS):
+                low, high = Fraction(near) - gap, Fraction(near) + gap
+                at_low = self._at(ExactReal.of_rational(low), lists)[0]
+                at_high = self._at(ExactReal.of_rational(high), lists)[0]
+                if at_low > target and at_high < target:
+                    break
                 near += float(((at_low + at_high) / 2 - target).mid()) / slope
             else:
-                return None
-        return None
+                raise UndecidedError(
+                    f"epsilon near {near:.12g} was not enclosed to {float(relative_width):.1e}: "
+                    "the sums are in sixteen digits. Ask for a larger relative_width."
+                )
+        return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
 
-    def _newton(self, target: arb, near: float) -> tuple[float, float, TiltedLists]:
-        """Return ε near the root, −dH/dε there, and the lists; steps in ln H while it is far."""
+    def _newton(self, target: arb, near: float) -> tuple[float, float]:
+        """Return ε near the root, and −dH/dε there; steps in ln H while it is far."""
         lists = tilted_lists(self.any_factors, near, _NEAR)
         low, high = -math.inf, math.inf
         for _ in range(_NEWTON):
@@ -149,7 +136,7 @@ class HalvedPair(JointPair):
             if slope > 0 and value > 0 and abs(miss) > 0.1 * float(target):
                 step = float((value / target).log().mid()) * float(value.mid()) / slope
             if slope > 0 and abs(step) <= 1e-14 * max(abs(near), 1e-6):
-                return near + step, slope, lists
+                return near + step, slope
             if not low < near + step < high:
                 if high - low <= 1e-14 * abs(near):
                     break
@@ -157,7 +144,7 @@ class HalvedPair(JointPair):
             if abs(step) > 0.1 * abs(near):
                 lists = tilted_lists(self.any_factors, near + step, _NEAR)
             near += step
-        return near, max(slope, 1e-300), lists
+        return near, max(slope, 1e-300)
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the tails, from the slopes of H."""
@@ -169,7 +156,10 @@ class HalvedPair(JointPair):
 
     def reference(self) -> Reference:
         """Raise NotApplicableError: there is no second route to these products."""
-        return self._inverted().reference()
+        raise NotApplicableError(
+            "The mpmath route does not sum over so many values of a loss. Ask with method='grid', "
+            "which is proved on its own."
+        )
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""

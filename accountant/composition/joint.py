@@ -12,6 +12,7 @@ from typing import TypeAlias
 from flint import arb
 
 from accountant.composition.argument import exact_sum
+from accountant.errors import UndecidedError
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 
@@ -19,6 +20,10 @@ Factor: TypeAlias = tuple[Pair, int]
 """A pair, and how many independent copies of it a product has."""
 
 _MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
+
+
+class UnsuitedError(UndecidedError):
+    """An engine that applies to a product is not for this question about it."""
 
 
 class JointPair(Pair):

@@ -1,154 +1,28 @@
-"""The laws of losses with atoms under an exponential tilt, and the line to integrate on."""
+"""The laws of losses under an exponential tilt, and the line to integrate on."""
 
 from __future__ import annotations
 
 import functools
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
-import numpy as np
 from flint import arb, ctx
 
-from accountant.composition import node_values
 from accountant.composition.joint import Factor
-from accountant.composition.listed import MAX_VALUES, Listed, listed
+from accountant.composition.laws import GaussianLaw, LaplaceLaw, Law, ListedLaw
+from accountant.composition.listed import MAX_VALUES, listed
+from accountant.composition.subsampled_laplace import SubsampledLaplaceLaw
+from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import UndecidedError
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 _PRECISION = 192
 _SPARE = 16.0  # natural logarithm of the width to the share of it that a bound may have
 _SMALL = 0.3
-_HALF = 0.5
-
-
-class Law(ABC):
-    """One loss and how often it is released."""
-
-    count: int
-    missing = arb(0)
-
-    @abstractmethod
-    def moment(self, z: arb) -> arb:
-        """Return E_P[e^{zL}] over the listed finite losses, z real."""
-
-    @abstractmethod
-    def mean(self, c: arb) -> arb:
-        """Return any number near the mean of the loss tilted by e^{cL}."""
-
-    @abstractmethod
-    def log_moment(self, c: float) -> float:
-        """Return ln E_P[e^{cL}], nearly."""
-
-    @abstractmethod
-    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
-        """Return the characteristic function of the tilted loss minus `mean`."""
-
-
-@final
-class ListedLaw(Law):
-    """A list of values."""
-
-    def __init__(self, law: Listed, count: int) -> None:
-        self._law, self.count, self.missing = law, count, law.missing_p
-        self._losses = np.array([float(loss) for loss in law.losses])
-        self._logs = np.array([float(p.log()) for p in law.p])
-
-    def moment(self, z: arb) -> arb:
-        """Return Σ p e^{zl}."""
-        terms = (
-            p * (z * loss).exp() for p, loss in zip(self._law.p, self._law.losses, strict=True)
-        )
-        return sum(terms, start=arb(0))
-
-    def _shares(self, c: float) -> tuple[NDArray[Any], float]:
-        weights = self._logs + c * self._losses
-        top = float(weights.max())
-        return np.exp(weights - top), top
-
-    def log_moment(self, c: float) -> float:
-        """Return the logarithm of the sum."""
-        shares, top = self._shares(c)
-        return top + math.log(float(shares.sum()))
-
-    def mean(self, c: arb) -> arb:
-        """Return the mean in floats."""
-        shares, _ = self._shares(float(c))
-        return arb(float((shares * self._losses).sum() / shares.sum()))
-
-    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
-        """Return the sum over the values."""
-        moment, centre = self.moment(c), self.mean(c)
-        pairs = list(zip(self._law.p, self._law.losses, strict=True))
-        weights = [p * (c * loss).exp() / moment for p, loss in pairs]
-        turns = [(loss - centre) * arb(step) / (2 * arb.pi()) for _, loss in pairs]
-        return node_values.Atoms(weights, turns, self.count, rows)
-
-
-@final
-class LaplaceLaw(Law):
-    """Laplace noise at distance t: e^{−t/2} (cosh(ts) + sinh(ts)/(2s)), s = z + ½."""
-
-    def __init__(self, t: arb, count: int) -> None:
-        self._t, self.count = t, count
-
-    def moment(self, z: arb) -> arb:
-        """Return the closed form."""
-        s = z + arb(_HALF)
-        if s.is_zero():
-            return (-self._t / 2).exp() * (1 + self._t / 2)
-        ts = self._t * s
-        return (-self._t / 2).exp() * (ts.cosh() + ts.sinh() / (2 * s))
-
-    def log_moment(self, c: float) -> float:
-        """Return its logarithm."""
-        s, t = abs(c + _HALF), float(self._t)
-        ratio = -math.expm1(-2 * t * s) / (2 * s) if s > 1e-9 else t
-        return t * (s - _HALF) + math.log((1 + math.exp(-2 * t * s) + ratio) / 2)
-
-    def mean(self, c: arb) -> arb:
-        """Return 0: the law is symmetric but for the tilt."""
-        return arb(0)
-
-    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
-        """Return the closed form on the line."""
-        return node_values.LaplaceLoss(self._t, c + arb(_HALF), step, self.count, rows)
-
-
-@final
-class GaussianLaw(Law):
-    """Gaussian noise: e^{μ² z(z + 1)/2}."""
-
-    def __init__(self, square: arb) -> None:
-        self._square, self.count = square, 1
-
-    def moment(self, z: arb) -> arb:
-        """Return the closed form."""
-        return (self._square * z * (z + 1) / 2).exp()
-
-    def log_moment(self, c: float) -> float:
-        """Return its logarithm."""
-        return float(self._square) * c * (c + 1) / 2
-
-    def mean(self, c: arb) -> arb:
-        """Return μ² (c + ½)."""
-        return self._square * (c + arb(_HALF))
-
-    @property
-    def variance(self) -> float:
-        """μ²."""
-        return float(self._square)
-
-    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
-        """Return e^{−μ² ω²/2}."""
-        return node_values.GaussianLoss(self._square, step)
 
 
 @functools.lru_cache(maxsize=16)
@@ -165,6 +39,9 @@ def laws_of(factors: tuple[Factor, ...], log_missing: float) -> tuple[Law, ...] 
             elif isinstance(pair, LaplaceProductPair):
                 unit = pair.unit.ball()
                 found += [LaplaceLaw(t * unit, n * count) for t, n in pair.groups]
+            elif isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair):
+                t, share = pair.inner.distance.ball(), pair.sampling_prob.ball()
+                found.append(SubsampledLaplaceLaw(t, share, count, mixed_first=pair.mixed_first))
             else:
                 law = listed(pair, log_missing)
                 if law is None:
@@ -200,7 +77,9 @@ class Line:
     above: float
     below: float
     last: float
-    """The number of nodes after which a Gaussian factor has vanished; ∞ without one."""
+    """The number of nodes after which the product is negligible; ∞ if that is not known."""
+    most: float
+    """The number of nodes at which it can be evaluated."""
     log_missing: float
 
 
@@ -235,15 +114,37 @@ def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> L
     below = least(-1, down, range(-16, 1))
     period = max(above[0], below[0], 4 * spread)
     step = 2.0 ** (math.floor(4 * math.log2(2 * math.pi / period)) / 4)
-    variance = sum(law.variance for law in laws if isinstance(law, GaussianLaw))
-    last = math.sqrt(180 / variance) / step + 1 if variance else math.inf
-    return Line(c, step, above[1], below[1], last, log_missing)
+    most = min(law.most_frequency for law in laws) / step
+    # the sum beyond K nodes is a share of about |Φ| c(c + 1) √(2πv)/(hK) of the integral
+    share = abs(c) * (c + 1) * math.sqrt(2 * math.pi * _curvature(log_moment, c)) / step
+    last = _last(laws, c, step, math.log(wanted / share) - 3)
+    return Line(c, step, above[1], below[1], last, most, log_missing)
+
+
+def log_beyond(laws: Sequence[Law], c: float, omega: float) -> float:
+    """Return an upper bound of ln|M(c + iω')/M(c)| for all |ω'| ≥ ω, but for 1e−9 of rounding."""
+    sizes = [(law.count, law.beyond(arb(c), omega)) for law in laws]
+    return math.fsum(n * math.log(size) if size > 0 else -math.inf for n, size in sizes)
+
+
+def _last(laws: Sequence[Law], c: float, step: float, enough: float) -> float:
+    """Return the least K with |Φ| ≤ K e^enough after K nodes, nearly; ∞ if none is known."""
+    if all(type(law).beyond is Law.beyond for law in laws):
+        return math.inf
+    for power in range(8, 60):
+        nodes = math.sqrt(2.0) ** power
+        if log_beyond(laws, c, step * nodes) - math.log(nodes) < enough:
+            return nodes
+    return math.inf
 
 
 def curvature(factors: tuple[Factor, ...], line: Line) -> float:
     """Return the second derivative of ln(M(c)/|c(c + 1)|), nearly."""
-    c = line.c
-    return _Sum(known_laws(factors, line.log_missing)).variance(c) + c**-2 + (1 + c) ** -2
+    return _curvature(_Sum(known_laws(factors, line.log_missing)), line.c)
+
+
+def _curvature(log_moment: _Sum, c: float) -> float:
+    return log_moment.variance(c) + 1 / (c * c) + 1 / ((1 + c) * (1 + c))
 
 
 def guess_epsilon(factors: tuple[Factor, ...], log_delta: float) -> float:
@@ -255,7 +156,7 @@ def guess_epsilon(factors: tuple[Factor, ...], log_delta: float) -> float:
         c = _saddle(log_moment, epsilon)
         if c < 0:  # most of the mass is above: H > ½ or so
             return 0.0 - log_delta
-        curve = log_moment.variance(c) + c**-2 + (1 + c) ** -2
+        curve = _curvature(log_moment, c)
         size = log_moment(c) - c * epsilon - math.log(c * (c + 1))
         return size - math.log(2 * math.pi * curve) / 2 - log_delta
 
@@ -285,7 +186,7 @@ class _Sum:
     def variance(self, c: float) -> float:
         """Return the second derivative, nearly."""
         step = 1e-3 * max(abs(c), 1e-3)
-        return (self(c + step) - 2 * self(c) + self(c - step)) / step**2
+        return (self(c + step) - 2 * self(c) + self(c - step)) / (step * step)
 
 
 def _saddle(log_moment: Callable[[float], float], epsilon: float) -> float:

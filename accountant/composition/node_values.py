@@ -90,10 +90,18 @@ def angle_error(rows: int) -> float:
 class Atoms(Factor):
     """φ(ω) = Σ w_x e^{iωλ_x}: a matrix product, in pieces of `_CHUNK` atoms.
 
-    Two real sums of 16 products err by at most 17u of Σ w_x, adding C pieces by Cu.
+    `error` is that of the list, where it stands for a density. Two real sums of 16 products err by
+    at most 17u of Σ w_x, adding C pieces by Cu.
     """
 
-    def __init__(self, weights: Sequence[arb], turns: Sequence[arb], count: int, rows: int) -> None:
+    def __init__(
+        self,
+        weights: Sequence[arb],
+        turns: Sequence[arb],
+        count: int,
+        rows: int,
+        error: float = 0.0,
+    ) -> None:
         self.count = count
         floats = [float(weight.mid()) for weight in weights]
         kept = [x for x, weight in enumerate(floats) if weight > _LEAST_WEIGHT]
@@ -105,7 +113,7 @@ class Atoms(Factor):
         self._outer = np.ascontiguousarray(outer.real), np.ascontiguousarray(outer.imag)
         pieces = -(-len(self._weights) // _CHUNK)
         self._error = (1.5 * (18 + pieces) * UNIT + 2 * UNIT + angle_error(rows)) * _SLACK
-        self._error += left_out
+        self._error += (left_out + error) * _SLACK
 
     def rows(self, first: int, last: int) -> tuple[Array, float]:
         """Return the sums."""

@@ -10,8 +10,9 @@
   `accountant.composition.saddle_pair`.
 - One of the former, or any single pair, times finite laws: a sum over the values of the loss of
   the latter, `accountant.composition.mixture`.
-- Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`.
-- Other losses with atoms, among Laplace, Gaussian and lists of values: Fourier inversion,
+- Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
+  these are not too many.
+- Other losses among lists of values, Gaussian and (subsampled) Laplace noise: Fourier inversion,
   `accountant.composition.atoms`.
 - Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
 
@@ -27,9 +28,11 @@ from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor
+from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MAX_VALUES as MAX_MIXED
 from accountant.composition.mixture import MixedPair
 from accountant.composition.saddle_pair import SmoothPair, transform
+from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
@@ -87,11 +90,14 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
     single: dict[Pair, int] = {}
     for pair, count in factors:
         single[pair] = single.get(pair, 0) + count
-    if halved.applies(tuple(single)):
-        return halved.HalvedPair(tuple(single.items()))
-    if atoms.applies(tuple(single)):
-        return atoms.AtomicPair(tuple(single.items()))
-    return GridPair(tuple(single.items()))
+    each, all_factors = tuple(single), tuple(single.items())
+    if halved.applies(each):
+        return LadderPair((halved.HalvedPair(all_factors), atoms.AtomicPair(all_factors)))
+    if not atoms.applies(each):
+        return GridPair(all_factors)
+    if any(isinstance(pair, SubsampledPair) for pair in each):
+        return LadderPair((atoms.AtomicPair(all_factors), GridPair(all_factors)))
+    return atoms.AtomicPair(all_factors)
 
 
 def _coordinates(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> int:

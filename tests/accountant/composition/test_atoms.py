@@ -211,6 +211,9 @@ def _check_listed() -> None:
         mass = sum((p * (-loss).exp() for p, loss in zip(law.p, law.losses, strict=True)), arb(0))
         assert not 1 - mass > law.missing_q
     assert listed(DiscreteGaussian(parameter=10**8).worst_case(None).remove[0], -50.0) is None
+    assert applies(PoissonSubsampled(Laplace(scale=1), "0.1").worst_case(Adjacency.ADD_REMOVE).add)
     assert not applies(
-        PoissonSubsampled(Laplace(scale=1), "0.1").worst_case(Adjacency.ADD_REMOVE).add
+        PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+        .worst_case(Adjacency.ADD_REMOVE)
+        .add
     )

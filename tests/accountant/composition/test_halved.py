@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from accountant import profile
 from accountant.adjacency import Adjacency
+from accountant.composition import product
 from accountant.composition import tilted_lists as lists_module
 from accountant.composition.atoms import AtomicPair
 from accountant.composition.convolution import ConvolvedPair
@@ -23,6 +25,7 @@ from accountant.composition.half_lists import Draws, Half, Halves, TooLongError
 from accountant.composition.half_sums import PairSums, cumulated, exponentials, total
 from accountant.composition.halved import HalvedPair
 from accountant.composition.joint import Factor
+from accountant.composition.ladder import LadderPair
 from accountant.composition.line import choose_line
 from accountant.composition.tilted_lists import tilted_lists
 from accountant.errors import NotApplicableError, UndecidedError
@@ -182,11 +185,15 @@ def test_long_lists_are_inverted() -> None:
     parts = factors((PoissonSubsampled(DiscreteGaussian(parameter=25), "0.01"), 100))
     with ctx.workprec(192), pytest.raises(TooLongError):
         tilted_lists(parts, 0.1, 1e-9)
+    ladder = product(parts)
+    assert isinstance(ladder, LadderPair)
     found, other = (
         enclose(lambda: pair.hockey_stick(exact("0.1")), relative_width=Fraction(1, 10**4))  # noqa: B023
-        for pair in (HalvedPair(parts), AtomicPair(parts))
+        for pair in (ladder, AtomicPair(parts))
     )
     assert found == other
+    with pytest.raises(UndecidedError, match="another method"):
+        HalvedPair(parts).inverse(exact("1e-5"), WIDTH)
 
 
 def test_what_cannot_be_reached_is_refused() -> None:
@@ -244,7 +251,7 @@ def test_pair_sums_do_not_depend_on_the_tilt() -> None:
     for c in (0.5, 1.0, 2.0):
         with ctx.workprec(192):
             line = choose_line(parts, 8.0, 1e-9)
-            tilted = type(line)(c, line.step, line.above, line.below, line.last, line.log_missing)
+            tilted = replace(line, c=c)
             found.append(lists_module._lists(parts, tilted, -30).at(exact(8))[0])
     assert all(value.overlaps(other) for value in found for other in found)
     assert all(value.rad() < 1e-9 * value.mid() for value in found)

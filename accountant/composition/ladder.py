@@ -1,0 +1,76 @@
+"""Products that several engines apply to: the first one that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar, final
+
+from flint import arb
+
+from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.errors import UndecidedError
+from accountant.interval import Interval, asked_width
+from accountant.number import ExactReal
+from accountant.pair import Tails
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
+
+T = TypeVar("T")
+
+LEAST_WIDTH = Fraction(1, 10**12)
+"""No engine of sums in floats reaches less."""
+
+
+@final
+@dataclass(frozen=True)
+class LadderPair(JointPair):
+    """A product in the forms that its engines take, the best first."""
+
+    rungs: tuple[JointPair, ...]
+
+    @property
+    def factors(self) -> Sequence[Factor]:
+        """The pairs and their counts."""
+        return self.rungs[0].factors
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around H(ε). Raises UndecidedError where every engine does."""
+        asked = asked_width.get()
+        return self._first(lambda rung: rung.hockey_stick(epsilon), asked or Fraction(1))
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose ε(δ). Raises UndecidedError where every engine does."""
+        return self._first(lambda rung: rung.inverse(delta, relative_width), relative_width)
+
+    def _first(self, ask: Callable[[JointPair], T], relative_width: Fraction) -> T:
+        """Return the first answer, or raise the last refusal that says what was reached."""
+        refusals: list[UndecidedError] = []
+        for rung in self.rungs:
+            try:
+                return ask(rung)
+            except UndecidedError as refusal:
+                refusals.append(refusal)
+            if relative_width < LEAST_WIDTH and not isinstance(refusals[-1], UnsuitedError):
+                break
+        known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
+        raise (known or refusals)[-1]
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, from the slopes of H."""
+        return self.tails_by_slopes(epsilon)
+
+    def reverse(self) -> LadderPair:
+        """Return the product of the reversed pairs."""
+        turned = [rung.reverse() for rung in self.rungs]
+        return LadderPair(tuple(rung for rung in turned if isinstance(rung, JointPair)))
+
+    def reference(self) -> Reference:
+        """Raise NotApplicableError: there is no second route to these products."""
+        return self.rungs[0].reference()
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the set {L > ε}."""
+        return self.rungs[0].describe_event(epsilon)

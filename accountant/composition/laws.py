@@ -1,0 +1,148 @@
+"""The laws of single losses on a line Re z = c: moments, and characteristic functions."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from flint import arb
+
+from accountant.composition import node_values
+from accountant.composition.listed import Listed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_HALF = 0.5
+
+
+class Law(ABC):
+    """One loss and how often it is released."""
+
+    count: int
+    missing = arb(0)
+
+    @abstractmethod
+    def moment(self, z: arb) -> arb:
+        """Return E_P[e^{zL}] over the listed finite losses, z real."""
+
+    @abstractmethod
+    def mean(self, c: arb) -> arb:
+        """Return any number near the mean of the loss tilted by e^{cL}."""
+
+    @abstractmethod
+    def log_moment(self, c: float) -> float:
+        """Return ln E_P[e^{cL}], nearly."""
+
+    def beyond(self, c: arb, omega: float) -> float:
+        """Return an upper bound of |E[e^{(c + iω')L}]|/E[e^{cL}] for all |ω'| ≥ ω > 0."""
+        return 1.0
+
+    @property
+    def most_frequency(self) -> float:
+        """Return the largest frequency at which the factor can be evaluated."""
+        return math.inf
+
+    @abstractmethod
+    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
+        """Return the characteristic function of the tilted loss minus `mean`."""
+
+
+@final
+class ListedLaw(Law):
+    """A list of values."""
+
+    def __init__(self, law: Listed, count: int) -> None:
+        self._law, self.count, self.missing = law, count, law.missing_p
+        self._losses = np.array([float(loss) for loss in law.losses])
+        self._logs = np.array([float(p.log()) for p in law.p])
+
+    def moment(self, z: arb) -> arb:
+        """Return Σ p e^{zl}."""
+        terms = (
+            p * (z * loss).exp() for p, loss in zip(self._law.p, self._law.losses, strict=True)
+        )
+        return sum(terms, start=arb(0))
+
+    def _shares(self, c: float) -> tuple[NDArray[Any], float]:
+        weights = self._logs + c * self._losses
+        top = float(weights.max())
+        return np.exp(weights - top), top
+
+    def log_moment(self, c: float) -> float:
+        """Return the logarithm of the sum."""
+        shares, top = self._shares(c)
+        return top + math.log(float(shares.sum()))
+
+    def mean(self, c: arb) -> arb:
+        """Return the mean in floats."""
+        shares, _ = self._shares(float(c))
+        return arb(float((shares * self._losses).sum() / shares.sum()))
+
+    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
+        """Return the sum over the values."""
+        moment, centre = self.moment(c), self.mean(c)
+        pairs = list(zip(self._law.p, self._law.losses, strict=True))
+        weights = [p * (c * loss).exp() / moment for p, loss in pairs]
+        turns = [(loss - centre) * arb(step) / (2 * arb.pi()) for _, loss in pairs]
+        return node_values.Atoms(weights, turns, self.count, rows)
+
+
+@final
+class LaplaceLaw(Law):
+    """Laplace noise at distance t: e^{−t/2} (cosh(ts) + sinh(ts)/(2s)), s = z + ½."""
+
+    def __init__(self, t: arb, count: int) -> None:
+        self._t, self.count = t, count
+
+    def moment(self, z: arb) -> arb:
+        """Return the closed form."""
+        s = z + arb(_HALF)
+        if s.is_zero():
+            return (-self._t / 2).exp() * (1 + self._t / 2)
+        ts = self._t * s
+        return (-self._t / 2).exp() * (ts.cosh() + ts.sinh() / (2 * s))
+
+    def log_moment(self, c: float) -> float:
+        """Return its logarithm."""
+        s, t = abs(c + _HALF), float(self._t)
+        ratio = -math.expm1(-2 * t * s) / (2 * s) if s > 1e-9 else t
+        return t * (s - _HALF) + math.log((1 + math.exp(-2 * t * s) + ratio) / 2)
+
+    def mean(self, c: arb) -> arb:
+        """Return 0: the law is symmetric but for the tilt."""
+        return arb(0)
+
+    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
+        """Return the closed form on the line."""
+        return node_values.LaplaceLoss(self._t, c + arb(_HALF), step, self.count, rows)
+
+
+@final
+class GaussianLaw(Law):
+    """Gaussian noise: e^{μ² z(z + 1)/2}."""
+
+    def __init__(self, square: arb) -> None:
+        self._square, self.count = square, 1
+
+    def moment(self, z: arb) -> arb:
+        """Return the closed form."""
+        return (self._square * z * (z + 1) / 2).exp()
+
+    def log_moment(self, c: float) -> float:
+        """Return its logarithm."""
+        return float(self._square) * c * (c + 1) / 2
+
+    def mean(self, c: arb) -> arb:
+        """Return μ² (c + ½)."""
+        return self._square * (c + arb(_HALF))
+
+    def beyond(self, c: arb, omega: float) -> float:
+        """Return e^{−μ² ω²/2}."""
+        return float((-self._square * arb(omega) ** 2 / 2).exp().upper())
+
+    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
+        """Return e^{−μ² ω²/2}."""
+        return node_values.GaussianLoss(self._square, step)

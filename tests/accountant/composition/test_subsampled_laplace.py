@@ -1,0 +1,188 @@
+"""Subsampled Laplace noise, inverted: moments, values at nodes, and what the grid says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from flint import acb, arb, ctx
+
+from accountant import profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition.atoms import AtomicPair
+from accountant.composition.grid import GridPair
+from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.ladder import LadderPair
+from accountant.composition.line import choose_line, known_laws
+from accountant.composition.node_values import ROW
+from accountant.composition.subsampled_laplace import Mixture, SubsampledLaplaceLaw
+from accountant.errors import UndecidedError
+from accountant.interval import enclose
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+)
+from accountant.number import exact
+
+RELATION = Adjacency.ADD_REMOVE
+WIDTH = Fraction(1, 10**9)
+LAWS = [("1", "0.01", True), ("1", "0.01", False), ("0.3", "0.7", True), ("2.5", "0.2", False)]
+
+
+def by_definition(t: arb, q: arb, z: acb, mixed_first: bool) -> acb:
+    """Return E_P[e^{zL}] by flint's own quadrature over the noise: P at t, Q at 0."""
+
+    def density(centre: arb, x: acb, side: int) -> acb:
+        return (-side * (x - centre)).exp() / 2
+
+    total = acb(0)
+    # left of 0 and right of t the loss is constant, and the masses are known
+    for loss, p, r in ((-t, (-t).exp() / 2, arb("0.5")), (t, arb("0.5"), (-t).exp() / 2)):
+        total += one_term(loss, (p, r), q, z, mixed_first)
+
+    def between(x: acb, _: bool) -> acb:
+        p, r = density(t, x, -1), density(arb(0), x, 1)
+        return one_term(2 * x - t, (p, r), q, z, mixed_first)
+
+    return total + acb.integral(between, 0, t)
+
+
+def one_term(
+    loss: acb | arb, masses: tuple[acb | arb, acb | arb], q: arb, z: acb, mixed_first: bool
+) -> acb:
+    p, r = masses
+    if mixed_first:
+        return ((1 - q) * r + q * p) * (z * (1 - q + q * acb(loss).exp()).log()).exp()
+    return p * (-z * (1 - q + q * (-acb(loss)).exp()).log()).exp()
+
+
+@pytest.mark.parametrize(("t", "q", "mixed_first"), LAWS)
+def test_moments(t: str, q: str, mixed_first: bool) -> None:
+    with ctx.workprec(192):
+        law = SubsampledLaplaceLaw(arb(t), arb(q), 1, mixed_first=mixed_first)
+        for z in ("-0.5", "0", "0.3", "7", "120.5"):
+            found = law.moment(arb(z))
+            true = by_definition(arb(t), arb(q), acb(arb(z)), mixed_first)
+            assert (found - true.real).contains(0)
+            assert found.rel_accuracy_bits() > 140
+            assert float(found.log()) == pytest.approx(law.log_moment(float(z)), abs=1e-9)
+        assert law.moment(arb(0)).contains(1)
+
+
+@pytest.mark.parametrize(("t", "q", "mixed_first"), LAWS)
+def test_values_at_nodes_are_within_their_bounds(t: str, q: str, mixed_first: bool) -> None:
+    with ctx.workprec(192):
+        law = SubsampledLaplaceLaw(arb(t), arb(q), 1, mixed_first=mixed_first)
+        c, step, rows = arb("3.25"), 0.0625, 2
+        values, error = law.factor(c, step, rows).rows(0, rows)
+        assert error < 1e-12
+        for k in (0, 1, 17, ROW - 1, ROW, 2 * ROW - 1):
+            z = acb(c, arb(step) * k)
+            true = by_definition(arb(t), arb(q), z, mixed_first) / law.moment(c)
+            size = abs(true)
+            true *= acb(0, -arb(step) * k * law.mean(c)).exp()
+            assert abs(acb(values[k].real, values[k].imag) - true) < error
+            if k:
+                assert size.lower() <= law.beyond(c, step * k)
+        assert law.beyond(c, 1.0) >= law.beyond(c, 100.0) > law.beyond(c, 1e9)
+
+
+def test_the_error_of_the_quadrature() -> None:
+    """The bound holds, falls with the nodes, and is infinite where w could vanish."""
+    with ctx.workprec(128):
+        mixture = Mixture(arb(1), arb("0.5"))
+        assert not mixture.error(arb(2), 0.0, 8.0, 10).is_finite()
+        errors = [mixture.error(arb(2), 30.0, 2.0, n) for n in (20, 40, 80)]
+        assert errors[0] > errors[1] > errors[2] > 0
+        count, rho = mixture.nodes_needed(arb(2), 30.0, -60.0)
+        assert float(mixture.error(arb(2), 30.0, rho, count).log()) <= -59
+
+
+def pair(parts: list[tuple[Mechanism, int]], direction: Direction) -> tuple[Factor, ...]:
+    found: list[Factor] = []
+    for mechanism, count in parts:
+        relation = None if isinstance(mechanism, RandomizedResponse) else RELATION
+        (one,) = mechanism.worst_case(relation).pairs(direction)
+        found.append((one, count))
+    return tuple(found)
+
+
+STEP = PoissonSubsampled(Laplace(scale=1), "0.01")
+LARGE = PoissonSubsampled(Laplace(scale=2), "0.4")
+CASES: list[tuple[list[tuple[Mechanism, int]], str]] = [
+    ([(STEP, 100)], "0.2"),
+    ([(STEP, 100)], "-0.1"),
+    ([(STEP, 10_000)], "1"),
+    ([(LARGE, 200)], "9"),
+    ([(STEP, 80), (LARGE, 60), (RandomizedResponse("0.2"), 7)], "4"),
+    ([(STEP, 30), (Gaussian(standard_deviation=2), 1)], "2"),
+]
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_between_the_two_laws_of_the_grid(case: int, direction: Direction) -> None:
+    parts, epsilon = CASES[case]
+    factors, eps = pair(parts, direction), exact(epsilon)
+    found = enclose(lambda: AtomicPair(factors).hockey_stick(eps), relative_width=WIDTH)
+    with ctx.workprec(192):
+        lower, upper = GridPair(factors).bounds(eps, 1 << 13)
+        assert lower < found.ball()
+        assert upper > found.ball()
+        assert float(upper / lower) < 2
+
+
+@pytest.mark.parametrize("delta", ["1e-5", "1e-20"])
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_widths(count: int, delta: str) -> None:
+    whole = Composed(STEP, count)
+    found = profile.epsilon(whole, delta, adjacency=RELATION, relative_width=WIDTH)
+    assert found.relative_width is not None
+    assert found.relative_width <= WIDTH
+    below = profile.delta(whole, found.upper, adjacency=RELATION, relative_width=WIDTH)
+    above = profile.delta(whole, found.lower, adjacency=RELATION, relative_width=WIDTH)
+    assert below.lower <= exact(delta).rational <= above.upper  # type: ignore[operator]
+
+
+def test_more_sampling_loses_more() -> None:
+    values = [
+        profile.delta(
+            Composed(PoissonSubsampled(Laplace(scale=1), q), 200),
+            2,
+            adjacency=RELATION,
+            relative_width=WIDTH,
+        )
+        for q in ("0.1", "0.1000001", "0.2")
+    ]
+    assert values[0].upper < values[1].lower < values[1].upper < values[2].lower
+
+
+def test_few_releases_go_to_the_grid() -> None:
+    whole = Composed(STEP, 4)
+    (found, _) = whole.worst_case(RELATION).pairs(None)
+    assert isinstance(found, LadderPair)
+    assert found.reverse().reverse() == found
+    value = profile.delta(
+        whole, "0.02", adjacency=RELATION, relative_width=Fraction(1, 1000), method="auto"
+    )
+    grid = profile.delta(
+        whole, "0.02", adjacency=RELATION, relative_width=Fraction(1, 1000), method="grid"
+    )
+    assert value.overlaps(grid)
+    with pytest.raises(UndecidedError, match="relative width"):
+        profile.delta(whole, "0.02", adjacency=RELATION)
+    with pytest.raises(UnsuitedError, match="method='grid'"), ctx.workprec(192):
+        AtomicPair(tuple(found.factors)).hockey_stick(exact("0.0681"))
+
+
+def test_the_line_knows_where_the_rest_is_negligible() -> None:
+    factors = pair([(STEP, 100)], Direction.REMOVE)
+    with ctx.workprec(192):
+        line = choose_line(factors, 0.2, 1e-9)
+        (law,) = known_laws(factors, line.log_missing)
+        assert line.last < line.most
+        assert law.beyond(arb(line.c), line.last * line.step) < 0.8

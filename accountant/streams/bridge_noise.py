@@ -25,17 +25,17 @@ class BridgeNoise(NoiseProcess):
     variables, the steps of a walk, and spreads what is missing to the known right end evenly.
     """
 
-    def __init__(self, mechanism: BridgedTree, rng: np.random.Generator) -> None:
+    def __init__(self, mechanism: BridgedTree, source: NoiseSource) -> None:
         grids = mechanism.grids
         self._arities, self._sizes = grids.arities, grids.cell_sizes()
         self._bottom = grids.height - 1
-        self._source = NoiseSource(mechanism, rng)
-        self._right = [0.0] * grids.height
+        self._source = source
+        self._right: list[Any] = [0.0] * grids.height
         self._cells_left = [0] * grids.height  # in the parent cell, behind the current one
-        self._ahead: list[list[float]] = [[] for _ in grids.arities]  # the next one is the last
+        self._ahead: list[list[Any]] = [[] for _ in grids.arities]  # the next one is the last
         self._weights = [np.arange(1, k) / k for k in grids.arities]
 
-    def one(self) -> float:
+    def one(self) -> Any:
         """Return the value at the next input."""
         self._advance(self._bottom)
         return self._right[self._bottom]
@@ -54,7 +54,7 @@ class BridgeNoise(NoiseProcess):
         ahead = self._ahead[level]
         self._right[level] = ahead.pop() if ahead else self._right[level - 1]
 
-    def _between(self, level: int, left: float, right: float) -> list[float]:
+    def _between(self, level: int, left: Any, right: Any) -> list[Any]:
         """Draw the values of a level inside a parent cell, the last one first."""
         arity, one = self._arities[level], self._source.one
         walk, at = [], left

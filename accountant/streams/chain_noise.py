@@ -29,17 +29,17 @@ class ChainNoise(NoiseProcess):
     at the nearer digits: at most s + T numbers in all.
     """
 
-    def __init__(self, mechanism: DelannoyCounter, rng: np.random.Generator) -> None:
+    def __init__(self, mechanism: DelannoyCounter, source: NoiseSource) -> None:
         chains = mechanism.chains
         self._levels, self._reach = chains.levels, chains.reach
         self._spare = chains.outermost  # words of norm T that may still come
-        self._source = NoiseSource(mechanism, rng)
+        self._source = source
         self._digits = [0] * self._levels
-        self._values = [0.0] * self._levels
-        self._waiting: list[list[float]] = [[] for _ in range(self._levels)]
+        self._values: list[Any] = [0.0] * self._levels
+        self._waiting: list[list[Any]] = [[] for _ in range(self._levels)]
         self._from = self._levels - 1  # the level whose digit changes next, or one above it
 
-    def one(self) -> float:
+    def one(self) -> Any:
         """Return the noise of the next word."""
         self._enter(*self._next())
         return self._values[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from accountant import notation
-from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.linear_counter import LinearCounter
@@ -21,21 +21,15 @@ Counter: TypeAlias = TreeCounter | StreamCounter
 def counter_of(mechanism: object, *, rng: np.random.Generator, lattice: bool = False) -> Counter:
     """Return a counter at its beginning.
 
-    With `lattice` its outputs are multiples of one power of two (`KaryTree`) or integers
-    (`DiscreteKaryTree`), without a channel in their bits.
+    With `lattice` its outputs are multiples of one power of two (or integers, of
+    `DiscreteKaryTree`), without a channel in their bits.
 
-    Raises InvalidInputError for what is not for streams, and NotApplicableError for a lattice of
-    outputs that are combined with fractions.
+    Raises InvalidInputError for what is not for streams.
     """
     if isinstance(mechanism, (KaryTree, DiscreteKaryTree)):
         return TreeCounter(mechanism, rng=rng, lattice=lattice)
-    if isinstance(mechanism, LinearCounter) and lattice:
-        raise NotApplicableError(
-            f"{type(mechanism).__name__} combines its noise with fractions, output by output. Take "
-            "KaryTree for a stream on a lattice, or release() for a whole stream at once."
-        )
     if isinstance(mechanism, LinearCounter):
-        return StreamCounter(mechanism, rng=rng)
+        return StreamCounter(mechanism, rng=rng, lattice=lattice)
     raise expected(
         "mechanism",
         mechanism,

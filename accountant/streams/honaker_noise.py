@@ -20,14 +20,14 @@ _LARGEST_BLOCK = 1 << 17
 class HonakerNoise(NoiseProcess):
     """The errors of the estimates of the vertices in the last prefix, one for each 1 in t."""
 
-    def __init__(self, mechanism: HonakerTree, rng: np.random.Generator) -> None:
+    def __init__(self, mechanism: HonakerTree, source: NoiseSource) -> None:
         self._height = mechanism.height
-        self._weights = [float(own_weight(level)) for level in range(self._height)]
-        self._source = NoiseSource(mechanism, rng)
+        self._weights = [source.number(own_weight(level)) for level in range(self._height)]
+        self._source = source
         self._counted = 0
-        self._estimates = [0.0] * self._height
+        self._estimates: list[Any] = [0.0] * self._height
 
-    def one(self) -> float:
+    def one(self) -> Any:
         """Return the sum of the errors for the next step."""
         level, error = 0, self._source.one()
         while self._counted >> level & 1:

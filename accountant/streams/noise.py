@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
 from accountant.errors import expected
@@ -35,11 +37,19 @@ class NoiseSource:
         self._rng = rng
         self._ready: list[float] = []  # drawn, and not used by any output
 
-    def one(self) -> float:
+    def one(self) -> Any:
         """Draw one variable, from a buffer."""
         if not self._ready:
             self._ready = self.draw(_BUFFERED).tolist()
         return self._ready.pop()
+
+    def many(self, count: int) -> Any:
+        """Draw many, in whatever holds them best."""
+        return self.draw(count)
+
+    def number(self, value: Fraction) -> Any:
+        """Return a constant in the arithmetic of the variables: a double."""
+        return float(value)
 
     def draw(self, count: int) -> NDArray[np.float64]:
         """Draw many: a random sign of an exponential is six times faster than `rng.laplace`."""
@@ -53,14 +63,17 @@ class NoiseSource:
 
 
 class NoiseProcess(ABC):
-    """The noise of the outputs in their order, L z, with little stored."""
+    """The noise of the outputs in their order, L z, with little stored.
+
+    Its source draws doubles, or balls (`accountant.streams.exact_noise`), one at a time then.
+    """
 
     @abstractmethod
-    def one(self) -> float:
+    def one(self) -> Any:
         """Return the noise of the next output."""
 
     def fill(self, out: NDArray[np.float64]) -> None:
-        """Write the noise of the next outputs; a subclass may have a way for whole blocks."""
+        """Write the noise of the next outputs, doubles; a subclass may have a way for blocks."""
         for index in range(len(out)):
             out[index] = self.one()
 
@@ -81,19 +94,23 @@ class NoiseProcess(ABC):
         """
 
 
-def finite(name: str, values: object, length: int | None = None) -> list[float]:
-    """Return a list of finite floats from a record, of the given length if there is one."""
-    if not isinstance(values, list) or not all(
-        type(value) in (int, float) and math.isfinite(value) for value in values
-    ):
+def finite(name: str, values: object, length: int | None = None) -> list[Any]:
+    """Return a list of finite floats or balls of a record, of the given length if there is one."""
+    if not isinstance(values, list) or not all(map(_is_finite, values)):
         raise expected(name, values, "to be a list of finite numbers")
     if length is not None and len(values) != length:
         raise expected(name, values, f"to be {length} numbers")
-    return [float(value) for value in values]
+    return [value if isinstance(value, arb) else float(value) for value in values]
 
 
-def rows(name: str, values: object, lengths: Sequence[int]) -> list[list[float]]:
-    """Return lists of finite floats of the given lengths from a record."""
+def _is_finite(value: object) -> bool:
+    if isinstance(value, arb):
+        return bool(value.is_finite())
+    return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value)
+
+
+def rows(name: str, values: object, lengths: Sequence[int]) -> list[list[Any]]:
+    """Return lists of finite numbers of the given lengths from a record."""
     if not isinstance(values, list) or len(values) != len(lengths):
         raise expected(name, values, f"to be {len(lengths)} lists")
     return [finite(name, row, length) for row, length in zip(values, lengths, strict=True)]

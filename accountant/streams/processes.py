@@ -18,23 +18,21 @@ from accountant.streams.smooth_noise import SmoothNoise
 from accountant.streams.square_root_noise import SquareRootNoise
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from accountant.mechanisms.linear_counter import LinearCounter
-    from accountant.streams.noise import NoiseProcess
+    from accountant.streams.noise import NoiseProcess, NoiseSource
 
 
-def process(mechanism: LinearCounter, rng: np.random.Generator) -> NoiseProcess:
+def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
     """Return the noise process of a mechanism, at its beginning."""
     match mechanism:
         case BridgedTree():
-            return BridgeNoise(mechanism, rng)
+            return BridgeNoise(mechanism, source)
         case DelannoyCounter():
-            return ChainNoise(mechanism, rng)
+            return ChainNoise(mechanism, source)
         case HonakerTree():
-            return HonakerNoise(mechanism, rng)
+            return HonakerNoise(mechanism, source)
         case SmoothBinary() | BinaryTree():
-            return SmoothNoise(mechanism, rng)
+            return SmoothNoise(mechanism, source)
         case SquareRootFactorization():
-            return SquareRootNoise(mechanism, rng)
+            return SquareRootNoise(mechanism, source)
     raise expected("mechanism", mechanism, "to count a stream")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, final
 from accountant.streams.noise import NoiseProcess, NoiseSource, finite
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from accountant.mechanisms.binary_tree import BinaryTree
     from accountant.mechanisms.smooth_binary import SmoothBinary
 
@@ -22,7 +20,7 @@ class SmoothNoise(NoiseProcess):
     way goes there, and never before or after.
     """
 
-    def __init__(self, mechanism: SmoothBinary | BinaryTree, rng: np.random.Generator) -> None:
+    def __init__(self, mechanism: SmoothBinary | BinaryTree, source: NoiseSource) -> None:
         from accountant.mechanisms.smooth_binary import SmoothBinary
 
         self._balanced = isinstance(mechanism, SmoothBinary)
@@ -30,10 +28,10 @@ class SmoothNoise(NoiseProcess):
             self._length, self._word = 2 * mechanism.ones, (1 << mechanism.ones) - 1
         else:
             self._length, self._word = mechanism.tree.height, 0
-        self._source = NoiseSource(mechanism, rng)
-        self._values = [0.0] * self._length  # of the digit of weight 2^i
+        self._source = source
+        self._values: list[Any] = [0.0] * self._length  # of the digit of weight 2^i
 
-    def one(self) -> float:
+    def one(self) -> Any:
         """Return the sum over the ones of the next word."""
         fresh = self._next()
         values, one = self._values, self._source.one

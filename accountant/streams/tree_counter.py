@@ -102,7 +102,7 @@ class TreeCounter:
 
     @property
     def extra_delta(self) -> Interval:
-        """What the sampler costs in δ: the chance that a sum of multiples is not exact.
+        """What the sampler costs in δ: (1 + e^ε) times the chance that a sum is not exact.
 
         A noise variable exceeds 1000 times its scale with probability e^{−1000}; nobody has more
         than arity·height of them for every step.
@@ -114,10 +114,12 @@ class TreeCounter:
                 "Nothing bounds what the bits of floating-point noise give away. Ask for "
                 "lattice=True."
             )
-        if self._sampler is None:
+        if self._sampler is None or isinstance(self._mechanism, DiscreteKaryTree):
             return Interval.of_exact(0)
         variables = self._steps * self._arity * self._height
-        return Interval.of_exact(0).hull(Interval.of_ball(variables * arb(-_FARTHEST).exp()))
+        chance = variables * arb(-_FARTHEST).exp()
+        factor = 1 + self._mechanism.epsilon.ball().exp()
+        return Interval.of_exact(0).hull(Interval.of_ball(factor * chance))
 
     @property
     def counted(self) -> int:

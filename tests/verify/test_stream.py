@@ -73,8 +73,8 @@ def test_outputs_on_one_lattice(shell: Shell, tmp_path: Path) -> None:
     numbers = np.array([float(line) for line in printed])
     assert len(numbers) == 600
     assert (numbers * 2.0**30 % 1 == 0).all()
-    assert not shell(stream(9), "--lattice", mechanism="HonakerTree(steps=9, epsilon=1)", code=2)
-    assert "Take KaryTree for a stream on a lattice" in shell.errors
+    rounded = shell(stream(9), "--lattice", mechanism="HonakerTree(steps=9, epsilon=1)")
+    assert all((float(line) * 2**31).is_integer() for line in rounded)
 
 
 def test_noise_is_not_predictable_without_a_seed(shell: Shell) -> None:

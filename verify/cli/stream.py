@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lattice",
         action="store_true",
-        help="release multiples of one power of two, without a channel in the bits (KaryTree)",
+        help="release multiples of one power of two, without a channel in the bits",
     )
     add_output_options(parser, quiet="no progress and no notes")
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import DiscreteKaryTree, HonakerTree, KaryTree
+from accountant.mechanisms import DiscreteKaryTree, KaryTree
 from accountant.streams import TreeCounter, counter_of, tree_counter
 from accountant.tree_walk import nodes, parent
 
@@ -265,6 +265,4 @@ def test_what_the_lattice_costs() -> None:
         TreeCounter(KaryTree(4, 2, 1), rng=rng).extra_delta  # noqa: B018
     with pytest.raises(InvalidInputError, match="larger epsilon"):
         TreeCounter(KaryTree(4, 2, "1e-20"), rng=rng, lattice=True)
-    with pytest.raises(NotApplicableError, match="fractions"):
-        counter_of(HonakerTree(4, 1), rng=rng, lattice=True)
     assert counter_of(KaryTree(4, 2, 1), rng=rng, lattice=True).record()["lattice"] is True

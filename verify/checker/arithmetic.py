@@ -32,7 +32,7 @@ def settle(compute: Callable[[], Numbers]) -> Numbers:
         with mp.workdps(digits):
             values = compute()
             flat = list(values.values() if isinstance(values, dict) else values)
-            if all(isinstance(value, Fraction) for value in flat):
+            if all(isinstance(value, (Fraction, iv.mpf)) for value in flat):
                 return values
             if before is not None and all(map(agree, flat, before)):
                 return values
@@ -44,7 +44,9 @@ def settle(compute: Callable[[], Numbers]) -> Numbers:
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Whether two numbers are equal to 38 digits."""
+    """Whether two numbers are equal to 38 digits; an interval is what it is."""
+    if isinstance(one, iv.mpf) or isinstance(other, iv.mpf):
+        return True
     return bool(one == other or abs(one - other) <= AGREEMENT * max(abs(one), abs(other)))
 
 
@@ -60,6 +62,8 @@ def interval_digits(digits: int) -> Iterator[None]:
 
 
 def _near(one: Any, other: Any) -> bool:
+    if isinstance(one, iv.mpf) or isinstance(other, iv.mpf):
+        return True
     return bool(one == other or abs(one - other) <= AGREEMENT)
 
 

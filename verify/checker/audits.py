@@ -328,19 +328,31 @@ def _edge(region: _Region, b: int) -> int:
     """Return the least a of the region beside b, by bisection; n + 1 where there is none."""
     t, n, m, factor, delta = region
     start = n * delta + factor * n / m * b  # the statistic is 0 up to here
-    if start >= n or _statistic((n, n, b, m), factor, delta) < t * (1 - 1e-9):
+
+    def beyond(a: int) -> float:
+        return _statistic((a, n, b, m), factor, delta) - t * (1 - 1e-9)
+
+    if start >= n or beyond(n) < 0:
         return n + 1
     low, high = max(math.floor(start), -1), n
     step = max(1, math.ceil(t * math.sqrt(start * (1 + factor * n / m) + 1)))
     while low + step < high:  # the edge is a few steps away: do not halve the whole range
-        if _statistic((low + step, n, b, m), factor, delta) >= t * (1 - 1e-9):
+        if beyond(low + step) >= 0:
             high = low + step
         else:
             low += step
-    while high - low > 1:
-        middle = (low + high) // 2
-        inside = _statistic((middle, n, b, m), factor, delta) >= t * (1 - 1e-9)
-        low, high = (low, middle) if inside else (middle, high)
+    below, above = beyond(low) if low >= 0 else -t, beyond(high)
+    width = 1
+    while high - low > 1:  # the chord says where, and a place beside it closes the bracket
+        share = -below / (above - below)
+        at = min(max(low + math.ceil((high - low) * share), low + 1), high - 1)
+        while low < at < high:
+            value = beyond(at)
+            if value >= 0:
+                high, above, at = at, value, max(at - width, (low + at) // 2)
+            else:
+                low, below, at = at, value, min(at + width, (at + high) // 2)
+            width *= 8
     return high
 
 

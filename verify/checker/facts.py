@@ -10,6 +10,7 @@ import msgspec
 from mpmath import iv, mp
 
 from verify import seal
+from verify.checker import composed
 from verify.checker.arithmetic import AGREEMENT, agree, interval
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
@@ -17,6 +18,7 @@ from verify.checker.mechanisms import Noise
 
 _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")
 """Parameters of a law that are positive."""
+_LAWS = ("pair", "factors")
 
 
 def read(value: Any) -> Any:
@@ -86,11 +88,18 @@ def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:
 
 def parameters(law: Mapping[str, Any]) -> Law:
     """Read the parameters of a law as they are given."""
-    found = {key: parameter(value) for key, value in law.items()}
+    given = composed.nested(law)
+    found = {key: parameter(value) for key, value in given.items() if key not in _LAWS}
+    if "pair" in given:
+        found["pair"] = parameters(given["pair"])
+    if "factors" in given:
+        found["factors"] = [parameters(entry) for entry in given["factors"]]
     if found.get("law") == "laplace-product":
         found["distances"] = sorted(found["unit"] * multiple for multiple in found["multiples"])
     for key, value in found.items():
         masses = value if key in ("p", "q") else []
+        if found["law"] == "gaussian-mixture":
+            masses = [weight for weight, _ in masses]
         if masses and (min(masses) < 0 or not agree(sum(masses), Fraction(1))):
             raise ValueError(f"{key} of the law is no distribution")
         if key in _SIZES and not value > 0:

@@ -12,7 +12,15 @@ from mpmath import iv, mp
 
 from verify.checker import trees
 from verify.checker.arithmetic import UnknownError, interval
-from verify.checker.laws import Law, hockey_stick, least_epsilon, renyi, tails, trade_off
+from verify.checker.laws import (
+    Law,
+    hockey_stick,
+    largest,
+    least_epsilon,
+    renyi,
+    tails,
+    trade_off,
+)
 from verify.checker.mechanisms import mean_squared_error, pairs, variance
 
 
@@ -102,7 +110,7 @@ def _mu(law: Law) -> Any:
 
 def _largest(answer: Callable[..., Any]) -> Callable[..., Any]:
     """Ask a question about each pair of a mechanism; the largest answer counts."""
-    return lambda noise, *at: max(answer(law, *at) for law in pairs(noise))
+    return lambda noise, *at: largest([answer(law, *at) for law in pairs(noise)])
 
 
 NOT_RECOMPUTED = ("dimension", "max_loss", "quantile")

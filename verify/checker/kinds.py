@@ -14,11 +14,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
+from mpmath import iv
+
 from verify import seal
 from verify.checker.arithmetic import UnknownError
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, number, split
-from verify.checker.laws import Law, hockey_stick, renyi, trade_off
+from verify.checker.laws import Law, hockey_stick, largest, renyi, trade_off
 from verify.checker.mechanisms import pairs
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
@@ -211,11 +213,14 @@ def _swept(
     """Return a row for each piece of a sweep: each curve at the end where it is worse."""
 
     def delta(epsilon: Any) -> Any:
-        return max(hockey_stick(law, epsilon) for law in laws)
+        return largest([hockey_stick(law, epsilon) for law in laws])
 
     pieces = list(pairwise(cuts))
     if claim["kind"] == "gaussian-dp":
-        whole = cuts[0] == 0 and delta(cuts[-1]) == 0
+        left = delta(cuts[-1])
+        if isinstance(left, iv.mpf) and left.b > 0:
+            raise UnknownError("that no loss is beyond the last point")
+        whole = cuts[0] == 0 and left == 0
         target = {"law": "gaussian", "mu": given("mu")}
         rows = [{"value": delta(a), "gaussian_delta": hockey_stick(target, b)} for a, b in pieces]
     else:

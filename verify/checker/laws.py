@@ -1,4 +1,7 @@
-"""What a pair of laws (P, Q) answers, computed a second time in mpmath."""
+"""What a pair of laws (P, Q) answers, computed a second time in mpmath.
+
+The answers of a product are intervals (`verify.checker.composed`), all others are numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from mpmath import mp
+from mpmath import iv, mp
 
-from verify.checker.arithmetic import AGREEMENT, UnknownError, agree
+from verify.checker import composed
+from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, interval
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
+from verify.checker.masses import masses, theta
 
 _FARTHEST = 1 << 20
 Law: TypeAlias = dict[str, Any]
@@ -18,6 +23,9 @@ Law: TypeAlias = dict[str, Any]
 
 def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """Return P(L > ε) and Q(L > ε)."""
+    if composed.composite(law):
+        found = composed.answers(law, epsilon)
+        return found.above_p, found.above_q
     match law["law"]:
         case "gaussian":
             half, cut = law["mu"] / 2, epsilon / law["mu"]
@@ -31,25 +39,55 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             v, shift = law["parameter"], law["shift"]
             cut = v * epsilon / shift + Fraction(shift) / 2
             first = int(mp.floor(cut * (1 + mp.sign(cut) * AGREEMENT))) + 1
-            return _theta(v, first - shift) / _theta(v), _theta(v, first) / _theta(v)
+            return theta(v, first - shift) / theta(v), theta(v, first) / theta(v)
         case "laplace-product":
             return laplace_product_tails(law["distances"], epsilon)
         case "rank-one-gaussian":
             shape = law["dimension"], law["ratio"]
             return 1 - rank_one_complement(*shape, epsilon), rank_one_complement(*shape, -epsilon)
+        case "subsampled":
+            return _subsampled_tails(law, epsilon)
     factor = mp.exp(epsilon) * (1 + AGREEMENT)  # a loss of exactly ε is not above ε
-    above = [(p, q) for p, q in _masses(law) if p > factor * q]
+    above = [(p, q) for p, q in masses(law) if p > factor * q]
     return mp.fsum(p for p, _ in above), mp.fsum(q for _, q in above)
 
 
 def hockey_stick(law: Law, epsilon: Any) -> Any:
     """Return H(ε) = P(L > ε) − e^ε Q(L > ε)."""
+    if composed.composite(law):
+        return composed.answers(law, epsilon).hockey_stick
     p, q = tails(law, epsilon)
     return p - mp.exp(epsilon) * q
 
 
+def largest(values: list[Any]) -> Any:
+    """Return the maximum, of intervals an interval."""
+    if not any(isinstance(value, iv.mpf) for value in values):
+        return max(values)
+    boxes = [interval(value) for value in values]
+    return iv.mpf([max(box.a for box in boxes), max(box.b for box in boxes)])
+
+
+def _subsampled_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return the tails of one subsampled release from those of its pair (A, B), l its loss.
+
+    With the mixture as P, L = ln(1 − q + q e^l); as Q, L = −ln(1 − q + q e^{−l}).
+    """
+    if composed.composite(law["pair"]):
+        raise UnknownError("the law of a sample that is used in a composition")
+    q, first = mp.mpf(law["sampling_prob"]), law["mixture"] == "P"
+    inner = (mp.expm1(epsilon if first else -epsilon) + q) / q  # e^l, or e^{−l}, at L = ε
+    if inner <= 0:
+        return (mp.one, mp.one) if first else (mp.zero, mp.zero)
+    at = Fraction(0) if not epsilon else mp.log(inner) * (1 if first else -1)
+    a, b = tails(law["pair"], at)
+    return ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
+
+
 def renyi(law: Law, order: Any) -> Any:
     """Return the Rényi divergence of an order ≥ 1, or raise UnknownError."""
+    if law["law"] in ("product", "subsampled", "gaussian-mixture", "discrete-gaussian-product"):
+        return composed.renyi(law, order)
     less = order - 1
     match law["law"]:
         case "gaussian":
@@ -65,13 +103,13 @@ def renyi(law: Law, order: Any) -> Any:
         case "discrete-gaussian":
             v, shift = law["parameter"], law["shift"]
             around = order * shift % 1
-            inner = mp.log((_theta(v, -around) + _theta(v, 1 + around)) / _theta(v)) if less else 0
+            inner = mp.log((theta(v, -around) + theta(v, 1 + around)) / theta(v)) if less else 0
             return order * shift**2 / (2 * v) + (inner / less if less else 0)
         case "rank-one-gaussian":
             if less * (law["dimension"] - 1) >= 1:
                 return mp.inf
             raise UnknownError("a Rényi divergence of the rank-one Gaussian law")
-    charged = [(p, q) for p, q in _masses(law) if p]
+    charged = [(p, q) for p, q in masses(law) if p]
     if not all(q for _, q in charged):
         return mp.inf
     if not less:
@@ -79,42 +117,21 @@ def renyi(law: Law, order: Any) -> Any:
     return mp.log(mp.fsum(q * (mp.mpf(p) / q) ** mp.mpf(order) for p, q in charged)) / less
 
 
-def _masses(law: Law) -> list[tuple[Any, Any]]:
-    """Return the masses of P and Q on the values of the loss."""
-    if law["law"] == "finite":
-        return [(mp.mpf(p), mp.mpf(q)) for p, q in zip(law["p"], law["q"], strict=True)]
-    if law["law"] == "discrete-laplace":  # outcomes z ≤ 0, z = 1, …, s − 1, z ≥ s
-        rate, s = 1 / mp.mpf(law["scale"]), int(law["shift"])
-        inner = [mp.tanh(rate / 2) * mp.exp(-rate * z) for z in range(s + 1)]
-        end, far = 1 / (1 + mp.exp(-rate)), mp.exp(-rate * s) / (1 + mp.exp(-rate))
-        return [(far, end), *((inner[s - z], inner[z]) for z in range(1, s)), (end, far)]
-    raise UnknownError(f"probabilities of the law {law['law']!r}")
-
-
-def _theta(v: Any, first: Any = None) -> Any:
-    """Return the sum of e^{−z²/2v} over z = first, first + 1, …; over all integers for None."""
-    if first is None:
-        return 1 + 2 * _theta(v, Fraction(1))
-    if first <= 0 and first == int(first):
-        return _theta(v) - _theta(v, 1 - first)
-    total, term = mp.zero, mp.exp(-(mp.mpf(first) ** 2) / (2 * v))
-    ratio, step = mp.exp(-(2 * mp.mpf(first) + 1) / (2 * v)), mp.exp(-1 / mp.mpf(v))
-    while term > total * mp.eps:
-        total, term, ratio = total + term, term * ratio, ratio * step
-    return total
-
-
 def trade_off(law: Law, alpha: Any) -> Any:
     """Return a lower bound of the least type II error at type I error α, very near to it.
 
     For every ε, 1 − H(ε) − e^ε α is a lower bound; it is best where Q(L > ε) crosses α.
     """
+    if composed.composite(law):
+        raise UnknownError("the trade-off function of a composition")
     epsilon = _crossing(lambda loss: tails(law, loss)[1] - alpha, 80)
     return 1 - hockey_stick(law, epsilon) - mp.exp(epsilon) * alpha
 
 
 def least_epsilon(laws: list[Law], delta: Any) -> Any:
     """Return the ε at which the largest H(ε) is δ."""
+    if any(map(composed.composite, laws)):
+        raise UnknownError("the epsilon of a composition")
     return _crossing(lambda loss: max(hockey_stick(law, loss) for law in laws) - delta, mp.prec)
 
 

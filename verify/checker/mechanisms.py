@@ -9,18 +9,22 @@ from typing import Any, final
 from mpmath import mp
 
 from verify.checker.arithmetic import UnknownError, agree
-from verify.checker.laws import Law
+from verify.checker.composed import Law, alike
+from verify.checker.masses import masses
 
-WRAPPERS = ("Composed", "PoissonSubsampled")
+WRAPPERS = ("Composed", "PoissonSubsampled", "SampledWithoutReplacement")
 """Mechanisms whose first argument, a mechanism, may stand without its name."""
 
 _LEAST_DIMENSION = 3
-_MOST_LAPLACE = 12
+_MOST_LAPLACE = 100_000
+_LISTS = ("finite", "discrete-laplace")
 _DEFAULTS = {
     **dict.fromkeys(("l1_sensitivity", "l2_sensitivity", "sensitivity"), Fraction(1)),
     "categories": Fraction(2),
     "count": Fraction(1),
 }
+_NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
+"""A release that says nothing."""
 
 
 @final
@@ -50,9 +54,12 @@ _ARGUMENTS = {
     "IntegerNoise": ("probabilities", "lowest"),
     "Composed": ("mechanism",),
     "PoissonSubsampled": ("mechanism", "sampling_prob"),
+    "SampledWithoutReplacement": ("mechanism", "sample_size", "population"),
+    "MixtureOfGaussians": ("standard_deviation", "sensitivities", "sampling_probs"),
 }
 """The arguments that each mechanism needs; more of them are among the defaults."""
 
+_LAWS = ("probabilities", "sampling_probs")
 _POSITIVE = ("standard_deviation", "scale", "parameter", "sigma_star", "mu", *_DEFAULTS)
 
 
@@ -63,7 +70,7 @@ def _require(noise: Noise) -> None:
         raise ValueError(f"{noise.name} needs {missing[0]}")
     if unknown := [name for name in given if name not in (*needed, *_DEFAULTS)]:
         raise ValueError(f"{noise.name} has no argument {unknown[0]}")
-    masses = [given[name] for name in ("p", "q", "probabilities") if name in needed]
+    masses = [given[name] for name in ("p", "q", *_LAWS) if name in needed]
     wrong = [name for name in _POSITIVE if name in given and not given[name] > 0]
     if "epsilon" in needed and given["epsilon"] < 0:
         wrong.append("epsilon")
@@ -75,6 +82,8 @@ def _require(noise: Noise) -> None:
         wrong.append("count")
     if "sampling_prob" in needed and not 0 <= given["sampling_prob"] <= 1:
         wrong.append("sampling_prob")
+    if "population" in needed and not 1 <= given["sample_size"] <= given["population"]:
+        wrong.append("sample_size")
     small = "dimension" in needed and given["dimension"] < _LEAST_DIMENSION
     if small or noise["categories"] < 2:
         wrong.append("dimension" if small else "categories")
@@ -124,42 +133,154 @@ def pairs(noise: Noise) -> list[Law]:
         case "RankOneGaussian":
             ratio = noise["l2_sensitivity"] / mp.sqrt(noise["sigma_star"])
             return [{"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}]
+    remove, add = _directions(noise)
+    return remove + [law for law in add if law not in remove]
+
+
+def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Derive the worst pairs for removing a record, and for adding one."""
+    if noise.name in _ARGUMENTS:
+        _require(noise)
+    match noise.name:
         case "Composed":
             return _composition(noise)
+        case "PoissonSubsampled" | "SampledWithoutReplacement":
+            return _sample(noise)
+        case "MixtureOfGaussians":
+            return _mixture(noise)
         case "Tabulated":
             return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
-            masses, found = list(noise["probabilities"]), []
+            listed, found = list(noise["probabilities"]), []
             for shift in range(1, int(noise["sensitivity"]) + 1):
                 padding = [Fraction(0)] * shift
-                found.append((padding + masses, masses + padding))
+                found.append((padding + listed, listed + padding))
             return _both_ways(*found)
+        case _ if noise.name in _ARGUMENTS:
+            laws = pairs(noise)
+            return laws, laws
     raise UnknownError(f"the law of {noise.name}")
 
 
-def _composition(noise: Noise) -> list[Law]:
-    """Return the product of Gaussian laws (their μ² add up) or of few Laplace laws."""
+def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Mix the pairs of a release (A, B): (1 − q)B + qA and B, or A and (1 − q)A + qB."""
+    remove, add = _directions(noise["mechanism"])
+    if noise.name == "PoissonSubsampled":
+        q = noise["sampling_prob"]
+    else:  # the worse of both mixtures of every pair
+        q = Fraction(noise["sample_size"]) / noise["population"]
+        remove = add = remove + [law for law in add if law not in remove]
+    if q == 0:
+        return _NOTHING, _NOTHING
+    if q == 1:
+        return remove, add
+    return [_mixed(law, q, first=True) for law in remove], [
+        _mixed(law, q, first=False) for law in add
+    ]
+
+
+def _mixed(law: Law, q: Any, *, first: bool) -> Law:
+    """Mix one side of a pair, of a list outcome by outcome."""
+    if law["law"] not in _LISTS:
+        side = "P" if first else "Q"
+        return {"law": "subsampled", "sampling_prob": q, "mixture": side, "pair": law}
+    mixed = [
+        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b) for a, b in masses(law)
+    ]
+    return {"law": "finite", "p": [p for p, _ in mixed], "q": [q for _, q in mixed]}
+
+
+def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return the mixture of shifted normal laws against N(0, 1), and the reverse."""
+    sizes, weights = noise["sensitivities"], noise["sampling_probs"]
+    if len(sizes) != len(weights) or min(sizes) < 0:
+        raise ValueError("MixtureOfGaussians with sensitivities out of their range")
+    joint: dict[Any, Any] = {}
+    for size, weight in zip(sizes, weights, strict=True):
+        mean = size / noise["standard_deviation"]
+        joint[mean] = joint.get(mean, 0) + weight
+    entries = sorted((mean, weight) for mean, weight in joint.items() if weight)
+    if entries[-1][0] == 0:
+        return _NOTHING, _NOTHING
+    largest = {"law": "gaussian", "mu": entries[-1][0]}
+    if len(entries) == 1:
+        return [largest], [largest]
+    if len(entries) == 2 and entries[0][0] == 0:
+        q = entries[-1][1]
+        return [_mixed(largest, q, first=True)], [_mixed(largest, q, first=False)]
+    shifted, plain = [[w, mean] for mean, w in entries], [[Fraction(1), Fraction(0)]]
+    return (
+        [{"law": "gaussian-mixture", "p": shifted, "q": plain}],
+        [{"law": "gaussian-mixture", "p": plain, "q": shifted}],
+    )
+
+
+def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Multiply the pairs of all releases, in each direction."""
     inside, count = noise["mechanism"], int(noise["count"])
-    parts = inside if isinstance(inside, list) else [inside]
-    if not parts:
+    releases = inside if isinstance(inside, list) else [inside]
+    if not releases:
         raise ValueError("Composed of nothing")
-    laws = [pairs(part) for part in parts]
-    if len(laws) == count == 1:
-        return laws[0]
-    kinds = {law["law"] for listed in laws for law in listed}
+    ways = [_directions(release) for release in releases]
+    if len(ways) == count == 1:
+        return ways[0]
+    if any(len(laws) != 1 for way in ways for laws in way):
+        raise UnknownError("the worst pair of this composition")
+    remove, add = ([way[side][0] for way in ways] for side in (0, 1))
+    first = [_product(remove, count)]
+    return first, first if remove == add else [_product(add, count)]
+
+
+def _product(laws: list[Law], count: int) -> Law:
+    """Return a Gaussian law (the μ² add up), Laplace laws, or a product."""
+    kinds = {law["law"] for law in laws}
     if kinds == {"gaussian"}:
-        squares = sum(mp.mpf(law["mu"]) ** 2 for (law,) in laws)
-        return [{"law": "gaussian", "mu": mp.sqrt(count * squares)}]
+        squares = sum(mp.mpf(law["mu"]) ** 2 for law in laws)
+        return {"law": "gaussian", "mu": mp.sqrt(count * squares)}
     if kinds <= {"laplace", "laplace-product"}:
-        distances = [d for (law,) in laws for d in law.get("distances", [law.get("distance")])]
+        distances = [d for law in laws for d in law.get("distances", [law.get("distance")])]
         if count * len(distances) <= _MOST_LAPLACE:
-            return [{"law": "laplace-product", "distances": sorted(count * distances)}]
-    raise UnknownError("the law of this composition")
+            return {"law": "laplace-product", "distances": sorted(count * distances)}
+    return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
 
 
-def _both_ways(*found: tuple[list[Any], list[Any]]) -> list[Law]:
-    turned = [(q, p) for p, q in found]
-    return [{"law": "finite", "p": p, "q": q} for p, q in (*found, *turned)]
+def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law]]:
+    remove = [{"law": "finite", "p": p, "q": q} for p, q in found]
+    return remove, [{"law": "finite", "p": law["q"], "q": law["p"]} for law in remove]
+
+
+def fits(noise: Noise, adjacency: str | None) -> bool:
+    """Whether a relation is one for which the worst pairs are known.
+
+    A sample needs add/remove if every record takes part by chance, replace-one if their number is
+    fixed; a composition of releases whose directions differ needs add/remove.
+    """
+    match noise.name:
+        case "RandomizedResponse":
+            return adjacency != "add-remove"
+        case "SampledWithoutReplacement":
+            return adjacency != "add-remove" and fits(noise["mechanism"], "replace-one")
+        case "PoissonSubsampled":
+            return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
+        case "MixtureOfGaussians":
+            return adjacency == "add-remove"
+        case "Composed":
+            inside = noise["mechanism"]
+            releases = inside if isinstance(inside, list) else [inside]
+            return all(fits(release, adjacency) for release in releases) and (
+                adjacency == "add-remove" or not any(map(_one_way, releases))
+            )
+    return True
+
+
+def _one_way(noise: Noise) -> bool:
+    if noise.name == "Tabulated":
+        return False
+    try:
+        remove, add = _directions(noise)
+        return len(remove) != len(add) or not all(map(alike, remove, add))
+    except UnknownError:
+        return False
 
 
 def variance(noise: Noise, index: Any = 0) -> Any:

@@ -8,15 +8,26 @@ from itertools import pairwise, product
 from string import Formatter
 from typing import Any, final
 
-from mpmath import libmp, mp
+from mpmath import iv, libmp, mp
 
 from verify import seal
-from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, compare, hull, settle
+from verify.checker.arithmetic import (
+    AGREEMENT,
+    Numbers,
+    UnknownError,
+    agree,
+    compare,
+    hull,
+    interval_digits,
+    settle,
+)
+from verify.checker.composed import DIGITS as INTERVAL_DIGITS
+from verify.checker.composed import alike, intervals
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
 from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms import WRAPPERS, fits, pairs
 from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
@@ -27,6 +38,13 @@ _MALFORMED = (
 _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
+_PRODUCT = 200
+_NOT_FROM_FACTS = "does not follow from the facts"
+
+
+def _shown(value: Any) -> str:
+    middle = value.mid if isinstance(value, iv.mpf) else value
+    return str(mp.nstr(mp.mpf(middle), 12))
 
 
 def _one_record(claim: Mapping[str, Any]) -> bool:
@@ -46,6 +64,12 @@ class Steps:
         self.cuts = [number(cut) for cut in swept[0]] if swept else []
         self.found: dict[int, dict[str, Any]] = {}
         """What the numbers of each fact were found to be."""
+        self.wrapped = False
+        """Whether the mechanism is a composition or a sample, whose law has no one form."""
+        self.product = False
+        """Whether a law of the claim is a product, with intervals for answers."""
+        self.recomputed: list[str] = []
+        """How many digits of a product's numbers were found again."""
 
     def run(self) -> None:
         """Run every step; what cannot be evaluated is a problem of the field that it reads."""
@@ -161,6 +185,10 @@ class Steps:
                 "mechanism",
                 "is not the claim's, with the values of the case",
             )
+            adjacency = self.claim.get("adjacency")
+            self._expect(fits(derived, adjacency), "claim.adjacency", "does not fit")
+            self.wrapped = derived.name in WRAPPERS
+            self.product = any(map(intervals, pairs(derived)))
         else:
             self._expect(not shown, "mechanism", "is not named by the claim")
 
@@ -208,14 +236,20 @@ class Steps:
         for index, law in enumerate(laws):
             if all(same(value, given.get(key)) for key, value in law.items()):
                 return lambda: derived()[index]
+        for index, law in enumerate(laws):
+            if self.wrapped and alike(law, given):
+                return lambda: derived()[index]
         raise ValueError(f"{path} does not follow from the mechanism")
 
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:
         """Require narrow enclosures that hold the recomputed numbers."""
         fact, path = self.facts[index], f"facts[{index}]"
-        self.found[index] = settle(compute)
+        self.found[index] = self._settle(compute)
         for name, value in self.found[index].items():
             low, high = ends(getattr(fact, name))
+            if isinstance(value, iv.mpf):
+                self._meets(f"{path}.{name}", (low, high), value)
+                continue
             narrow = _NARROW * abs(low) if low * high > 0 else AGREEMENT**2
             right = low == high or 0 < high - low <= narrow
             self._expect(right, f"{path}.{name}", "is not narrow")
@@ -223,6 +257,25 @@ class Steps:
             for end, inside in (("lower", low <= value + slack), ("upper", value - slack <= high)):
                 shown = mp.nstr(mp.mpf(value), 25)
                 self._expect(inside, f"{path}.{name}.{end}", f"does not enclose {shown}")
+
+    def _settle(self, compute: Callable[[], Numbers]) -> Numbers:
+        """Evaluate numbers until they settle, or once where a product has intervals for them."""
+        if not self.product:
+            return settle(compute)
+        with mp.workdps(INTERVAL_DIGITS), interval_digits(INTERVAL_DIGITS):
+            return compute()
+
+    def _meets(self, path: str, ends: tuple[Any, Any], value: Any) -> None:
+        """Require an enclosure to have a number in common with the one found here."""
+        low, high = mp.mpf(value.a), mp.mpf(value.b)
+        shown = f"a number from {mp.nstr(low, 25)} to {mp.nstr(high, 25)}"
+        self._expect(ends[0] <= high, f"{path}.lower", f"does not enclose {shown}")
+        self._expect(low <= ends[1], f"{path}.upper", f"does not enclose {shown}")
+        if low <= 0 < high:
+            self.given.append(f"{path}: too long to recompute, but at most {mp.nstr(high, 5)}")
+        elif low < high:
+            digits = int(mp.floor(-mp.log10((high - low) / high)))
+            self.recomputed.append(f"{path} to {digits} digits")
 
     def _rows(self, *, recomputed: bool = False) -> list[Variables]:
         """Return what the facts say, or were found to be: one row for each fact named `value`."""
@@ -267,12 +320,19 @@ class Steps:
         if self.refuted or not self.kind.by_sweep_alone:
             for row, found in zip(self._rows(), self._rows(recomputed=True), strict=True):
                 truth = compare(*sides(self.text, row))
-                truth = compare(*sides(self.text, found)) if truth is None else truth
-                self._judge(truth, "conclusion", "does not follow from the facts")
+                again = compare(*sides(self.text, found))
+                self._judge(again if truth is None else truth, "conclusion", _NOT_FROM_FACTS)
+                if self.product and again is None:
+                    self.given.append(f"{self.text}, which the recomputed digits do not decide")
+                elif again is False:
+                    self.problems.append(("conclusion", _NOT_FROM_FACTS))
 
     def _judge(self, truth: bool | None, path: str, message: str) -> None:
         """Let two sides that cannot be told apart pass for equal where equality confirms."""
         equal = truth is None and not self.refuted and split(self.text)[1] in ("<=", ">=", "==")
+        if equal and self.product:
+            self.given.append(f"{self.text}, which the recomputed digits do not decide")
+            return
         self._expect(bool(truth) or equal, path, message)
         if equal:
             self.given.append("that two numbers that cannot be told apart are equal")
@@ -281,6 +341,7 @@ class Steps:
         """Decide the claim anew from its own text: all cases, unless one counterexample is it."""
         cases = [self.scope, *(case for case in self._cases() if case != self.scope)]
         cost = _QUADRATURE if "RankOneGaussian" in str(self.certificate.claim) else 1
+        cost = _PRODUCT if self.product else cost
         for count, case in enumerate(cases if not self.refuted else []):
             left_out = f"{len(cases) - count} of the {len(cases)} cases, not recomputed"
             if (count + 1) * cost * max(len(self.cuts), 1) > _BUDGET or (count and self.cuts):
@@ -298,11 +359,11 @@ class Steps:
             found = [sides(self.text, self._with_numbers(case, row)) for row in rows]
             return [side for left, _, right in found for side in (left, right)]
 
-        values = settle(both)
+        values = self._settle(both)
         pieces = list(pairwise(self.cuts)) if "bound" in self.claim else []
         for index, (left, right) in enumerate(zip(values[::2], values[1::2], strict=True)):
             truth = compare(left, split(self.text)[1], right)
-            shown = f"{mp.nstr(mp.mpf(left), 12)}, {mp.nstr(mp.mpf(right), 12)}"
+            shown = f"{_shown(left)}, {_shown(right)}"
             self._judge(truth, "verdict", f"{self.text} is false: {shown}")
             if pieces and truth:
                 self._hold_over(case, pieces[index], left, right)

@@ -1,0 +1,225 @@
+"""Products of laws for the checker: compositions, subsampled or not, as plain data.
+
+A law is taken apart into independent losses (`parts`), whose joint answers are enclosed by the
+first route that there is:
+
+- a contour integral where a factor is Gaussian, subsampled or not (`verify.checker.contour`);
+- an exact sum over the circle where all losses lie on one lattice (`verify.checker.circle`);
+- else, or where that would take too long, Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
+  at most M(s) e^{−sε} for every s ≥ 0. It is an upper bound only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from mpmath import iv, mp
+
+from verify.checker.arithmetic import UnknownError, agree, interval_digits
+from verify.checker.circle import invert as sum_on_circle
+from verify.checker.circle import lattice
+from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
+from verify.checker.contour import invert as integrate
+from verify.checker.masses import masses
+from verify.checker.mixtures import Mixture
+from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
+
+Law: TypeAlias = dict[str, Any]
+Parts: TypeAlias = list[tuple[Factor, int]]
+
+_FEW_LAPLACE = 12
+DIGITS = 100
+"""Working precision, which numbers in a law need, too."""
+_NEEDED = 90
+_RENYI_DIGITS = 60
+"""Digits of M beyond which its bound is above it; five are allowed for."""
+
+
+def composite(law: Law) -> bool:
+    """Whether a law is a product, which has intervals for answers."""
+    many = law["law"] == "laplace-product" and len(law["distances"]) > _FEW_LAPLACE
+    return many or law["law"] in ("product", "gaussian-mixture", "discrete-gaussian-product")
+
+
+def intervals(law: Law) -> bool:
+    """Whether a law has intervals for all, or for some of its answers."""
+    return composite(law) or law["law"] == "subsampled"
+
+
+def nested(law: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the laws within a law, which are JSON texts."""
+    found = dict(law)
+    if isinstance(found.get("pair"), str):
+        found["pair"] = json.loads(found["pair"])
+    if "factors" in found:
+        found["factors"] = [json.loads(text) for text in found["factors"]]
+    if found.get("law") == "gaussian-mixture":
+        found |= {side: json.loads(found[side]) for side in ("p", "q")}
+    return found
+
+
+def answers(law: Law, epsilon: Any) -> Answers:
+    """Enclose H(ε), P(L > ε) and Q(L > ε) of a product.
+
+    Raises UnknownError for numbers that are known to fewer digits than a product needs.
+    """
+    if mp.dps < _NEEDED and not _rational(law):
+        raise UnknownError("the law of a composition with irrational parameters, in an expression")
+    with mp.workdps(DIGITS), interval_digits(DIGITS):
+        return _answers(tuple(parts(law)), epsilon)
+
+
+@lru_cache(maxsize=256)
+def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
+    most = sum(count * factor.most() for factor, count in factors)
+    if epsilon >= most or (not mp.isinf(most) and agree(epsilon, most)):
+        return nothing(factors)
+    try:
+        if any(isinstance(factor, (Normal, Mixture)) for factor, _ in factors):
+            return integrate(factors, epsilon)
+        grid = lattice(factors)
+        if grid is not None:
+            return sum_on_circle(factors, grid, epsilon)
+    except UnknownError:
+        pass
+    return bounded(factors, epsilon)
+
+
+def renyi(law: Law, order: Any) -> Any:
+    """Enclose the Rényi divergence of an order above 1: ln M(order − 1)/(order − 1)."""
+    if order <= 1:
+        raise UnknownError("the Kullback–Leibler divergence of a composition")
+    with mp.workdps(DIGITS), interval_digits(DIGITS):
+        factors = tuple(parts(law))
+        if infinite_mass(factors):
+            return mp.inf
+        line = mp.mpf(order.numerator) / order.denominator - 1
+        above = log_upper(factors, line, _RENYI_DIGITS)
+        width = sum(count for _, count in factors) * mp.mpf(10) ** (5 - _RENYI_DIGITS)
+        return iv.mpf([above - width, above]) / iv.mpf(line)
+
+
+def parts(law: Law) -> Parts:
+    """Take a law apart; equal parts are counted, Gaussian ones become one."""
+    found: Parts = []
+    for factor, count in _factors(law):
+        for index, (known, times) in enumerate(found):
+            if isinstance(known, Normal) and isinstance(factor, Normal):
+                squares = times * mp.mpf(known.mu) ** 2 + count * mp.mpf(factor.mu) ** 2
+                found[index] = (Normal(mp.sqrt(squares)), 1)
+                break
+            if _equal(known, factor):
+                found[index] = (known, times + count)
+                break
+        else:
+            found.append((factor, count))
+    return found
+
+
+def alike(one: Law, other: Law) -> bool:
+    """Whether two laws have the same parts, in any order, to 38 digits."""
+    with mp.workdps(DIGITS):
+        left, right = parts(one), parts(other)
+        matches = [
+            [
+                j
+                for j, (candidate, times) in enumerate(right)
+                if times == count and _equal(factor, candidate)
+            ]
+            for factor, count in left
+        ]
+    return len(left) == len(right) and sorted(j for row in matches for j in row) == [
+        *range(len(right))
+    ]
+
+
+def _rational(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_rational, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_rational, value))
+    return isinstance(value, (Fraction, int, str))
+
+
+def _equal(one: Factor, other: Factor) -> bool:
+    def same(left: Any, right: Any) -> bool:
+        if isinstance(left, tuple):
+            return len(left) == len(right) and all(map(same, left, right))
+        return left == right or agree(left, right)
+
+    return type(one) is type(other) and same((*vars(one).values(),), (*vars(other).values(),))
+
+
+def _factors(law: Law) -> Parts:
+    match law["law"]:
+        case "product":
+            pieces = zip(law["factors"], law["counts"], strict=True)
+            return [(f, n * int(count)) for piece, count in pieces for f, n in _factors(piece)]
+        case "gaussian":
+            mu = law["mu"]
+            whole = Fraction(1), Fraction(1)
+            return [(Normal(mu), 1)] if mu else [(Listed((whole,)), 1)]
+        case "laplace":
+            return [(Laplace(law["distance"]), 1)]
+        case "laplace-product":
+            return [(Laplace(distance), 1) for distance in law["distances"]]
+        case "discrete-gaussian":
+            return [(DiscreteNormal(law["parameter"], int(law["shift"])), 1)]
+        case "discrete-gaussian-product":
+            plain = law["scale"] == 1 and law["last_shift"] == 0
+            if plain and law["count"] >= 1:
+                one = DiscreteNormal(law["parameter"], int(law["shift"]))
+                return [(one, int(law["count"]))]
+        case "gaussian-mixture":
+            return [(_mixture(law), 1)]
+        case "subsampled":
+            return [(_subsampled(law), 1)]
+        case "finite" | "discrete-laplace":
+            return [(_listed(masses(law)), 1)]
+    raise UnknownError(f"probabilities of the law {law['law']!r}")
+
+
+def _subsampled(law: Law) -> Factor:
+    """Return the loss of one subsampled release."""
+    q, inner, first = law["sampling_prob"], law["pair"], law["mixture"] == "P"
+    if not 0 < q < 1 or law["mixture"] not in ("P", "Q"):
+        raise ValueError("the law of a subsampled release is malformed")
+    if inner["law"] == "gaussian":
+        return Mixture(((1 - q, Fraction(0)), (q, inner["mu"])), first)
+    mixed = [
+        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b) for a, b in masses(inner)
+    ]
+    return _listed(mixed)
+
+
+def _mixture(law: Law) -> Factor:
+    """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order."""
+    first = len(law["q"]) == 1
+    shifted, plain = (law["p"], law["q"]) if first else (law["q"], law["p"])
+    sign = -1 if any(mean < 0 for _, mean in shifted) else 1  # x → −x changes nothing
+    entries = sorted((sign * mean, weight) for weight, mean in shifted)
+    if [[Fraction(1), Fraction(0)]] != plain or entries[0][0] != 0 or len(entries) < 2:
+        raise UnknownError("the law of this mixture")
+    return Mixture(tuple((weight, mean) for mean, weight in entries), first)
+
+
+def _listed(pairs: list[tuple[Any, Any]]) -> Factor:
+    """Return the loss of a law on a list, outcomes of one loss together."""
+    infinite = mp.fsum(p for p, q in pairs if p and not q)
+    charged = sorted((mp.mpf(p) / q, p, q) for p, q in pairs if p and q)
+    found: list[tuple[Any, Any]] = []
+    last = None
+    for ratio, p, q in charged:
+        if last is not None and agree(ratio, last):
+            found[-1] = (found[-1][0] + p, found[-1][1] + q)
+        else:
+            found.append((p, q))
+        last = ratio
+    if not found:
+        raise UnknownError("a law without finite losses")
+    return replace(Listed(tuple(found)), infinite=infinite)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -52,6 +53,7 @@ from accountant.composition.node_values import (
     fraction_of_turn,
     products,
 )
+from accountant.composition.quiet import quiet
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
@@ -64,6 +66,8 @@ MAX_NODES = 1 << 22
 """Most nodes of one sum."""
 BYTES = 96
 """Memory per node, roughly."""
+QUIET_NODES = 1 << 14
+"""Nodes beyond which |Φ| is bounded at few frequencies first."""
 WIDTH = Fraction(1, 10**9)
 """What is aimed at where no width is asked for."""
 _PRECISION = 192
@@ -72,6 +76,9 @@ _COARSE = 1e-5
 _POOR = 0.1
 _LEAST = 2e-12  # less is not aimed at: the sums are in sixteen digits
 _BATCH = 64  # rows at a time
+_MANY = 1 << 20  # nodes
+_FURTHER = 2
+_MOST_QUIET = 1 << 18
 _SECANTS = 30
 _WIDENINGS = 4
 
@@ -126,13 +133,14 @@ class AtomicPair(JointPair):
         outside = self.infinity_mass() + arb(0).union(_missing(self.any_factors, line))
         if line.c < 0:
             outside += _finite_mass(self.any_factors, line)
-        count = _first_count(line, wanted)
+        count, best = _first_count(line), (math.inf, arb("0.5 +/- 0.5"))
         while True:
             nodes = _nodes(self.any_factors, line, count)
             value = (nodes.integral(epsilon) + outside).max(arb(0)).min(arb(1))
             width = float(2 * value.rad() / value.mid()) if value > 0 else math.inf
+            best = min(best, (width, value), key=operator.itemgetter(0))
             if width <= wanted or count >= nodes.enough:
-                return value, width
+                return best[1], best[0]
             more = 1.1 * math.sqrt(width / wanted) if math.isfinite(width) else 4.0
             count = _rounded(count * min(max(more, 2.0), 64.0), nodes.enough)
 
@@ -242,10 +250,15 @@ def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:
     )
 
 
-def _first_count(line: Line, wanted: float) -> int:
+def _first_count(line: Line) -> int:
     """Return how many nodes it takes if Φ is small but near 0."""
-    needed = math.sqrt(6 * abs(line.c * (line.c + 1)) / wanted) / line.step
-    return _rounded(min(needed, line.last), _most(line))
+    needed = min(_needed(line), line.last)
+    return _rounded(needed if needed < _MANY else min(needed, QUIET_NODES), _most(line))
+
+
+def _needed(line: Line) -> float:
+    """Return the number of nodes beyond which the rest is negligible, if Φ is but near 0."""
+    return math.sqrt(6 * abs(line.c * (line.c + 1)) / line.wanted) / line.step
 
 
 def _hopeless(line: Line) -> bool:
@@ -338,7 +351,7 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
         centre = sum((law.count * law.mean(c) for law in laws), start=arb(0))
         factors_at = [law.factor(c, h, rows) for law in laws]
     parts: list[Array] = []
-    size, error, fejer = 0.0, 0.0, [0.0, 0.0]
+    size, error, fejer, around = 0.0, 0.0, [0.0, 0.0], [0.0, 0.0]
     batch = _BATCH if len(factors_at) < _BATCH else _BATCH // 8
     for first in range(0, rows, batch):
         last = min(first + batch, rows)
@@ -357,9 +370,19 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
         weights = (1 - k / count) * both
         for i, half in enumerate((found.first, found.second)):
             fejer[i] += float((weights * half**2).sum()) * (1 + 1e-6)
+            around[i] += float((both * half**2).sum()) * (1 + 1e-6)
     # ½ (h/π)·… of both sides: see the head of this file; the common factor h/π is left out
     beyond = (math.pi**2 / 6) * 2 * math.sqrt(fejer[0] * fejer[1]) / (h * count) ** 2
     enough = _most(line)
+    if count <= _MOST_QUIET and _needed(line) >= _MANY:
+        # the same with longer blocks, most of which are not summed
+        known = quiet(
+            laws, c, h, h * (count - 1), _FURTHER * (count / QUIET_NODES) * h * _needed(line)
+        )
+        if known is not None:
+            squares = math.prod(entry + 2 * known.squares for entry in around)
+            rest = (math.pi**2 / 6) * 2 * math.sqrt(squares) / known.upto**2
+            beyond = min(beyond, rest + known.whole)
     # Σ 1/(hk)² over k ≥ K is at most 1/(h²(K − 1))
     largest = math.exp(log_beyond(laws, line.c, h * count)) * (1 + 1e-6)
     beyond = min(beyond, largest / (h * h * (count - 1)))

@@ -81,13 +81,38 @@ class ListedLaw(Law):
         shares, _ = self._shares(float(c))
         return arb(float((shares * self._losses).sum() / shares.sum()))
 
-    def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
-        """Return the sum over the values."""
+    def rise(self, c: arb, omega: float) -> float:
+        """Return E min(|l − m|ω, 2) under the tilt, m the mean: φ changes by no more within ω."""
+        shares, _ = self._shares(float(c))
+        shares /= shares.sum()
+        away = np.abs(self._losses - float((shares * self._losses).sum()))
+        return float((shares * np.minimum(away * omega, 2.0)).sum()) * (1 + 1e-6)
+
+    def spacing(self, c: arb, rise: float) -> float:
+        """Return about the largest distance of frequencies half of which |φ| rises by so much."""
+        low, high = 0.0, 1.0
+        while self.rise(c, high) < rise and high < 2.0**100:
+            high *= 2
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.rise(c, middle) < rise else (low, middle)
+        return 2 * low
+
+    def factor(
+        self, c: arb, step: float, rows: int, *, left_out: float = 0.0
+    ) -> node_values.Factor:
+        """Return the sum over the values, but for a share `left_out` that its error counts."""
         moment, centre = self.moment(c), self.mean(c)
         pairs = list(zip(self._law.p, self._law.losses, strict=True))
-        weights = [p * (c * loss).exp() / moment for p, loss in pairs]
-        turns = [(loss - centre) * arb(step) / (2 * arb.pi()) for _, loss in pairs]
-        return node_values.Atoms(weights, turns, self.count, rows)
+        terms = [(p * (c * loss).exp() / moment, loss) for p, loss in pairs]
+        lost = 0.0
+        if left_out:
+            terms.sort(key=lambda term: -float(term[0]))
+            while terms and lost + float(terms[-1][0]) < left_out:
+                lost += float(terms.pop()[0])
+        turns = [(loss - centre) * arb(step) / (2 * arb.pi()) for _, loss in terms]
+        weights = [weight for weight, _ in terms]
+        return node_values.Atoms(weights, turns, self.count, rows, lost)
 
 
 @final

@@ -81,6 +81,8 @@ class Line:
     most: float
     """The number of nodes at which it can be evaluated."""
     log_missing: float
+    wanted: float
+    """The relative width that is aimed at, up to a factor of 2."""
 
 
 def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> Line:
@@ -118,7 +120,11 @@ def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> L
     # the sum beyond K nodes is a share of about |Φ| c(c + 1) √(2πv)/(hK) of the integral
     share = abs(c) * (c + 1) * math.sqrt(2 * math.pi * _curvature(log_moment, c)) / step
     last = _last(laws, c, step, math.log(wanted / share) - 3)
-    return Line(c, step, above[1], below[1], last, most, log_missing)
+    return Line(c, step, above[1], below[1], last, most, log_missing, _rounded_down(wanted))
+
+
+def _rounded_down(width: float) -> float:
+    return 2.0 ** math.floor(math.log2(width))
 
 
 def log_beyond(laws: Sequence[Law], c: float, omega: float) -> float:

@@ -114,6 +114,10 @@ class Pair(ABC):
         """Return an upper bound of H(ε) that is found fast, with its proof; 1 where none is."""
         return arb(1)
 
+    def attained(self, epsilon: ExactReal) -> Pair:
+        """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
+        return self
+
     @abstractmethod
     def reverse(self) -> Pair:
         """Return the pair (Q, P)."""

@@ -109,6 +109,11 @@ class GridPair(JointPair):
             _refuse_early(widths, float(relative_width), reached)
         return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
 
+    def upper_epsilon(self, delta: ExactReal, cells: int) -> Fraction:
+        """Return a point, near the least one, at which H is certainly at most δ."""
+        start = _guess(self.any_factors, float(delta.ball().log()))
+        return self._crossing(delta, cells, _place(self.any_factors, start), start, above=True)
+
     def _crossing(
         self, delta: ExactReal, cells: int, place: tuple[int, float], start: float, *, above: bool
     ) -> Fraction:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant._validate import Integer
-from accountant.adjacency import Adjacency, require
+from accountant.adjacency import Adjacency, Direction, require
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.parts import Mechanisms
@@ -47,10 +47,10 @@ class Composed(Mechanism):
     Theorem 10), and releases with independent noise that all change by their full sensitivity
     attain it. The order of the releases does not matter.
 
-    All releases compare the same two datasets in the same direction. A release whose two
-    directions differ therefore needs the add/remove relation to be composed; under replace-one
-    it could go one way in one release and the other way in the next. (A `Tabulated` pair is about
-    two given datasets.)
+    All releases compare the same two datasets in the same direction. Where a release has several
+    worst pairs, or one whose two directions differ under replace-one (a replaced record may move it
+    one way, and the next release the other way), every release chooses among them, adaptively;
+    the profile is then enclosed, not exact (`accountant.composition.adaptive`).
     """
 
     mechanism: Mechanisms = Mechanisms()
@@ -68,30 +68,19 @@ class Composed(Mechanism):
         AdjacencyError
             If the relation does not fit a part, or is needed and not named.
         NotApplicableError
-            If there is no single worst pair of a part, or no exact engine for the product.
+            If there is no engine for the product.
         """
         cases = [(part, count, part.worst_case(adjacency)) for part, count in self.parts()]
         if len(cases) == 1 and cases[0][1] == 1:
             return cases[0][2]
-        for part, _, case in cases:
-            if len(case.remove) != 1 or len(case.add) != 1:
-                raise NotApplicableError(
-                    f"{type(part).__name__} has several worst pairs, none of which is worst at "
-                    "every epsilon, so that no product of them is the worst of a composition. "
-                    "Compose releases with one worst pair each, such as sensitivity 1."
-                )
-        one_way = [
-            part
-            for part, _, case in cases
-            if case.remove != case.add and not isinstance(part, Tabulated)
-        ]
-        for part in one_way:
-            if require(adjacency, part) is Adjacency.REPLACE_ONE:
-                raise NotApplicableError(
-                    f"The two directions of {type(part).__name__} differ, and a replaced record "
-                    "may move each release in either of them, so no one product is worst. Ask "
-                    "under adjacency='add-remove'."
-                )
+        families = {
+            direction: [
+                (self._family(part, case, direction, adjacency), n) for part, n, case in cases
+            ]
+            for direction in Direction
+        }
+        if any(len(family) > 1 for found in families.values() for family, _ in found):
+            return self._adaptive(families)
         remove = self._product([(part, n, case.remove[0]) for part, n, case in cases], adjacency)
         if all(case.remove == case.add for _, _, case in cases):
             add = remove
@@ -102,6 +91,35 @@ class Composed(Mechanism):
             (add,),
             "Adaptive releases are dominated by the product of the pairs that dominate each of "
             "them; independent releases that all change by their full sensitivity attain it.",
+        )
+
+    @staticmethod
+    def _family(
+        part: Mechanism, case: WorstCase, direction: Direction, adjacency: Adjacency | None
+    ) -> tuple[Pair, ...]:
+        """Return the pairs among which a release may choose.
+
+        A replaced record may move it in either direction. (A `Tabulated` pair is about two given
+        datasets.)
+        """
+        differs = case.remove != case.add and not isinstance(part, Tabulated)
+        if differs and require(adjacency, part) is Adjacency.REPLACE_ONE:
+            return case.pairs(None)
+        return case.pairs(direction)
+
+    @staticmethod
+    def _adaptive(
+        families: dict[Direction, list[tuple[tuple[Pair, ...], int]]],
+    ) -> WorstCase:
+        from accountant.composition.adaptive import AdaptivePair
+
+        remove, add = (AdaptivePair(tuple(families[direction])) for direction in Direction)
+        return WorstCase(
+            (remove,),
+            (add,),
+            "Each release may be any of several worst pairs, chosen adaptively: below, products of "
+            "chosen pairs, which are attained; above, the product of their envelopes, which "
+            "dominates every choice.",
         )
 
     def _product(

@@ -40,8 +40,9 @@ class SampledWithoutReplacement(Mechanism):
     replacing a record of the sample: the profile is the larger of those of ((1 − γ)B + γA, B) and
     (B, (1 − γ)B + γA). It is an upper bound for every pair of neighbours (Balle, Barthe and
     Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022), and attained where all other records equal
-    one of the two that are exchanged. The two directions differ, so that several such releases
-    have no single worst product: `Composed` refuses them.
+    one of the two that are exchanged. The two directions differ, and each of several such releases
+    may go either way (the other records may look like one of the two to one query and like the
+    other to the next): `Composed` encloses their profile (`accountant.composition.adaptive`).
     """
 
     mechanism: OneMechanism = OneMechanism()

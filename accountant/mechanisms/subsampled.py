@@ -10,13 +10,17 @@ from flint import arb
 
 from accountant._validate import Probability
 from accountant.adjacency import Adjacency, require
-from accountant.errors import AdjacencyError, NotApplicableError
+from accountant.errors import NotApplicableError
 from accountant.mechanism import Mechanism
+from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.parts import OneMechanism
 from accountant.mechanisms.tabulated import Tabulated
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +45,28 @@ class PoissonSubsampled(Mechanism):
     For the add/remove relation, and exactly (`accountant.composition.subsampling`): REMOVE
     compares (1 − q)B + qA with B, ADD compares B with (1 − q)B + qA, where A is the law of the
     release with the record and B without it; attained by neighbours without other records.
+
+    For the replace-one relation, of Gaussian noise alone, and exactly: with μ that of the noise for
+    a record that is added or removed (which is what the sensitivity of the mechanism means here,
+    under both relations), the worst pair is
+
+        P = (1 − q) N(0, 1) + q N(μ, 1),   Q = (1 − q) N(0, 1) + q N(−μ, 1).
+
+    *Proof.* Given which other records are taken, let A, A' and B be the laws with the one record,
+    with the other one in its place, and with neither. Hockey-stick divergences are jointly convex,
+    so that ((1 − q)B + qA, (1 − q)B + qA') is to be bounded. Let ε ≥ 0, e^η = 1 + (e^ε − 1)/q and
+    β = e^{ε−η}. For every event S the difference of P(S) and e^ε Q(S) is (Balle, Barthe and
+    Gaboardi 2018, Theorem 2)
+
+        q (A(S) − e^η ((1 − β) B(S) + β A'(S))).
+
+    A is μ-GDP from B, and 2μ-GDP from A', two steps away through B; so with p = A(S), by
+    Neyman and Pearson, B(S) ≥ Φ(Φ⁻¹(p) − μ) and A'(S) ≥ Φ(Φ⁻¹(p) − 2μ), both with equality for a
+    half-line and the laws N(μ, 1), N(0, 1), N(−μ, 1): the difference is at most that of P and Q
+    there. For ε < 0, H(ε) = 1 − e^ε + e^ε H'(−ε) with H' of (Q, P), a pair of the same kind; and
+    reflection exchanges P and Q. Records that move the sum by μ in opposite directions, without
+    other records, attain it.
+
     Noise and error are those of the mechanism on its sample: the error of sampling is not noise.
     """
 
@@ -48,13 +74,20 @@ class PoissonSubsampled(Mechanism):
     sampling_prob: Probability = Probability()
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the worst pairs of the mechanism, with one side mixed.
+        """Return the worst pairs of the mechanism, with one side mixed, or both (replace-one).
 
-        Raises AdjacencyError unless add/remove is named.
+        Raises
+        ------
+        AdjacencyError
+            Unless a relation is named.
+        NotApplicableError
+            Under replace-one, for other noise than Gaussian.
         """
         from accountant.composition import subsampled
 
-        inner = self.mechanism.worst_case(self._relation(adjacency))
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            return self._replaced()
+        inner = self.mechanism.worst_case(adjacency)
         q = self.sampling_prob
         if q.rational == 1:
             return inner
@@ -69,26 +102,60 @@ class PoissonSubsampled(Mechanism):
             f"without other records. {inner.reason}",
         )
 
-    def _relation(self, adjacency: Adjacency | None) -> Adjacency:
-        relation = require(adjacency, self)
-        if relation is Adjacency.REPLACE_ONE:
-            raise AdjacencyError(
-                "PoissonSubsampled is exact for adjacency='add-remove' only: under replace-one "
-                "both datasets mix, and no exact dominating pair is implemented. Name "
-                "adjacency='add-remove'."
+    def _replaced(self) -> WorstCase:
+        """Return the pair for a record that is replaced."""
+        q, mu = self.sampling_prob.rational, self._shift()
+        if q == 0:
+            same = FinitePair(Tabulated([1], [1]), 0)
+            return WorstCase.symmetric(same, "No record is ever taken.")
+        if q is None:
+            raise NotApplicableError(
+                f"Expected sampling_prob={self.sampling_prob} to be rational under replace-one. "
+                "Write a fraction."
             )
-        return relation
+        if q == 1:
+            pair = GaussianPair(self, Adjacency.REPLACE_ONE)
+            return WorstCase.symmetric(pair, "Two opposite shifts lie at distance 2*mu.")
+        zero = ExactReal.of_rational(0)
+        shares = [1 - q, q]
+        return WorstCase.symmetric(
+            GaussianMixturePair(mixture(shares, [zero, mu]), mixture(shares, [zero, -mu])),
+            "Given which other records are taken, the replaced record is there with probability "
+            "q, before and after; the two laws with it lie at distance mu from the one without, "
+            "and at most 2*mu apart. Opposite shifts of a sum are worst, and attained without "
+            "other records.",
+        )
+
+    def _shift(self) -> ExactReal:
+        """Return μ of the noise for a record that is added or removed.
+
+        Raises NotApplicableError for other noise than Gaussian: that opposite shifts are possible,
+        and that half-lines are worst for both at once, is then not known.
+        """
+        parts = [part for part, _ in Composed(self.mechanism).parts()]
+        mu = self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
+        if mu is None or not all(isinstance(part, Gaussian) for part in parts):
+            raise NotApplicableError(
+                "PoissonSubsampled is exact for adjacency='replace-one' with Gaussian noise only: "
+                "both datasets mix, and no worst pair is known for other noise. Name "
+                "adjacency='add-remove', or use SampledWithoutReplacement."
+            )
+        return mu
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return that of the mechanism at q = 1, where nothing is changed."""
+        """Return that of the mechanism at q = 1, twice that for a replaced record."""
         self._require_unchanged()
-        return self.mechanism.gaussian_mu(self._relation(adjacency))
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            return 2 * self._shift().ball()
+        return self.mechanism.gaussian_mu(adjacency)
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of the mechanism at q = 1, else None."""
-        relation = self._relation(adjacency)
+        """Return the same as an exact number at q = 1, else None."""
+        relation = require(adjacency, self)
         if self.sampling_prob.rational != 1:
             return None
+        if relation is Adjacency.REPLACE_ONE:
+            return ExactReal.of_rational(2) * self._shift()
         return self.mechanism.exact_gaussian_mu(relation)
 
     def _require_unchanged(self) -> None:

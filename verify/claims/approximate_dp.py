@@ -9,17 +9,16 @@ from flint import arb
 
 from accountant import profile
 from accountant._validate import probability
-from accountant.interval import enclose
 from accountant.number import ExactReal
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
     SEARCH_WIDTH,
-    VERDICT_WIDTH,
     PrivacyClaim,
     describe_factor,
     event,
     hockey,
     margin,
+    reached,
     shown,
     unless_undecided,
     worst_at,
@@ -58,7 +57,7 @@ class ApproximateDP(
             return profile.hockey_stick(pairs, eps)
 
         truth = compare(true, "<=", claimed.ball)
-        value = enclose(true, relative_width=VERDICT_WIDTH)
+        value = reached(true)
         differences = margin(value, claimed)
         return Decision(
             verdict=verdict_of(truth),

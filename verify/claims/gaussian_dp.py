@@ -13,13 +13,13 @@ from accountant.pair import Pair
 from accountant.profile import hockey_stick, most
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
-    VERDICT_WIDTH,
     PrivacyClaim,
     describe_factor,
     event,
     hockey,
     law,
     margin,
+    reached,
     shown,
     worst_at,
 )
@@ -81,8 +81,8 @@ class GaussianDP(
         true: dict[str, Interval] = {}
         if swept.point is not None:
             at = swept.point
-            true["delta"] = enclose(lambda: hockey_stick(pairs, at), relative_width=VERDICT_WIDTH)
-            limit = enclose(lambda: hockey_stick(target, at), relative_width=VERDICT_WIDTH)
+            true["delta"] = reached(lambda: hockey_stick(pairs, at))
+            limit = reached(lambda: hockey_stick(target, at))
             true["gaussian_delta"] = limit
             with_margin = compare(true["delta"].ball, ">", limit.ball)
             truth = False if with_margin else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from flint import ctx
+from flint import arb, ctx
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, enclose
@@ -19,10 +19,12 @@ from verify.claim import Claim, Scope
 from verify.expression import Expression
 
 VERDICT_WIDTH = Fraction(1, 10**15)
+_WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 3, 1))
 FACT_WIDTH = Fraction(1, 10**30)
 """Width of what a certificate states: enough to decide a claim that is nearly met."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
+_LAST_PRECISION = 512
 _WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -46,13 +48,27 @@ class PrivacyClaim(
         return self.built(scope).worst_case(self.relation())
 
 
+def reached(compute: Callable[[], arb]) -> Interval:
+    """Enclose a number that is shown, as narrow as its engine reaches.
+
+    The verdict is decided apart, by signs: a wide enclosure may decide it too.
+    """
+    for width in (VERDICT_WIDTH, *_WIDER):
+        try:
+            return enclose(compute, relative_width=width)
+        except UndecidedError:
+            continue
+    with ctx.workprec(_LAST_PRECISION):
+        return Interval.of_ball(compute())
+
+
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
     """Return the pair with the largest H(ε), as far as balls can tell them apart."""
     best = pairs[0]
     for pair in pairs[1:]:
         if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
             best = pair
-    return best
+    return best.attained(epsilon)
 
 
 def law(pair: Pair) -> dict[str, object]:
@@ -119,6 +135,8 @@ def describe_factor(factor: Interval | None, what: str) -> str:
 
 
 def _short(value: Interval) -> str:
+    if value.upper.is_finite() and value.upper > value.lower * Decimal("1.01"):
+        return f"between {value.lower:.4g} and {value.upper:.4g}"
     middle = _WIDE.divide(_WIDE.add(value.lower, value.upper), Decimal(2))
     return f"{middle:.4g}" if middle.is_finite() else "∞"
 

@@ -7,16 +7,16 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.interval import Interval, enclose
+from accountant.interval import Interval
 from accountant.profile import hockey_stick, most
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
-    VERDICT_WIDTH,
     PrivacyClaim,
     describe_factor,
     event,
     hockey,
     margin,
+    reached,
     shown,
     worst_at,
 )
@@ -50,7 +50,7 @@ class PureDP(
         if truth is None:  # balls never prove that two numbers are equal
             known = [pair.exact_max_loss() for pair in pairs]
             truth = all(loss <= claimed for loss in known if loss) if all(known) else None
-        value = enclose(true, relative_width=VERDICT_WIDTH)
+        value = reached(true)
         differences = margin(value, claimed)
         return Decision(
             verdict=verdict_of(truth),
@@ -71,7 +71,7 @@ class PureDP(
         else:
             evidence = [hockey(pair, claimed) for pair in pairs]
         true = dict(decision.true)
-        true["delta"] = enclose(lambda: hockey_stick(pairs, claimed), relative_width=VERDICT_WIDTH)
+        true["delta"] = reached(lambda: hockey_stick(pairs, claimed))
         return dataclasses.replace(
             decision,
             true=true,

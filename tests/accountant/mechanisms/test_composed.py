@@ -364,8 +364,6 @@ def test_adjacency_that_does_not_fit() -> None:
         profile.delta(Composed(COIN, 2), 1, adjacency="sideways")
     with pytest.raises(AdjacencyError, match="IntegerNoise"):
         profile.delta(Composed(SKEWED, 2), 1)
-    with pytest.raises(NotApplicableError, match="two directions of IntegerNoise"):
-        profile.delta(Composed(SKEWED, 2), 1, adjacency="replace-one")
 
 
 def test_refusals_say_what_is_exact() -> None:
@@ -373,6 +371,3 @@ def test_refusals_say_what_is_exact() -> None:
         profile.delta(Composed([Gaussian(standard_deviation=1), Laplace(scale=1)]), 1)
     with pytest.raises(UndecidedError, match="GiB"):
         profile.delta(Composed(Laplace(scale=10**6), 10**12), 1)
-    two_shifts = IntegerNoise(["1/2", "1/2"], lowest=0, sensitivity=2)
-    with pytest.raises(NotApplicableError, match="several worst pairs"):
-        profile.delta(Composed(two_shifts, 2), 1, adjacency="add-remove")

@@ -9,9 +9,8 @@ from fractions import Fraction
 import pytest
 
 from accountant import profile
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.errors import AdjacencyError, InvalidInputError
 from accountant.mechanisms import (
-    Composed,
     Gaussian,
     Laplace,
     RandomizedResponse,
@@ -73,8 +72,6 @@ def test_refusals() -> None:
     step = SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 10)
     with pytest.raises(AdjacencyError, match="replace-one"):
         profile.delta(step, 1, adjacency="add-remove")
-    with pytest.raises(NotApplicableError, match="two directions"):
-        profile.delta(Composed(step, 2), 1, adjacency="replace-one")
     with pytest.raises(InvalidInputError, match="sample_size=3 ≤ population=2"):
         SampledWithoutReplacement(Gaussian(standard_deviation=1), 3, 2)
     with pytest.raises(InvalidInputError, match="sample_size=0 ≥ 1"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import math
 from fractions import Fraction
 
 import mpmath
@@ -240,11 +242,68 @@ def test_adjacency_is_add_remove() -> None:
     step = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
         profile.delta(step, 1)
-    with pytest.raises(AdjacencyError, match="no exact dominating pair"):
-        profile.delta(step, 1, adjacency="replace-one")
+    with pytest.raises(NotApplicableError, match="Gaussian noise only"):
+        profile.delta(PoissonSubsampled(Laplace(scale=1), "0.1"), 1, adjacency="replace-one")
+    with pytest.raises(NotApplicableError, match="rational under replace-one"):
+        profile.delta(PoissonSubsampled(Gaussian(1), "sqrt(1/2)"), 1, adjacency="replace-one")
     with pytest.raises(AdjacencyError, match="sideways"):
         profile.delta(step, 1, adjacency="sideways")
     with pytest.raises(AdjacencyError, match="cannot be added or removed"):
         profile.delta(
             PoissonSubsampled(RandomizedResponse(epsilon=1), "0.1"), 1, adjacency="add-remove"
         )
+
+
+def _divergence(
+    q: float, first: tuple[float, float], second: tuple[float, float], at: float
+) -> float:
+    """Return H(ε) of two mixtures of normal laws in the plane, by the sum over a fine grid."""
+    line = np.linspace(-9, 9, 361)
+    x, y = np.meshgrid(line, line)
+
+    def density(centre: tuple[float, float]) -> np.ndarray:
+        return np.exp(-((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / 2) / (2 * math.pi)
+
+    p, r = ((1 - q) * density((0, 0)) + q * density(centre) for centre in (first, second))
+    area = (line[1] - line[0]) ** 2
+    return float(np.maximum(p - math.exp(at) * r, 0).sum() * area)
+
+
+@pytest.mark.parametrize("at", ["-1.2", "0", "0.4", "1.5"])
+@pytest.mark.parametrize("q", ["1/10", "2/3"])
+def test_no_two_shifts_in_the_plane_are_worse_than_opposite_ones(q: str, at: str) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), q)
+    worst = float(profile.delta(step, at, adjacency="replace-one").upper)
+    share, eps = float(Fraction(q)), float(at)
+    attained = _divergence(share, (1, 0), (-1, 0), eps)
+    slack = 3e-4 * max(worst, 1e-2)  # of the sum: (step²/8) times the slopes along the kink
+    assert abs(attained - worst) < slack
+    rng = np.random.default_rng(3)
+    for _ in range(25):
+        radii, turns = np.sqrt(rng.uniform(size=2)), rng.uniform(0, 2 * math.pi, size=2)
+        shifts = [(r * math.cos(t), r * math.sin(t)) for r, t in zip(radii, turns, strict=True)]
+        assert _divergence(share, shifts[0], shifts[1], eps) <= worst + slack
+
+
+def test_replaced_records_compose_and_end_in_gaussian_noise() -> None:
+    relation = {"adjacency": "replace-one"}
+    whole = PoissonSubsampled(Gaussian(standard_deviation=3), 1)
+    twice = Gaussian(standard_deviation=3, l2_sensitivity=2)
+    assert guarantees.mu(whole, **relation).overlaps(guarantees.mu(twice))  # type: ignore[arg-type]
+    assert profile.delta(whole, 1, **relation).overlaps(profile.delta(twice, 1))  # type: ignore[arg-type]
+    assert str(profile.delta(PoissonSubsampled(Gaussian(1), 0), 1, **relation)) == "0"  # type: ignore[arg-type]
+    values = [
+        profile.delta(PoissonSubsampled(Gaussian(1), q), "0.5", **relation)  # type: ignore[arg-type]
+        for q in ("1/100", "1/10", "1/2", "9/10", "1")
+    ]
+    assert all(low.upper < high.lower for low, high in itertools.pairwise(values))
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/4")
+    replaced, added = (
+        profile.delta(Composed(step, 4), "1/2", adjacency=adjacency, relative_width=Fraction(1, 50))
+        for adjacency in ("replace-one", "add-remove")
+    )
+    assert added.upper < replaced.lower
+    many = PoissonSubsampled(Composed(Gaussian(standard_deviation=2), 4), "1/4")
+    same = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
+    ends = [profile.delta(each, "1/2", **relation) for each in (many, same)]  # type: ignore[arg-type]
+    assert ends[0].overlaps(ends[1])

@@ -1,0 +1,185 @@
+"""Releases that choose among several worst pairs: what is attained, and what dominates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from accountant import profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition.adaptive import AdaptivePair, EnvelopePair, envelope
+from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    SampledWithoutReplacement,
+)
+from accountant.number import exact
+from accountant.pair import Pair
+from accountant.pairs.finite import FinitePair
+from verify.cli import main
+
+SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
+WIDE = IntegerNoise(["1/20", "3/10", "3/20", "3/20", "3/10", "1/20"], lowest=-2, sensitivity=2)
+RARE = SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 4)
+NOT_LISTED = "replace-one"
+
+
+def laws(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Return the masses of a listed pair."""
+    assert isinstance(pair, FinitePair)
+    rational = pair.source.rational_masses(pair.index)
+    assert rational is not None
+    p, q = (np.array([float(mass) for mass in law]) for law in rational)
+    return (q, p) if pair.flipped else (p, q)
+
+
+def best_adaptive_delta(pairs: Iterable[Pair], count: int, epsilon: float) -> float:
+    """Return the largest δ of all adaptive choices, by brute force over histories."""
+    listed = [laws(pair) for pair in pairs]
+
+    def best(left: int, eps: float) -> float:
+        if left == 0:
+            return max(0.0, -math.expm1(eps))
+        found = 0.0
+        for p, q in listed:
+            total = 0.0
+            for a, b in zip(p, q, strict=True):
+                if a > 0:
+                    total += a * (best(left - 1, eps - math.log(a / b)) if b > 0 else 1.0)
+            found = max(found, total)
+        return found
+
+    return best(count, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.2", "1", "2.5"])
+@pytest.mark.parametrize(("mechanism", "relation"), [(SKEW, "replace-one"), (WIDE, "add-remove")])
+def test_the_enclosure_holds_the_best_adaptive_choice(
+    mechanism: IntegerNoise, relation: str, epsilon: str
+) -> None:
+    whole = Composed(mechanism, 3)
+    worst = whole.worst_case(Adjacency.read(relation))
+    case = mechanism.worst_case(None)
+    families = {
+        Direction.REMOVE: case.pairs(None) if relation == "replace-one" else case.remove,
+        Direction.ADD: case.pairs(None) if relation == "replace-one" else case.add,
+    }
+    for direction, family in families.items():
+        (pair,) = worst.pairs(direction)
+        assert isinstance(pair, AdaptivePair)
+        with ctx.workprec(256):
+            value = pair.hockey_stick(exact(epsilon))
+        truth = best_adaptive_delta(family, 3, float(epsilon))
+        assert float(value.lower()) <= truth + 1e-12
+        assert float(value.upper()) >= truth - 1e-12
+        assert value.rad() < 0.05
+
+
+def test_the_envelope_has_the_largest_profile_and_its_slope() -> None:
+    pairs = RARE.worst_case(Adjacency.REPLACE_ONE).pairs(None)
+    both = envelope(pairs)
+    assert isinstance(both, EnvelopePair)
+    for at in ("-0.7", "0", "0.3", "1.2"):
+        eps = exact(at)
+        values = [pair.hockey_stick(eps) for pair in pairs]
+        assert both.hockey_stick(eps).overlaps(values[0].max(values[1]))
+        tails = both.tails(eps)
+        assert (tails.p_above - eps.ball().exp() * tails.q_above).overlaps(both.hockey_stick(eps))
+        step = Fraction(1, 10**6)
+        right = both.hockey_stick(exact(Fraction(at) + step))
+        width = eps.ball().exp() * arb(1e-6)
+        slope = (both.hockey_stick(eps) - right) / width
+        assert abs(float(slope.mid() - tails.q_above.mid())) < 1e-5
+    assert envelope(pairs[:1]) is pairs[0]
+    reverse = both.reverse()
+    ahead, back = both.hockey_stick(exact("0.4")), reverse.hockey_stick(exact("-0.4"))
+    factor = arb("0.4").exp()
+    assert (1 - factor + factor * back).overlaps(ahead)
+    with pytest.raises(NotApplicableError, match="Ask for delta"):
+        both.renyi(arb(2))
+
+
+@pytest.mark.slow
+def test_sampling_without_replacement_composes() -> None:
+    whole = Composed(RARE, 3)
+    found = profile.delta(whole, "1/2", adjacency=NOT_LISTED, relative_width=Fraction(1, 2))
+    singles = []
+    for pair in RARE.worst_case(Adjacency.REPLACE_ONE).pairs(None):
+        from accountant.composition import product
+
+        singles.append(product([(pair, 3)]).hockey_stick(exact("1/2")))
+    assert found.upper > float(max(single.lower() for single in singles))
+    assert found.lower <= max(float(single.upper()) for single in singles) * 1.001
+    epsilon = profile.epsilon(
+        whole, str(found.upper), adjacency=NOT_LISTED, relative_width=Fraction(9, 10)
+    )
+    assert epsilon.lower <= 0.5
+    with pytest.raises(UndecidedError, match=r"Reached delta in .* every choice"):
+        profile.delta(whole, "1/2", adjacency=NOT_LISTED)
+    with pytest.raises(UndecidedError, match="Reached epsilon in"):
+        profile.epsilon(whole, "1e-2", adjacency=NOT_LISTED)
+
+
+def test_more_choice_is_worse_and_one_direction_is_less() -> None:
+    for epsilon in ("0.3", "1.5"):
+        both = Composed(SKEW, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]
+        one = Composed(SKEW, 2).worst_case(Adjacency.ADD_REMOVE).remove[0]
+        with ctx.workprec(256):
+            upper = both.hockey_stick(exact(epsilon)).upper()
+            assert upper >= one.hockey_stick(exact(epsilon)).lower()
+
+
+def test_largest_losses_and_masses_at_infinity_are_those_of_the_worst_choice() -> None:
+    pair = Composed(SKEW, 4).worst_case(Adjacency.REPLACE_ONE).remove[0]
+    mass = pair.exact_infinity_mass()
+    assert mass is not None
+    assert mass.rational == 1 - Fraction(15, 16) ** 4
+    assert pair.max_loss() == arb.pos_inf()
+    gaussian = Composed(RARE, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]
+    assert gaussian.infinity_mass() == 0
+
+
+def test_every_split_is_tried_where_there_are_few() -> None:
+    pair = Composed([Composed(SKEW, 2), Laplace(scale=3)]).worst_case(Adjacency.REPLACE_ONE)
+    adaptive = pair.remove[0]
+    assert isinstance(adaptive, AdaptivePair)
+    counts = {tuple(sorted(n for _, n in s)) for s in adaptive.sequences()}
+    assert counts == {(1, 2), (1, 1, 1)}
+    many = Composed(SKEW, 100).worst_case(Adjacency.REPLACE_ONE).remove[0]
+    assert isinstance(many, AdaptivePair)
+    assert [sorted(n for _, n in s) for s in many.sequences()] == [[100], [100], [50, 50]]
+
+
+def test_the_relation_must_still_be_named() -> None:
+    with pytest.raises(AdjacencyError, match="adjacency to be named"):
+        Composed(SKEW, 2).worst_case(None)
+
+
+def test_verdicts_rest_on_the_end_that_proves_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with ctx.workprec(256):
+        pair = Composed(SKEW, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]
+        value = pair.hockey_stick(exact("1/2"))
+    low, high = float(value.lower()), float(value.upper())
+    assert high > 1.001 * low
+    claims = {0.99 * low: (1, "REFUTED"), 1.01 * high: (0, "HOLDS")}
+    claims[math.sqrt(low * high)] = (3, "UNDECIDED")
+    for delta, (code, verdict) in claims.items():
+        arguments = ["--epsilon", "1/2", "--delta", f"{delta:.12g}", "--adjacency", "replace-one"]
+        assert main(["verify", f"Composed(mechanism={SKEW!r}, count=2)", *arguments]) == code
+        assert verdict in capsys.readouterr().out
+
+
+def test_every_choice_is_a_product() -> None:
+    adaptive = Composed(SKEW, 3).worst_case(Adjacency.REPLACE_ONE).remove[0]
+    assert isinstance(adaptive, AdaptivePair)
+    assert all(sum(n for _, n in sequence) == 3 for sequence in adaptive.sequences())
+    assert len(list(itertools.islice(adaptive.sequences(), 99))) == 4

@@ -156,15 +156,24 @@ def epsilon(
         for pair, side in zip(pairs, sides, strict=True)
         if side == 0
     ]
-    open_pairs = []
+    open_pairs, refused = [], []
     for pair, side in zip(pairs, sides, strict=True):
-        known = pair.inverse(target, relative_width) if side < 0 else None
+        try:
+            known = pair.inverse(target, relative_width) if side < 0 else None
+        except UndecidedError as refusal:
+            refused.append((pair, refusal))
+            continue
         if known is not None:
             found.append(known)
         elif side < 0:
             open_pairs.append(pair)
     if open_pairs:
         found.append(_inverse(open_pairs, target, relative_width))
+    for pair, reached in refused:
+        # a loss that never exceeds another pair's ε(δ) does not matter
+        least = max((f.lower for f in found), default=None)
+        if least is None or not pair.max_loss() <= exact(least).ball():
+            raise reached
     return Interval(max(f.lower for f in found), max(f.upper for f in found))
 
 

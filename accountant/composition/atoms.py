@@ -242,7 +242,8 @@ class AtomicPair(JointPair):
 
 
 def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:
-    low, high = value.lower().str(10, radius=False), value.upper().str(10, radius=False)
+    within = value.max(arb(0)).min(arb(1))
+    low, high = within.lower().str(10, radius=False), within.upper().str(10, radius=False)
     return UndecidedError(
         f"Reached delta in [{low}, {high}], of relative width {width:.1e}, for {wanted:.1e}; "
         f"{MAX_NODES} nodes ({MAX_NODES * BYTES / 2**30:.2g} GiB), or the sixteen digits that "

@@ -186,3 +186,15 @@ def test_the_line_knows_where_the_rest_is_negligible() -> None:
         (law,) = known_laws(factors, line.log_missing)
         assert line.last < line.most
         assert law.beyond(arb(line.c), line.last * line.step) < 0.8
+
+
+def test_a_direction_that_cannot_matter_need_not_be_decided() -> None:
+    """At 1e-50 the losses of ADD end below the ε of REMOVE: 100·0.00634 < 1.46."""
+    whole = Composed(STEP, 100)
+    both = profile.epsilon(whole, "1e-50", adjacency=RELATION, relative_width=WIDTH)
+    (remove,) = whole.worst_case(RELATION).pairs(Direction.REMOVE)
+    assert both == remove.inverse(exact("1e-50"), WIDTH)
+    with pytest.raises(UndecidedError):
+        profile.epsilon(
+            whole, "1e-50", adjacency=RELATION, direction=Direction.ADD, relative_width=WIDTH
+        )

@@ -57,7 +57,11 @@ FIXED = (
     "SampledWithoutReplacement(mechanism=Gaussian(standard_deviation=2), sample_size=10, "
     "population=1000)"
 )
-LONG = times("Laplace(scale=10)", 100)
+MANY = times("Laplace(scale=10)", 40)
+LONG = times("Laplace(scale=10)", 1000)
+SAMPLED = times(
+    "PoissonSubsampled(mechanism=DiscreteLaplace(scale=3, sensitivity=2), sampling_prob='0.1')", 12
+)
 CONFIRMED = {
     "training": (claim(TRAINING, "2", "1e-5"), "HOLDS"),
     "training, refuted": (claim(TRAINING, "1.5", "1e-5"), "REFUTED"),
@@ -70,7 +74,9 @@ CONFIRMED = {
     "three answers, refuted": (claim(COIN, "1", "0.001", "replace-one"), "REFUTED"),
     "discrete Gaussian": (claim(INTEGERS, "5", "0.1"), "HOLDS"),
     "geometric": (claim(GEOMETRIC, "5", "0.1"), "REFUTED"),
-    "Laplace, far from tight": (claim(LONG, "5", "0.01"), "HOLDS"),
+    "Laplace": (claim(MANY, "3", "0.02"), "HOLDS"),
+    "Laplace, often": (claim(LONG, "20", "1e-6"), "HOLDS"),
+    "sampled lists": (claim(SAMPLED, "1", "0.01"), "HOLDS"),
     "Rényi": (
         f'kind = "renyi-dp"\nmechanism = "{TRAINING}"\norder = "8"\nepsilon = "2"\n'
         'adjacency = "add-remove"',
@@ -96,11 +102,7 @@ def certified(name: str) -> Data:
 def test_a_composition_is_confirmed(name: str) -> None:
     checked = checker.check(certified(name))
     assert checked.problems == []
-    if "Laplace" in name:  # Chernoff's bound decides; the digits of the fact are not needed
-        (said,) = checked.taken_as_given
-        assert said.startswith("facts[0].value: too long to recompute, but at most 1.5")
-    else:
-        assert checked.taken_as_given == []
+    assert checked.taken_as_given == []
 
 
 def _everywhere(old: str, new: str) -> Callable[[Data], Data]:
@@ -174,7 +176,11 @@ TAMPERED: list[tuple[str, Callable[[Data], Data]]] = [
     ("three answers", _in_claim(adjacency="add-remove")),
     ("three answers", _value(34)),
     ("discrete Gaussian", _everywhere("parameter=25", "parameter=26")),
-    ("Laplace, far from tight", _value(-4)),
+    ("Laplace, often", _everywhere("count=1000", "count=1001")),
+    ("Laplace, often", _value(10)),
+    ("Laplace", _value(30)),
+    ("sampled lists", _everywhere("count=12", "count=13")),
+    ("sampled lists", _value(30)),
     ("Rényi", _value(30)),
 ]
 
@@ -188,11 +194,22 @@ def test_what_is_changed_and_sealed_again_is_found(
     assert not checked.valid, checked
 
 
-def test_what_takes_too_long_is_bounded() -> None:
-    law = pairs(mechanism(times(step("0.8", "0.01"), 2)))[0]
-    with mp.workdps(100), interval_digits(100):
-        found = composed.answers(law, Fraction(1)).hockey_stick
-    assert found.a == 0 < found.b < 0.01
+@pytest.mark.parametrize("delta", ["0.001", "3.1e-19"])
+def test_what_is_not_recomputed_is_said(delta: str) -> None:
+    """Chernoff's bound of 1.2e-17 decides the first of two claims."""
+    inside = times("Laplace(scale=1)", 150)
+    read = document.read_text(
+        'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\n' + claim(inside, "130", delta)
+    )
+    finding, data = certify(read.claims[0])
+    assert finding.verdict.value == "HOLDS", finding.reason
+    assert data is not None
+    checked = checker.check(data)
+    assert checked.problems == []
+    said = ["facts[0].value: too long to recompute, but at most 1.2068e-17"]
+    if delta != "0.001":
+        said.append("value <= delta, which the recomputed digits do not decide")
+    assert checked.taken_as_given == said
 
 
 LAWS = [
@@ -202,6 +219,7 @@ LAWS = [
     (COIN, "replace-one", ("0", "0.1", "3")),
     (times("DiscreteLaplace(scale=3, sensitivity=3)", 50), "add-remove", ("0", "20", "49.5")),
     (INTEGERS, "add-remove", ("0", "4")),
+    (SAMPLED, "add-remove", ("0", "0.7")),
     ("Composed([RandomizedResponse(epsilon='0.1'), RandomizedResponse(epsilon='0.25')], count=9)",
      "replace-one", ("1", "0.35")),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
@@ -48,6 +48,8 @@ class Checked:
     taken_as_given: list[str]
     """What the checker could not recompute and took from the certificate."""
     seconds: float
+    recomputed: list[str] = field(default_factory=list)
+    """To how many digits the numbers of a product of laws were enclosed again."""
 
     @property
     def valid(self) -> bool:
@@ -69,6 +71,7 @@ def check(data: Mapping[str, Any]) -> Checked:
     started = time.perf_counter()
     problems: list[tuple[str, str]] = []
     given: list[str] = []
+    recomputed: list[str] = []
     stale = seal.broken(data)
     if data.get("schema_version") != seal.SCHEMA_VERSION:
         problems.append(("schema_version", f"expected {seal.SCHEMA_VERSION}"))
@@ -78,7 +81,9 @@ def check(data: Mapping[str, Any]) -> Checked:
         try:
             certificate = msgspec.convert(data, seal.Certificate)
             with mp.workdps(_DIGITS), interval_digits(_DIGITS):
-                Steps(certificate, problems, given).run()
+                steps = Steps(certificate, problems, given)
+                recomputed = steps.recomputed
+                steps.run()
         except msgspec.ValidationError as error:
             text, _, where = str(error).partition(" - at ")
             problems.append((where.strip("`").removeprefix("$").removeprefix("."), text))
@@ -89,6 +94,7 @@ def check(data: Mapping[str, Any]) -> Checked:
         problems=problems,
         taken_as_given=list(dict.fromkeys(given)),
         seconds=time.perf_counter() - started,
+        recomputed=recomputed,
     )
 
 

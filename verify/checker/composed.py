@@ -3,8 +3,10 @@
 A law is taken apart into independent losses (`parts`), whose joint answers are enclosed by the
 first route that there is:
 
-- a contour integral where a factor is Gaussian, subsampled or not (`verify.checker.contour`);
+- a contour integral where a factor is Gaussian, subsampled or not, or where Laplace noise is
+  released so often that its atoms do not count (`verify.checker.contour`);
 - an exact sum over the circle where all losses lie on one lattice (`verify.checker.circle`);
+- all sums of losses on other lists (`verify.checker.lists`);
 - else, or where that would take too long, Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
   at most M(s) e^{−sε} for every s ≥ 0. It is an upper bound only.
 """
@@ -25,6 +27,8 @@ from verify.checker.circle import invert as sum_on_circle
 from verify.checker.circle import lattice
 from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
 from verify.checker.contour import invert as integrate
+from verify.checker.integrals import laplace_work
+from verify.checker.lists import add_up
 from verify.checker.masses import masses
 from verify.checker.mixtures import Mixture
 from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
@@ -32,7 +36,8 @@ from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Norm
 Law: TypeAlias = dict[str, Any]
 Parts: TypeAlias = list[tuple[Factor, int]]
 
-_FEW_LAPLACE = 12
+_MOST_TERMS = 4_000_000
+"""Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
 DIGITS = 100
 """Working precision, which numbers in a law need, too."""
 _NEEDED = 90
@@ -41,9 +46,10 @@ _RENYI_DIGITS = 60
 
 
 def composite(law: Law) -> bool:
-    """Whether a law is a product, which has intervals for answers."""
-    many = law["law"] == "laplace-product" and len(law["distances"]) > _FEW_LAPLACE
-    return many or law["law"] in ("product", "gaussian-mixture", "discrete-gaussian-product")
+    """Whether a law is a product that has intervals for answers."""
+    if law["law"] == "laplace-product":
+        return laplace_work(law["distances"]) > _MOST_TERMS
+    return law["law"] in ("product", "gaussian-mixture", "discrete-gaussian-product")
 
 
 def intervals(law: Law) -> bool:
@@ -80,11 +86,12 @@ def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
     if epsilon >= most or (not mp.isinf(most) and agree(epsilon, most)):
         return nothing(factors)
     try:
-        if any(isinstance(factor, (Normal, Mixture)) for factor, _ in factors):
+        if any(isinstance(factor, (Normal, Mixture, Laplace)) for factor, _ in factors):
             return integrate(factors, epsilon)
         grid = lattice(factors)
         if grid is not None:
             return sum_on_circle(factors, grid, epsilon)
+        return add_up(factors, epsilon)
     except UnknownError:
         pass
     return bounded(factors, epsilon)

@@ -11,7 +11,8 @@ four errors, all bounded:
 - Step. By Poisson summation the whole sum is Σ_n f(ε + nB) e^{ncB} with B = 2π/h, for each of the
   three functions f ≤ 1. Its terms are ≥ 0; those with n < 0 are at most e^{−|n|cB}, and those with
   n > 0 at most M(s) e^{−s(ε + nB) + ncB} for every s > c (Chernoff).
-- End. Each factor bounds |M_f(c + it)| for all t ≥ T at once, by a function that decreases.
+- End. Each factor bounds |M_f(c + it)| for all t ≥ T at once, by a function that decreases, and one
+  of them its integral against dt/t, which for H(ε) alone may be against dt/t².
 - M of a mixture of normal laws is a trapezoidal sum in x, with a strip bound and normal tails
   (`verify.checker.mixtures`); the others are closed forms (`verify.checker.moments`). Errors e_f
   relative to M_f(c) change the product by at most M(c) (e^{Σ k_f e_f} − 1).
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, final
 
@@ -72,7 +73,7 @@ class _Plan:
 
 @lru_cache(maxsize=256)
 def invert(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
-    """Enclose the three functions of ε, one factor at least being continuous.
+    """Enclose the three functions of ε, or H(ε) alone where no factor is continuous.
 
     Raises
     ------
@@ -154,9 +155,14 @@ def _summed(factors: Factors, eps: Any, plan: _Plan) -> Answers:
         parts = (over, term, term - over)
         sums = [total + part.real for total, part in zip(sums, parts, strict=True)]
         sizes += 1 / abs(z)
-    slack = weight * sizes * relative + _beyond_end(factors, eps, plan)
+    slack, (over, alone) = weight * sizes * relative, _beyond_end(factors, eps, plan)
     ahead = aliases(factors, eps, (c, mp.mpf(plan.beyond), 2 * mp.pi / step), plan.digits)
-    return enclosed([weight * total for total in sums], slack, ahead, (factors, eps))
+    found = [weight * total for total in sums]
+    first = enclosed(found, slack + over, ahead, (factors, eps))
+    if mp.isinf(alone):
+        return replace(bounded(factors, eps), hockey_stick=first.hockey_stick)
+    tails = enclosed(found, slack + alone, ahead, (factors, eps))
+    return replace(tails, hockey_stick=first.hockey_stick)
 
 
 def values(rows: Sequence[tuple[Row, int]], turn: Any) -> Iterator[Any]:
@@ -177,14 +183,15 @@ def ledger(rows: Sequence[tuple[Row, int]], c: Any, eps: Any) -> tuple[Any, Any]
     return mp.exp(log_top - c * eps), error + rounding + known
 
 
-def _beyond_end(factors: Factors, eps: Any, plan: _Plan) -> Any:
-    """Bound (1/π) ∫ |M(c + it)| e^{−cε} dt/t over t ≥ T."""
+def _beyond_end(factors: Factors, eps: Any, plan: _Plan) -> tuple[Any, Any]:
+    """Bound (1/π) ∫ |M(c + it) K| e^{−cε} dt over t ≥ T, for |K| ≤ 1/t² and for |K| ≤ 1/t."""
     c, end, total, least = mp.mpf(plan.line), mp.mpf(plan.step) * plan.nodes, mp.zero, mp.inf
     for (factor, count), height in zip(factors, plan.heights, strict=True):
         cap = factor.log_cap(c, end, height, plan.digits)
         total += count * cap
         least = min(least, factor.closing(c, end, height, cap))
-    return mp.exp(total - c * eps) * least / mp.pi
+    scale = mp.exp(total - c * eps) / mp.pi
+    return scale * min(least, 1) / end, scale * least
 
 
 def aliases(factors: Factors, eps: Any, chosen: tuple[Any, Any, Any], digits: float) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -12,17 +14,71 @@ from mpmath import mp
 from verify.checker.arithmetic import AGREEMENT
 
 
+def laplace_work(distances: Sequence[Any]) -> int:
+    """Bound the terms that `laplace_product_tails` adds up."""
+    sizes = _multiples(tuple(distances))[1]
+    total, reach = 0, 0
+    for number, size in enumerate(sizes, 1):
+        reach += int(size) if isinstance(size, int) else 1 << number
+        total += 4 * (number + 1) * min(2 * reach + 1, 3**number)
+    return total
+
+
 def laplace_product_tails(distances: list[Any], epsilon: Any) -> tuple[Any, Any]:
     """Return both tails of a sum of independent losses of Laplace pairs.
 
     With dP = e^{l/2} dm and dQ = e^{−l/2} dm, each coordinate gives m two atoms e^{−t/2}/2 at ±t
     and the density e^{−t/2}/4 on (−t, t), the difference of the half-lines below t and −t. So m
-    is a sum of atoms and of powers (j − l)₊^{n−1}/(n − 1)!, whose integrals over l > ε are
-    confluent hypergeometric functions.
+    is a sum of atoms and of powers (j − l)₊^{n−1}/(n − 1)!. Their integrals against e^{±l/2} over
+    l > ε are e^{±j/2} times A_n and B_n, with A_0 = B_0 = 1, z = j − ε and
+
+        A_{n+1} = 2(A_n − e^{−z/2} z^n/n!),   B_{n+1} = 2(e^{z/2} z^n/n! − B_n).
+
+    Both lose digits with n, and so does the sum: three for each of the distances are added.
     """
-    weights: dict[tuple[Any, int], Any] = {(Fraction(0), 0): Fraction(1)}
-    for t in distances:
-        grown: dict[tuple[Any, int], Any] = {}
+    unit, weights = _laplace_weights(tuple(distances))
+    by_place: dict[Any, dict[int, int]] = {}
+    for (j, n), weight in weights.items():
+        if weight:
+            by_place.setdefault(j, {})[n] = weight
+    p = q = mp.zero
+    with mp.workdps(mp.dps + 3 * len(distances)):
+        for j, row in by_place.items():
+            place = j * unit
+            z = place - epsilon
+            if not z > AGREEMENT:
+                continue
+            far, power = mp.exp(mp.mpf(z) / 2), mp.one
+            above, below, up, down = mp.one, mp.one, mp.zero, mp.zero
+            for n in range(max(row) + 1):
+                weight = row.get(n, 0)
+                up, down = up + weight * above, down + weight * below
+                above, below = 2 * (above - power / far), 2 * (far * power - below)
+                power *= mp.mpf(z) / (n + 1)
+            side = mp.exp(mp.mpf(place) / 2)
+            p, q = p + side * up, q + down / side
+        scale = mp.exp(-mp.mpf(sum(distances)) / 2) / mp.mpf(4) ** len(distances)
+        p, q = scale * p, scale * q
+    return +p, +q
+
+
+def _multiples(distances: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """Write rational distances as multiples of one unit; others are what they are."""
+    if not all(isinstance(distance, Fraction) for distance in distances):
+        return 1, list(distances)
+    below = math.lcm(*(distance.denominator for distance in distances))
+    whole = [int(distance * below) for distance in distances]
+    common = math.gcd(*whole)
+    return Fraction(common, below), [size // common for size in whole]
+
+
+@lru_cache(maxsize=64)
+def _laplace_weights(distances: tuple[Any, ...]) -> tuple[Any, dict[tuple[Any, int], int]]:
+    """Return the unit of j, and the weights, times 4 for each of the distances, by j and n."""
+    unit, sizes = _multiples(distances)
+    weights: dict[tuple[Any, int], int] = {(0, 0): 1}
+    for t in sizes:
+        grown: dict[tuple[Any, int], int] = {}
         for (j, n), weight in weights.items():
             for state, share in (
                 ((j + t, n), 2),
@@ -30,17 +86,9 @@ def laplace_product_tails(distances: list[Any], epsilon: Any) -> tuple[Any, Any]
                 ((j + t, n + 1), 1),
                 ((j - t, n + 1), -1),
             ):
-                grown[state] = grown.get(state, 0) + weight * share / 4
+                grown[state] = grown.get(state, 0) + weight * share
         weights = grown
-    p = q = mp.zero
-    for (j, n), weight in weights.items():
-        z = j - epsilon
-        if z > AGREEMENT and weight:
-            power = mp.mpf(weight) * mp.mpf(z) ** n / mp.factorial(n)
-            p += power * mp.exp(mp.mpf(j) / 2) * mp.hyp1f1(n, n + 1, -mp.mpf(z) / 2)
-            q += power * mp.exp(-mp.mpf(j) / 2) * mp.hyp1f1(n, n + 1, mp.mpf(z) / 2)
-    scale = mp.exp(-mp.mpf(sum(distances)) / 2)
-    return scale * p, scale * q
+    return unit, weights
 
 
 def rank_one_complement(dimension: Any, ratio: Any, epsilon: Any) -> Any:

@@ -252,7 +252,10 @@ class DiscreteNormal(_Periodic):
 @final
 @dataclass(frozen=True)
 class Laplace(_Periodic):
-    """The loss of Laplace laws t apart: M(z) = ((1 + z) e^{tz} + z e^{−t(1 + z)})/(2z + 1)."""
+    """The loss of Laplace laws t apart: M(z) = ((1 + z) e^{tz} + z e^{−t(1 + z)})/(2z + 1).
+
+    On the line, |1 + z|/|2z + 1| falls and |z|/|2z + 1| rises to 1/2.
+    """
 
     distance: Any
 
@@ -263,6 +266,16 @@ class Laplace(_Periodic):
     def estimate(self, line: float) -> float:
         """Return ln M(c)."""
         return float(mp.log(self._moment(mp.mpf(line))))
+
+    def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
+        """Return the bound below: two atoms keep M from falling to 0."""
+        return float(self.log_cap(mp.mpf(line), mp.mpf(end), 0.0, 15)), 0.0
+
+    def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
+        """Bound each of the two terms, for all t ≥ T; M(c) is a bound, too."""
+        t, z = mp.mpf(self.distance), mp.mpc(line, end)
+        first = abs(1 + z) / abs(2 * z + 1) * mp.exp(t * line)
+        return mp.log(min(first + mp.exp(-t * (1 + line)) / 2, self._moment(line)))
 
     def most(self) -> Any:
         """Return the distance."""

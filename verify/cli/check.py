@@ -52,6 +52,7 @@ def _plain(path: Path, entry: Checked) -> dict[str, Any]:
         "valid": entry.valid,
         "problems": [{"field": field, "message": message} for field, message in entry.problems],
         "taken_as_given": list(entry.taken_as_given),
+        "recomputed": list(entry.recomputed),
         "seconds": round(entry.seconds, 3),
     }
 
@@ -62,6 +63,8 @@ def _show(path: Path, entry: Checked, *, several: bool) -> None:
     say(f"{'VALID' if entry.valid else 'INVALID'}  {said}{place}  ({entry.seconds:.2f} s)")
     for field, message in entry.problems:
         say(f"  {field}: {message}")
+    for number in entry.recomputed:
+        say(f"  enclosed again: {number}")
     for given in entry.taken_as_given:
         say(f"  taken as given: {given}")
     sys.stdout.flush()

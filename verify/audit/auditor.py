@@ -282,7 +282,7 @@ def _train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> _Tra
             refused.append(f"a pair was left out: {error}")
             continue
         mixed = alphabet.width is not None
-        notes += [note for note in _oddities(first, second, mixed=mixed) if note not in notes]
+        notes += [note for note in oddities(first, second, mixed=mixed) if note not in notes]
         fresh = plan.samples - training
         rule = choose(
             first,
@@ -397,7 +397,8 @@ def _training_sides(
     return sides[0], sides[1]
 
 
-def _oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
+def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
+    """Say what is odd about the outputs that an event is learned from."""
     both = np.concatenate([first, second])
     lengths = np.unique(both[:, 0]) if mixed else both[:0, 0]
     if len(lengths) > 1:

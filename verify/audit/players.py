@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from verify.audit import blocks
-from verify.audit.auditor import Plan, probe
+from verify.audit.auditor import Plan, oddities, probe
 from verify.audit.exact_test import Design
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Point
@@ -92,17 +92,27 @@ class Learner:
         self._past = [_Past() for _ in plan.pairs]
         self._width = 0
         self._mixed: int | None = None
-        self.notes: list[str] = []
+        self._probed: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What is odd about the outputs."""
+        found = list(self._probed)
+        for past in self._past:
+            if past.first is not None and past.second is not None:
+                odd = oddities(past.first, past.second, mixed=self._mixed is not None)
+                found += [note for note in odd if note not in found]
+        return found
 
     def resume(self, kept: KeptRounds) -> None:
         """Begin, or learn again what was known after the rounds that were kept."""
         if not kept.rounds:
             alphabet = Alphabet()
-            self._width = probe(self._plan, alphabet, self.notes)
+            self._width = probe(self._plan, alphabet, self._probed)
             self._mixed = alphabet.width
             return
         self._width, self._mixed = kept.state["width"], kept.state["mixed"]
-        self.notes = list(kept.state["notes"])
+        self._probed = list(kept.state["notes"])
         for number, entry in enumerate(kept.rounds):
             past = self._past[entry.pair]
             if not past.full:
@@ -116,7 +126,7 @@ class Learner:
         return {
             "width": self._width,
             "mixed": self._mixed,
-            "notes": self.notes,
+            "notes": self._probed,
             "learned_at": [past.learned_at for past in self._past],
         }
 
@@ -194,7 +204,7 @@ class DevicePlayer:
         known = prepare(plan, name, None)
         self._rule, self._pair, self._whole = known.rule, known.pair, known.blocks.whole
         self._seen: Guesses = (0, 0, 0)
-        self.notes: list[str] = list(known.notes)
+        self.notes = list(known.notes)
 
     def resume(self, kept: KeptRounds) -> None:
         """Count what was seen."""

@@ -71,6 +71,8 @@ class PerRun:
             if self.takes_rng:
                 return [call(dataset, rng) for _ in range(size)]
             return [call(dataset) for _ in range(size)]
+        except MechanismError:  # of the time limit
+            raise
         except Exception as error:  # a foreign program may raise anything
             raise MechanismError(
                 f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."
@@ -89,6 +91,8 @@ class PerBlock:
         """Call it once."""
         try:
             outputs = self.mechanism(dataset, size, rng)
+        except MechanismError:  # of the time limit
+            raise
         except Exception as error:  # a foreign program may raise anything
             raise MechanismError(
                 f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."

@@ -91,6 +91,30 @@ def test_residues_tell_what_no_low_bit_tells() -> None:
     assert found.rule.feature.to_json()["modulus"] == 5
 
 
+def test_real_sums_that_are_rounded_once_are_not_accused() -> None:
+    """The trees see all of value, bits and residues, and there is nothing: δ(ε) = 1/20."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        words = rng.integers(0, 1 << 62, (size, 2)).tolist()
+        noise = (Fraction(20 * ((a << 62) + b), 1 << 124) - 10 for a, b in words)
+        return np.array([float(Fraction(dataset) + z) for z in noise])
+
+    rng = np.random.default_rng(7)
+    first, second = (release(value, 500, rng)[:, np.newaxis] for value in (0.1, 1.1))
+    assert any(isinstance(f, bit_features.BitScore) for f in bits.propose(first, second))
+    for seed in (1, 2):
+        found = audit(
+            release,
+            lambda _: 0.05 + 1e-9,
+            pairs=[(0.0, 1.0), (0.1, 1.1)],
+            samples=5000,
+            significance=LEVEL,
+            seed=seed,
+            proposers=(bits.propose,),
+        )
+        assert not found.refuted
+
+
 NAIVE = [case for case in zoo.cases(broken=True) if case.name.startswith("float")]
 
 

@@ -6,6 +6,7 @@ far as the enclosure says.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -15,8 +16,10 @@ from flint import arb
 from accountant import solve
 from accountant.adjacency import Adjacency
 from accountant.baselines.kairouz import kairouz_delta
+from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval, sign
+from accountant.estimate import estimate_log_delta
+from accountant.interval import Interval, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.subsampled import PoissonSubsampled
@@ -26,6 +29,7 @@ from accountant.target import EpsilonDelta, Target
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12
 _SIGN_PRECISION = 512
+_SIGN_WIDTH = Fraction(1, 10**9)
 _SPLIT_WIDTH = Fraction(1, 10**15)
 
 
@@ -57,13 +61,16 @@ def most_releases(
 
     def fits(count: int) -> bool:
         whole = Composed(mechanism, count)
-        found = sign(lambda: target.excess(whole, relation), max_precision=_SIGN_PRECISION)
+        found = _sign(target, whole, relation)
         if found is None and not target.holds(whole, relation):
             raise UndecidedError(f"Whether {count} releases meet {target} is not decided.")
         return found is None or found <= 0
 
     if not fits(1):
         raise NotApplicableError(f"Not even one release meets {target}.")
+    near = _estimated_count(mechanism, target, relation)
+    if near is not None and fits(near) and not fits(near + 1):
+        return near
     low, high = 1, 2
     while fits(high):
         low, high = high, 2 * high
@@ -72,6 +79,50 @@ def most_releases(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _sign(target: Target, whole: Mechanism, relation: Adjacency | None) -> int | None:
+    """Return the sign of the excess, at a width that is reached fast wherever that tells it."""
+
+    def excess() -> arb:
+        return target.excess(whole, relation)
+
+    try:
+        with narrowed(_SIGN_WIDTH):
+            found = sign(excess, max_precision=_SIGN_PRECISION)
+    except UndecidedError:
+        found = None
+    return sign(excess, max_precision=_SIGN_PRECISION) if found is None else found
+
+
+def _estimated_count(
+    mechanism: Mechanism, target: Target, relation: Adjacency | None
+) -> int | None:
+    """Return the count by estimates in floats, None where there are none; it is proved later."""
+    if not isinstance(target, EpsilonDelta) or target.delta.sign == 0:
+        return None
+    pairs = Composed(mechanism, 2).worst_case(relation).pairs(None)
+    if not all(isinstance(pair, SmoothPair) for pair in pairs):
+        return None
+    epsilon, log_delta = float(target.epsilon), float(target.delta.ball().log().mid())
+
+    def exceeds(count: int) -> bool:
+        try:
+            found = estimate_log_delta(Composed(mechanism, count), epsilon, adjacency=relation)
+        except UndecidedError:  # few releases and a rare loss
+            return False
+        return bool(found > log_delta)
+
+    high = 2
+    while not exceeds(high):
+        high *= 2
+        if high > MOST_RELEASES:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if exceeds(middle) else (middle, high)
     return low
 
 
@@ -88,6 +139,14 @@ def largest_sampling_prob(
         release = PoissonSubsampled(mechanism, -less)
         return target.excess(Composed(release, count), relation)
 
+    with narrowed(relative_width / 16):
+        return _largest_rate(excess, target, relative_width)
+
+
+def _largest_rate(
+    excess: Callable[[ExactReal], arb], target: Target, relative_width: Fraction
+) -> Share:
+    """Return the largest q, where the excess falls with −q."""
     if excess(ExactReal.of_rational(-1)) <= 0:
         raise NotApplicableError(f"Every sampling rate, 1 too, meets {target}.")
     low = high = Fraction(1)

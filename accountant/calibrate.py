@@ -22,7 +22,7 @@ from accountant.errors import (
     expected,
     suggestion,
 )
-from accountant.interval import MAX_PRECISION, Interval
+from accountant.interval import MAX_PRECISION, Interval, narrowed
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
 from accountant.mechanisms.composed import Composed
@@ -38,6 +38,7 @@ _SEARCH_PRECISION = 128
 _MAX_STEPS = 4096
 _STALLED_STEPS = 24
 _STALLED = 1e-6
+_SHARE_OF_WIDTH = 16
 _BEND = 0.05
 _FLAT = 1e-3
 _MAX_ULPS = 1000
@@ -144,7 +145,9 @@ def calibrate(
         probability("sampling_prob", sampling_prob),
         _factors(schedule),
     )
-    enclosure = solve.root(family.signed_excess, family.bracket(), relative_width=relative_width)
+    with narrowed(relative_width / _SHARE_OF_WIDTH):
+        between = family.bracket()
+        enclosure = solve.root(family.signed_excess, between, relative_width=relative_width)
     point = family.rounded(enclosure, digits)
     mechanism = family.at(point)
     return Calibration(

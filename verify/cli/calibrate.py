@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
+from verify.cli.allot import FOUND, allot
 from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
 
 if TYPE_CHECKING:
@@ -22,13 +23,22 @@ examples:
   dpassay calibrate CorrelatedGaussian --mu 0.5 --adjacency add-remove dimension=1000
   dpassay calibrate Laplace --epsilon 1 --delta 1e-6 --count 16
   dpassay calibrate EllipticalGaussian --rho 0.1 sensitivities=[1,2,8]
+  dpassay calibrate "Gaussian(standard_deviation=100)" --find count --epsilon 1 --delta 1e-5
+  dpassay calibrate "Gaussian(standard_deviation=1)" --find sampling-prob --count 1000 \\
+      --epsilon 1 --delta 1e-5
+  dpassay calibrate --find epsilon --count 10 --epsilon 1 --delta 1e-6
 """
 _NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("name", metavar="NAME", help="the mechanism's name, such as Gaussian")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="the mechanism's name, such as Gaussian; with --find, a whole mechanism",
+    )
     parser.add_argument(
         "fixed", nargs="*", metavar="KEY=VALUE", help="the other arguments of the mechanism"
     )
@@ -41,6 +51,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rho", metavar="R", help="for rho-zCDP")
     parser.add_argument(
         "--profile", metavar="MECHANISM", help="for a profile nowhere above this mechanism's"
+    )
+    parser.add_argument(
+        "--find",
+        choices=FOUND,
+        default=FOUND[0],
+        help="the least noise, or the most releases, the largest sampling rate, equal shares of "
+        "epsilon that keep the guarantee",
     )
     parser.add_argument(
         "--digits", type=int, default=12, metavar="N", help="significant digits (default 12)"
@@ -61,7 +78,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Calibrate and print."""
     from accountant.calibrate import calibrate
+    from accountant.errors import InvalidInputError
 
+    if options.find != "noise":
+        return allot(options, target(options))
+    if options.name is None:
+        raise InvalidInputError("Expected the name of a mechanism, such as Gaussian.")
     found = calibrate(
         options.name,
         target(options),

@@ -1,0 +1,90 @@
+"""`dpassay calibrate --find`: how much fits into a budget; what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from verify.cli import main
+
+BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob=0.01)"
+
+
+def test_the_most_releases(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = ["calibrate", "Gaussian(standard_deviation=100)", "--find", "count", *BUDGET]
+    assert main(whole) == 0
+    assert capsys.readouterr().out == "most releases  718\n"
+    both = ["--adjacency", "add-remove"]
+    assert main(["calibrate", STEP, "--find", "count", *BUDGET, *both, "--json"]) == 0
+    count = json.loads(capsys.readouterr().out)["count"]
+    for more, code in ((0, 0), (1, 1)):  # proved on both sides
+        claim = ["verify", f"Composed(mechanism={STEP}, count={count + more})", *BUDGET, *both]
+        assert main([*claim, "--quiet"]) == code
+    capsys.readouterr()
+
+
+def test_releases_below_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    below = ["--profile", "Gaussian(standard_deviation=2)", "--quiet"]
+    assert main(["calibrate", "Laplace(scale=6)", "--find", "count", *below]) == 0
+    count = int(capsys.readouterr().out)
+    assert 5 < count < 12  # the mu of a composition is near sqrt(count)/6
+
+
+def test_the_largest_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = ["calibrate", "Gaussian(standard_deviation=2)", "--find", "sampling-prob"]
+    assert main([*whole, "--count", "2000", *BUDGET, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    safe, largest = found["sampling_prob"], found["largest_sampling_prob"]
+    assert 0 < float(largest["upper"]) - float(largest["lower"]) < 1e-12 * float(safe)
+    assert float(safe) <= float(largest["lower"])
+    step = f"PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob={safe})"
+    claim = ["verify", f"Composed(mechanism={step}, count=2000)", *BUDGET]
+    assert main([*claim, "--adjacency", "add-remove", "--quiet"]) == 0
+    capsys.readouterr()
+
+
+def test_equal_shares(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["calibrate", "--find", "epsilon", "--count", "10", "--epsilon", "1"]
+    assert main([*arguments, "--delta", "1e-6", "--quiet"]) == 0
+    share = float(capsys.readouterr().out)
+    assert 0.1 < share < 0.11
+    assert main([*arguments, "--quiet"]) == 0  # pure: basic composition
+    assert capsys.readouterr().out == "0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Gaussian", "--find", "count"], "a mechanism with its noise"),
+        (["--find", "count"], "a mechanism with its noise"),
+        ([], "the name of a mechanism"),
+        (["Gaussian(standard_deviation=1)", "--find", "epsilon"], "no mechanism"),
+        (["Gaussian(standard_deviation=1)", "--find", "sampling-prob", "--count", "0"], "count=0"),
+        (
+            ["Gaussian(standard_deviation=1)", "--find", "count", "--adjacency", "near"],
+            "adjacency='near'",
+        ),
+        (
+            ["Gaussian(standard_deviation=1)", "--find", "sampling-prob", "--adjacency",
+             "replace-one"],
+            "--adjacency add-remove",
+        ),
+        (["Gaussian(standard_deviation='1/100')", "--find", "count"], "Not even one release"),
+        (["Gaussian(standard_deviation=9)", "--find", "sampling-prob"], "Every sampling rate"),
+        (["Gaussian(standard_deviation=9)", "--find", "count", "l2_sensitivity=2"], "KEY=VALUE"),
+        (["Gaussian(standard_deviation=9)", "--find", "noise-level"], "invalid choice"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["calibrate", *arguments, *BUDGET])
+    except SystemExit as stop:
+        code = stop.code  # type: ignore[assignment]
+    assert code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err

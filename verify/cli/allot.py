@@ -1,0 +1,74 @@
+"""`dpassay calibrate --find count|sampling-prob|epsilon`: how much fits into a budget."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.shell import ExitCode, say, say_json
+
+if TYPE_CHECKING:
+    from accountant.allotment import Share
+    from accountant.target import Target
+
+FOUND = ("noise", "count", "sampling-prob", "epsilon")
+
+
+def allot(options: argparse.Namespace, target: Target) -> int:
+    """Find the largest count, sampling rate or share of ε, and print it."""
+    from accountant import allotment, notation
+    from accountant.errors import InvalidInputError, expected
+    from accountant.target import EpsilonDelta
+
+    if options.fixed or options.set or options.schedule:
+        raise InvalidInputError(
+            f"Expected no KEY=VALUE and no --schedule with --find {options.find}. Write the whole "
+            "mechanism, such as 'Gaussian(standard_deviation=2)'."
+        )
+    if options.count < 1:
+        raise expected("count", options.count, "≥ 1")
+    if options.find == "epsilon":
+        if options.name is not None or not isinstance(target, EpsilonDelta):
+            raise InvalidInputError(
+                "Expected --epsilon and --count, and no mechanism, with --find epsilon: the shares "
+                "hold for all releases of that guarantee."
+            )
+        share = allotment.equal_epsilon(target, options.count)
+        return _show(options, target, f"epsilon of each of {options.count}", "epsilon", share)
+    if options.name is None or "(" not in options.name:
+        raise InvalidInputError(
+            f"Expected a mechanism with its noise for --find {options.find}, such as "
+            "'Gaussian(standard_deviation=2)'."
+        )
+    mechanism = notation.parse(options.name)
+    if options.find == "count":
+        most = allotment.most_releases(mechanism, target, adjacency=options.adjacency)
+        if options.json:
+            say_json({**_head(options, target), "count": most})
+        else:
+            say(str(most) if options.quiet else f"most releases  {most}")
+        return ExitCode.DONE
+    if options.adjacency not in (None, "add-remove"):
+        raise InvalidInputError(
+            f"Expected --adjacency add-remove with --find sampling-prob, not {options.adjacency}."
+        )
+    share = allotment.largest_sampling_prob(mechanism, target, options.count)
+    name = f"largest sampling_prob of {options.count} releases"
+    return _show(options, target, name, "sampling_prob", share)
+
+
+def _head(options: argparse.Namespace, target: Target) -> dict[str, Any]:
+    return {"schema_version": 1, "adjacency": options.adjacency, "target": str(target)}
+
+
+def _show(options: argparse.Namespace, target: Target, name: str, key: str, share: Share) -> int:
+    from accountant.number import ExactReal
+
+    safe = str(ExactReal.of_rational(share.safe))
+    if options.json:
+        say_json({**_head(options, target), key: safe, f"largest_{key}": share.largest.to_json()})
+    elif options.quiet:
+        say(safe)
+    else:
+        say(f"{name}  {safe}  (proved to keep the budget; the largest is {share.largest})")
+    return ExitCode.DONE

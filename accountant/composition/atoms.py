@@ -36,6 +36,7 @@ import numpy as np
 from flint import arb, ctx
 
 from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.laws import ListedLaw
 from accountant.composition.line import (
     Line,
     choose_line,
@@ -77,6 +78,8 @@ _POOR = 0.1
 _LEAST = 2e-12  # less is not aimed at: the sums are in sixteen digits
 _BATCH = 64  # rows at a time
 _MANY = 1 << 20  # nodes
+_FAR = 1e300  # a frequency
+_FEW_DENSE = -2.5
 _FURTHER = 2
 _MOST_QUIET = 1 << 18
 _SECANTS = 30
@@ -122,14 +125,16 @@ class AtomicPair(JointPair):
     def _value(self, epsilon: ExactReal, line: Line, wanted: float) -> tuple[arb, float]:
         """Return a ball, and its relative width.
 
-        Raises UnsuitedError where a density could be evaluated at too few nodes.
+        Raises UnsuitedError where densities leave nearly all to atoms.
         """
-        if line.last > line.most and _hopeless(line):
-            raise UnsuitedError(
-                f"A density of {sum(count for _, count in self.any_factors)} releases leaves too "
-                "much to frequencies at which it is not evaluated. Ask with method='grid', or for "
-                "a larger delta."
-            )
+        laws = known_laws(self.any_factors, line.log_missing)
+        if not any(isinstance(law, ListedLaw) for law in laws):
+            atomic = log_beyond(laws, line.c, _FAR)
+            if _FEW_DENSE < atomic < 0:
+                raise UnsuitedError(
+                    f"The densities of these losses leave {math.exp(atomic):.2g} to atoms, which "
+                    "inversion resolves slowly. Ask with method='grid'."
+                )
         outside = self.infinity_mass() + arb(0).union(_missing(self.any_factors, line))
         if line.c < 0:
             outside += _finite_mass(self.any_factors, line)
@@ -254,22 +259,12 @@ def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:
 def _first_count(line: Line) -> int:
     """Return how many nodes it takes if Φ is small but near 0."""
     needed = min(_needed(line), line.last)
-    return _rounded(needed if needed < _MANY else min(needed, QUIET_NODES), _most(line))
+    return _rounded(needed if needed < _MANY else min(needed, QUIET_NODES), MAX_NODES)
 
 
 def _needed(line: Line) -> float:
     """Return the number of nodes beyond which the rest is negligible, if Φ is but near 0."""
     return math.sqrt(6 * abs(line.c * (line.c + 1)) / line.wanted) / line.step
-
-
-def _hopeless(line: Line) -> bool:
-    """Whether the nodes that there can be bound nothing even where Φ is small but near 0."""
-    return 6 * abs(line.c * (line.c + 1)) > (line.step * _most(line)) ** 2 * _POOR
-
-
-def _most(line: Line) -> int:
-    """Return how many nodes there may be: whole rows."""
-    return max(1, int(min(MAX_NODES, line.most) / ROW)) * ROW
 
 
 def _rounded(count: float, most: int) -> int:
@@ -374,7 +369,7 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
             around[i] += float((both * half**2).sum()) * (1 + 1e-6)
     # ½ (h/π)·… of both sides: see the head of this file; the common factor h/π is left out
     beyond = (math.pi**2 / 6) * 2 * math.sqrt(fejer[0] * fejer[1]) / (h * count) ** 2
-    enough = _most(line)
+    enough = MAX_NODES
     if count <= _MOST_QUIET and _needed(line) >= _MANY:
         # the same with longer blocks, most of which are not summed
         known = quiet(

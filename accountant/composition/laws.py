@@ -40,11 +40,6 @@ class Law(ABC):
         """Return an upper bound of |E[e^{(c + iω')L}]|/E[e^{cL}] for all |ω'| ≥ ω > 0."""
         return 1.0
 
-    @property
-    def most_frequency(self) -> float:
-        """Return the largest frequency at which the factor can be evaluated."""
-        return math.inf
-
     @abstractmethod
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the characteristic function of the tilted loss minus `mean`."""

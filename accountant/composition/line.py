@@ -78,8 +78,6 @@ class Line:
     below: float
     last: float
     """The number of nodes after which the product is negligible; ∞ if that is not known."""
-    most: float
-    """The number of nodes at which it can be evaluated."""
     log_missing: float
     wanted: float
     """The relative width that is aimed at, up to a factor of 2."""
@@ -116,11 +114,10 @@ def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> L
     below = least(-1, down, range(-16, 1))
     period = max(above[0], below[0], 4 * spread)
     step = 2.0 ** (math.floor(4 * math.log2(2 * math.pi / period)) / 4)
-    most = min(law.most_frequency for law in laws) / step
     # the sum beyond K nodes is a share of about |Φ| c(c + 1) √(2πv)/(hK) of the integral
     share = abs(c) * (c + 1) * math.sqrt(2 * math.pi * _curvature(log_moment, c)) / step
     last = _last(laws, c, step, math.log(wanted / share) - 3)
-    return Line(c, step, above[1], below[1], last, most, log_missing, _rounded_down(wanted))
+    return Line(c, step, above[1], below[1], last, log_missing, _rounded_down(wanted))
 
 
 def _rounded_down(width: float) -> float:

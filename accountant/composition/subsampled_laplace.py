@@ -25,17 +25,19 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb, arb_series, ctx
 
 from accountant.composition import node_values
+from accountant.composition.ends import End, EndExpansion, Stitched
 from accountant.composition.joint import UnsuitedError
 from accountant.composition.laws import Law
 
-MAX_NODES = 1 << 11
+MAX_NODES = 1 << 12
 """Most nodes of the quadrature."""
 _REAL_BITS = 170
 _LOG_ERROR = -46.0  # of the characteristic function: a share of what rounding has
 _ARCS = 48
+_ORDER = 20  # terms of the expansion at high frequencies
 _RHOS = tuple(1 + 2.0 ** (k / 2) for k in range(-14, 8))
 
 
@@ -73,6 +75,38 @@ class Mixture:
         boxes = [acb(wide * angle.cos(), high * angle.sin()) for angle in angles]
         most = max(self.log_integrand(s, omega, box).upper() for box in boxes)
         return 8 * self.t * (most + (1 - 2 * nodes) * half.log()).exp() / (half - 1)
+
+    def slopes(self, s: arb, sign: int, order: int) -> list[arb]:
+        """Return the derivatives below an order, in ln w, of the density times w^s at l = ±t."""
+        before, ctx.cap = ctx.cap, order
+        try:
+            log_w = self.log_w(acb(sign * self.t)).real
+            rising = arb_series([0, 1])
+            v = (rising.exp() * log_w.exp() - (1 - self.q)) / self.q
+            density = ((s + 1) * (rising + log_w) - arb("1.5") * v.log() - self.t / 2).exp()
+            return [density[k] * arb(k).fac() / (4 * self.q) for k in range(order)]
+        finally:
+            ctx.cap = before
+
+    def variation(self, s: arb, order: int) -> arb:
+        """Return a bound of ∫ |D^(order)|, by Cauchy's inequality on pieces; +∞ if none is found.
+
+        ln w − ln(1 − q) is the distance of the singularity of D.
+        """
+        low, high = (self.log_w(acb(sign * self.t)).real for sign in (-1, 1))
+        pole, total = (1 - self.q).log(), arb(0)
+        while low < high:
+            radius = ((low - pole) / 2).min(arb("0.5"))
+            top = (pole + (low - pole) * arb("1.25")).min(high.upper())
+            box = acb(low.union(top) + arb(0, 1) * radius, arb(0, 1) * radius)
+            v = (box.exp() - (1 - self.q)) / self.q
+            if not v.real > 0:
+                return arb.pos_inf()
+            log = (s + 1) * box - arb("1.5") * v.log() - self.t / 2
+            largest = log.real.exp().upper() / (4 * self.q)
+            total += (top - low) * arb(order).fac() * largest / radius**order
+            low = top.upper()
+        return total
 
     def nodes_needed(self, s: arb, omega: float, log_error: float) -> tuple[int, float]:
         """Return about the least number of nodes, and its ρ."""
@@ -159,8 +193,8 @@ class SubsampledLaplaceLaw(Law):
 
     def mean(self, c: arb) -> arb:
         """Return the mean in floats."""
-        s = float(self._exponent(c))
-        shares = self._masses * np.exp(s * (self._log_w - self._log_w.max()))
+        logs = float(self._exponent(c)) * self._log_w
+        shares = self._masses * np.exp(logs - logs.max())
         mean = float((shares * self._log_w).sum() / shares.sum())
         return arb(mean if self._mixed_first else -mean)
 
@@ -175,17 +209,13 @@ class SubsampledLaplaceLaw(Law):
         rest = (total - ends[0] - ends[1]).upper().min(2 * edge / arb(omega))
         return min(1.0, float(((ends[0] + ends[1] + rest) / total).upper()) * (1 + 1e-12))
 
-    @property
-    def most_frequency(self) -> float:
-        """Return about the frequency up to which MAX_NODES nodes suffice."""
-        width = float(self._log_w.max() - self._log_w.min())
-        return 2 * (MAX_NODES - 128) / (1.3 * width)
-
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the atoms and the nodes of the quadrature as a list."""
         s, moment, centre = self._exponent(c), self.moment(c), self.mean(c)
         t, omega = self._law.t, step * rows * node_values.ROW
         count, rho = self._law.nodes_needed(s, omega, _LOG_ERROR + float(moment.log()))
+        if count > MAX_NODES:
+            return self._stitched(c, step, rows)
         error = self._law.error(s, omega, rho, count) / moment
         sign = 1 if self._mixed_first else -1
         points = [(arb("0.5"), self._law.log_w(acb(-t)).real)]
@@ -194,3 +224,29 @@ class SubsampledLaplaceLaw(Law):
         weights = [mass * (s * log_w).exp() / moment for mass, log_w in points]
         turns = [(sign * log_w - centre) * arb(step) / (2 * arb.pi()) for _, log_w in points]
         return node_values.Atoms(weights, turns, self.count, rows, float(error.upper()))
+
+    def _stitched(self, c: arb, step: float, rows: int) -> node_values.Factor:
+        """Return the quadrature at low, the expansion at the ends at high frequencies."""
+        s, moment, centre = self._exponent(c), self.moment(c), self.mean(c)
+        variation = self._law.variation(s, _ORDER) / moment
+        least = math.inf
+        if variation.is_finite():
+            least = float((variation / arb(_LOG_ERROR).exp()).root(_ORDER).upper())
+        log_error = _LOG_ERROR + float(moment.log())
+        if self._law.nodes_needed(s, least + step * node_values.ROW, log_error)[0] > MAX_NODES:
+            raise UnsuitedError(
+                "The density of this subsampled Laplace loss is too close to its singularity for "
+                "an expansion at high frequencies. Ask with method='grid'."
+            )
+        sign = 1 if self._mixed_first else -1
+        ends = []
+        for side, atom in zip((-1, 1), self._law.ends(s), strict=True):
+            slopes = self._law.slopes(s, side, _ORDER)
+            log_w = self._law.log_w(acb(side * self._law.t)).real
+            # the density of the loss, which is turned round where that is −ln w
+            turned = [side * sign ** (k + 1) * slope / moment for k, slope in enumerate(slopes)]
+            ends.append(End(sign * log_w - centre, atom / moment, tuple(turned)))
+        first = math.ceil(least / step / node_values.ROW)
+        rest = float((variation / arb(first * node_values.ROW * step) ** _ORDER).upper())
+        high = EndExpansion((ends[0], ends[1]), step, self.count, rows, least=least, rest=rest)
+        return Stitched(self.factor(c, step, first), first, high)

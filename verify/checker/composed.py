@@ -40,6 +40,7 @@ _MOST_TERMS = 4_000_000
 """Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
 DIGITS = 100
 """Working precision, which numbers in a law need, too."""
+_MOST_PARTS = 200
 _NEEDED = 90
 _RENYI_DIGITS = 60
 """Digits of M beyond which its bound is above it; five are allowed for."""
@@ -92,7 +93,7 @@ def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
         if grid is not None:
             return sum_on_circle(factors, grid, epsilon)
         return add_up(factors, epsilon)
-    except UnknownError:
+    except (UnknownError, OverflowError):  # too long, or beyond the range of floats
         pass
     return bounded(factors, epsilon)
 
@@ -125,6 +126,8 @@ def parts(law: Law) -> Parts:
                 break
         else:
             found.append((factor, count))
+            if len(found) > _MOST_PARTS:
+                raise UnknownError(f"the law of a composition of over {_MOST_PARTS} different ones")
     return found
 
 

@@ -19,7 +19,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant.composition.argument import hockey_stick_at, hull, tails_at
 from accountant.composition.finite import SubsampledLaws, finite
@@ -107,9 +107,17 @@ class SubsampledPair(Pair):
     def renyi(self, order: arb) -> arb:
         """Return D_a at an integer a ≥ 2, mixture first, from the integer orders of the pair.
 
+        Where the largest losses dominate the moment so much that the bounds
+
+            q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a] ≤ (1 − q + q E_Q[e^{al}]^{1/a})^a,
+
+        the latter Minkowski's inequality, agree to the precision, they are returned for any order.
+
         E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
         A subsampled Gaussian release has every order above 1, in both directions, by quadrature.
         """
+        if (extreme := self._renyi_of_large_losses(order)) is not None:
+            return extreme
         whole = order.unique_fmpz() if order.is_exact() else None
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
             from accountant.composition.saddle_pair import SmoothPair, transform
@@ -130,6 +138,21 @@ class SubsampledPair(Pair):
             if k > 1:
                 total += weight * ((k - 1) * self.inner.renyi(arb(k))).expm1()
         return total.log1p() / (a - 1)
+
+    def _renyi_of_large_losses(self, order: arb) -> arb | None:
+        """Return D_a between its two bounds where these agree, mixture first, else None."""
+        if not self.mixed_first or not order > 1:
+            return None
+        try:
+            moment = (order - 1) * self.inner.renyi(order)  # ln E_Q[e^{al}]
+        except NotApplicableError:
+            return None
+        q = self.sampling_prob.ball()
+        least = moment + order * q.log()
+        excess = order * ((1 - q) / q * (-moment / order).exp()).log1p()
+        if not (moment.is_finite() and excess < least * arb(2) ** (-ctx.prec)):
+            return None
+        return (least + arb(0).union(excess.upper())) / (order - 1)
 
     def kullback_leibler(self) -> arb:
         """Raise NotApplicableError: it has no closed form."""

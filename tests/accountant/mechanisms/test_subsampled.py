@@ -307,3 +307,24 @@ def test_replaced_records_compose_and_end_in_gaussian_noise() -> None:
     same = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
     ends = [profile.delta(each, "1/2", **relation) for each in (many, same)]  # type: ignore[arg-type]
     assert ends[0].overlaps(ends[1])
+
+
+@pytest.mark.parametrize("order", ["256.1", "40", "1000/3"])
+def test_renyi_divergences_that_large_losses_make_up(order: str) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation="0.1"), "1e-5")
+    found = guarantees.renyi(step, order, adjacency="add-remove")
+    with mpmath.mp.workdps(60):
+        a, mu = mpmath.mpf(Fraction(order).numerator) / Fraction(order).denominator, 10
+        q = mpmath.mpf(1) / 10**5
+        peak, top = a * mu, a * mpmath.log(q) + a * (a - 1) * mu * mu / 2
+
+        def integrand(x: mpmath.mpf) -> mpmath.mpf:
+            ratio = 1 - q + q * mpmath.exp(mu * x - mu * mu / 2)
+            return mpmath.exp(-x * x / 2 + a * mpmath.log(ratio) - top)
+
+        moment = mpmath.quad(integrand, [peak + 8 * i for i in range(-5, 6)])
+        moment /= mpmath.sqrt(2 * mpmath.pi)
+        truth = (top + mpmath.log(moment)) / (a - 1)
+        slack = abs(truth) * mpmath.mpf(10) ** -28
+        assert mpmath.mpf(str(found.lower)) <= truth + slack
+        assert mpmath.mpf(str(found.upper)) >= truth - slack

@@ -86,7 +86,9 @@ class GridPair(JointPair):
             if widths[-1] <= float(wanted) / _BALL:
                 break
             _refuse_early(
-                widths, float(wanted) / _BALL, f"delta in [{lower.str(8)}, {upper.str(8)}]"
+                widths,
+                float(wanted) / _BALL,
+                f"delta in [{float(lower.lower()):.8g}, {float(upper.upper()):.8g}]",
             )
         return _ball(lower, upper)
 

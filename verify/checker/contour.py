@@ -17,8 +17,8 @@ four errors, all bounded:
   (`verify.checker.mixtures`); the others are closed forms (`verify.checker.moments`). Errors e_f
   relative to M_f(c) change the product by at most M(c) (e^{Σ k_f e_f} − 1).
 - Rounding. Powers are made by repeated products of integers with P bits, whose rounding is part of
-  e_f. Everything else rounds in the last of P bits, 80 bits below what is asked for, of which 40
-  are allowed for.
+  e_f. Everything else rounds in the last of P bits, of which 24 and those of the numbers of nodes
+  and releases are allowed for; P has 80 bits more than what is asked for takes.
 
 What is not rational in a law is known to more than 90 digits, and taken for exact to 50. The search
 for c, h and T is in floats and proves nothing: the bounds are evaluated for what it has found.
@@ -41,6 +41,8 @@ from verify.checker.search import LN10, STRETCHES, Factors, log_moment, period, 
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
 """Significant digits, and the most products of complex integers for them (1.5 to 15 seconds)."""
 _GUARD = 80
+_ROUNDING = 24
+"""Bits of all but `spin` that rounding may take, for every release and node."""
 _OVERHEAD = 60
 """Work at a node besides that of its factors."""
 
@@ -178,7 +180,8 @@ def ledger(rows: Sequence[tuple[Row, int]], c: Any, eps: Any) -> tuple[Any, Any]
     """Return M(c) e^{−cε}, and a bound of the errors of all values relative to it."""
     log_top = mp.fsum(count * mp.log(row.top) for row, count in rows)
     error = mp.expm1(mp.fsum(count * row.error for row, count in rows))
-    rounding = mp.ldexp(1, _GUARD // 2 - mp.prec)
+    releases = sum(count for _, count in rows)
+    rounding = mp.ldexp(releases * len(rows[0][0].ratios), _ROUNDING - mp.prec)
     known = (1 + c * abs(eps)) / mp.mpf(10) ** 50
     return mp.exp(log_top - c * eps), error + rounding + known
 

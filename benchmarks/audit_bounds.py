@@ -107,8 +107,8 @@ def expected(case: Case, result: AuditResult) -> float:
     return epsilon_lower_bound(counts, float(case.delta), LEVEL)
 
 
-REPEATS = {10**5: 1001, 10**6: 301, 10**7: 61}
-REPEATS_OF_VECTORS = {10**5: 101, 10**6: 31, 10**7: 9}
+REPEATS = {10**5: 1001, 10**6: 101, 10**7: 11}
+REPEATS_OF_VECTORS = {10**5: 101, 10**6: 11, 10**7: 5}
 
 
 def median_with_ends(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:

@@ -82,6 +82,11 @@ CONFIRMED = {
         'adjacency = "add-remove"',
         "HOLDS",
     ),
+    "expression": (
+        'kind = "relation"\nclaim = "delta(Composed(mechanism=RandomizedResponse(epsilon=\'0.1\'), '
+        'count=100), 1) <= exp(-2)"',
+        "HOLDS",
+    ),
 }
 
 
@@ -182,6 +187,8 @@ TAMPERED: list[tuple[str, Callable[[Data], Data]]] = [
     ("sampled lists", _everywhere("count=12", "count=13")),
     ("sampled lists", _value(30)),
     ("Rényi", _value(30)),
+    ("expression", _value(12)),
+    ("expression", _everywhere("count=100", "count=110")),
 ]
 
 

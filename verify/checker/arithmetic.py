@@ -24,13 +24,20 @@ class UnknownError(Exception):
     """A quantity that the checker cannot recompute; the message names it."""
 
 
+class FewDigitsError(UnknownError):
+    """A quantity that takes numbers of more digits than there are."""
+
+
 def settle(compute: Callable[[], Numbers]) -> Numbers:
     """Evaluate at rising precision until all numbers agree twice to 38 digits (or are exact)."""
     before: list[Any] | None = None
     near = False
     for digits in _PRECISIONS:
         with mp.workdps(digits):
-            values = compute()
+            try:
+                values = compute()
+            except FewDigitsError:
+                continue
             flat = list(values.values() if isinstance(values, dict) else values)
             if all(isinstance(value, (Fraction, iv.mpf)) for value in flat):
                 return values

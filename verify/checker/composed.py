@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from mpmath import iv, mp
 
-from verify.checker.arithmetic import UnknownError, agree, interval_digits
+from verify.checker.arithmetic import FewDigitsError, UnknownError, agree, interval_digits
 from verify.checker.circle import invert as sum_on_circle
 from verify.checker.circle import lattice
 from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
@@ -73,10 +73,10 @@ def nested(law: Mapping[str, Any]) -> dict[str, Any]:
 def answers(law: Law, epsilon: Any) -> Answers:
     """Enclose H(ε), P(L > ε) and Q(L > ε) of a product.
 
-    Raises UnknownError for numbers that are known to fewer digits than a product needs.
+    Raises FewDigitsError for numbers that are known to fewer digits than a product needs.
     """
     if mp.dps < _NEEDED and not _rational(law):
-        raise UnknownError("the law of a composition with irrational parameters, in an expression")
+        raise FewDigitsError("the law of a composition with irrational parameters")
     with mp.workdps(DIGITS), interval_digits(DIGITS):
         return _answers(tuple(parts(law)), epsilon)
 

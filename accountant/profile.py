@@ -8,6 +8,7 @@ the profile exceeds the total variation distance and tends to 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 from flint import arb, ctx
@@ -157,7 +158,10 @@ def epsilon(
         if side == 0
     ]
     open_pairs, refused = [], []
-    for pair, side in zip(pairs, sides, strict=True):
+    asked = sorted(zip(pairs, sides, strict=True), key=lambda entry: -float(entry[0].max_loss()))
+    for pair, side in asked:
+        if _cannot_matter(pair, found):
+            continue
         try:
             known = pair.inverse(target, relative_width) if side < 0 else None
         except UndecidedError as refusal:
@@ -170,11 +174,15 @@ def epsilon(
     if open_pairs:
         found.append(_inverse(open_pairs, target, relative_width))
     for pair, reached in refused:
-        # a loss that never exceeds another pair's ε(δ) does not matter
-        least = max((f.lower for f in found), default=None)
-        if least is None or not pair.max_loss() <= exact(least).ball():
+        if not _cannot_matter(pair, found):
             raise reached
     return Interval(max(f.lower for f in found), max(f.upper for f in found))
+
+
+def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:
+    """Whether no loss of the pair exceeds the ε(δ) of another one."""
+    least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
+    return least.is_finite() and bool(pair.max_loss() <= exact(least).ball())
 
 
 def _infinity_against(pair: Pair, target: ExactReal) -> int:

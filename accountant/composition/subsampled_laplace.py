@@ -210,12 +210,31 @@ class SubsampledLaplaceLaw(Law):
         return min(1.0, float(((ends[0] + ends[1] + rest) / total).upper()) * (1 + 1e-12))
 
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
+        """Return the quadrature at low, the expansion at the ends at high frequencies.
+
+        Raises UnsuitedError where the quadrature takes too many nodes.
+        """
+        moment = self.moment(c)
+        variation = self._law.variation(self._exponent(c), _ORDER) / moment
+        first = rows
+        if variation.is_finite():
+            least = float((variation / arb(_LOG_ERROR).exp()).root(_ORDER).upper())
+            first = max(1, math.ceil(least / step / node_values.ROW))
+        if first >= rows:
+            return self._sum(c, step, rows)
+        ends = self._expansion(c, step, rows, first, variation)
+        return Stitched(self._sum(c, step, first), first, ends)
+
+    def _sum(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the atoms and the nodes of the quadrature as a list."""
         s, moment, centre = self._exponent(c), self.moment(c), self.mean(c)
         t, omega = self._law.t, step * rows * node_values.ROW
         count, rho = self._law.nodes_needed(s, omega, _LOG_ERROR + float(moment.log()))
         if count > MAX_NODES:
-            return self._stitched(c, step, rows)
+            raise UnsuitedError(
+                "The density of this subsampled Laplace loss is too close to its singularity for "
+                "an expansion at high frequencies. Ask with method='grid'."
+            )
         error = self._law.error(s, omega, rho, count) / moment
         sign = 1 if self._mixed_first else -1
         points = [(arb("0.5"), self._law.log_w(acb(-t)).real)]
@@ -225,28 +244,18 @@ class SubsampledLaplaceLaw(Law):
         turns = [(sign * log_w - centre) * arb(step) / (2 * arb.pi()) for _, log_w in points]
         return node_values.Atoms(weights, turns, self.count, rows, float(error.upper()))
 
-    def _stitched(self, c: arb, step: float, rows: int) -> node_values.Factor:
-        """Return the quadrature at low, the expansion at the ends at high frequencies."""
+    def _expansion(
+        self, c: arb, step: float, rows: int, first: int, variation: arb
+    ) -> EndExpansion:
+        """Return the expansion, for the rows from the first one on."""
         s, moment, centre = self._exponent(c), self.moment(c), self.mean(c)
-        variation = self._law.variation(s, _ORDER) / moment
-        least = math.inf
-        if variation.is_finite():
-            least = float((variation / arb(_LOG_ERROR).exp()).root(_ORDER).upper())
-        log_error = _LOG_ERROR + float(moment.log())
-        if self._law.nodes_needed(s, least + step * node_values.ROW, log_error)[0] > MAX_NODES:
-            raise UnsuitedError(
-                "The density of this subsampled Laplace loss is too close to its singularity for "
-                "an expansion at high frequencies. Ask with method='grid'."
-            )
-        sign = 1 if self._mixed_first else -1
-        ends = []
+        sign, ends = 1 if self._mixed_first else -1, []
         for side, atom in zip((-1, 1), self._law.ends(s), strict=True):
             slopes = self._law.slopes(s, side, _ORDER)
             log_w = self._law.log_w(acb(side * self._law.t)).real
             # the density of the loss, which is turned round where that is −ln w
             turned = [side * sign ** (k + 1) * slope / moment for k, slope in enumerate(slopes)]
             ends.append(End(sign * log_w - centre, atom / moment, tuple(turned)))
-        first = math.ceil(least / step / node_values.ROW)
-        rest = float((variation / arb(first * node_values.ROW * step) ** _ORDER).upper())
-        high = EndExpansion((ends[0], ends[1]), step, self.count, rows, least=least, rest=rest)
-        return Stitched(self.factor(c, step, first), first, high)
+        least = first * node_values.ROW * step
+        rest = float((variation / arb(least) ** _ORDER).upper())
+        return EndExpansion((ends[0], ends[1]), step, self.count, rows, least=least, rest=rest)

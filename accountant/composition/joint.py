@@ -48,7 +48,10 @@ class JointPair(Pair):
 
     def max_loss(self) -> arb:
         """Return Σ k_i times the largest loss of factor i."""
-        return _weighted([(pair.max_loss(), count) for pair, count in self.factors])
+        largest = [(pair.max_loss(), count) for pair, count in self.factors]
+        if any(loss == arb.pos_inf() for loss, _ in largest):
+            return arb.pos_inf()  # exactly, whatever is added
+        return _weighted(largest)
 
     def max_finite_loss(self) -> arb:
         """Return Σ k_i times the largest finite loss of factor i; −∞ where one has none."""

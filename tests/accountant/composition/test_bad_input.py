@@ -69,8 +69,9 @@ def test_an_unknown_adjacency(capsys: pytest.CaptureFixture[str]) -> None:
         profile.delta(step, 1, adjacency="add-removed")
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
         profile.delta(Composed(step, 3), 1)
-    with pytest.raises(AdjacencyError, match="replace-one"):
-        profile.delta(Composed(step, 3), 1, adjacency="replace-one")
+    sampled = Composed(PoissonSubsampled(Laplace(scale=1), "0.1"), 3)
+    with pytest.raises(DpassayError, match="adjacency='add-remove'"):
+        profile.delta(sampled, 1, adjacency="replace-one")
     for arguments in (["--adjacency", "neighbours"], []):
         assert main(["profile", STEP, "--epsilon", "1", *arguments]) == 2
         assert "adjacency" in capsys.readouterr().err

@@ -318,8 +318,6 @@ def test_arguments_out_of_their_range() -> None:
         profile.delta(training("1", "0.1", 10), 1, adjacency="sideways")
     with pytest.raises(AdjacencyError, match="add-remove"):
         profile.delta(training("1", "0.1", 10), 1)
-    with pytest.raises(AdjacencyError, match="replace-one"):
-        profile.delta(training("1", "0.1", 10), 1, adjacency="replace-one")
     assert Laplace(scale=1).worst_case(None).remove
 
 

@@ -135,7 +135,9 @@ def describe_factor(factor: Interval | None, what: str) -> str:
 
 
 def _short(value: Interval) -> str:
-    if value.upper.is_finite() and value.upper > value.lower * Decimal("1.01"):
+    if value.upper.is_finite() and _WIDE.compare(
+        value.upper, _WIDE.multiply(value.lower, Decimal("1.01"))
+    ) == Decimal(1):
         return f"between {value.lower:.4g} and {value.upper:.4g}"
     middle = _WIDE.divide(_WIDE.add(value.lower, value.upper), Decimal(2))
     return f"{middle:.4g}" if middle.is_finite() else "∞"

@@ -40,6 +40,7 @@ _MOST_STEPS = 100
 _MOST_LOSS = 8.0
 _GROWTH = 1.3
 _PROBES = np.array([1.0, 1.07, 1.19, 1.31])
+_LEAST = 1.0 - TARGET
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -138,20 +139,24 @@ class FloatMixture:
         if octave not in self._grades:
             far = math.copysign(2.0 ** math.frexp(s)[1], s)
             low = -_REACH + (self._floats.peak(far) if far < 0 else 0.0)
-            high = self._end(far)
-            self._grades[octave] = self._grade(far, 0.0, low, high)
+            ends = (far, 0.5 * far) if math.isfinite(self._floats.cut) else (far,)
+            self._grades[octave] = max(self._grade(a, 0.0, low, self._end(a)) for a in ends)
         return self._grades[octave]
 
     def _grade(self, s: float, t: float, low: float, high: float) -> int:
-        """Return g where the step 2^(−g/4) is small enough, by the sizes on shifted contours."""
+        """Return g where the step 2^(−g/4) is small enough, by the sizes on shifted contours.
+
+        Beside a cut the contours are lowered, as far as the integrand is small there.
+        """
         x = np.linspace(low, high, 48)
         heights = min(self._floats.largest_shift, 2 * math.sqrt(TARGET)) * _SHARES
-        size, angle = self._floats.at_angle(x[None, :], self._floats.mu * heights[:, None])
-        bell = self._floats.bell(x)
-        plain = s * self._floats.log_density(x) + bell
-        grown = s * size + t * angle + bell + 0.5 * heights[:, None] ** 2
-        level = np.maximum(grown.max(axis=1) - float(plain.max()), 0.0)
-        step = float((2 * math.pi * heights / (TARGET + 2.0 + level)).max())
+        y = self._floats.lowered(x[None, :], np.repeat(heights[:, None], len(x), axis=1), s)
+        size, angle = self._floats.at_angle(x[None, :], self._floats.mu * y)
+        plain = s * self._floats.log_density(x) + self._floats.bell(x)
+        grown = s * size + t * angle - 0.5 * x * x + self._floats.log_kept(x + 0 * y, y)
+        excess = TARGET + 2.0 + np.maximum(grown + 0.5 * y * y - float(plain.max()), _LEAST)
+        steps = 2 * math.pi * np.minimum((y / excess).min(axis=1), heights / (TARGET + 2.0))
+        step = float(steps.max())
         return math.ceil(-4 * math.log2(step))
 
 

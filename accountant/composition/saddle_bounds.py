@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _SLACK = 2.0**-38
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _LEAST_RATE = 1.0
+_CHORDS = 256
+_FINER, _COARSER = 0.7, 1.19
+_FINEST = 1e-4
 _LARGE = 0.3
 _ROOT_HALF = math.sqrt(0.5)
 _ERFC = 2.0**-12
@@ -65,33 +68,32 @@ class Mixture:
     """Where the normal law is cut off smoothly: φ is φχ, χ(x) = erfc((x − cut)/(τ√2))/2."""
     width: float = 1.0
     """τ"""
+    rise: float = -math.inf
+    """Where it begins, as smoothly: χ has the factor erfc((rise − x)/(τ'√2))/2 as well."""
+    rise_width: float = 1.0
+    """τ'"""
 
     def bell(self, x: Floats) -> Floats:
         """Return an upper bound of ln(√(2π) φ χ), which is nearly met."""
         return -0.5 * x * x + self.log_kept(x, np.zeros_like(x))
 
     def log_kept(self, x: Floats, y: Floats) -> Floats:
-        """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0.
+        """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0."""
+        return self._log_below(x, y) + self._log_above(x, y)
 
-        With z = (x − cut + iy)/(τ√2) = u + iv: |erfc(z)| ≤ e^{v²} erfc(u), and for u < 0
-        |erfc(z)| = |2 − erfc(−z)| ≤ 2 + e^{v²} erfc(|u|).
-        """
-        kept = np.zeros_like(x)
+    def _log_below(self, x: Floats, y: Floats) -> Floats:
         if math.isinf(self.cut):
-            return kept
-        u, v = (x - self.cut) * (_ROOT_HALF / self.width), y * (_ROOT_HALF / self.width)
-        near = u > -6.0 - np.abs(v)
-        u, square = u[near], v[near] * v[near]
-        size = np.abs(u)
-        far = size > _FAR
-        tail = -size * size - np.log(np.where(far, size, 1.0) * (2 * math.sqrt(math.pi)))
-        tail[~far] = [math.log(0.5 * math.erfc(w)) for w in size[~far].tolist()]
-        kept[near] = np.where(
-            u > 0,
-            square + tail,
-            np.minimum(square + np.log1p(-np.exp(tail)), np.logaddexp(0.0, square + tail)),
+            return np.zeros_like(x)
+        return _log_half_erfc(
+            (x - self.cut) * (_ROOT_HALF / self.width), y * (_ROOT_HALF / self.width)
         )
-        return kept
+
+    def _log_above(self, x: Floats, y: Floats) -> Floats:
+        if math.isinf(self.rise):
+            return np.zeros_like(x)
+        return _log_half_erfc(
+            (self.rise - x) * (_ROOT_HALF / self.rise_width), y * (_ROOT_HALF / self.rise_width)
+        )
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
@@ -216,33 +218,89 @@ class Mixture:
         return value
 
     def rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
-        """Return lower bounds of the rates at which the integrand falls beyond the two ends."""
+        """Return rates at which the integrand f falls beyond the two ends.
+
+        f(x) ≤ f(high) e^{−r(x − high)} for all x ≥ high, and so on the left: r bounds the slope of
+        ln f; where a cut lets f rise again far below f(high), the slopes of its chords.
+        """
         p_low, p_high = (float(p) for p in self.share(np.array([low, high])))
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
+        left += max(self.rise - low, 0.0) / self.rise_width**2
         turning = p_high * (1 - p_high) if p_high >= 0.5 else 0.25
-        return left, self._falls(high, s, p_high) - 2 * self.mu * max(tau, 0.0) * turning
+        right = self._falls(high, s, p_high) - 2 * self.mu * max(tau, 0.0) * turning
+        if right < _LEAST_RATE and s > 0 and math.isfinite(self.cut) and p_high < 0.5:
+            right = max(right, self._chord(high, s, max(tau, 0.0)))
+        return left, right
 
     def _falls(self, high: float, s: float, share: float) -> float:
         """Return a lower bound of x + (x − cut)⁺/τ² − sμ|v/w| for all x ≥ high.
 
         |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1.
         """
-        sharpness = 0.0 if math.isinf(self.cut) else self.width**-2
         pull = max(s, 0.0) * self.mu
         further = math.log(max(1.0, 0.5 / max(share, 1e-300))) / self.mu
 
         def at(x: float, size: float) -> float:
-            return x + sharpness * max(x - self.cut, 0.0) - pull * size
+            return x + max(x - self.cut, 0.0) / self.width**2 - pull * size
 
         if high < self.cut < high + further:
             return min(at(high, min(1.0, 2 * share)), at(self.cut, 1.0))
         return min(at(high, min(1.0, 2 * share)), at(high + further, 1.0))
 
+    def _chord(self, high: float, s: float, tau: float) -> float:
+        """Return a lower bound of −(ln f(x) − ln f(high))/(x − high) for all x > high.
+
+        The slopes of `_falls` are integrated over cells up to where they are positive for good.
+        """
+        sharp = self.width**-2
+        pull = s * self.mu + 0.5 * tau * self.mu
+        last = max((pull + 2 * _LEAST_RATE + sharp * self.cut) / (1 + sharp), self.cut, high) + 1.0
+        x = high + (last - high) * np.linspace(0.0, 1.0, _CHORDS + 1) ** 2
+        size = np.minimum(1.0, 2 * self.share(x[1:]))
+        slope = s * self.mu * size + tau * self.mu * np.minimum(0.5, size)
+        rise = np.cumsum(slope * np.diff(x))
+        over = np.maximum(x[:-1] - self.cut, 0.0)
+        fall = 0.5 * (x[:-1] ** 2 - high * high + sharp * (over * over - over[0] * over[0]))
+        gain = fall - rise  # on a cell the fall is least at its left end, the rise at its right end
+        length = np.where(gain > 0, x[1:], x[:-1]) - high
+        chords = gain[1:] / length[1:]
+        first = high + sharp * float(over[0]) - float(slope[0])
+        return min(first, float(chords.min()), 2 * _LEAST_RATE) * (1 - 1e-9)
+
     def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
         """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
-        low, high = self.reach(s, tau, height, _FALL)
-        x = np.linspace(low, high, cells + 1)
-        return self._cells(x, np.full(cells + 1, height), s, tau)
+        x = self._grid(s, tau, height, cells)
+        return _log_sum(self._cells(x, np.full(cells + 1, height), s, tau)[0])
+
+    def rule(self, s: float, tau: float, height: float, log_error: float) -> tuple[float, float]:
+        """Return a step of the trapezoidal rule, and ln of a bound of its error for |t| ≤ τ.
+
+        The rule is wrong by ∫ f/(e^{−2πiz/η} − 1) dz over contours above and below the real line;
+        they are at `height`, and lower where |χ| grows with the height, as far as f is small.
+        """
+        x = self._grid(s, tau, height, _COARSE)
+        y = self.lowered(x, np.full(len(x), height), s)
+        logs, least = self._cells(x, y, s, tau)
+        logs = logs + math.log(2)
+
+        def error(step: float) -> float:
+            gap = 2 * math.pi * least / step
+            with np.errstate(divide="ignore"):
+                return _log_sum(logs - gap - np.log(-np.expm1(-gap)))
+
+        fine = 2 * math.pi * height / (max(_log_sum(logs) - log_error, 0.0) + 1.0)
+        while error(fine) > log_error:
+            fine *= _FINER
+            if fine < height * _FINEST:
+                return fine, math.inf
+        coarse = fine * _COARSER
+        while error(coarse) <= log_error:
+            fine, coarse = coarse, coarse * _COARSER
+        return fine, error(fine)
+
+    def _grid(self, s: float, tau: float, height: float, cells: int) -> Floats:
+        x: Floats = np.linspace(*self.reach(s, tau, height, _FALL), cells + 1)
+        return x
 
     def log_decay(self, s: float, t: float) -> float:
         """Return an upper bound of ln|Λ(s + iu)| for all |u| ≥ t > 0.
@@ -257,17 +315,20 @@ class Mixture:
         kernel = self.stein_kernel(x, s, t)
         height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
         height = self.lowered(x, height, s)
-        return self._cells(x, height, s, -t)
+        return _log_sum(self._cells(x, height, s, -t)[0])
 
     def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
-        """Lower a contour beside the cut, where |χ| grows with the height."""
-        if math.isinf(self.cut):
+        """Lower a contour beside a cut, where |χ| grows with the height."""
+        if math.isinf(self.cut) and math.isinf(self.rise):
             return height
         mass = self.bell(x) + s * self.log_density(x)
-        u = (x - self.cut) * (_ROOT_HALF / self.width)
-        room = np.minimum(u, 0.0) ** 2 + 0.5 * (mass.max() - mass)
-        lowered: Floats = np.minimum(height, self.width / _ROOT_HALF * np.sqrt(room))
-        return lowered
+        spare = 1.0 + 0.5 * (float(mass.max()) - mass)
+        found = height
+        for away, width in ((self.cut - x, self.width), (x - self.rise, self.rise_width)):
+            if np.isfinite(away).all():
+                u = np.maximum(away, 0.0) * (_ROOT_HALF / width)
+                found = np.minimum(found, width / _ROOT_HALF * np.sqrt(0.5 * u * u + spare))
+        return found
 
     def stein_kernel(self, x: Floats, s: float, t: float) -> Floats:
         """Return the Stein kernel of the loss under density ∝ φ w^s, of its small values."""
@@ -319,10 +380,11 @@ class Mixture:
             found = np.maximum(found, top[:, 0] + np.log(total + outside) + _SLACK * slack)
         return found
 
-    def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> float:
-        """Bound the integral over the contour through the points x + iy.
+    def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
+        """Bound the integral over the contour through the points x + iy, cell by cell.
 
-        On a cell each factor is taken at the corner where it is largest.
+        On a cell each factor is taken at the corner where it is largest. The last two are those
+        outside. Returns the logarithms, and the least height on every cell.
         """
         left, right = (x[:-1], y[:-1]), (x[1:], y[1:])
         lower, higher = np.minimum(y[:-1], y[1:]), np.maximum(y[:-1], y[1:])
@@ -336,17 +398,15 @@ class Mixture:
         length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * higher * higher
         terms = _log_near(x) + self._log_kept(x, higher) + rise + s * size + tau * angle
-        ends = self._integrand(x[[0, -1]], s, tau, 0.0), y[[0, -1]]
         rates = self.rates(float(x[0]), float(x[-1]), s, tau)
         outside = [
             self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
-            for point, height, rate in zip(x[[0, -1]], ends[1], rates, strict=True)
+            for point, height, rate in zip(x[[0, -1]], y[[0, -1]], rates, strict=True)
         ]
         logs = np.concatenate([terms + np.log(length), np.array(outside) - _HALF_LOG_2PI])
         size_of_terms = 1 + float(np.abs(s * size).max() + np.abs(tau * angle).max())
         size_of_terms += float((x * x).max() + rise.max())
-        top = float(logs.max())
-        return top + math.log(float(np.exp(logs - top).sum())) + _SLACK * size_of_terms
+        return logs + _SLACK * size_of_terms, np.concatenate([lower, y[[0, -1]]])
 
     def log_integrand(self, x: float, s: float, tau: float, height: float) -> float:
         """Return ln(√(2π) φ e^{y²/2} |w|^s e^{τ arg w}) at x + iy, y = height ≥ 0."""
@@ -360,14 +420,46 @@ class Mixture:
         return _log_masses(x) + self._log_kept(x, height)
 
     def _log_kept(self, x: Floats, height: Floats) -> Floats:
-        """Return the largest bounds of ln|χ| on cells: it falls, or rises and then falls, in x."""
-        if math.isinf(self.cut):
-            return np.zeros(np.broadcast(x[1:], height).shape)
-        left, right, y = np.broadcast_arrays(x[:-1], x[1:], height)
-        peak = np.clip(self.cut, left, right)
-        ends = [self.log_kept(at.copy(), y.copy()) for at in (left, right, peak)]
-        largest: Floats = np.maximum(np.maximum(*ends[:2]), ends[2])
-        return largest
+        """Return upper bounds of ln|χ| on cells.
+
+        The bound of each factor falls away from its cut, or falls to both sides of it.
+        """
+        left, right, y = (each.copy() for each in np.broadcast_arrays(x[:-1], x[1:], height))
+        total = np.zeros(left.shape)
+        for place, side in ((self.cut, self._log_below), (self.rise, self._log_above)):
+            if math.isfinite(place):
+                peak = np.clip(place, left, right)
+                ends = [side(at, y) for at in (left, right, peak)]
+                total += np.maximum(np.maximum(*ends[:2]), ends[2])
+        return total
+
+
+def _log_half_erfc(u: Floats, v: Floats) -> Floats:
+    """Return an upper bound of ln|erfc(u + iv)/2|, nearly met for v = 0.
+
+    |erfc(u + iv)| ≤ e^{v²} erfc(u), and for u < 0 it is |2 − erfc(−u − iv)| ≤ 2 + e^{v²} erfc(|u|).
+    """
+    kept = np.zeros_like(u)
+    near = u > -6.0 - np.abs(v)
+    u, square = u[near], v[near] * v[near]
+    size = np.abs(u)
+    far = size > _FAR
+    tail = -size * size - np.log(np.where(far, size, 1.0) * (2 * math.sqrt(math.pi)))
+    tail[~far] = [math.log(0.5 * math.erfc(w)) for w in size[~far].tolist()]
+    kept[near] = np.where(
+        u > 0,
+        square + tail,
+        np.minimum(square + np.log1p(-np.exp(tail)), np.logaddexp(0.0, square + tail)),
+    )
+    return kept
+
+
+def _log_sum(logs: Floats) -> float:
+    """Return an upper bound of ln Σ e^{l_i}."""
+    top = float(logs.max())
+    if math.isinf(top):
+        return top
+    return top + math.log(float(np.exp(logs - top).sum())) + _SLACK
 
 
 def _log_near(x: Floats) -> Floats:

@@ -52,6 +52,8 @@ _STEEP = 0.4
 _FINEST = 2.0**-10
 _ENOUGH = 0.95
 _MOST_DECAYS = 8
+_REST = 1.0
+_FAR_LOG = 4.0
 
 
 class Kernel(Enum):
@@ -100,6 +102,10 @@ class Loss:
         if c in (0, -1):
             return arb(0)
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c), where its value takes too many nodes."""
+        return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
 
     @property
     def count(self) -> int:
@@ -170,7 +176,10 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
 def _alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
     """Return E(s)/(e^{distance·B} − 1)."""
     with ctx.workprec(_ROUGH + loss.count.bit_length()):
-        moment = _log_value(loss, s, ctx.prec)
+        try:
+            moment = _log_value(loss, s, ctx.prec)
+        except UndecidedError:
+            moment = loss.log_upper(s)
         bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
         return bound.upper()
 
@@ -291,10 +300,10 @@ def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -
     sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
     period = max(needed for needed, _ in sides)
     step = _rounded_down(2 * math.pi / period)
-    need = target + max(0.0, -kappa) + max(0.0, math.log(math.sqrt(point.curvature)))
+    share = target - kappa + 0.5 * math.log(point.curvature)
     decays = _decays(loss, c)
-    t = math.sqrt(2 * need / spread) / _GROWTH
-    while _log_ratio(decays, t) > -need:
+    t = math.sqrt(2 * target / spread) / _GROWTH
+    while -_log_ratio(decays, t) < max(target, share - _rest(kernel, t)) + _REST:
         t *= _GROWTH
         if t > float(step) * MOST_NODES:
             raise UndecidedError(
@@ -303,6 +312,11 @@ def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -
             )
     count = math.ceil(t / float(step)) + 2
     return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
+
+
+def _rest(kernel: Kernel, t: float) -> float:
+    """Return about −ln of the integral of |κ(c + iu)| over u ≥ t that is taken with |M| at t."""
+    return math.log(t) if len(kernel.poles) == 2 else -_FAR_LOG
 
 
 def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:

@@ -28,7 +28,10 @@ from accountant.errors import UndecidedError
 _LOG_2 = math.log(2)
 _ROUNDS = 12
 _GAIN = 3.0
+_FIRST = 20.0
+_FURTHEST = 1.3
 _MARGIN = 14.0
+_LEAST_RATE = 1.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
 
 
@@ -38,57 +41,74 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
 
     Nothing that is proved rests on the place of the cut.
     """
-    whole = _level(loss, strip, epsilon)
-    best, level = loss, 0.0 if whole is None else whole
+    whole = _level(loss, strip, epsilon, bits)
+    best, level = loss, 0.0 if whole is None else whole[0]
+    tilt = None
     for _ in range(_ROUNDS):
-        shorter = cut_off(loss, -level + bits * _LOG_2)
-        lower = _level(shorter, strip, epsilon)
-        if lower is None:
+        shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
+        found = _level(shorter, strip, epsilon, bits)
+        if found is None and best is loss:
+            level = 4 * level - _FIRST  # ε lies beyond what is kept
+            continue
+        if found is None:
             break
-        best, last, level = shorter, level, lower
-        if last - level < _GAIN:
+        first, last = best is loss, level
+        best, level, tilt = shorter, found[0], _rounded(found[1])
+        if not first and abs(last - level) < _GAIN:
             break
-    return loss if whole is not None and whole - level < _GAIN else best
+    return loss if whole is not None and whole[0] - level < _GAIN else best
 
 
-def _level(loss: Loss, strip: Strip, epsilon: float) -> float | None:
-    """Return the saddle-point approximation of ln G(ε)."""
+def _level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> tuple[float, float] | None:
+    """Return the saddle-point approximation of ln G(ε), and the largest tilt that is needed."""
     try:
         point = saddle(loss, strip, epsilon)
     except (ArithmeticError, UndecidedError):
         return None
     value = loss.cumulants(point.c)[0] - point.c * epsilon
     value -= sum(math.log(abs(point.c - pole)) for pole in strip.poles)
-    return value - 0.5 * math.log(2 * math.pi * point.curvature)
+    furthest = point.c + _FURTHEST * math.sqrt(2 * bits * _LOG_2 / point.curvature)
+    return value - 0.5 * math.log(2 * math.pi * point.curvature), furthest
+
+
+def _rounded(value: float) -> float:
+    """Round to four bits, so that neighbouring questions share a cut."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 16), exponent - 4)
 
 
 @functools.lru_cache(maxsize=128)
-def cut_off(loss: Loss, log_mass: float) -> Loss:
-    """Return the loss with each normal law cut, so that about e^−log_mass is lost in all."""
+def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
+    """Return the loss with each normal law cut, so that about e^−log_mass is lost in all.
+
+    The cuts are as smooth as a contour through `tilt` allows.
+    """
     factors: list[tuple[Transform, int]] = []
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
             needed = max(log_mass, 0.0) + math.log(count) + math.log(len(loss.factors)) + _MARGIN
-            factors.append((replace(part, cut=_cut(part, needed)), count))
+            s = None if tilt is None else tilt + 1 if part.mixed_first else -tilt
+            factors.append((replace(part, cut=_cut(part, needed, s)), count))
         else:
             factors.append((part, count))
     return Loss(tuple(factors))
 
 
-def _cut(part: MixtureTransform, needed: float) -> Cut:
-    """Return a cut of mass e^−needed, sharp enough for no second mode of φχ w^s to arise beyond.
+def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
+    """Return a cut of mass e^−needed, sharp enough for φχw^s to vanish beyond it.
 
-    The tilt s is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
+    Without a tilt s it is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
     """
     floats = part.floats()
     shifted = floats.mu + math.sqrt(2 * max(needed + floats.log_share, 0.0))
     at = max(math.sqrt(2 * needed), shifted)
-    ends = floats.log_density(np.array([0.0, at]))
-    s = at * at / max(float(ends[1] - ends[0]), 1e-300)
+    if s is None:
+        ends = floats.log_density(np.array([0.0, at]))
+        s = at * at / max(float(ends[1] - ends[0]), 1e-300)
     for width in _WIDTHS:
-        place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 64), 64)
+        place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
         shorter = replace(part, cut=Cut(place, width)).floats()
-        if shorter.rates(-40.0, float(place) + 12 * float(width), s, 0.0)[1] >= 1:
+        if shorter.rates(-40.0, float(place) + 12 * float(width), s, 0.0)[1] >= _LEAST_RATE:
             break
     return Cut(place, width)
 

@@ -50,6 +50,10 @@ class Transform(ABC):
     def value(self, c: Fraction) -> arb:
         """Return M(c), at flint's current precision."""
 
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
+        return self.value(c).log().upper()
+
     @abstractmethod
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count, with an absolute error of about 2^−prec."""
@@ -190,6 +194,11 @@ class MixtureTransform(Transform):
         """Return Λ by the trapezoidal rule in floats."""
         return FloatMixture(self.floats(), self.mixed_first, kernels(compiled=compiled))
 
+    def log_upper(self, c: Fraction) -> arb:
+        """Return the bound of `saddle_bounds`."""
+        s = float(c + 1 if self.mixed_first else -c)
+        return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
+
     def on_line(self, chosen: Rule) -> ShiftedNodes:
         """Return a rule on a shifted line, in balls."""
         q, mu = self.sampling_prob.ball(), (2 * self.pair.kullback_leibler()).sqrt()
@@ -317,17 +326,15 @@ def _quadrature(  # noqa: PLR0917
     floats = _floats(pair, sampling_prob, cut)
     real = float(s)
     fall = (precision + 4) * _LOG_2
-    size = floats.log_bound(real, 0.0, 0.0)
-    step, bound, height = Fraction(0), 0.0, 0.0
+    tolerance = floats.log_bound(real, 0.0, 0.0) - fall
+    step, log_error = Fraction(0), 0.0
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))
-    if cut is not None:
-        tallest = min(tallest, floats.width * math.sqrt(2 * fall + floats.cut**2))
     for share in _HEIGHTS:
-        level = floats.log_bound(real, t, share * tallest)
-        needed = fall + max(level - size, 0.0)
-        found = 2 * math.pi * share * tallest / needed
-        if found > step:
-            step, bound, height = _dyadic(found), level, share * tallest
+        found, reached = floats.rule(real, t, share * tallest, tolerance)
+        if found > step and reached <= tolerance:
+            step, log_error = _dyadic(found), reached
+    if not step:
+        raise UndecidedError(f"No rule was found for the moments at s={real:.4g}, |t| ≤ {t:.4g}.")
     low, high = floats.reach(real, 0.0, 0.0, fall + 8)
     first, last = math.floor(low / step), math.ceil(high / step)
     if last - first > MOST_POINTS:
@@ -346,7 +353,7 @@ def _quadrature(  # noqa: PLR0917
         kept = x * x / -2 if cut is None else cut.log_kept(acb(x)).real - x * x / 2
         weights.append(scale * (exponent * loss + kept).exp())
     left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
-    error = 2 * arb(bound).exp() / (2 * arb.pi() * height / ball(step)).expm1()
+    error = arb(log_error).exp()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
     return Quadrature(tuple(losses), tuple(weights), error.upper())
 

@@ -209,7 +209,7 @@ class Planner:
                 continue
             try:
                 rules = moments.rules(_around(middle, half, rho), _FALL)
-            except (UndecidedError, OverflowError):
+            except UndecidedError:
                 continue
             angles = (np.arange(_ARCS) + 0.5) * (2 * math.pi / _ARCS)
             turn = rho * np.exp(1j * angles)

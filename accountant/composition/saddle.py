@@ -90,25 +90,38 @@ class FloatMixture:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self._mixed_first else -c
         x, bell, loss, gap = self._nodes(s, 0.0)
-        size, mean, variance = self._loops.moments(s, x[1] - x[0], bell, loss, gap)
+        size, mean, variance = self._moments(s, x[1] - x[0], bell, loss, gap)
         return size, mean if self._mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
         x, bell, loss, gap = self._nodes(s, float(t[-1]))
-        size, mean, _ = self._loops.moments(s, x[1] - x[0], bell, loss, gap)
+        size, mean, _ = self._moments(s, x[1] - x[0], bell, loss, gap)
         mass = np.exp(s * loss + bell - size) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
         real, imaginary = self._loops.line(mass, loss - mean, t)
-        log_size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
+        with np.errstate(divide="ignore"):
+            log_size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
         angle = np.arctan2(imaginary, 1 + real)
         return log_size, angle if self._mixed_first else -angle
 
+    def _moments(  # noqa: PLR0917
+        self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats
+    ) -> tuple[float, float, float]:
+        if math.isinf(self._floats.rise):
+            found: tuple[float, float, float] = self._loops.moments(s, step, bell, loss, gap)
+            return found
+        logs = s * loss + bell  # the loops rely on E[w] = 1
+        top = float(logs.max())
+        mass = np.exp(logs - top)
+        total = float(mass.sum())
+        mean = float(np.dot(mass, loss)) / total
+        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
+        return top + math.log(total * step / math.sqrt(2 * math.pi)), mean, variance
+
     def _nodes(self, s: float, t: float) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the nodes, ln(√(2π) φ) and the losses there, and L − (w − 1)."""
-        low, high = -_REACH, self._end(s)
-        if s < 0:
-            low += self._floats.peak(s)
+        low, high = self._low(s), self._end(s)
         grade = self._grade(s, t, low, high) if t else self._grade_of_moments(s)
         step = 2.0 ** (-grade / 4)
         first, last = math.floor(low / step), math.ceil(high / step)
@@ -130,6 +143,10 @@ class FloatMixture:
         kept = slice(first - start, last - start + 1)
         return x[kept], bell[kept], loss[kept], gap[kept]
 
+    def _low(self, s: float) -> float:
+        low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
+        return max(low, self._floats.rise - _REACH * self._floats.rise_width)
+
     def _end(self, s: float) -> float:
         return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
@@ -138,7 +155,7 @@ class FloatMixture:
         octave = math.frexp(s)[1] if s > 0 else -math.frexp(s)[1] - 10_000
         if octave not in self._grades:
             far = math.copysign(2.0 ** math.frexp(s)[1], s)
-            low = -_REACH + (self._floats.peak(far) if far < 0 else 0.0)
+            low = min(self._low(far), self._low(0.5 * far))
             ends = (far, 0.5 * far) if math.isfinite(self._floats.cut) else (far,)
             self._grades[octave] = max(self._grade(a, 0.0, low, self._end(a)) for a in ends)
         return self._grades[octave]
@@ -167,8 +184,10 @@ _SHARES = 1.5 ** -np.arange(0.0, 12.0)
 class Estimator:
     """Estimates for a sum of independent losses."""
 
-    def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
-        self._factors = tuple(factors)
+    def __init__(
+        self, factors: Sequence[tuple[FloatTransform, int]], most_loss: float = _MOST_LOSS
+    ) -> None:
+        self._factors, self._most_loss = tuple(factors), most_loss
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:
@@ -189,7 +208,7 @@ class Estimator:
         point = saddle(self, strip, epsilon, close=_CLOSE)
         line = self._on_line(strip, point.c, epsilon)
         value, slope = line(epsilon)
-        line.check(epsilon, value)
+        line.check(epsilon, value, self._most_loss)
         return value, slope
 
     def _on_line(self, strip: Strip, c: float, epsilon: float) -> Line:
@@ -268,7 +287,7 @@ class Estimator:
         """
         low, s = self._saddle_of(log_delta)
         floor, ceiling = self._at_saddle(low), self._at_saddle(s)
-        epsilon, margin = ceiling, ceiling - floor + 5 / s  # δ falls like e^{−sε}
+        epsilon, margin = ceiling, ceiling - floor + self._most_loss / s  # δ falls like e^{−sε}
         floor, ceiling = floor - margin, ceiling + margin
         line = self._on_line(CALL, s, epsilon)
         for _ in range(_MOST_STEPS):
@@ -284,7 +303,7 @@ class Estimator:
             epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)
         else:
             raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
-        line.check(epsilon, log_delta)
+        line.check(epsilon, log_delta, self._most_loss)
         return epsilon + move
 
     def start(self, log_delta: float) -> float:
@@ -342,12 +361,12 @@ class Line:
     real: Floats
     imaginary: Floats
 
-    def check(self, epsilon: float, value: float) -> None:
+    def check(self, epsilon: float, value: float, most_loss: float) -> None:
         """Raise UndecidedError where ln G(ε) is so far below the terms that floats lose it.
 
         That happens beside a phase in which a few large losses make up the tilted law.
         """
-        if value < self.level - self.c * epsilon - _MOST_LOSS:
+        if value < self.level - self.c * epsilon - most_loss:
             raise UndecidedError(
                 f"The estimate at epsilon={epsilon:.6g} loses its digits to cancellation. Ask for "
                 "the enclosure, which raises its precision."

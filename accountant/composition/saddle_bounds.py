@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
+from accountant.errors import UndecidedError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -51,6 +53,8 @@ _FALL = 30.0
 _FLOAT = 36.0
 _NEAR_PEAK = 0.01
 _CUT = 3.0
+_FAR_WIDTHS = 60.0
+_AWAY = np.concatenate([1.0 + 0.12 * np.arange(9), 2.0 * 1.3 ** np.arange(1, 16)])
 LARGEST_GRID = 1 << 20
 
 
@@ -157,8 +161,8 @@ class Mixture:
                 low -= _STRETCH
             if right < _LEAST_RATE or value[-1] > floor:
                 high += _STRETCH
-            if high - low > LARGEST_GRID:
-                raise OverflowError("the mass of a tilted mixture spreads too far")
+            if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
+                raise UndecidedError(f"The mass of a mixture tilted by {s:.6g} spreads too far.")
 
     def _trimmed(
         self, x: Floats, first: int, last: int, s: float, tau: float
@@ -178,23 +182,24 @@ class Mixture:
             last, x = x, min(x, max(s, 0.0) * self.mu * float(self.share(np.array([x]))[0]))
             if x > 0.999 * last:
                 break
-        return x
+        return max(x, self.rise + 2 * self.rise_width)
 
     def end(self, s: float, fall: float) -> float:
         """Return a point right of which φχ w^s is below e^−fall of its largest value."""
         peak = self.right(s)
-        x = peak + math.sqrt(2 * fall)
-        points = np.array([peak, x])
-        top = float(self._integrand(points, s, 0.0, 0.0)[0]) - fall
-        while float(self._integrand(points, s, 0.0, 0.0)[1]) > top:
-            points[1] += 1.0
-        return float(points[1])
+        away = math.sqrt(2 * fall)
+        while True:
+            points = np.concatenate([[peak], peak + away * _AWAY])
+            values = self._integrand(points, s, 0.0, 0.0)
+            above = np.flatnonzero(values > values[0] - fall)
+            if above[-1] < len(_AWAY):
+                return float(points[above[-1] + 1])
+            away *= float(_AWAY[-1])
 
     def _left(self, s: float, width: float) -> float:
         """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""
-        if s >= 0:
-            return -width
-        return self.peak(s) - width
+        low = -width if s >= 0 else self.peak(s) - width
+        return max(low, self.rise - width * self.rise_width)
 
     def peak(self, s: float) -> float:
         """Return where φ w^s is largest for s < 0: the root of x = sμ p(x), by Newton's method."""
@@ -314,6 +319,9 @@ class Mixture:
         x = np.linspace(low, high, _FINE + 1)
         kernel = self.stein_kernel(x, s, t)
         height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
+        mass = self.bell(x) + s * self.log_density(x)
+        first = int(np.argmax(height > 0))
+        height[:first] = np.minimum(height[first], np.sqrt(0.5 * (mass.max() - mass[:first])))
         height = self.lowered(x, height, s)
         return _log_sum(self._cells(x, height, s, -t)[0])
 

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import final
+from typing import Protocol, final
 
 from flint import acb, arb, ctx
 
@@ -86,6 +86,32 @@ class Kernel(Enum):
         return Strip(below, above, tuple(float(p) for p in self.value))
 
 
+class Measure(Protocol):
+    """The transform M of a positive measure, as far as a contour integral asks for it."""
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives, without proof."""
+
+    def log_value(self, c: Fraction) -> arb:
+        """Return ln M(c)."""
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c), where its value takes too many nodes."""
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return M(c + ij·step)/M(c) for j < count."""
+
+    def log_ratio(self, c: Fraction, t: float) -> float:
+        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
+
+    def far(self, c: Fraction) -> tuple[float, int]:
+        """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
+
+    @property
+    def count(self) -> int:
+        """The number of independent losses."""
+
+
 @final
 @dataclass(frozen=True)
 class Loss:
@@ -106,6 +132,29 @@ class Loss:
     def log_upper(self, c: Fraction) -> arb:
         """Return an upper bound of ln M(c), where its value takes too many nodes."""
         return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return M(c + ij·step)/M(c) for j < count."""
+        powers = [acb(1)] * count
+        for part, times in self.factors:
+            ratios = part.line(c, step, count)
+            powers = [p * power(ratio, times) for p, ratio in zip(powers, ratios, strict=True)]
+        return powers
+
+    def log_ratio(self, c: Fraction, t: float) -> float:
+        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
+        return sum(count * decay.log_ratio(t) for decay, count in _decays(self, c)) * (1 - 1e-9)
+
+    def far(self, c: Fraction) -> tuple[float, int]:
+        """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
+        found = [
+            (scale, times)
+            for decay, times in _decays(self, c)
+            if (scale := decay.log_scale()) is not None
+        ]
+        if not found:
+            raise UndecidedError("No rate of decay is known of these losses.")
+        return max(found, key=lambda row: row[1])
 
     @property
     def count(self) -> int:
@@ -140,7 +189,7 @@ class Plan:
     right: Fraction
 
 
-def integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
     """Return a ball around G(ε) of relative accuracy of about 2^−bits.
 
     Raises UndecidedError where that needs too many nodes.
@@ -173,7 +222,7 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
     return (log_moment - ball(c) * epsilon).exp()
 
 
-def _alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
+def _alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
     """Return E(s)/(e^{distance·B} − 1)."""
     with ctx.workprec(_ROUGH + loss.count.bit_length()):
         try:
@@ -185,7 +234,7 @@ def _alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: ar
 
 
 @functools.lru_cache(maxsize=256)
-def _log_value(loss: Loss, s: Fraction, precision: int) -> arb:
+def _log_value(loss: Measure, s: Fraction, precision: int) -> arb:
     with ctx.workprec(precision):
         return loss.log_value(s)
 
@@ -204,19 +253,15 @@ class _Contour:
 
 
 @functools.lru_cache(maxsize=32)
-def _contour(loss: Loss, kernel: Kernel, line: Line, precision: int) -> _Contour:
-    c, step, count = line.c, line.step, line.count
-    powers = [acb(1)] * count
-    size = arb(0)
-    for part, times in loss.factors:
-        ratios = part.line(c, step, count)
-        powers = [power * _power(ratio, times) for power, ratio in zip(powers, ratios, strict=True)]
-        size += times * part.value(c).log()
-    terms = [power * kernel.at(acb(ball(c), ball(j * step))) for j, power in enumerate(powers)]
+def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int) -> _Contour:
+    c, step = line.c, line.step
+    values = loss.line(c, step, line.count)
+    size = _log_value(loss, c, precision)
+    terms = [value * kernel.at(acb(ball(c), ball(j * step))) for j, value in enumerate(values)]
     return _Contour(terms, size, _truncation(loss, kernel, line))
 
 
-def _power(ratio: acb, count: int) -> acb:
+def power(ratio: acb, count: int) -> acb:
     """Return ratio^count, through the logarithm where that is narrow."""
     if count < 64 or not abs(ratio) > 0:
         return ratio**count
@@ -227,28 +272,19 @@ def _power(ratio: acb, count: int) -> acb:
     )
 
 
-def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
+def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
     """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
-    decays = _decays(loss, line.c)
     step, count = line.step, line.count
     h, last = float(step), count - 1
-    ratio = arb(_log_ratio(decays, h * count)).exp()
+    ratio = arb(loss.log_ratio(line.c, h * count)).exp()
     if len(kernel.poles) == 2:
         return ratio / (ball(step) ** 2 * last)
-    scale, times = _far(decays)
+    scale, times = loss.far(line.c)
     doublings = 2 + (ctx.prec + 32) // times
     log_far = max(scale, math.log(h * count)) + doublings * _LOG_2
     near = ratio * (log_far - math.log(h * last)) / ball(step)
     beyond = (times * (arb(scale) - arb(log_far))).exp() / (times * ball(step))
     return near * (1 + arb(2) ** -20) + beyond * (1 + arb(2) ** -20)
-
-
-def _far(decays: Sequence[tuple[Decay, int]]) -> tuple[float, int]:
-    """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
-    far = [(scale, times) for decay, times in decays if (scale := decay.log_scale()) is not None]
-    if not far:
-        raise UndecidedError("No rate of decay is known of these losses.")
-    return max(far, key=lambda row: row[1])
 
 
 def log_ray(loss: Loss, kernel: Kernel, c: Fraction, t: float) -> float:
@@ -258,7 +294,7 @@ def log_ray(loss: Loss, kernel: Kernel, c: Fraction, t: float) -> float:
         return total - math.log(t) + 1e-9
     with ctx.workprec(_ROUGH + loss.count.bit_length()):
         size = float(_log_value(loss, c, ctx.prec).upper())
-    scale, times = _far(_decays(loss, c))
+    scale, times = loss.far(c)
     log_far = max(scale, math.log(t)) + _LOG_2 * (2 + 200 / times)
     near = total + math.log(log_far - math.log(t))
     beyond = size + times * (scale - log_far) - math.log(times)
@@ -280,13 +316,8 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
     return tuple(found)
 
 
-def _log_ratio(decays: Sequence[tuple[Decay, int]], t: float) -> float:
-    total = sum(count * decay.log_ratio(t) for decay, count in decays)
-    return total * (1 - 1e-9)
-
-
 @functools.lru_cache(maxsize=256)
-def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+def _plan(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     target = bits * _LOG_2
     try:
         point = saddle(loss, strip, epsilon)
@@ -301,9 +332,8 @@ def _plan(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -
     period = max(needed for needed, _ in sides)
     step = _rounded_down(2 * math.pi / period)
     share = target - kappa + 0.5 * math.log(point.curvature)
-    decays = _decays(loss, c)
     t = math.sqrt(2 * target / spread) / _GROWTH
-    while -_log_ratio(decays, t) < max(target, share - _rest(kernel, t)) + _REST:
+    while -loss.log_ratio(c, t) < max(target, share - _rest(kernel, t)) + _REST:
         t *= _GROWTH
         if t > float(step) * MOST_NODES:
             raise UndecidedError(
@@ -319,7 +349,7 @@ def _rest(kernel: Kernel, t: float) -> float:
     return math.log(t) if len(kernel.poles) == 2 else -_FAR_LOG
 
 
-def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
+def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
     """Round the saddle to few bits, where the slope is still small against the curvature."""
     width = 1 / math.sqrt(point.curvature)
     quantum = Fraction(2) ** (math.frexp(0.25 * width)[1] - 1)

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from accountant.composition.saddle_certified import Loss, estimator
+from accountant.composition.saddle_certified import Loss, Measure, estimator
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
 from accountant.errors import UndecidedError
@@ -41,25 +41,25 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
 
     Nothing that is proved rests on the place of the cut.
     """
-    whole = _level(loss, strip, epsilon, bits)
+    whole = saddle_value(loss, strip, epsilon, bits)
     best, level = loss, 0.0 if whole is None else whole[0]
     tilt = None
     for _ in range(_ROUNDS):
         shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
-        found = _level(shorter, strip, epsilon, bits)
+        found = saddle_value(shorter, strip, epsilon, bits)
         if found is None and best is loss:
             level = 4 * level - _FIRST  # ε lies beyond what is kept
             continue
         if found is None:
             break
         first, last = best is loss, level
-        best, level, tilt = shorter, found[0], _rounded(found[1])
+        best, level, tilt = shorter, found[0], rounded(found[1])
         if not first and abs(last - level) < _GAIN:
             break
     return loss if whole is not None and whole[0] - level < _GAIN else best
 
 
-def _level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> tuple[float, float] | None:
+def saddle_value(loss: Measure, strip: Strip, epsilon: float, bits: int) -> tuple[float, float] | None:
     """Return the saddle-point approximation of ln G(ε), and the largest tilt that is needed."""
     try:
         point = saddle(loss, strip, epsilon)
@@ -71,7 +71,7 @@ def _level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> tuple[float, 
     return value - 0.5 * math.log(2 * math.pi * point.curvature), furthest
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
     """Round to four bits, so that neighbouring questions share a cut."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(mantissa * 16), exponent - 4)

@@ -13,6 +13,7 @@ from flint import arb, ctx
 from accountant.composition.bent import bent_integral
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
+from accountant.composition.jumps import estimate, jump_integral
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_cut import chosen, cut_off, lost, start
@@ -136,6 +137,12 @@ class SmoothPair(JointPair):
                     return found + more
             except UndecidedError as error:
                 problem = error
+            if self._mixed_first() and math.isinf(strip.high):
+                try:
+                    found, cut = jump_integral(self.loss(), kernel, strip, epsilon, bits)
+                    return found + self._cut_off(cut, kernel, strip, epsilon)
+                except UndecidedError as error:
+                    problem = error
             try:
                 found = bent_integral(loss, self._mixed_first(), kernel, strip, epsilon, bits)
                 return found + more
@@ -291,4 +298,7 @@ def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
             return estimator(each).epsilon(log_delta)
         except (UndecidedError, ArithmeticError):
             continue
-    return pair.root(log_delta)
+    try:
+        return estimate(loss, log_delta)
+    except (UndecidedError, ArithmeticError):
+        return pair.root(log_delta)

@@ -11,7 +11,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
@@ -141,10 +141,10 @@ class Cut:
     at: Fraction
     width: Fraction
 
-    def log_kept(self, x: acb) -> acb:
-        """Return ln χ(x)."""
+    def log_kept(self, x: acb, *, above: bool = False) -> acb:
+        """Return ln χ(x), or ln(1 − χ(x))."""
         z = (x - ball(self.at)) / (ball(self.width) * arb(2).sqrt())
-        return (z.erfc() / 2).log()
+        return ((-z if above else z).erfc() / 2).log()
 
 
 @final
@@ -160,6 +160,8 @@ class MixtureTransform(Transform):
     sampling_prob: ExactReal
     mixed_first: bool
     cut: Cut | None = None
+    rise: Cut | None = None
+    """With it, φ is multiplied by 1 − χ as well: only large x are left."""
 
     def value(self, c: Fraction) -> arb:
         """Return Λ at a real point."""
@@ -219,7 +221,7 @@ class MixtureTransform(Transform):
 
     def floats(self) -> Mixture:
         """Return the numbers as floats."""
-        return _floats(self.pair, self.sampling_prob, self.cut)
+        return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
 
     def lost(self) -> tuple[arb, arb]:
         """Return the masses that the cut takes from the first and the second law of the pair."""
@@ -232,18 +234,21 @@ class MixtureTransform(Transform):
         return (mixed, plain) if self.mixed_first else (plain, mixed)
 
     def _quadrature(self, s: Fraction, t: float) -> Quadrature:
-        return _quadrature(self.pair, self.sampling_prob, self.cut, s, t, ctx.prec)
+        return _quadrature(self, s, t, ctx.prec)
 
 
 @functools.lru_cache(maxsize=256)
-def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None) -> Mixture:
+def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | None) -> Mixture:
     with ctx.workprec(128):
         q = sampling_prob.ball()
         mu = (2 * pair.kullback_leibler()).sqrt()
         parts = float(mu.mid()), float(q.log().mid()), float((-q).log1p().mid())
-    if cut is None:
-        return Mixture(*parts)
-    return Mixture(*parts, float(cut.at), float(cut.width))
+    found = Mixture(*parts)
+    if cut is not None:
+        found = replace(found, cut=float(cut.at), width=float(cut.width))
+    if rise is not None:
+        found = replace(found, rise=float(rise.at), rise_width=float(rise.width))
+    return found
 
 
 @final
@@ -320,10 +325,8 @@ def _turn(angle: arb, size: arb | None = None) -> acb:
 
 
 @functools.lru_cache(maxsize=64)
-def _quadrature(  # noqa: PLR0917
-    pair: Pair, sampling_prob: ExactReal, cut: Cut | None, s: Fraction, t: float, precision: int
-) -> Quadrature:
-    floats = _floats(pair, sampling_prob, cut)
+def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> Quadrature:
+    floats = of.floats()
     real = float(s)
     fall = (precision + 4) * _LOG_2
     tolerance = floats.log_bound(real, 0.0, 0.0) - fall
@@ -342,7 +345,7 @@ def _quadrature(  # noqa: PLR0917
             f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
             f"need {last - first} nodes. Ask for a larger relative_width."
         )
-    q, mu = sampling_prob.ball(), (2 * pair.kullback_leibler()).sqrt()
+    q, mu = of.sampling_prob.ball(), (2 * of.pair.kullback_leibler()).sqrt()
     half, exponent, rest = mu * mu / 2, ball(s), 1 - q
     scale = ball(step) / (2 * arb.pi()).sqrt()
     losses, weights = [], []
@@ -350,7 +353,11 @@ def _quadrature(  # noqa: PLR0917
         x = ball(j * step)
         loss = (rest + q * (mu * x - half).exp()).log()
         losses.append(loss)
-        kept = x * x / -2 if cut is None else cut.log_kept(acb(x)).real - x * x / 2
+        kept = x * x / -2
+        if of.cut is not None:
+            kept += of.cut.log_kept(acb(x)).real
+        if of.rise is not None:
+            kept += of.rise.log_kept(acb(x), above=True).real
         weights.append(scale * (exponent * loss + kept).exp())
     left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
     error = arb(log_error).exp()
@@ -410,6 +417,8 @@ class MixtureDecay(Decay):
         factor = mu * (1 + abs(s + 1))
         if math.isfinite(self._floats.cut):
             factor += 1 / self._floats.width  # |χ'| ≤ 1/(τ√(2π))
+        if math.isfinite(self._floats.rise):
+            factor += 1 / self._floats.rise_width
         logs = []
         for a in (-1.0, 0.0, above - 1, above):
             moment = 0.5 * (2 + (a * mu) ** 2) + factor

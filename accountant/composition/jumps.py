@@ -33,12 +33,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from flint import acb, arb
+from flint import acb, arb, ctx
 
 from accountant.composition.saddle import CALL, Estimator, FloatTransform
-from accountant.composition.saddle_certified import Kernel, Loss, integral, power
-from accountant.composition.saddle_cut import chosen, cut_off, rounded, saddle_value, start
+from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral, power
+from accountant.composition.saddle_cut import chosen, cut_off, largest_tilt, rounded, saddle_value, start
 from accountant.composition.saddle_search import Strip, saddle
+from accountant.composition.subsampling import SubsampledPair
 from accountant.composition.saddle_transform import Cut, Decay, MixtureTransform, Transform
 from accountant.errors import UndecidedError
 from accountant.interval import ball
@@ -60,12 +61,18 @@ _FLAT = 1e-6
 _FEW = 64
 _SHARES = tuple(Fraction(i, 16) for i in range(14, 2, -1))
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
-_DEEPER = 25.0
+_SPARE = 25.0
 _APART = 1.0
 _LEAST_PLACE = 1.0
 _FEWEST = 24
 _MOST_EXTRA = 400
-_MOST_TRIES = 2
+_MOST_TRIES = 3
+_MOST_SECANTS = 12
+_ENOUGH = 1e-10
+_MOST_STEPS = 60
+_FEW_STEPS = 6
+_BESIDE = 1e-6
+_ROUGH = 128
 _LOSS = 10
 
 
@@ -296,14 +303,106 @@ def _near(epsilon: float) -> float:
 
 
 def estimate(loss: Loss, log_delta: float) -> float:
-    """Return ε with ln δ(ε) = log_delta where large losses are rare, in floats."""
+    """Return ε with ln δ(ε) = log_delta where large losses are rare, without proof.
+
+    In floats, where these do; else by the secant method on enclosures.
+    """
+    try:
+        return _in_floats(loss, log_delta)
+    except (UndecidedError, ArithmeticError):
+        return _by_secants(loss, log_delta)
+
+
+def _in_floats(loss: Loss, log_delta: float) -> float:
     epsilon = start(loss, log_delta)
     for _ in range(_ROUNDS):
-        _, plan = plan_of_jumps(loss, CALL, _near(epsilon), _BITS)
-        last, epsilon = epsilon, Estimator([(FloatJumps(plan[0]), 1)], _DEEPER).epsilon(log_delta)
+        _, jumps = plan_of_jumps(loss, CALL, _near(epsilon), _BITS, _SPARE)
+        last, epsilon = epsilon, Estimator([(FloatJumps(jumps), 1)], _SPARE).epsilon(log_delta)
         if abs(last - epsilon) < _SAME * epsilon:
             break
     return epsilon
+
+
+def _by_secants(loss: Loss, log_delta: float) -> float:
+    epsilon, slope = _one_jump(loss, log_delta)
+    known: list[tuple[float, float]] = []
+    for _ in range(_MOST_SECANTS):
+        found, _ = jump_integral(
+            loss, Kernel.CALL, CALL, ExactReal.of_rational(Fraction(epsilon)), _BITS
+        )
+        known.append((epsilon, float(found.log().mid()) - log_delta))
+        if len(known) > 1 and known[-1][0] != known[-2][0]:
+            slope = (known[-1][1] - known[-2][1]) / (known[-1][0] - known[-2][0])
+        if not slope < 0:
+            raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g}.")
+        move = -known[-1][1] / slope
+        epsilon = max(epsilon + move, 0.5 * epsilon)
+        if abs(move) < _ENOUGH * epsilon:
+            return epsilon
+    raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g}.")
+
+
+def _one_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
+    """Return ε with ln δ(ε) = log_delta, and the slope, if one release alone has a large loss."""
+    apart = start(loss, log_delta)
+    for _ in range(_MOST_STEPS):
+        found = _single(loss, apart)
+        move = (found.log_delta - log_delta) / found.s
+        apart = min(max(apart + move, 0.3 * apart), 3 * apart)
+        if abs(move) < _BESIDE * apart:
+            return found.epsilon + move, -found.s
+    raise UndecidedError(f"No single loss explains ln(delta)={log_delta:.6g}.")
+
+
+def _level_of_one(loss: Loss, epsilon: float) -> float:
+    """Return ln δ(ε) if one release alone has a large loss; 0 if it cannot have it."""
+    apart = epsilon
+    try:
+        for _ in range(_FEW_STEPS):
+            found = _single(loss, apart)
+            apart = max(apart + epsilon - found.epsilon, 0.5 * apart)
+    except (UndecidedError, ArithmeticError):
+        return 0.0
+    return found.log_delta if abs(found.epsilon - epsilon) < 0.1 * epsilon else 0.0
+
+
+@final
+@dataclass(frozen=True)
+class _Single:
+    """A point of the profile if one release alone has a large loss."""
+
+    epsilon: float
+    log_delta: float
+    s: float
+
+
+def _single(loss: Loss, apart: float) -> _Single:
+    """Return the point where the large loss has to exceed `apart`.
+
+    With δ₁ the profile of one release, of slope −s in its logarithm, and K(s) = Σ k ln T(s) for
+    the small losses, ln δ(ε) is about ln k + ln δ₁(ε − K′(s)) + K(s) − sK′(s).
+    """
+    part, count = max(
+        ((part, count) for part, count in loss.factors if isinstance(part, MixtureTransform)),
+        key=lambda row: row[0].floats().log_share + math.log(row[1]),
+    )
+    pair = SubsampledPair(part.pair, part.sampling_prob, part.mixed_first)
+    with ctx.workprec(_ROUGH):
+        here, beside = (
+            float(pair.hockey_stick(ExactReal.of_rational(Fraction(e))).log().mid())
+            for e in (apart, apart * (1 + _BESIDE))
+        )
+    s = (here - beside) / (apart * _BESIDE)
+    size, mean, _ = estimator(_small_part(loss, apart, s, here)).cumulants(s)
+    return _Single(apart + mean, here + math.log(count) + size - s * mean, s)
+
+
+def _small_part(loss: Loss, large: float, s: float, log_delta: float) -> Loss:
+    """Return the loss cut at half of a large one."""
+    found = _split(cut_off(loss, -log_delta + _BITS), 0.5 * large, s, _BITS)
+    if found is None:
+        raise UndecidedError(f"No losses are small beside {large:.6g}.")
+    return found.small
 
 
 @functools.lru_cache(maxsize=64)
@@ -329,63 +428,77 @@ def jump_integral(
     Raises UndecidedError where no threshold tells small losses from large ones, or where a line
     has too many nodes.
     """
-    cut, plan = plan_of_jumps(loss, strip, _near(float(epsilon)), bits)
-    problem = UndecidedError("No losses are rare and large.")
-    for jumps in plan:
-        try:
-            found = _at_threshold(jumps, kernel, strip, epsilon, bits)
-        except UndecidedError as error:
-            problem = error
-            continue
-        if found.rel_accuracy_bits() >= bits - _LOSS:
-            return found, cut
-        problem = UndecidedError(f"Small losses hide the large ones at epsilon={epsilon}.")
-    raise problem
-
-
-def _at_threshold(
-    jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
-) -> arb:
-    extra = 0
-    while True:
-        found = integral(jumps, kernel, strip, epsilon, bits + extra)
-        missing = bits - found.rel_accuracy_bits()
-        if missing <= _LOSS or extra > _MOST_EXTRA:
+    spare = _SPARE
+    for _ in range(_MOST_TRIES):
+        cut, jumps = plan_of_jumps(loss, strip, _near(float(epsilon)), bits, spare)
+        extra = 0
+        while True:
+            found = integral(jumps, kernel, strip, epsilon, bits + extra)
+            missing = bits - found.rel_accuracy_bits()
+            if missing <= _LOSS or extra > _MOST_EXTRA:
+                break
+            extra += max(missing, _FEWEST)
+        rest = _small_alone(jumps.small, kernel, strip, epsilon)
+        total = found + arb(0).union(rest)
+        if total.rel_accuracy_bits() >= bits - _LOSS:
+            return total, cut
+        if not found > 0:
             break
-        extra += max(missing, _FEWEST)
-    point = Fraction(saddle(jumps.small, strip, float(epsilon)).c)
-    rest = (jumps.small.log_upper(point) - ball(point) * epsilon.ball()).exp().upper()
-    if rest < abs(found) * arb(2) ** -bits:
-        return found + arb(0).union(rest)
-    return found + integral(jumps.small, kernel, strip, epsilon, bits)
+        spare += max(float((rest / found).log().mid()) + bits * _LOG_2, _SPARE)
+    total = found + integral(jumps.small, kernel, strip, epsilon, bits)
+    if total.rel_accuracy_bits() >= bits - _LOSS:
+        return total, cut
+    raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
+
+
+def _small_alone(small: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+    """Return Chernoff's bound of the integral without large losses.
+
+    For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
+    """
+    try:
+        c = Fraction(saddle(small, strip, float(epsilon)).c)
+    except ArithmeticError as error:
+        raise UndecidedError(f"No saddle was found for the small losses: {error}.") from error
+    at = ball(c)
+    size = small.log_upper(c) - at * epsilon.ball()
+    if kernel is Kernel.CALL:
+        size += at * at.log() - (1 + at) * at.log1p()
+    return size.exp().upper()
 
 
 @functools.lru_cache(maxsize=64)
 def plan_of_jumps(
-    loss: Loss, strip: Strip, epsilon: float, bits: int
-) -> tuple[Loss, tuple[Jumps, ...]]:
-    """Return the cut loss, and ways to take it apart, the most promising first.
+    loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float
+) -> tuple[Loss, Jumps]:
+    """Return the cut loss, and how it is taken apart.
 
-    Below the threshold the small losses alone should not matter, and F should decay fast.
+    Below the threshold the small losses alone should not matter, by e^−spare, and F should decay
+    fast.
     """
-    start = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
-    if start is None:
+    at_saddle = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
+    if at_saddle is None:
         raise UndecidedError(f"No saddle was found for epsilon={epsilon:.6g}.")
-    cut = cut_off(loss, -start[0] + bits * _LOG_2 + _DEEPER, rounded(start[1]))
-    rows: list[tuple[float, float, Jumps]] = []
-    for share in _SHARES:
-        jumps = _apart(cut, share, strip, epsilon, bits)
+    depth = -min(at_saddle[0], _level_of_one(loss, epsilon))
+    cut = cut_off(loss, depth + bits * _LOG_2 + spare, rounded(at_saddle[1]))
+    best: tuple[float, Jumps] | None = None
+    low, high = 0, len(_SHARES)  # the largest threshold at which the small losses do not matter
+    while low < high:
+        middle = (low + high) // 2
+        jumps = _apart(cut, _SHARES[middle], strip, epsilon, bits)
         large = None if jumps is None else saddle_value(jumps, strip, epsilon, bits)
         if jumps is None or large is None:
+            low = middle + 1
             continue
         small = saddle_value(jumps.small, strip, epsilon, bits)
         below = -math.inf if small is None else small[0]
-        excess = max(below - (large[0] - bits * _LOG_2 - _DEEPER), 0.0)
-        rows.append((excess, max(_slowness(jump, bits) for jump in jumps.large if jump), jumps))
-    if not rows:
+        excess = max(below - (large[0] - bits * _LOG_2 - spare), 0.0)
+        if best is None or excess < best[0] or excess == 0.0:
+            best = excess, jumps
+        low, high = (low, middle) if excess == 0.0 else (middle + 1, high)
+    if best is None:
         raise UndecidedError(f"No saddle was found for the large losses at epsilon={epsilon:.6g}.")
-    rows.sort(key=lambda row: row[:2])
-    return cut, tuple(jumps for _, _, jumps in rows[:_MOST_TRIES])
+    return cut, best[1]
 
 
 def _apart(loss: Loss, share: Fraction, strip: Strip, epsilon: float, bits: int) -> Jumps | None:
@@ -395,7 +508,11 @@ def _apart(loss: Loss, share: Fraction, strip: Strip, epsilon: float, bits: int)
         for part, _ in loss.factors
         if isinstance(part, MixtureTransform) and part.cut is not None
     ]
-    tilt = None
+    tilt = min(
+        largest_tilt(part, float(part.cut.at))
+        for part, _ in loss.factors
+        if isinstance(part, MixtureTransform) and part.cut is not None
+    )
     for _ in range(2):
         jumps = _split(loss, max(ends), tilt, bits)
         if jumps is None:
@@ -407,7 +524,7 @@ def _apart(loss: Loss, share: Fraction, strip: Strip, epsilon: float, bits: int)
     return jumps
 
 
-def _split(loss: Loss, threshold: float, tilt: float | None, bits: int) -> Jumps | None:
+def _split(loss: Loss, threshold: float, tilt: float, bits: int) -> Jumps | None:
     """Split every factor with losses above a threshold there, as smoothly as a tilt allows."""
     small: list[tuple[Transform, int]] = []
     large: list[MixtureTransform | None] = []
@@ -428,17 +545,16 @@ def _split(loss: Loss, threshold: float, tilt: float | None, bits: int) -> Jumps
     return Jumps(Loss(tuple(small)), tuple(large)) if any(large) else None
 
 
-def _threshold(part: MixtureTransform, at: float, tilt: float | None, bits: int) -> Cut | None:
+def _threshold(part: MixtureTransform, at: float, tilt: float, bits: int) -> Cut | None:
     """Return the cut for which the large losses are smoothest, among those that tame the tilt."""
     place = Fraction(round(at * 16), 16)
     best: tuple[float, Cut] | None = None
     for width in _WIDTHS:
         cut = Cut(place, width)
-        if tilt is not None:
-            floats = replace(part, cut=cut).floats()
-            end = float(place) + 12 * float(width)
-            if floats.rates(-40.0, end, tilt + 1, 0.0)[1] < 1:
-                continue
+        floats = replace(part, cut=cut).floats()
+        end = float(place) + 12 * float(width)
+        if floats.rates(-40.0, end, tilt + 1, 0.0)[1] < 1:
+            continue
         slowness = _slowness(replace(part, rise=cut), bits)
         if best is None or slowness < best[0]:
             best = slowness, cut

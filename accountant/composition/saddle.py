@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TARGET = 34.5
 """−ln of the relative error that is aimed at."""
 MOST_NODES = 1 << 12
-MOST_POINTS = 1 << 14
+MOST_POINTS = 1 << 16
 """Most nodes of the rule in x."""
 _REACH = 8.8
 _CLOSE = 0.03

@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from accountant.composition.saddle import CALL, TARGET
 from accountant.composition.saddle_certified import Loss, Measure, estimator
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
@@ -30,6 +31,7 @@ _ROUNDS = 12
 _GAIN = 3.0
 _FIRST = 20.0
 _FURTHEST = 1.3
+_NEGLIGIBLE = 36.0
 _MARGIN = 14.0
 _LEAST_RATE = 1.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
@@ -103,14 +105,19 @@ def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
     shifted = floats.mu + math.sqrt(2 * max(needed + floats.log_share, 0.0))
     at = max(math.sqrt(2 * needed), shifted)
     if s is None:
-        ends = floats.log_density(np.array([0.0, at]))
-        s = at * at / max(float(ends[1] - ends[0]), 1e-300)
+        s = largest_tilt(part, at)
     for width in _WIDTHS:
         place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
         shorter = replace(part, cut=Cut(place, width)).floats()
         if shorter.rates(-40.0, float(place) + 12 * float(width), s, 0.0)[1] >= _LEAST_RATE:
             break
     return Cut(place, width)
+
+
+def largest_tilt(part: MixtureTransform, at: float) -> float:
+    """Return twice the tilt s at which φ(x) w(x)^s is as large at a place as at 0."""
+    ends = part.floats().log_density(np.array([0.0, at]))
+    return at * at / max(float(ends[1] - ends[0]), 1e-300)
 
 
 def lost(loss: Loss) -> tuple[arb, arb]:
@@ -126,3 +133,11 @@ def lost(loss: Loss) -> tuple[arb, arb]:
 def start(loss: Loss, log_delta: float) -> float:
     """Return an ε whose δ is about e^log_delta, by the saddle-point value of the cut loss."""
     return estimator(cut_off(loss, -log_delta + _MARGIN)).start(log_delta)
+
+
+def smoothly_cut(loss: Loss, log_delta: float) -> Loss:
+    """Return the loss cut where that does not matter for δ, as smoothly as its saddle allows."""
+    mass = -log_delta + _NEGLIGIBLE
+    point = saddle(cut_off(loss, mass), CALL, start(loss, log_delta))
+    furthest = point.c + _FURTHEST * math.sqrt(2 * TARGET / point.curvature)
+    return cut_off(loss, mass, rounded(furthest))

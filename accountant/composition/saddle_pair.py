@@ -16,7 +16,7 @@ from accountant.composition.joint import Factor, JointPair
 from accountant.composition.jumps import estimate, jump_integral
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
-from accountant.composition.saddle_cut import chosen, cut_off, lost, start
+from accountant.composition.saddle_cut import chosen, lost, smoothly_cut, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
@@ -38,7 +38,6 @@ _FINEST_GRID = 512
 _SMALL_DELTA = -2.5
 _MOST_STEPS = 30
 _CLOSE = 1e-7
-_NEGLIGIBLE = 36.0
 _ROUGH = 64
 _ROUGH_WIDTH = Fraction(1, 10**8)
 
@@ -293,12 +292,14 @@ class SmoothPair(JointPair):
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
     loss = pair.loss()
-    for each in (loss, cut_off(loss, -log_delta + _NEGLIGIBLE)):
+    ways = (
+        lambda: estimator(loss).epsilon(log_delta),
+        lambda: estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta),
+        lambda: estimate(loss, log_delta),
+    )
+    for way in ways:
         try:
-            return estimator(each).epsilon(log_delta)
+            return way()
         except (UndecidedError, ArithmeticError):
             continue
-    try:
-        return estimate(loss, log_delta)
-    except (UndecidedError, ArithmeticError):
-        return pair.root(log_delta)
+    return pair.root(log_delta)

@@ -477,8 +477,8 @@ def plan_of_jumps(
     fast.
     """
     at_saddle = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
-    if at_saddle is None:
-        raise UndecidedError(f"No saddle was found for epsilon={epsilon:.6g}.")
+    if at_saddle is None or not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
+        raise UndecidedError(f"No large losses were found for epsilon={epsilon:.6g}.")
     depth = -min(at_saddle[0], _level_of_one(loss, epsilon))
     cut = cut_off(loss, depth + bits * _LOG_2 + spare, rounded(at_saddle[1]))
     best: tuple[float, Jumps] | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 import numpy as np
 
 from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_kernels import Kernels, excess_of_log1p
+from accountant.composition.saddle_kernels import BY_EXCESS, Kernels, excess_of_log1p
 from accountant.composition.saddle_search import Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 
@@ -109,9 +109,14 @@ class FloatMixture:
         self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats
     ) -> tuple[float, float, float]:
         if math.isinf(self._floats.rise):
-            found: tuple[float, float, float] = self._loops.moments(s, step, bell, loss, gap)
-            return found
-        logs = s * loss + bell  # the loops rely on E[w] = 1
+            size, mean, variance = self._loops.moments(s, step, bell, loss, gap)
+            first, second = self._floats.lost  # where the loops rely on E[1] = E[w] = 1
+            if abs(size) < BY_EXCESS and first > 0:
+                whole = math.exp(size)
+                less = whole - first - s * (second - first)
+                return math.log(less), (mean * whole + first - second) / less, variance
+            return size, mean, variance
+        logs = s * loss + bell
         top = float(logs.max())
         mass = np.exp(logs - top)
         total = float(mass.sum())
@@ -165,7 +170,7 @@ class FloatMixture:
 
         Beside a cut the contours are lowered, as far as the integrand is small there.
         """
-        x = np.linspace(low, high, 48)
+        x = np.linspace(low, high, 48 if math.isinf(self._floats.cut) else 256)
         heights = min(self._floats.largest_shift, 2 * math.sqrt(TARGET)) * _SHARES
         y = self._floats.lowered(x[None, :], np.repeat(heights[:, None], len(x), axis=1), s)
         size, angle = self._floats.at_angle(x[None, :], self._floats.mu * y)

@@ -77,6 +77,13 @@ class Mixture:
     rise_width: float = 1.0
     """τ'"""
 
+    @property
+    def lost(self) -> tuple[float, float]:
+        """What the cut takes from N(0, 1) and from the mixture, without proof."""
+        scale = math.sqrt(2 * (1 + self.width * self.width))
+        plain, shifted = (0.5 * math.erfc((self.cut - m) / scale) for m in (0.0, self.mu))
+        return plain, math.exp(self.log_rest) * plain + math.exp(self.log_share) * shifted
+
     def bell(self, x: Floats) -> Floats:
         """Return an upper bound of ln(√(2π) φ χ), which is nearly met."""
         return -0.5 * x * x + self.log_kept(x, np.zeros_like(x))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
+BY_EXCESS = 0.5
 _SMALL = 0.3
 _FAR = 1.0
 _CHUNK = 1 << 19
@@ -82,7 +83,7 @@ class NumpyKernels:
         total = float(mass.sum())
         size = top + float(np.log(total * scale))
         mean = float(np.dot(mass, loss)) / total
-        if abs(size) < 0.5:
+        if abs(size) < BY_EXCESS:
             far = power > _FAR  # there φ may be 0 where φ w^s is not
             near = np.where(far, 0.0, power)
             whole = np.where(far, np.exp(logs) * scale, 0.0)

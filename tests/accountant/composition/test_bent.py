@@ -23,6 +23,7 @@ from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.number import exact
+from tests.accountant.composition.two_releases import two_releases
 
 WIDTH = Fraction(1, 10**9)
 
@@ -35,41 +36,6 @@ def pair(mechanism: Composed, direction: Direction) -> SmoothPair:
     (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
     assert isinstance(found, SmoothPair)
     return found
-
-
-def two_releases(sigma: str, q: str, epsilon: str, *, mixed_first: bool) -> mpf:
-    """Integrate the profile of one release over the loss of another, with 20 digits."""
-    with mpmath.workdps(25):
-        mu, share, eps = 1 / mpf(sigma), mpf(q), mpf(epsilon)
-        far = mp.exp(eps if mixed_first else -eps)
-        far = far / (1 - share) if mixed_first else far * (1 - share)
-        odds = (far - 1 + share) / share if mixed_first else (1 / far - 1 + share) / share
-        flat = [mp.log(odds) / mu + mu / 2] if odds > 0 else []  # all derivatives vanish here
-        around = [v + side * mpf(10) ** -n for v in flat for n in range(9) for side in (-1, 1)]
-        at = sorted([mpf(v) / 2 for v in range(-24, 49)] + flat + around)
-
-        def w(x: mpf) -> mpf:
-            return 1 - share + share * mp.exp(mu * x - mu * mu / 2)
-
-        def one(e: mpf) -> mpf:
-            z = mp.exp(e)
-            edge = (z - 1 + share) / share if mixed_first else (1 / z - 1 + share) / share
-            if edge <= 0:
-                return 1 - z if mixed_first else mpf(0)
-            x = mp.log(edge) / mu + mu / 2
-            above = [mp.ncdf(-x), mp.ncdf(mu - x)]
-            if mixed_first:
-                return (1 - share) * above[0] + share * above[1] - z * above[0]
-            below = [mp.ncdf(x), mp.ncdf(x - mu)]
-            return below[0] - z * ((1 - share) * below[0] + share * below[1])
-
-        def integrand(x: mpf) -> mpf:
-            loss = mp.log(w(x))
-            if mixed_first:
-                return mp.npdf(x) * w(x) * one(eps - loss)
-            return mp.npdf(x) * one(eps + loss)
-
-        return mp.quad(integrand, at)
 
 
 @pytest.mark.parametrize(

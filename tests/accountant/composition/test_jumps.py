@@ -1,0 +1,238 @@
+"""Rare large losses taken apart from small ones: their transforms, lines and integrals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from accountant import profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition import saddle
+from accountant.composition.jumps import (
+    FloatJumps,
+    Jumps,
+    estimate,
+    jump_integral,
+    plan_of_jumps,
+)
+from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_certified import Kernel, integral
+from accountant.composition.saddle_cut import cut_off, lost
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.saddle_transform import MixtureTransform
+from accountant.errors import UndecidedError
+from accountant.interval import ball
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.number import exact
+from tests.accountant.composition.two_releases import two_releases
+
+WIDTH = Fraction(1, 10**9)
+SPARE = 25.0
+BITS = 46
+PRECISION = 110
+
+
+def pair(*parts: tuple[str, str, int]) -> SmoothPair:
+    mechanism = Composed(
+        [
+            Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+            for sigma, q, count in parts
+        ]
+    )
+    (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
+    assert isinstance(found, SmoothPair)
+    return found
+
+
+def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
+    return plan_of_jumps(pair(*parts).loss(), saddle.CALL, epsilon, BITS, SPARE)[1]
+
+
+ONE = (("0.5081", "0.0001127", 6),), 35.0
+HEAVY = (("5.796", "0.001352", 59),), 0.061
+MANY = (("0.7684", "7.963e-06", 61724930),), 4.25
+MIXED = (("0.6", "0.001", 40), ("0.5", "0.0002", 9), ("9", "0.01", 1)), 25.0
+CASES = [ONE, HEAVY, MANY, MIXED]
+
+
+@pytest.mark.parametrize(("parts", "epsilon"), CASES)
+def test_parts_add_up_to_the_law_without_what_is_cut_off(
+    parts: tuple[tuple[str, str, int], ...], epsilon: float
+) -> None:
+    """T(s) + J(s) = Λ(s) for the cut law, up to what both cuts take: at most E[w^s (1 − χ₂)]."""
+    whole = pair(*parts).loss()
+    cut, apart = plan_of_jumps(whole, saddle.CALL, epsilon, BITS, SPARE)
+    with ctx.workprec(PRECISION):
+        for (part, _), (small, _), large in zip(
+            cut.factors, apart.small.factors, apart.large, strict=True
+        ):
+            if large is None:
+                assert small == part
+                continue
+            total, both = part.value(Fraction(0)), small.value(Fraction(0)) + large.value(Fraction(0))
+            assert isinstance(part, MixtureTransform)
+            missing, _ = part.lost()
+            assert abs(both - total) < missing + arb(2) ** -(PRECISION - 20)
+            assert large.value(Fraction(0)) < 1
+
+
+@pytest.mark.parametrize(("parts", "epsilon"), CASES)
+def test_cumulants_are_those_of_the_certified_value(
+    parts: tuple[tuple[str, str, int], ...], epsilon: float
+) -> None:
+    apart = jumps(parts, epsilon)
+    c = Fraction(round(saddle.saddle(apart, saddle.CALL, epsilon).c * 64), 64)
+    size, mean, variance = apart.cumulants(float(c))
+    with ctx.workprec(200):
+        step = Fraction(1, 1 << 30) * c
+        low, here, high = (apart.log_value(c + side * step) for side in (-1, 0, 1))
+        first = float(((high - low) / (2 * ball(step))).mid())
+        second = float(((high - 2 * here + low) / ball(step) ** 2).mid())
+        assert apart.log_upper(c) >= here
+    assert size == pytest.approx(float(here.mid()), rel=1e-8, abs=0)
+    assert mean == pytest.approx(first, rel=1e-7, abs=0)
+    assert variance == pytest.approx(second, rel=1e-5, abs=0)
+
+
+@pytest.mark.parametrize(("parts", "epsilon"), CASES)
+def test_values_on_the_line(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> None:
+    """Floats and balls agree on a line, and the decay is bounded."""
+    apart = jumps(parts, epsilon)
+    point = saddle.saddle(apart, saddle.CALL, epsilon)
+    c = Fraction(round(point.c * 64), 64)
+    step = Fraction(math.sqrt(1 / point.curvature))
+    with ctx.workprec(PRECISION):
+        values = apart.line(c, step, 12)
+        sizes = [float(abs(value).upper()) for value in values]
+    assert values[0].real.overlaps(arb(1))
+    for j, size in enumerate(sizes[1:], start=1):
+        assert math.log(size) <= apart.log_ratio(c, float(j * step)) + 1e-9
+    t = np.arange(1.0, 12.0) * float(step)
+    real, imaginary = FloatJumps(apart).log_ratio(float(c), t)
+    _, mean, _ = apart.cumulants(float(c))
+    for j, found in enumerate(np.exp(real + 1j * (imaginary + mean * t)), start=1):
+        assert abs(complex(values[j]) - found) < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strip", "epsilon"),
+    [
+        (Kernel.CALL, saddle.CALL, "18"),
+        (Kernel.ABOVE_P, saddle.ABOVE_P, "18"),
+        (Kernel.ABOVE_Q, saddle.ABOVE_Q, "18"),
+    ],
+)
+def test_two_lines_agree(kernel: Kernel, strip: saddle.Strip, epsilon: str) -> None:
+    """The line of the large losses against the one of all losses, where both serve."""
+    loss = pair(("0.6", "0.02", 300)).loss()
+    at = exact(epsilon, "epsilon")
+    with ctx.workprec(PRECISION):
+        whole = integral(loss, kernel, strip, at, 60)
+        found, cut = jump_integral(loss, kernel, strip, at, 60)
+        first, second = lost(cut)
+        room = first + second * at.ball().exp()
+        assert not found > whole
+        assert not found + room < whole
+        assert room < whole * arb(2) ** -50
+        assert found.rel_accuracy_bits() > 45
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "epsilon"), [("0.5", "0.0001", "22"), ("2", "0.01", "1.5")]
+)
+def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
+    at = exact(epsilon, "epsilon")
+    with ctx.workprec(PRECISION):
+        found, cut = jump_integral(pair((sigma, q, 2)).loss(), Kernel.CALL, saddle.CALL, at, BITS)
+        known = two_releases(sigma, q, epsilon, mixed_first=True)
+        assert abs(mpf(found.str(25, radius=False)) / known - 1) < mpf(2) ** -(BITS - 4)
+        assert lost(cut)[0] < found * arb(2) ** -BITS
+
+
+@pytest.mark.parametrize(
+    ("parts", "delta", "epsilon"),
+    [
+        ((("0.5081", "0.0001127", 6),), "5.5e-74", "35.3724536"),  # also by a bent contour
+        ((("1.668", "0.002014", 182),), "2.58e-72", "4.59777725"),
+        ((("5.796", "0.001352", 59),), "6.31e-110", "0.0612766832"),
+    ],
+)
+def test_epsilon_is_enclosed(
+    parts: tuple[tuple[str, str, int], ...], delta: str, epsilon: str
+) -> None:
+    (sigma, q, count), = parts
+    mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+    found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=WIDTH)
+    assert str(found).startswith(epsilon)
+    assert found.relative_width is not None
+    assert found.relative_width <= WIDTH
+    log_delta = math.log(float(delta))
+    assert estimate(pair(*parts).loss(), log_delta) == pytest.approx(float(epsilon), rel=1e-6, abs=0)
+
+
+def test_without_large_losses_nothing_is_taken_apart() -> None:
+    (one,) = Gaussian(standard_deviation=2).worst_case(Adjacency.ADD_REMOVE).remove
+    loss = SmoothPair(((one, 3),)).loss()
+    with ctx.workprec(PRECISION), pytest.raises(UndecidedError, match="large losses"):
+        jump_integral(loss, Kernel.CALL, saddle.CALL, exact(2, "epsilon"), BITS)
+
+
+mixtures = st.builds(
+    Mixture,
+    mu=st.floats(0.02, 2.0),
+    log_share=st.floats(-14.0, -1.0),
+    log_rest=st.just(-1e-7),
+    cut=st.floats(6.0, 30.0),
+    width=st.sampled_from([0.03, 0.125, 0.5]),
+)
+
+
+@given(mixture=mixtures, scale=st.floats(0.1, 3.0), away=st.floats(0.5, 20.0))
+@settings(max_examples=60)
+def test_beyond_the_cut_the_integrand_stays_below_its_geometric_bound(
+    mixture: Mixture, scale: float, away: float
+) -> None:
+    s = scale * mixture.cut / (mixture.mu * math.exp(mixture.log_share + 0.5 * mixture.mu))
+    high = mixture.cut + away * mixture.width
+    _, rate = mixture.rates(-40.0, high, s, 0.0)
+    x = high + np.geomspace(1e-6, 1e4, 4000)
+    values = -0.5 * x * x + mixture.log_kept(x, np.zeros_like(x)) + s * mixture.log_density(x)
+    start = np.array([high])
+    at = -0.5 * high * high + float(mixture.log_kept(start, np.zeros(1))[0])
+    at += s * float(mixture.log_density(start)[0])
+    allowed = at - rate * (x - high)
+    assert np.all(values <= allowed + 1e-9 * (1 + np.abs(values)))
+
+
+@pytest.mark.parametrize("s", [0.0, 5.0, 20.0])
+def test_the_rule_beside_two_cuts(s: float) -> None:
+    """The transform of large losses against a fine sum in mpmath."""
+    loss = cut_off(pair(("1", "0.01", 2)).loss(), 40.0, 30.0)
+    ((part, _),) = loss.factors
+    assert isinstance(part, MixtureTransform)
+    assert part.cut is not None
+    large = replace(part, rise=replace(part.cut, at=Fraction(4), width=Fraction(1, 8)))
+    with ctx.workprec(PRECISION):
+        found = large.value(Fraction(s) - 1)
+    with mp.workdps(40):
+        q, cut = mpf("0.01"), part.cut
+
+        def kept(x: mpf) -> mpf:
+            place, width = mpf(cut.at.numerator) / cut.at.denominator, mpf(float(cut.width))
+            above = mp.erfc((4 - x) * 8 / mp.sqrt(2)) / 2
+            return above * mp.erfc((x - place) / (width * mp.sqrt(2))) / 2
+
+        def term(x: mpf) -> mpf:
+            return mp.npdf(x) * kept(x) * (1 - q + q * mp.exp(x - mpf(1) / 2)) ** mpf(s)
+
+        known = mp.fsum(term(mpf(v) / 512) for v in range(2 * 512, 40 * 512)) / 512
+        assert abs(mpf(found.str(35, radius=False)) / known - 1) < mpf(10) ** -25
+    assert found.rel_accuracy_bits() > PRECISION - 20

@@ -105,7 +105,7 @@ class FloatMixture:
         angle = np.arctan2(imaginary, 1 + real)
         return log_size, angle if self._mixed_first else -angle
 
-    def _moments(  # noqa: PLR0917
+    def _moments(
         self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats
     ) -> tuple[float, float, float]:
         if math.isinf(self._floats.rise):

@@ -111,6 +111,8 @@ class Measure(Protocol):
     def count(self) -> int:
         """The number of independent losses."""
 
+    def __hash__(self) -> int: ...
+
 
 @final
 @dataclass(frozen=True)

@@ -61,7 +61,9 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     return loss if whole is not None and whole[0] - level < _GAIN else best
 
 
-def saddle_value(loss: Measure, strip: Strip, epsilon: float, bits: int) -> tuple[float, float] | None:
+def saddle_value(
+    loss: Measure, strip: Strip, epsilon: float, bits: int
+) -> tuple[float, float] | None:
     """Return the saddle-point approximation of ln G(ε), and the largest tilt that is needed."""
     try:
         point = saddle(loss, strip, epsilon)

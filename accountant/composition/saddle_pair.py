@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -13,7 +14,7 @@ from flint import arb, ctx
 from accountant.composition.bent import bent_integral
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
-from accountant.composition.jumps import estimate, jump_integral
+from accountant.composition.jumps_integral import estimate, jump_integral
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_cut import chosen, lost, smoothly_cut, start
@@ -292,7 +293,7 @@ class SmoothPair(JointPair):
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
     loss = pair.loss()
-    ways = (
+    ways: tuple[Callable[[], float], ...] = (
         lambda: estimator(loss).epsilon(log_delta),
         lambda: estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta),
         lambda: estimate(loss, log_delta),

@@ -27,7 +27,7 @@ from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MOST_WORK = 12_000_000
+MOST_WORK = 16_000_000
 """Most products of a node in x and a node on the line."""
 MOST_POINTS = 24_000
 """Most nodes in x."""

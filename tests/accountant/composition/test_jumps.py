@@ -16,17 +16,15 @@ from mpmath import mp, mpf
 from accountant import profile
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition import saddle
-from accountant.composition.jumps import (
-    FloatJumps,
-    Jumps,
-    estimate,
-    jump_integral,
-    plan_of_jumps,
-)
+from accountant.composition.jumps import Jumps
+from accountant.composition.jumps_integral import FloatJumps, estimate, jump_integral
+from accountant.composition.jumps_plan import plan_of_jumps
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_certified import Kernel, integral
 from accountant.composition.saddle_cut import cut_off, lost
 from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.saddle_search import Strip
+from accountant.composition.saddle_search import saddle as find_saddle
 from accountant.composition.saddle_transform import MixtureTransform
 from accountant.errors import UndecidedError
 from accountant.interval import ball
@@ -53,7 +51,9 @@ def pair(*parts: tuple[str, str, int]) -> SmoothPair:
 
 
 def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
-    return plan_of_jumps(pair(*parts).loss(), saddle.CALL, epsilon, BITS, SPARE)[1]
+    found = plan_of_jumps(pair(*parts).loss(), saddle.CALL, epsilon, BITS, SPARE)[1]
+    assert found is not None
+    return found
 
 
 ONE = (("0.5081", "0.0001127", 6),), 35.0
@@ -70,6 +70,7 @@ def test_parts_add_up_to_the_law_without_what_is_cut_off(
     """T(s) + J(s) = Λ(s) for the cut law, up to what both cuts take: at most E[w^s (1 − χ₂)]."""
     whole = pair(*parts).loss()
     cut, apart = plan_of_jumps(whole, saddle.CALL, epsilon, BITS, SPARE)
+    assert apart is not None
     with ctx.workprec(PRECISION):
         for (part, _), (small, _), large in zip(
             cut.factors, apart.small.factors, apart.large, strict=True
@@ -77,7 +78,10 @@ def test_parts_add_up_to_the_law_without_what_is_cut_off(
             if large is None:
                 assert small == part
                 continue
-            total, both = part.value(Fraction(0)), small.value(Fraction(0)) + large.value(Fraction(0))
+            total, both = (
+                part.value(Fraction(0)),
+                small.value(Fraction(0)) + large.value(Fraction(0)),
+            )
             assert isinstance(part, MixtureTransform)
             missing, _ = part.lost()
             assert abs(both - total) < missing + arb(2) ** -(PRECISION - 20)
@@ -89,7 +93,7 @@ def test_cumulants_are_those_of_the_certified_value(
     parts: tuple[tuple[str, str, int], ...], epsilon: float
 ) -> None:
     apart = jumps(parts, epsilon)
-    c = Fraction(round(saddle.saddle(apart, saddle.CALL, epsilon).c * 64), 64)
+    c = Fraction(round(find_saddle(apart, saddle.CALL, epsilon).c * 64), 64)
     size, mean, variance = apart.cumulants(float(c))
     with ctx.workprec(200):
         step = Fraction(1, 1 << 30) * c
@@ -106,7 +110,7 @@ def test_cumulants_are_those_of_the_certified_value(
 def test_values_on_the_line(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> None:
     """Floats and balls agree on a line, and the decay is bounded."""
     apart = jumps(parts, epsilon)
-    point = saddle.saddle(apart, saddle.CALL, epsilon)
+    point = find_saddle(apart, saddle.CALL, epsilon)
     c = Fraction(round(point.c * 64), 64)
     step = Fraction(math.sqrt(1 / point.curvature))
     with ctx.workprec(PRECISION):
@@ -130,7 +134,7 @@ def test_values_on_the_line(parts: tuple[tuple[str, str, int], ...], epsilon: fl
         (Kernel.ABOVE_Q, saddle.ABOVE_Q, "18"),
     ],
 )
-def test_two_lines_agree(kernel: Kernel, strip: saddle.Strip, epsilon: str) -> None:
+def test_two_lines_agree(kernel: Kernel, strip: Strip, epsilon: str) -> None:
     """The line of the large losses against the one of all losses, where both serve."""
     loss = pair(("0.6", "0.02", 300)).loss()
     at = exact(epsilon, "epsilon")
@@ -145,9 +149,7 @@ def test_two_lines_agree(kernel: Kernel, strip: saddle.Strip, epsilon: str) -> N
         assert found.rel_accuracy_bits() > 45
 
 
-@pytest.mark.parametrize(
-    ("sigma", "q", "epsilon"), [("0.5", "0.0001", "22"), ("2", "0.01", "1.5")]
-)
+@pytest.mark.parametrize(("sigma", "q", "epsilon"), [("0.5", "0.0001", "22"), ("2", "0.01", "1.5")])
 def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
     at = exact(epsilon, "epsilon")
     with ctx.workprec(PRECISION):
@@ -168,14 +170,16 @@ def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) 
 def test_epsilon_is_enclosed(
     parts: tuple[tuple[str, str, int], ...], delta: str, epsilon: str
 ) -> None:
-    (sigma, q, count), = parts
+    ((sigma, q, count),) = parts
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
     found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=WIDTH)
     assert str(found).startswith(epsilon)
     assert found.relative_width is not None
     assert found.relative_width <= WIDTH
     log_delta = math.log(float(delta))
-    assert estimate(pair(*parts).loss(), log_delta) == pytest.approx(float(epsilon), rel=1e-6, abs=0)
+    assert estimate(pair(*parts).loss(), log_delta) == pytest.approx(
+        float(epsilon), rel=1e-6, abs=0
+    )
 
 
 def test_without_large_losses_nothing_is_taken_apart() -> None:

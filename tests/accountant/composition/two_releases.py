@@ -13,6 +13,7 @@ def two_releases(sigma: str, q: str, epsilon: str, *, mixed_first: bool) -> mpf:
         far = mp.exp(eps if mixed_first else -eps)
         far = far / (1 - share) if mixed_first else far * (1 - share)
         odds = (far - 1 + share) / share if mixed_first else (1 / far - 1 + share) / share
+
         def w(x: mpf) -> mpf:
             return 1 - share + share * mp.exp(mu * x - mu * mu / 2)
 

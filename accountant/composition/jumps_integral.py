@@ -11,10 +11,10 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.jumps import Jumps, floats_of
-from accountant.composition.jumps_plan import near, one_jump, plan_of_both, plan_of_jumps
+from accountant.composition.jumps_plan import one_jump, plan_of_both, plan_of_jumps
 from accountant.composition.saddle import CALL, Estimator
 from accountant.composition.saddle_certified import Kernel, Loss, integral
-from accountant.composition.saddle_cut import start
+from accountant.composition.saddle_cut import near, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError

@@ -46,12 +46,6 @@ _ROUGH = 128
 _LITTLE = 10.0
 
 
-def near(epsilon: float) -> float:
-    """Round to eight bits, so that neighbouring questions share a plan."""
-    mantissa, exponent = math.frexp(epsilon)
-    return math.ldexp(round(mantissa * 256), exponent - 8)
-
-
 @functools.lru_cache(maxsize=64)
 def plan_of_jumps(
     loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float

@@ -115,6 +115,10 @@ class Mixture:
         difference = self.log_rest - self._log_shifted(x)
         return np.exp(-np.logaddexp(0.0, difference))
 
+    def _share_at(self, x: float) -> float:
+        odds = self.log_share + self.mu * x - 0.5 * self.mu * self.mu - self.log_rest
+        return 1 / (1 + math.exp(-odds)) if odds > -_FLOAT else math.exp(odds)
+
     def at_angle(self, x: Floats, angle: Floats | float) -> tuple[Floats, Floats]:
         """Return ln|w| and arg w where q e^l is turned by an angle in [0, π/2]."""
         shifted = self._log_shifted(x)
@@ -186,7 +190,7 @@ class Mixture:
         """Return a point at or right of all maxima of φχ w^s: an iterate of x = sμ p(x)."""
         x = min(max(s, 0.0) * self.mu, max(self.cut, 0.0) + self.width)
         for _ in range(60):
-            last, x = x, min(x, max(s, 0.0) * self.mu * float(self.share(np.array([x]))[0]))
+            last, x = x, min(x, max(s, 0.0) * self.mu * self._share_at(x))
             if x > 0.999 * last:
                 break
         return max(x, self.rise + 2 * self.rise_width)
@@ -213,8 +217,7 @@ class Mixture:
         low, high = s * self.mu, 0.0
         x = high
         for _ in range(80):
-            odds = self.log_share + self.mu * x - 0.5 * self.mu * self.mu - self.log_rest
-            p = 1 / (1 + math.exp(-odds)) if odds > -_FLOAT else math.exp(odds)
+            p = self._share_at(x)
             value = x - s * self.mu * p
             low, high = (low, x) if value > 0 else (x, high)
             x -= value / (1 - s * self.mu * self.mu * p * (1 - p))
@@ -235,7 +238,7 @@ class Mixture:
         f(x) ≤ f(high) e^{−r(x − high)} for all x ≥ high, and so on the left: r bounds the slope of
         ln f; where a cut lets f rise again far below f(high), the slopes of its chords.
         """
-        p_low, p_high = (float(p) for p in self.share(np.array([low, high])))
+        p_low, p_high = self._share_at(low), self._share_at(high)
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
         left += max(self.rise - low, 0.0) / self.rise_width**2
         turning = p_high * (1 - p_high) if p_high >= 0.5 else 0.25

@@ -75,6 +75,12 @@ def saddle_value(
     return value - 0.5 * math.log(2 * math.pi * point.curvature), furthest
 
 
+def near(epsilon: float) -> float:
+    """Round to eight bits, so that neighbouring questions share their cuts."""
+    mantissa, exponent = math.frexp(epsilon)
+    return math.ldexp(round(mantissa * 256), exponent - 8)
+
+
 def rounded(value: float) -> float:
     """Round to four bits, so that neighbouring questions share a cut."""
     mantissa, exponent = math.frexp(value)

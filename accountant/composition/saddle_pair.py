@@ -17,7 +17,7 @@ from accountant.composition.joint import Factor, JointPair
 from accountant.composition.jumps_integral import estimate, jump_integral
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
-from accountant.composition.saddle_cut import chosen, lost, smoothly_cut, start
+from accountant.composition.saddle_cut import chosen, lost, near, smoothly_cut, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
@@ -129,7 +129,7 @@ class SmoothPair(JointPair):
         Raises UndecidedError once a high precision is far out of reach.
         """
         for bits in self._accuracies():
-            loss = chosen(self.loss(), strip, float(epsilon), bits)
+            loss = chosen(self.loss(), strip, near(float(epsilon)), bits)
             more = self._cut_off(loss, kernel, strip, epsilon)
             try:
                 found = integral(loss, kernel, strip, epsilon, bits)

@@ -336,6 +336,8 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
         found, reached = floats.rule(real, t, share * tallest, tolerance)
         if found > step and reached <= tolerance:
             step, log_error = _dyadic(found), reached
+        elif step:  # the best height lies between the last two
+            break
     if not step:
         raise UndecidedError(f"No rule was found for the moments at s={real:.4g}, |t| ≤ {t:.4g}.")
     low, high = floats.reach(real, 0.0, 0.0, fall + 8)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from accountant.composition.jumps import Jumps, floats_of
 from accountant.composition.jumps_plan import one_jump, plan_of_both, plan_of_jumps
@@ -32,6 +32,7 @@ _BITS = 46
 _ROUNDS = 3
 _SAME = 0.02
 _NEGLIGIBLE = -30.0
+_ROUGH = 56
 _LARGE = 40.0
 _SPARE = 25.0
 _FEWEST = 24
@@ -94,7 +95,8 @@ def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal)
     for part in (jumps.small, jumps):
         try:
             c = Fraction(saddle(part, strip, float(epsilon)).c)
-            size = jumps.small.log_upper(c) - ball(c) * epsilon.ball()
+            with ctx.workprec(_ROUGH + jumps.count.bit_length()):
+                size = jumps.small.log_upper(c) - ball(c) * epsilon.ball()
         except (ArithmeticError, UndecidedError):
             continue
         if kernel is Kernel.CALL:

@@ -27,7 +27,7 @@ from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MOST_WORK = 16_000_000
+MOST_WORK = 24_000_000
 """Most products of a node in x and a node on the line."""
 MOST_POINTS = 24_000
 """Most nodes in x."""
@@ -197,9 +197,12 @@ class MixtureTransform(Transform):
         return FloatMixture(self.floats(), self.mixed_first, kernels(compiled=compiled))
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return the bound of `saddle_bounds`."""
+        """Return the value, or the bound of `saddle_bounds` where it takes too many nodes."""
         s = float(c + 1 if self.mixed_first else -c)
-        return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
+        try:
+            return self.value(c).log().upper()
+        except UndecidedError:
+            return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
 
     def on_line(self, chosen: Rule) -> ShiftedNodes:
         """Return a rule on a shifted line, in balls."""

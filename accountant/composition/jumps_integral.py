@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from accountant.composition.jumps import Jumps, floats_of
 from accountant.composition.jumps_plan import one_jump, plan_of_both, plan_of_jumps
 from accountant.composition.saddle import CALL, Estimator
 from accountant.composition.saddle_certified import Kernel, Loss, integral
-from accountant.composition.saddle_cut import near, start
+from accountant.composition.saddle_cut import chosen, near, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
@@ -66,7 +67,13 @@ def jump_integral(
             return total, cut
         if not found > 0:
             break
-        spare += max(float((rest / found).log().mid()) + bits * _LOG_2, _SPARE)
+        excess = float((rest / found).log().mid())
+        needed = max(bits + math.ceil(excess / _LOG_2), _FEWEST)
+        with contextlib.suppress(UndecidedError):
+            total = found + integral(jumps.small, kernel, strip, epsilon, needed)
+            if total.rel_accuracy_bits() >= bits - _LOSS:
+                return total, cut
+        spare += max(excess + bits * _LOG_2, _SPARE)
     cut, jumps = plan_of_both(loss, strip, at, bits)
     found = integral(jumps.small, kernel, strip, epsilon, bits)
     total = found + _large_alone(jumps, kernel, strip, epsilon, bits)
@@ -132,7 +139,11 @@ def _infloats_of(loss: Loss, log_delta: float) -> float:
 
 
 def _by_secants(loss: Loss, log_delta: float) -> float:
-    epsilon, slope = one_jump(loss, log_delta)
+    try:
+        epsilon, slope = one_jump(loss, log_delta)
+    except (UndecidedError, ArithmeticError):
+        epsilon = start(loss, log_delta)
+        slope = -saddle(chosen(loss, CALL, near(epsilon), _BITS), CALL, epsilon).c
     known: list[tuple[float, float]] = []
     for _ in range(_MOST_SECANTS):
         found, _ = jump_integral(

@@ -43,7 +43,7 @@ _MOST_STEPS = 60
 _FEW_STEPS = 6
 _BESIDE = 1e-6
 _ROUGH = 128
-_LITTLE = 10.0
+_LEVEL = 0.5
 
 
 @functools.lru_cache(maxsize=64)
@@ -76,14 +76,19 @@ def plan_of_jumps(
 def plan_of_both(loss: Loss, strip: Strip, epsilon: float, bits: int) -> tuple[Loss, Jumps]:
     """Return the cut loss, and how it is taken apart for both parts to have a line.
 
-    The threshold is the largest one at which little cancels in the integral of the small losses.
+    The threshold is the largest one below which the small losses alone do not depend on it: there
+    they are thin, tilted to a sum of ε.
     """
-    cut, depth = _cut_for_jumps(loss, strip, epsilon, bits, _SPARE)
+    cut, _ = _cut_for_jumps(loss, strip, epsilon, bits, _SPARE)
+    last = math.inf
     for share in _SHARES:
         jumps = _apart(cut, share, strip, epsilon, bits)
         small = None if jumps is None else saddle_value(jumps.small, strip, epsilon, bits)
-        if jumps is not None and (small is None or small[0] < _LITTLE - depth):
+        if jumps is None or small is None:
+            continue
+        if abs(last - small[0]) < _LEVEL:
             return cut, jumps
+        last = small[0]
     raise UndecidedError(f"Small and large losses were not told apart at epsilon={epsilon:.6g}.")
 
 

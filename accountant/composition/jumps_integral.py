@@ -35,6 +35,7 @@ _SAME = 0.02
 _NEGLIGIBLE = -30.0
 _ROUGH = 56
 _LARGE = 40.0
+_LEAST = -700.0
 _SPARE = 25.0
 _FEWEST = 24
 _MOST_EXTRA = 400
@@ -133,6 +134,8 @@ def _infloats_of(loss: Loss, log_delta: float) -> float:
         if jumps is None:
             raise UndecidedError(f"No losses are rare and large at epsilon={epsilon:.6g}.")
         last, epsilon = epsilon, Estimator([(FloatJumps(jumps), 1)], _SPARE).epsilon(log_delta)
+        if not math.isfinite(epsilon):
+            raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
         if abs(last - epsilon) < _SAME * epsilon:
             break
     return epsilon
@@ -199,7 +202,7 @@ def _on_line(part: Transform, c: float, t: Floats) -> tuple[float, Complexes]:
     floats = floats_of(part)
     size, mean, _ = floats.cumulants(c)
     real, imaginary = floats.log_ratio(c, t)
-    return size, real + 1j * (imaginary + mean * t)
+    return size, np.maximum(real, _LEAST) + 1j * (imaginary + mean * t)
 
 
 def _log1p_exp(z: Complexes) -> Complexes:

@@ -39,6 +39,7 @@ _TINY = 1e-12
 _MOST_STEPS = 100
 _MOST_LOSS = 8.0
 _GROWTH = 1.3
+_LEAST_GROWTH = 1.02
 _PROBES = np.array([1.0, 1.07, 1.19, 1.31])
 _LEAST = 1.0 - TARGET
 _INFINITY = math.inf
@@ -328,9 +329,15 @@ class Estimator:
             kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
             return size - s * self._at_saddle(s) - kappa - log_delta
 
-        low, high = 0.0, 1.0
-        while level(high) > 0:
-            low, high = high, 4 * high
+        low, high, growth = 0.0, 1.0, 4.0
+        value = level(high)
+        while value > 0:
+            try:
+                value, low, high = level(growth * high), high, growth * high
+            except UndecidedError:  # too far: beyond a cut, say
+                growth = math.sqrt(growth)
+                if growth < _LEAST_GROWTH:
+                    raise
         while low == 0.0:
             if level(high / 4) > 0:
                 low = high / 4

@@ -29,6 +29,7 @@ from accountant.errors import UndecidedError
 _LOG_2 = math.log(2)
 _ROUNDS = 12
 _GAIN = 3.0
+_SAME = 0.1
 _FIRST = 20.0
 _FURTHEST = 1.3
 _NEGLIGIBLE = 36.0
@@ -45,6 +46,7 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """
     whole = saddle_value(loss, strip, epsilon, bits)
     best, level = loss, 0.0 if whole is None else whole[0]
+    found: tuple[float, float] | None = None
     tilt = None
     for _ in range(_ROUNDS):
         shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
@@ -58,7 +60,10 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
         best, level, tilt = shorter, found[0], rounded(found[1])
         if not first and abs(last - level) < _GAIN:
             break
-    return loss if whole is not None and whole[0] - level < _GAIN else best
+    if whole is None or found is None:
+        return best
+    same = whole[0] - level < _GAIN and abs(whole[1] / found[1] - 1) < _SAME
+    return loss if same else best
 
 
 def saddle_value(

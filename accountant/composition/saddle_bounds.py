@@ -199,6 +199,11 @@ class Mixture:
         """Return a point right of which φχ w^s is below e^−fall of its largest value."""
         peak = self.right(s)
         away = math.sqrt(2 * fall)
+        if math.isinf(self.cut) and math.isinf(self.rise):  # it falls like φ or faster
+            x, top = peak + away, self._log_term(peak, s) - fall
+            while self._log_term(x, s) > top:
+                x += 1.0
+            return x
         while True:
             points = np.concatenate([[peak], peak + away * _AWAY])
             values = self._integrand(points, s, 0.0, 0.0)
@@ -206,6 +211,11 @@ class Mixture:
             if above[-1] < len(_AWAY):
                 return float(points[above[-1] + 1])
             away *= float(_AWAY[-1])
+
+    def _log_term(self, x: float, s: float) -> float:
+        odds = self.log_share + self.mu * x - 0.5 * self.mu * self.mu - self.log_rest
+        more = odds + math.log1p(math.exp(-odds)) if odds > 0 else math.log1p(math.exp(odds))
+        return s * (self.log_rest + more) - 0.5 * x * x
 
     def _left(self, s: float, width: float) -> float:
         """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""

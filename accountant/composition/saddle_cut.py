@@ -29,7 +29,7 @@ from accountant.errors import UndecidedError
 _LOG_2 = math.log(2)
 _ROUNDS = 12
 _GAIN = 3.0
-_SAME = 0.1
+_SPURIOUS = 4.0
 _FIRST = 20.0
 _FURTHEST = 1.3
 _NEGLIGIBLE = 36.0
@@ -62,7 +62,7 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
             break
     if whole is None or found is None:
         return best
-    same = whole[0] - level < _GAIN and abs(whole[1] / found[1] - 1) < _SAME
+    same = whole[0] - level < _GAIN and found[1] < _SPURIOUS * whole[1]  # else jumps hold it back
     return loss if same else best
 
 

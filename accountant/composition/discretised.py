@@ -179,8 +179,9 @@ def _balanced(cells: list[tuple[arb, arb]], points: list[arb]) -> list[tuple[arb
 
     With X = p/q and x = e^point, an outcome with X < x takes the share
     θ = q (x − X)/(q' (X' − x)) of the next one, (p', q'), and of further ones if that is not
-    enough. The shares are floats: whatever they are, splitting and merging outcomes is a
-    post-processing.
+    enough. The shares are floats, of sum ≤ 1 for every outcome: whatever they are, splitting and
+    merging outcomes is a post-processing, and what is left over may be forgotten in a bound from
+    below.
     """
     used = [i for i, (p, q) in enumerate(cells) if p > 0 and q > 0]
     logs = {i: float(cells[i][1].log()) for i in used}
@@ -204,7 +205,7 @@ def _balanced(cells: list[tuple[arb, arb]], points: list[arb]) -> list[tuple[arb
             return
         taken[i] = parts
         for j, share in parts:
-            kept[j] -= share
+            kept[j] = math.nextafter(kept[j] - share, 0.0)  # all shares add up to 1 at most
 
     for n in range(len(used) - 1, 0, -1):
         below = itertools.takewhile(lambda j: high[j], reversed(used[max(0, n - _DONORS) : n]))

@@ -372,8 +372,8 @@ class _Sum:
         index = max(0, int(float((-start / ball(self.step)).floor())))
         while index > 0 and start + index * ball(self.step) > 0:
             index -= 1
-        while index < len(self.masses) and not start + index * ball(self.step) >= 0:
-            index += 1
+        while index < len(self.masses) and start + index * ball(self.step) < 0:
+            index += 1  # a loss that is not told from ε stays: its ball holds 0
         value = arb(0)
         if index < len(self.masses):
             rest = arb_poly(list(self.masses[index:]))

@@ -77,10 +77,14 @@ class ListedLaw(Law):
         return arb(float((shares * self._losses).sum() / shares.sum()))
 
     def rise(self, c: arb, omega: float) -> float:
-        """Return E min(|l − m|ω, 2) under the tilt, m the mean: φ changes by no more within ω."""
+        """Return E min(|l − m|ω, 2) under the tilt, m the mean: φ changes by no more within ω.
+
+        Rounding l and m moves every |l − m| by at most 4u max |l|.
+        """
         shares, _ = self._shares(float(c))
         shares /= shares.sum()
         away = np.abs(self._losses - float((shares * self._losses).sum()))
+        away += 4 * node_values.UNIT * float(np.abs(self._losses).max())
         return float((shares * np.minimum(away * omega, 2.0)).sum()) * (1 + 1e-6)
 
     def spacing(self, c: arb, rise: float) -> float:

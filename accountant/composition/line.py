@@ -22,7 +22,7 @@ from accountant.pairs.laplace_product import LaplaceProductPair
 
 _PRECISION = 192
 _SPARE = 16.0  # natural logarithm of the width to the share of it that a bound may have
-_SMALL = 0.3
+_LEAST_SIZE = 1e-300
 
 
 @functools.lru_cache(maxsize=16)
@@ -114,10 +114,13 @@ def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> L
     below = least(-1, down, range(-16, 1))
     period = max(above[0], below[0], 4 * spread)
     step = 2.0 ** (math.floor(4 * math.log2(2 * math.pi / period)) / 4)
+    # Chernoff's inequality is for exponents between the poles, where rounding may not lead out
+    least_below, most_above = (0.0, math.inf) if c > 0 else (-1.0, 0.0)
     # the sum beyond K nodes is a share of about |Φ| c(c + 1) √(2πv)/(hK) of the integral
     share = abs(c) * (c + 1) * math.sqrt(2 * math.pi * _curvature(log_moment, c)) / step
     last = _last(laws, c, step, math.log(wanted / share) - 3)
-    return Line(c, step, above[1], below[1], last, log_missing, _rounded_down(wanted))
+    ends = min(above[1], most_above), max(below[1], least_below)
+    return Line(c, step, *ends, last, log_missing, _rounded_down(wanted))
 
 
 def _rounded_down(width: float) -> float:
@@ -125,9 +128,13 @@ def _rounded_down(width: float) -> float:
 
 
 def log_beyond(laws: Sequence[Law], c: float, omega: float) -> float:
-    """Return an upper bound of ln|M(c + iω')/M(c)| for all |ω'| ≥ ω, but for 1e−9 of rounding."""
-    sizes = [(law.count, law.beyond(arb(c), omega)) for law in laws]
-    return math.fsum(n * math.log(size) if size > 0 else -math.inf for n, size in sizes)
+    """Return an upper bound of ln|M(c + iω')/M(c)| for all |ω'| ≥ ω, but for 1e−9 of rounding.
+
+    A size that is 0 in floats counts as `_LEAST_SIZE`; what is below 1 is rounded up by 1e−12 of
+    itself, more than what rounding the size and its logarithm takes away.
+    """
+    sizes = [(law.count, max(law.beyond(arb(c), omega), _LEAST_SIZE)) for law in laws]
+    return math.fsum(n * math.log(min(size * (1 + 1e-12), 1.0)) for n, size in sizes)
 
 
 def _last(laws: Sequence[Law], c: float, step: float, enough: float) -> float:

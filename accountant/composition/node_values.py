@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import acb, arb, ctx
 
+from accountant.errors import UndecidedError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,6 +34,7 @@ _TURN = 2.0**-62  # 2π·2^−65: the error in radians of an angle, per multiple
 _CHUNK = 16
 _MANY = 160
 _NEGLIGIBLE = 1e-20
+_MOST_DRIFT = 0.2
 _LEAST_WEIGHT = 1e-20
 _TINY = 1e-290  # what may have been lost to underflow
 _SLACK = 1 + 1e-6  # covers the rounding of the bounds themselves
@@ -131,30 +134,37 @@ class LaplaceLoss(Factor):
     """φ(ω) = [cosh(ts) + sinh(ts)/(2s)]/[the same at s = c], s = c + iω.
 
     With α = cosh(tc)/N, β = sinh(tc)/N, N = cosh(tc) + sinh(tc)/(2c), C = cos ωt, S = sin ωt:
-    (αC + iβS) + (βC + iαS)/(2s). As |sinh(ts)/(2s)| ≤ (t/2) cosh(tc), nothing is larger than
-    α(1 + t/2), and α ≤ 1.
+    (αC + iβS) + (βC + iαS)/(2s), and 1 at ω = 0, also for c = 0. |sinh(ts)/(2s)| ≤ (t/2) cosh(tc):
+    nothing is larger than α(1 + t/2), and |β| ≤ α ≤ 1. An error e of C + iS moves both numerators
+    by at most e, so the value by at most e(1 + 1/|2s|), |s|² ≥ c² + h² at all other nodes; each of
+    the two terms has less than 15 roundings of its own size, their sum one more.
     """
 
     def __init__(self, t: arb, line: arb, step: float, count: int, rows: int) -> None:
         self.count = count
         self._step, self._line = step, float(line)
         cosh, sinh = (t * line).cosh(), (t * line).sinh()
-        whole = cosh + sinh / (2 * line)
+        whole = cosh + (t / 2 if line.is_zero() else sinh / (2 * line))
         self._alpha, self._beta = float(cosh / whole), float(sinh / whole)
         turn = t * arb(step) / (2 * arb.pi())
         self._inner = circle([fraction_of_turn(turn)], ROW)[:, 0]
         self._outer = circle([fraction_of_turn(turn * ROW)], rows)[:, 0]
-        size = 1 + float(t) / 2 + abs(self._beta / self._line)
-        self._error = (angle_error(rows) + 30 * UNIT) * 2 * size * _SLACK
+        turned = angle_error(rows) * (1 + 0.5 / math.hypot(self._line, step))
+        self._error = (turned + 30 * UNIT * (1 + float(t) / 2)) * _SLACK
 
     def rows(self, first: int, last: int) -> tuple[Array, float]:
         """Return the values."""
         turn = (self._outer[first:last, None] * self._inner[None, :]).ravel()
         omega = np.arange(first * ROW, last * ROW) * self._step
+        if first == 0:
+            omega[0] = self._step  # any other: the value at 0 is known
         over = 1 / (2 * (self._line + 1j * omega))
         cosh = self._alpha * turn.real + 1j * (self._beta * turn.imag)
         sinh = self._beta * turn.real + 1j * (self._alpha * turn.imag)
-        return cosh + sinh * over, self._error
+        found = cosh + sinh * over
+        if first == 0:
+            found[0] = 1.0
+        return found, self._error
 
 
 @final
@@ -205,8 +215,10 @@ def products(factors: Sequence[Factor], first: int, last: int) -> Values:
 def _products(factors: Sequence[Factor], first: int, last: int) -> Values:
     """Multiply the powers of these factors.
 
-    A complex product errs by 3u of its size, so a power by 3nu; with e the error of φ, that of
-    φ^n is at most n e (|φ| + e)^{n−1}.
+    A complex product errs by 3u of its size, so a power by less than (1 + 3u)^n − 1, which is below
+    d = e^{4nu} − 1 of what was computed as long as d ≤ ¼; a real one by u. With e the error of φ,
+    that of φ^n is at most n e (|φ| + e)^{n−1}. Raises UndecidedError for so many releases that
+    d > ¼.
     """
     size = (last - first) * ROW
     whole, errors = np.ones(size, dtype=complex), np.zeros(size)
@@ -216,8 +228,8 @@ def _products(factors: Sequence[Factor], first: int, last: int) -> Values:
         phi, error = factor.rows(first, last)
         n = factor.count
         bound = _size(phi) + error
-        power = _power(phi, n)
-        near = n * error * _power(bound, n - 1) + 3 * n * UNIT * _size(power) + _TINY
+        power, drift = _power(phi, n), _drift(n)
+        near = (n * error * _power(bound, n - 1) + drift * _size(power)) * (1 + drift) + _TINY
         own = _size(whole)
         errors = (errors * (_size(power) + near) + own * (near + 3 * UNIT * _size(power))) * _SLACK
         whole = whole * power
@@ -227,8 +239,19 @@ def _products(factors: Sequence[Factor], first: int, last: int) -> Values:
         if n % 2:
             halves[odd] = halves[odd] * smaller
             odd = 1 - odd
-    slack = 1 + 1e-12 * sum(factor.count.bit_length() + 2 for factor in factors)
+    slack = (1 + 1e-12) * math.prod(1 + 2 * _drift(factor.count) for factor in factors)
     return Values(whole, errors, halves[0] * slack + _TINY, halves[1] * slack + _TINY)
+
+
+def _drift(count: int) -> float:
+    """Return d."""
+    exponent = 4 * count * UNIT
+    if exponent > _MOST_DRIFT:
+        raise UndecidedError(
+            f"Sixteen digits do not give the power {count} of a characteristic function. Ask "
+            "with method='grid'."
+        )
+    return math.expm1(exponent)
 
 
 def _size(values: Array) -> Array:

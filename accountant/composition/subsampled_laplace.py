@@ -94,10 +94,10 @@ class Mixture:
         ln w − ln(1 − q) is the distance of the singularity of D.
         """
         low, high = (self.log_w(acb(sign * self.t)).real for sign in (-1, 1))
-        pole, total = (1 - self.q).log(), arb(0)
-        while low < high:
+        high, pole, total = high.upper(), (1 - self.q).log(), arb(0)
+        while not low >= high:
             radius = ((low - pole) / 2).min(arb("0.5"))
-            top = (pole + (low - pole) * arb("1.25")).min(high.upper())
+            top = (pole + (low - pole) * arb("1.25")).min(high)
             box = acb(low.union(top) + arb(0, 1) * radius, arb(0, 1) * radius)
             v = (box.exp() - (1 - self.q)) / self.q
             if not v.real > 0:
@@ -207,7 +207,7 @@ class SubsampledLaplaceLaw(Law):
             log_w = self._law.log_w(acb(sign * t)).real
             edge += ((s + 1) * log_w - (3 * sign + 1) * t / 2).exp() / (4 * q)
         rest = (total - ends[0] - ends[1]).upper().min(2 * edge / arb(omega))
-        return min(1.0, float(((ends[0] + ends[1] + rest) / total).upper()) * (1 + 1e-12))
+        return min(1.0, float(((ends[0] + ends[1] + rest) / total).upper()))
 
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the quadrature at low, the expansion at the ends at high frequencies.

@@ -109,7 +109,7 @@ def _lists(factors: tuple[Factor, ...], line: Line, power: int) -> TiltedLists:
         )
         bits = _BITS - math.ceil(math.log2(max(reach, _LEAST_REACH)))
         c, log_moment, mass, outside = arb(line.c), arb(0), arb(1), arb(0)
-        draws, errors, left_out = [], 2, 0.0
+        draws, errors, left_out, unlisted = [], 2, 0.0, arb(0)
         places = _rounded(laws, factors, bits)
         for law, (_, count), rounded in zip(laws, factors, places, strict=True):
             weights = [p * (c * loss).exp() for p, loss in zip(law.p, law.losses, strict=True)]
@@ -121,7 +121,9 @@ def _lists(factors: tuple[Factor, ...], line: Line, power: int) -> TiltedLists:
             for place, weight in zip(rounded.places, weights, strict=True):
                 merged[place] = merged.get(place, arb(0)) + weight / moment
             kept = {k: t for k, t in merged.items() if count * t > budget / 64 / len(merged)}
-            left_out += float(count * sum((t for k, t in merged.items() if k not in kept), arb(0)))
+            lost = count * (1 - sum(kept.values(), start=arb(0)))
+            left_out += max(0.0, float(lost.upper()))
+            unlisted += lost
             errors += count * rounded.error
             draws.append(Draws(count, tuple(kept), tuple(kept.values())))
         draws.sort(key=_entropy, reverse=True)
@@ -135,7 +137,8 @@ def _lists(factors: tuple[Factor, ...], line: Line, power: int) -> TiltedLists:
             line.c,
             bits,
             log_moment,
-            last.exp() * last.fac() / last**halves.count,  # 1/Pois(n; n)
+            # 1/Pois(n; n), and that no value is drawn that is not listed
+            (last - unlisted).exp() * last.fac() / last**halves.count,
             (halves.dropped + left_out) * (1 + 1e-6),
             ball(errors) / arb(2) ** bits,
             mass,

@@ -14,7 +14,14 @@ from accountant.composition import engines
 from accountant.composition.atoms import AtomicPair, applies
 from accountant.composition.line import choose_line, known_laws
 from accountant.composition.listed import listed
-from accountant.composition.node_values import ROW, UNIT, circle, fraction_of_turn, products
+from accountant.composition.node_values import (
+    ROW,
+    UNIT,
+    LaplaceLoss,
+    circle,
+    fraction_of_turn,
+    products,
+)
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
@@ -217,3 +224,32 @@ def _check_listed() -> None:
         .worst_case(Adjacency.ADD_REMOVE)
         .add
     )
+
+
+def test_a_line_halfway_between_the_poles() -> None:
+    """For symmetric losses at ε = 0 the saddle is −1/2, where Laplace noise has a term 0/0."""
+    both = Composed([Laplace(scale=1), Gaussian(standard_deviation=1)], 10)
+    shift = Fraction(1, 10**6)
+    found, *beside = (
+        profile.delta(both, epsilon, method="atoms", relative_width=Fraction(1, 10**6))
+        for epsilon in (0, -shift, shift)
+    )
+    assert beside[1].lower < found.upper
+    assert found.lower < beside[0].upper
+    assert profile.delta(both, 0, method="grid", relative_width=Fraction(1, 100)).overlaps(found)
+
+
+@pytest.mark.parametrize("c", ["-0.4999", "-0.5", "-0.3", "0.01", "3"])
+def test_values_of_laplace_noise_are_within_their_bound(c: str) -> None:
+    with ctx.workprec(192):
+        t, line, step = arb("0.37"), arb(float(c)) + arb("0.5"), 2.0**-9
+        factor = LaplaceLoss(t, line, step, 1, 2)
+        values, error = factor.rows(0, 2)
+        for k in (0, 1, 2, 3, 17, 400, 1023, 1024, 2047):
+            s = acb(line, k * arb(step))
+            at, base = (
+                (t * z).cosh() + ((t * z).sinh() / (2 * z) if z != 0 else t / 2) for z in (s, line)
+            )
+            off = acb(float(values[k].real), float(values[k].imag)) - at / base
+            assert float(abs(off).upper()) <= error
+    assert error < 1e-12

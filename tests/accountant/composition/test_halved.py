@@ -230,11 +230,12 @@ def test_running_sums(length: int, seed: int) -> None:
 
 def test_a_list_says_what_it_lacks() -> None:
     """Weights and what was dropped add up to the tilted mass of all draws."""
-    with ctx.workprec(128):
+    with ctx.workprec(192):
         shares = tuple(ball(Fraction(n, 1000)) for n in (700, 200, 90, 9, 1))
         draws = Draws(40, (1000, -1000, 1700, -1700, 9999), shares)
     for budget in (1e-3, 1e-8, 1e-13):
-        halves = Halves.of([draws], budget)
+        with ctx.workprec(192):
+            halves = Halves.of([draws], budget)
         assert 0 < halves.dropped <= 2 * budget
         count = np.arange(41)
         sums = [np.bincount(h.used, h.weights, 41) for h in (halves.first, halves.second)]
@@ -256,3 +257,31 @@ def test_pair_sums_do_not_depend_on_the_tilt() -> None:
     assert all(value.overlaps(other) for value in found for other in found)
     assert all(value.rad() < 1e-9 * value.mid() for value in found)
     assert isinstance(lists_module._lists(parts, line, -10).pairs, PairSums)
+
+
+RARE = Tabulated(["1/2", "1/4", "249999/1000000", "1/1000000"], ["1/4"] * 4)
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "3", "6"])
+@pytest.mark.parametrize("power", [-5, -8])
+def test_values_that_are_not_listed_are_not_drawn(epsilon: str, power: int) -> None:
+    """Without the factor e^{−ns} for the mass s of values without a list, sums are too large."""
+    parts = factors((RARE, 10))
+    small = finite(parts[0][0])
+    assert small is not None
+    with ctx.workprec(192):
+        line = choose_line(parts, float(exact(epsilon)), 1e-3)
+        lists = lists_module._lists(parts, line, power)
+        assert lists.dropped > 1e-12  # or nothing is left out
+        true = ConvolvedPair(((small, 10),)).hockey_stick(exact(epsilon))
+        assert lists.at(exact(epsilon))[0].contains(true)
+
+
+def test_weights_without_a_value_are_those_of_a_multinomial_law() -> None:
+    shares = Fraction(1, 2), Fraction(9, 20)
+    with ctx.workprec(192):
+        halves = Halves.of([Draws(10, (0, 1), tuple(map(ball, shares)))], 1e-30)
+    sides = [np.bincount(h.used, h.weights, 11) for h in (halves.first, halves.second)]
+    whole = float((sides[0] * sides[1][::-1]).sum())
+    poisson = math.exp(-10) * 10**10 / math.factorial(10)
+    assert whole * math.exp(-10 / 20) / poisson == pytest.approx(0.95**10, rel=1e-13, abs=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from decimal import Decimal
 
 _MOST_NAMES = 40
 
@@ -26,6 +27,18 @@ class NotApplicableError(DpassayError):
 
 class UndecidedError(DpassayError):
     """The highest precision of the ladder did not separate the two sides of a question."""
+
+
+class BetweenError(UndecidedError):
+    """A number is known to lie between two bounds that no precision brings together."""
+
+    def __init__(self, what: str, lower: Decimal, upper: Decimal) -> None:
+        self.lower, self.upper = lower, upper
+        super().__init__(
+            f"Reached {what} in [{lower:.12g}, {upper:.12g}]: one end is attained, the other is "
+            "that of a pair with the largest of the profiles of all neighbours, no one of which "
+            "is worst. What lies between is not known. Ask for a larger relative_width."
+        )
 
 
 def expected(argument: str, value: object, requirement: str, remedy: str = "") -> InvalidInputError:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 from flint import arb, ctx
 
 from accountant.adjacency import Adjacency, Direction
-from accountant.errors import UndecidedError, expected
+from accountant.errors import BetweenError, UndecidedError, expected
 from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
@@ -78,10 +79,21 @@ def renyi(
 ) -> Interval:
     """Enclose the Rényi divergence of real order ≥ 1 (order 1: Kullback–Leibler).
 
+    That of one direction alone is the largest of its pairs. Of a mechanism that is only dominated
+    by the largest of several profiles (`WorstCase.enveloped`) the largest divergence of the pairs
+    is attained, but need not be the largest of all. With M the moment e^{(a − 1) D_a},
+
+        M − 1 = a(a − 1) ∫ (e^{(a−1)ε} H(ε) + e^{−aε} H'(ε)) dε over ε > 0,
+
+    H and H' being the profiles of a pair and of its reverse; both are at most the sums of those of
+    all pairs, so that M − 1 is at most the sum of all M_i − 1, and D_1 that of their D_1.
+
     Raises
     ------
     InvalidInputError
         If the order is below 1.
+    UndecidedError
+        If the width cannot be reached, with the bounds.
     """
     a = exact(order, "order")
     if a < ExactReal.of_rational(1):
@@ -91,9 +103,28 @@ def renyi(
     def divergence(pair: Pair) -> arb:
         return pair.kullback_leibler() if a.rational == 1 else pair.renyi(a.ball())
 
-    return enclose(
+    def all_together() -> arb:
+        if a.rational == 1:
+            return sum(map(divergence, pairs), start=arb(0))
+        return enveloped_renyi(pairs, a.ball())
+
+    found = enclose(
         lambda: most([divergence(pair) for pair in pairs]), relative_width=relative_width
     )
+    relation = Adjacency.read(adjacency)
+    if direction is not None or not mechanism.worst_case(relation).enveloped:
+        return found
+    found = found.hull(enclose(all_together, relative_width=relative_width))
+    if found.lower < found.upper and (found.relative_width or 1) > relative_width:
+        raise BetweenError("a Rényi divergence", found.lower, found.upper)
+    return found
+
+
+def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
+    """Return ln(1 + Σ (M_i − 1))/(a − 1), which bounds D_a of the largest of the profiles."""
+    less = order - 1
+    moments = [(less * pair.renyi(order)).expm1() for pair in pairs]
+    return sum(moments, start=arb(0)).log1p() / less
 
 
 def mu(
@@ -118,7 +149,8 @@ def rho(
 ) -> Interval:
     """Enclose the least ρ for which the mechanism is ρ-zCDP: sup over a > 1 of D_a/a.
 
-    It is +∞ where some divergence is infinite. The supremum is searched by branch and bound:
+    Of a mechanism with `WorstCase.enveloped` this is only attained: refused, with the value. It is
+    +∞ where some divergence is infinite. The supremum is searched by branch and bound:
     K(a) = (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
 
     Raises
@@ -126,8 +158,11 @@ def rho(
     UndecidedError
         If the width is not reached within a fixed number of splits.
     """
-    found = [_rho(pair, relative_width) for pair in worst_pairs(mechanism, adjacency, None)]
-    return Interval(max(r.lower for r in found), max(r.upper for r in found))
+    rhos = [_rho(pair, relative_width) for pair in worst_pairs(mechanism, adjacency, None)]
+    found = Interval(max(r.lower for r in rhos), max(r.upper for r in rhos))
+    if mechanism.worst_case(Adjacency.read(adjacency)).enveloped and found.lower.is_finite():
+        raise BetweenError("rho", found.lower, Decimal("Infinity"))
+    return found
 
 
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:

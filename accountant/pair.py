@@ -151,6 +151,13 @@ class WorstCase:
     add: tuple[Pair, ...]
     reason: str
     """Why these are worst."""
+    enveloped: bool = False
+    """Whether a pair of neighbours need not be dominated by any one of the pairs, but only by the
+    largest of all their profiles, at each ε by another one.
+
+    Then only the profile is the maximum over the pairs. A divergence or a trade-off function of the
+    pairs is attained, and bounds that of the mechanism on one side.
+    """
 
     @staticmethod
     def symmetric(pair: Pair, reason: str) -> WorstCase:

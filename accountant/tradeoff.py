@@ -16,6 +16,7 @@ gives the ε* whose supporting line proves it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
@@ -25,6 +26,7 @@ from flint import arb, ctx
 from accountant import solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
+from accountant.errors import BetweenError
 from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, sign
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number
@@ -48,6 +50,11 @@ def beta(
 ) -> Interval:
     """Enclose β(α), the least type II error at type I error α over the worst pairs.
 
+    Of a mechanism that is only dominated by the largest of several profiles
+    (`accountant.pair.WorstCase.enveloped`) the least β of the pairs is attained; for all neighbours
+    together that of the pair with the largest profile is a lower bound, and both are the same but
+    where a straight line shortens the way between two curves.
+
     Parameters
     ----------
     mechanism, adjacency, direction, method, relative_width
@@ -59,13 +66,17 @@ def beta(
     ------
     InvalidInputError
         If α is outside [0, 1].
+    BetweenError
+        If two bounds do not meet, and are farther apart than the width.
     """
     level = probability("alpha", alpha)
-    values = [
-        _type_two_error(pair, level, relative_width)
-        for pair in worst_pairs(mechanism, adjacency, direction, method)
-    ]
-    return Interval(min(v.lower for v in values), min(v.upper for v in values))
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    values = [_type_two_error(pair, level, relative_width) for pair in pairs]
+    found = Interval(min(v.lower for v in values), min(v.upper for v in values))
+    envelope = _envelope(mechanism, adjacency, direction, pairs)
+    if envelope is None:
+        return found
+    return _between("beta", found, _type_two_error(envelope, level, relative_width), relative_width)
 
 
 def power(
@@ -79,11 +90,34 @@ def power(
 ) -> Interval:
     """Enclose 1 − β(α), the largest power at level α, without cancellation for small α."""
     level = probability("alpha", alpha)
-    values = [
-        _power(pair, level, relative_width)
-        for pair in worst_pairs(mechanism, adjacency, direction, method)
-    ]
-    return Interval(max(v.lower for v in values), max(v.upper for v in values))
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    values = [_power(pair, level, relative_width) for pair in pairs]
+    found = Interval(max(v.lower for v in values), max(v.upper for v in values))
+    envelope = _envelope(mechanism, adjacency, direction, pairs)
+    if envelope is None:
+        return found
+    return _between("power", found, _power(envelope, level, relative_width), relative_width)
+
+
+def _envelope(
+    mechanism: Mechanism,
+    adjacency: Adjacency | str | None,
+    direction: Direction | None,
+    pairs: Sequence[Pair],
+) -> Pair | None:
+    """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
+    if direction is not None or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
+        return None
+    from accountant.composition.adaptive import envelope
+
+    return envelope(tuple(pairs))
+
+
+def _between(what: str, attained: Interval, bound: Interval, relative_width: Fraction) -> Interval:
+    found = attained.hull(bound)
+    if found.lower < found.upper and (found.relative_width or 1) > relative_width:
+        raise BetweenError(what, found.lower, found.upper)
+    return found
 
 
 def _type_two_error(pair: Pair, level: ExactReal, relative_width: Fraction) -> Interval:

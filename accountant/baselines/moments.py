@@ -15,11 +15,12 @@ from accountant._validate import probability
 from accountant.adjacency import Adjacency
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError, expected
+from accountant.guarantees import enveloped_renyi
 from accountant.interval import Interval, enclose
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
 from accountant.number import ExactReal, Number, exact
-from accountant.pair import Pair
+from accountant.pair import Pair, WorstCase
 from accountant.profile import most
 
 ORDERS: tuple[Fraction, ...] = (
@@ -109,14 +110,18 @@ def _known(
 
 @functools.lru_cache(maxsize=1024)
 def _divergence(whole: Composed, relation: Adjacency | None, order: ExactReal) -> Interval:
-    parts = [(part.worst_case(relation).pairs(None), n) for part, n in whole.parts()]
+    parts = [(part.worst_case(relation), n) for part, n in whole.parts()]
     return enclose(lambda: _total(parts, order), relative_width=_WIDTH)
 
 
-def _total(parts: list[tuple[tuple[Pair, ...], int]], order: ExactReal) -> arb:
+def _total(parts: list[tuple[WorstCase, int]], order: ExactReal) -> arb:
     total = arb(0)
-    for pairs, count in parts:
-        total += count * most([pair.renyi(order.ball()) for pair in _needed(pairs)])
+    for case, count in parts:
+        pairs = case.pairs(None)
+        if case.enveloped:
+            total += count * enveloped_renyi(pairs, order.ball())
+        else:
+            total += count * most([pair.renyi(order.ball()) for pair in _needed(pairs)])
     return total
 
 

@@ -20,10 +20,11 @@ are at most 1, so that nothing in it has lost digits to underflow. It is a produ
 Poisson probability that was computed in 128 bits, from a mean of forty digits, and rounded (u; the
 former is m·10^−39 of it at most, far below u), and one of at most `most` numbers that are added up
 ((most − 1)u): (most + 1)u in all, of which (most + 3)u is counted; the products of these errors are
-below u for less than 10^6 of them. The values of `left`, rounded in the same way, only tell what is lost: a mean that is off by x
-changes a Poisson probability by at most x, the distance in total variation, so that with means
-known to 10^−40 of n, and 1/Pois(n; n) ≤ 3√n, the weights, of sum ≤ 1, lose less than n^{1.5} 10^−39
-unseen, and less than 10^−290 to underflow: below `_UNSEEN` for n ≤ 10^6, which is asked for.
+below u for less than 10^6 of them. The values of `left`, rounded in the same way, only tell what is
+lost: a mean that is off by x changes a Poisson probability by at most x, the distance in total
+variation, so that with means known to 10^−40 of n, and 1/Pois(n; n) ≤ 3√n, the weights, of sum ≤ 1,
+lose less than n^{1.5} 10^−39 unseen, and less than 10^−290 to underflow: below `_UNSEEN` for
+n ≤ 10^6, which is asked for.
 """
 
 from __future__ import annotations

@@ -43,6 +43,11 @@ class SampledWithoutReplacement(Mechanism):
     one of the two that are exchanged. The two directions differ, and each of several such releases
     may go either way (the other records may look like one of the two to one query and like the
     other to the next): `Composed` encloses their profile (`accountant.composition.adaptive`).
+
+    Other records may also be unlike both. Then nothing is known but that the profile is at most the
+    larger of the two at every ε: the Rényi divergences and the trade-off function of such
+    neighbours are bounded by those of a pair with that profile, the envelope, and questions about
+    them are answered between these and what is attained.
     """
 
     mechanism: OneMechanism = OneMechanism()
@@ -77,6 +82,7 @@ class SampledWithoutReplacement(Mechanism):
             "The exchanged record is in the sample with probability m/n, else another one is in "
             "its place; advanced joint convexity bounds every such mixture, and it is attained "
             f"where all other records equal one of the two. {inner.reason}",
+            enveloped=True,
         )
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:

@@ -172,3 +172,28 @@ def test_a_level_that_no_loss_has_ends(question: str) -> None:
     data = certificate('kind = "relation"\nclaim = "1 < 2"')
     data["claim"]["claim"] = data["claimed"]["relation"] = f"{question} < 2"
     assert problems(data)
+
+
+SAMPLE = (
+    "SampledWithoutReplacement(mechanism=Gaussian(standard_deviation=1), sample_size=1, "
+    "population=10)"
+)
+
+
+def test_the_extremes_of_a_sample_are_not_all_neighbours() -> None:
+    """The largest divergence of the pairs, 0.017, is no bound; 0.0283 is one."""
+    text = f'kind = "renyi-dp"\nmechanism = "{SAMPLE}"\norder = "2"\nepsilon = "0.03"\n'
+    text += 'adjacency = "replace-one"\nstatement = "c"\n'
+    head = 'schema_version = 1\n[[claims]]\nid = "c"\n'
+    finding, _ = certify(document.read_text(head + text.replace("0.03", "0.02")).claims[0])
+    assert finding.verdict.value == "UNDECIDED"
+    assert certificate(text)["verdict"] == "HOLDS"
+
+    def weaker(epsilon: str) -> Callable[[Data], object]:
+        def change(data: Data) -> None:
+            data["claim"]["epsilon"] = data["claimed"]["epsilon"] = epsilon
+
+        return change
+
+    assert not changed(text, weaker("0.0284"))
+    assert changed(text, weaker("0.028"))

@@ -11,9 +11,10 @@ from typing import Any
 from mpmath import iv, mp
 
 from verify.checker import trees
-from verify.checker.arithmetic import UnknownError, interval
+from verify.checker.arithmetic import UnknownError, agree, interval
 from verify.checker.laws import (
     Law,
+    enveloped_trade_off,
     hockey_stick,
     largest,
     least_epsilon,
@@ -21,7 +22,7 @@ from verify.checker.laws import (
     tails,
     trade_off,
 )
-from verify.checker.mechanisms import mean_squared_error, pairs, variance
+from verify.checker.mechanisms import Noise, enveloped, mean_squared_error, pairs, variance
 
 
 def root(x: Any) -> Any:
@@ -108,9 +109,29 @@ def _mu(law: Law) -> Any:
     return law["mu"]
 
 
-def _largest(answer: Callable[..., Any]) -> Callable[..., Any]:
-    """Ask a question about each pair of a mechanism; the largest answer counts."""
-    return lambda noise, *at: largest([answer(law, *at) for law in pairs(noise)])
+def _largest(answer: Callable[..., Any], what: str = "") -> Callable[..., Any]:
+    """Ask a question about each pair of a mechanism; the largest answer counts.
+
+    `what` names what the pairs do not know of a mechanism that only the largest of their profiles
+    dominates.
+    """
+
+    def ask(noise: Noise, *at: Any) -> Any:
+        if what and enveloped(noise):
+            raise UnknownError(f"{what} between the extremes of {noise.name}")
+        return largest([answer(law, *at) for law in pairs(noise)])
+
+    return ask
+
+
+def _beta(noise: Noise, alpha: Any) -> Any:
+    laws = pairs(noise)
+    if not enveloped(noise):
+        return min(trade_off(law, alpha) for law in laws)
+    least, most = enveloped_trade_off(laws, alpha), min(trade_off(law, alpha) for law in laws)
+    if not agree(least, most):
+        raise UnknownError(f"the trade-off function between the extremes of {noise.name}")
+    return least
 
 
 NOT_RECOMPUTED = ("dimension", "max_loss", "quantile")
@@ -127,12 +148,12 @@ def recomputed(name: str) -> bool:
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "delta": _largest(hockey_stick),
-    "renyi": _largest(renyi),
+    "renyi": _largest(renyi, "a Rényi divergence"),
     "mu": _largest(_mu),
-    "rho": _largest(lambda law: _mu(law) ** 2 / 2),
+    "rho": _largest(lambda law: _mu(law) ** 2 / 2, "rho"),
     "loss_above": _largest(lambda law, loss: tails(law, loss)[0]),
     "total_variation": _largest(lambda law: hockey_stick(law, Fraction(0))),
-    "beta": lambda noise, alpha: min(trade_off(law, alpha) for law in pairs(noise)),
+    "beta": _beta,
     "epsilon": lambda noise, delta: least_epsilon(pairs(noise), delta),
     "variance": variance,
     "mse": mean_squared_error,

@@ -20,8 +20,16 @@ from verify import seal
 from verify.checker.arithmetic import UnknownError
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, number, split
-from verify.checker.laws import Law, hockey_stick, largest, renyi, trade_off
-from verify.checker.mechanisms import pairs
+from verify.checker.laws import (
+    Law,
+    enveloped_renyi,
+    enveloped_trade_off,
+    hockey_stick,
+    largest,
+    renyi,
+    trade_off,
+)
+from verify.checker.mechanisms import enveloped, pairs
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 
@@ -171,8 +179,16 @@ def needed(
     def given(name: str) -> Any:
         return number(evaluate(claim[name], scope))
 
-    laws = pairs(mechanism(claim["mechanism"], scope)) if "mechanism" in claim else []
+    noise = mechanism(claim["mechanism"], scope) if "mechanism" in claim else None
+    laws = [] if noise is None else pairs(noise)
+    together = noise is not None and enveloped(noise)
+    if together and claim["kind"] == "zcdp":
+        raise ValueError("no pair of this mechanism has the largest divergence")
     match claim["kind"]:
+        case "renyi-dp" if together:
+            return [{"value": enveloped_renyi(laws, given("order"))}]
+        case "tradeoff" if cuts and together:
+            return _swept(claim, laws, cuts, given, enveloped_trade_off)
         case "gaussian-dp" | "profile" | "tradeoff" if cuts:
             return _swept(claim, laws, cuts, given)
         case "approximate-dp" | "pure-dp":
@@ -207,8 +223,16 @@ def needed(
     ]
 
 
+def _least(laws: list[Law], alpha: Any) -> Any:
+    return min(trade_off(law, alpha) for law in laws)
+
+
 def _swept(
-    claim: Mapping[str, Any], laws: list[Law], cuts: Sequence[Any], given: Callable[[str], Any]
+    claim: Mapping[str, Any],
+    laws: list[Law],
+    cuts: Sequence[Any],
+    given: Callable[[str], Any],
+    beta: Callable[[list[Law], Any], Any] = _least,
 ) -> list[dict[str, Any]]:
     """Return a row for each piece of a sweep: each curve at the end where it is worse."""
 
@@ -228,7 +252,7 @@ def _swept(
         if claim["kind"] == "profile":
             rows = [{"value": delta(a), "epsilon": b} for a, b in pieces]
         else:
-            rows = [{"alpha": a, "beta": min(trade_off(law, b) for law in laws)} for a, b in pieces]
+            rows = [{"alpha": a, "beta": beta(laws, b)} for a, b in pieces]
     if not whole or list(cuts) != sorted(cuts):
         raise ValueError("the sweep does not cover the range")
     return rows

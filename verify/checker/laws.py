@@ -117,15 +117,41 @@ def renyi(law: Law, order: Any) -> Any:
     return mp.log(mp.fsum(q * (mp.mpf(p) / q) ** mp.mpf(order) for p, q in charged)) / less
 
 
+def enveloped_renyi(laws: list[Law], order: Any) -> Any:
+    """Return an upper bound of the divergence of a law whose H is at most the largest of several.
+
+    With M = e^{(a − 1) D_a}, M − 1 is an integral of H and of that of the reverse with weights ≥ 0,
+    so at most the sum of all M_i − 1; D_1 is at most the sum of the D_1.
+    """
+    found = [interval(renyi(law, order)) for law in laws]
+    if order == 1:
+        return sum(found, start=iv.mpf(0))
+    less = interval(order - 1)
+    return iv.log(1 + sum((iv.exp(less * one) - 1 for one in found), start=iv.mpf(0))) / less
+
+
 def trade_off(law: Law, alpha: Any) -> Any:
     """Return a lower bound of the least type II error at type I error α, very near to it.
 
     For every ε, 1 − H(ε) − e^ε α is a lower bound; it is best where Q(L > ε) crosses α.
     """
+    epsilon = _support(law, alpha)
+    return 1 - hockey_stick(law, epsilon) - mp.exp(epsilon) * alpha
+
+
+def enveloped_trade_off(laws: list[Law], alpha: Any) -> Any:
+    """Return the same for a law whose H is the largest of several ones at every ε."""
+    found = []
+    for epsilon in (mp.zero, *(_support(law, alpha) for law in laws)):
+        largest_one = max(hockey_stick(law, epsilon) for law in laws)
+        found.append(1 - largest_one - mp.exp(epsilon) * alpha)
+    return max(found)
+
+
+def _support(law: Law, alpha: Any) -> Any:
     if composed.composite(law):
         raise UnknownError("the trade-off function of a composition")
-    epsilon = _crossing(lambda loss: tails(law, loss)[1] - alpha, 80)
-    return 1 - hockey_stick(law, epsilon) - mp.exp(epsilon) * alpha
+    return _crossing(lambda loss: tails(law, loss)[1] - alpha, 80)
 
 
 def least_epsilon(laws: list[Law], delta: Any) -> Any:

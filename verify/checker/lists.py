@@ -3,7 +3,8 @@
 Losses are integers in units of 10^{−60}, and two within 10^{−45} are one value: their masses add
 up. Masses are sums of products of positive numbers, in 100 digits and fewer than 10⁸ operations:
 their relative error is below 10^{−80}, and is allowed to be 10^{−60}. Only the comparison with ε
-uses the losses: a sum counts as above ε if it is so by more than 10^{−38}.
+uses the losses: a sum counts as above ε if it is so by more than 10^{−38}. One that is above by
+less adds at most 10^{−38} of its mass to H(ε); the other two answers take it for a tie.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def add_up(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
     """
     cut = int(mp.floor(mp.mpf(epsilon) * _UNIT)) + _TIE
     above = [(p, q) for loss, p, q in _sums(factors) if loss > cut]
+    near = mp.fsum(p for loss, p, _ in _sums(factors) if abs(loss - cut) <= 2 * _TIE)
     p, q, factor = mp.fsum(p for p, _ in above), mp.fsum(q for _, q in above), mp.exp(epsilon)
     over, wide = mp.fsum(p - factor * q for p, q in above), mp.mpf(10) ** -60
     mass = infinite_mass(factors)
     return Answers(
-        iv.mpf([over - p * wide, over + p * wide]) + mass,
+        iv.mpf([over - p * wide, over + p * wide + near * mp.mpf(10) ** -37]) + mass,
         iv.mpf([p * (1 - wide), p * (1 + wide)]) + mass,
         iv.mpf([q * (1 - wide), q * (1 + wide)]),
     )

@@ -162,6 +162,20 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
     raise UnknownError(f"the law of {noise.name}")
 
 
+def enveloped(noise: Noise) -> bool:
+    """Whether neighbours are known to be dominated by the largest of several profiles alone.
+
+    Of a sample without replacement records that are unlike both of two exchanged ones may lie
+    between its two extremes.
+    """
+    inside = noise.arguments.get("mechanism")
+    releases = inside if isinstance(inside, list) else [inside]
+    between = noise.name == "SampledWithoutReplacement"
+    if between and noise["sample_size"] < noise["population"]:
+        return True
+    return any(enveloped(release) for release in releases if isinstance(release, Noise))
+
+
 def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Mix the pairs of a release (A, B): (1 − q)B + qA and B, or A and (1 − q)A + qB."""
     remove, add = _directions(noise["mechanism"])

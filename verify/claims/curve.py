@@ -10,8 +10,8 @@ from flint import arb
 
 from accountant import tradeoff
 from accountant._validate import rational
-from accountant.errors import InvalidInputError
-from accountant.interval import ball, enclose
+from accountant.errors import BetweenError, InvalidInputError
+from accountant.interval import Interval, ball, enclose
 from accountant.number import ExactReal, exact
 from accountant.pair import Pair
 from accountant.profile import hockey_stick
@@ -147,9 +147,12 @@ class TradeoffBound(
         mechanism, relation = self.built(scope), self.relation()
 
         def beta(level: ExactReal) -> object:
-            return tradeoff.beta(
-                mechanism, level, adjacency=relation, relative_width=SEARCH_WIDTH
-            ).ball()
+            try:
+                return tradeoff.beta(
+                    mechanism, level, adjacency=relation, relative_width=SEARCH_WIDTH
+                ).ball()
+            except BetweenError as bounds:
+                return Interval(bounds.lower, bounds.upper).ball()
 
         claimed = self.limit(scope, "alpha")
         curve = Bound(beta, falling=True)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from typing import ClassVar, final
 from flint import arb, ctx
 
 from accountant import guarantees
+from accountant.errors import BetweenError
 from accountant.interval import Interval, ball, enclose
 from accountant.number import ExactReal
 from accountant.pair import Pair
@@ -84,6 +85,14 @@ class DivergenceClaim(
         )
 
 
+def _bounded(bounds: BetweenError, claimed: ExactReal) -> tuple[Interval, bool | None]:
+    """Return the bounds, and what both of them say about a claim."""
+    found = Interval(bounds.lower, bounds.upper)
+    if bounds.upper.is_finite() and ExactReal.of_rational(Fraction(bounds.upper)) <= claimed:
+        return found, True
+    return found, False if ExactReal.of_rational(Fraction(bounds.lower)) > claimed else None
+
+
 def _divergence(pair: Pair, order: ExactReal) -> Callable[[], arb]:
     if order.rational == 1:
         return pair.kullback_leibler
@@ -114,8 +123,11 @@ class RenyiDP(
         """Compare the exact divergence with ε."""
         order, claimed = Expression(self.order).exact(scope), Expression(self.epsilon).exact(scope)
         mechanism = self.built(scope)
-        value = guarantees.renyi(mechanism, order, adjacency=self.relation())
-        truth = compare(value.ball, "<=", claimed.ball)
+        try:
+            value = guarantees.renyi(mechanism, order, adjacency=self.relation())
+            truth = compare(value.ball, "<=", claimed.ball)
+        except BetweenError as bounds:
+            value, truth = _bounded(bounds, claimed)
         rho = mechanism.exact_rho(self.relation())
         if rho is not None:  # D_a = ρ a: settles a claim that is just met
             truth = rho * order <= claimed
@@ -146,8 +158,12 @@ class ZeroConcentratedDP(
         claimed = Expression(self.rho).exact(scope)
         mechanism = self.built(scope)
         for width in _RHO_WIDTHS:
-            value = guarantees.rho(mechanism, adjacency=self.relation(), relative_width=width)
-            truth = compare(value.ball, "<=", claimed.ball, max_precision=512)
+            try:
+                value = guarantees.rho(mechanism, adjacency=self.relation(), relative_width=width)
+                truth = compare(value.ball, "<=", claimed.ball, max_precision=512)
+            except BetweenError as bounds:
+                value, truth = _bounded(bounds, claimed)
+                break
             if truth is not None:
                 break
         known = mechanism.exact_rho(self.relation())

@@ -14,6 +14,8 @@ from accountant.number import ExactReal
 
 _PRECISION = 192
 _MAX_PIECES = 20_000
+_FINEST = 1 << 64
+"""Of a range that is cut into so small pieces, one is where the two curves are not told apart."""
 _POINTS, _STEP = 256, Fraction(1, 32)
 """Where a refutation is looked for on a range without an end."""
 
@@ -95,7 +97,7 @@ def prove_below(
             point = ExactReal.of_rational(middle)
             if value.at(point) > limit.at(point):
                 return Swept(False, count, point)
-            if low == high:
+            if high - low <= (stop - start) / _FINEST:
                 return Swept(None, count)
             pieces += [(middle, high), (low, middle)]
     return Swept(None, _MAX_PIECES)

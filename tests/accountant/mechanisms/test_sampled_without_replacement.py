@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from accountant import profile
-from accountant.errors import AdjacencyError, InvalidInputError
+from accountant import guarantees, profile, tradeoff
+from accountant.adjacency import Direction
+from accountant.errors import AdjacencyError, BetweenError, InvalidInputError
 from accountant.mechanisms import (
     Gaussian,
     Laplace,
@@ -77,3 +80,53 @@ def test_refusals() -> None:
     with pytest.raises(InvalidInputError, match="sample_size=0 ≥ 1"):
         SampledWithoutReplacement(Gaussian(standard_deviation=1), 0, 2)
     assert repr(step).startswith("SampledWithoutReplacement(")
+
+
+STEP = SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 10)
+
+
+def test_neighbours_between_the_extremes_may_have_larger_divergences() -> None:
+    """The bounds are those of the pair with the largest profile: its moments, by quadrature."""
+    share, order = 0.1, 3.0
+    x = np.linspace(-40, 40, 400_001)
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0])
+    w = 1 - share + share * np.exp(x - 0.5)
+    # ∫ (e^{(a−1)ε} + e^{−aε}) H over ε > 0 of the mixture against N(0, 1), in closed form inside
+    inner = w**order - 1 - order * (w - 1) + w ** (1 - order) - 1 + (order - 1) * (w - 1)
+    whole = float((density * inner)[w > 1].sum())
+    least = float((density * (w**order - 1)).sum())
+    envelope = math.log1p(whole) / (order - 1)
+    with pytest.raises(BetweenError, match="one end is attained") as caught:
+        guarantees.renyi(STEP, order)
+    assert float(caught.value.lower) == pytest.approx(math.log1p(least) / (order - 1), rel=1e-9)
+    assert float(caught.value.lower) < envelope < float(caught.value.upper)
+    wide = guarantees.renyi(STEP, order, relative_width=Fraction(99, 100))
+    assert wide.lower <= caught.value.lower < caught.value.upper <= wide.upper
+    one = guarantees.renyi(STEP, order, direction=Direction.REMOVE)
+    assert one.lower <= caught.value.lower <= one.upper
+    everything = SampledWithoutReplacement(Gaussian(standard_deviation=1), 10, 10)
+    assert str(guarantees.renyi(everything, 2)) == "1"
+
+
+def test_a_straight_line_shortens_the_trade_off_function() -> None:
+    """β is that of the envelope: at most the smaller curve, and less where both cross."""
+    width = Fraction(1, 10**9)
+    assert str(tradeoff.beta(STEP, "0.3", relative_width=width))[:10] == "0.66171798"
+    total = guarantees.total_variation(STEP)
+    with pytest.raises(BetweenError, match="Reached beta") as caught:
+        tradeoff.beta(STEP, "0.5", relative_width=width)
+    assert abs(caught.value.lower - (Decimal("0.5") - total.lower)) < Decimal("1e-12")
+    with pytest.raises(BetweenError, match="Reached power") as again:
+        tradeoff.power(STEP, "0.5", relative_width=width)
+    assert abs(again.value.upper + caught.value.lower - 1) < Decimal("1e-12")
+    curves = [
+        tradeoff.beta(STEP, "0.5", direction=direction, relative_width=width).lower
+        for direction in Direction
+    ]
+    assert abs(min(curves) - caught.value.upper) < Decimal("1e-8")
+
+
+def test_rho_of_neighbours_between_the_extremes_is_not_known() -> None:
+    step = SampledWithoutReplacement(RandomizedResponse(epsilon=1), 1, 3)
+    with pytest.raises(BetweenError, match=r"Reached rho in \[0\.0[0-9]*, Infinity\]"):
+        guarantees.rho(step)

@@ -7,6 +7,7 @@ the profile exceeds the total variation distance and tends to 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +18,16 @@ from accountant import solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency, Direction
 from accountant.errors import UndecidedError
-from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, narrowed, sign
+from accountant.interval import (
+    RELATIVE_WIDTH,
+    START_PRECISION,
+    Interval,
+    asked_width,
+    ball,
+    enclose,
+    narrowed,
+    sign,
+)
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
@@ -27,6 +37,8 @@ _HALF_EXACTLY = Fraction(1, 2)
 _ROUGH = 64
 _ESTIMATE_WIDTHS = (Fraction(1, 10**8), Fraction(1, 10**4))
 _SHARE_OF_WIDTH = 16
+_FINEST_ESTIMATE = Fraction(1, 10**13)
+_COARSEST = Fraction(1, 16)
 
 
 def worst_pairs(
@@ -200,7 +212,19 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
 
 
 def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
-    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity.
+    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
+    with narrowed(relative_width / _SHARE_OF_WIDTH):
+        found = _beside_estimate(pairs, target, relative_width)
+        if found is not None:
+            return found
+        pairs = _largest(pairs, target)
+        excess = _excess(pairs, target)
+        between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
+        return solve.root(excess, between, relative_width=relative_width)
+
+
+def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
+    """Return ln(δ(ε)/δ) as a function of ε.
 
     Above ½ the complements are compared, whose logarithm does not cancel where δ is near 1.
     """
@@ -213,10 +237,41 @@ def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction)
         value = hockey_stick(pairs, eps)
         return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
 
-    with narrowed(relative_width / _SHARE_OF_WIDTH):
-        pairs = _largest(pairs, target)
-        between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
-        return solve.root(excess, between, relative_width=relative_width)
+    return excess
+
+
+def _beside_estimate(
+    pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
+) -> Interval | None:
+    """Enclose ε(δ) beside its estimate, from the pair with the largest; None where that fails."""
+    if relative_width < _FINEST_ESTIMATE:
+        return None
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+    found = [pair.estimate_epsilon(log_delta) for pair in pairs]
+    known = [value for value in found if value is not None and math.isfinite(value)]
+    if len(known) < len(pairs):
+        return None
+    guess, most = max((value, i) for i, value in enumerate(known))
+    alone = _excess([pairs[most]], target)
+    interval = solve.beside(alone, Fraction(guess), relative_width=relative_width)
+    if interval is None:
+        return None
+    upper = exact(interval.upper)
+    others = (pair for i, pair in enumerate(pairs) if i != most)
+    return interval if all(_below(pair, upper, target, log_delta) for pair in others) else None
+
+
+def _below(pair: Pair, epsilon: ExactReal, target: ExactReal, log_delta: float) -> bool:
+    """Whether H(ε) < δ is proved, with no more accuracy than its estimate says it takes."""
+    with ctx.workprec(START_PRECISION):
+        if pair.bound(epsilon) < target.ball():
+            return True
+        estimate = pair.estimate_log_delta(float(epsilon))
+        gap = Fraction(0 if estimate is None else max(log_delta - estimate, 0.0))
+        width = max(min(gap / 4, _COARSEST), asked_width.get() or Fraction(0))
+        with narrowed(width):
+            return bool(pair.hockey_stick(epsilon) < target.ball())
 
 
 def _largest(pairs: Sequence[Pair], target: ExactReal) -> Sequence[Pair]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from accountant.errors import UndecidedError
-from accountant.interval import MAX_PRECISION, Interval
+from accountant.interval import MAX_PRECISION, START_PRECISION, Interval
 from accountant.number import ExactReal
 
 Function = Callable[[ExactReal], arb]
@@ -17,6 +17,8 @@ _MAX_DOUBLINGS = 4096
 _WIDENINGS = 3
 _PRECISIONS = 4
 _SLOW_STEPS = 3
+_GUESSES = 3
+_NEAR = Fraction(1, 1000)
 
 
 def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
@@ -68,13 +70,41 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
             lower, upper = max(low, guess - slack), min(high, guess + slack)
             proved_low = lower == low or _sign(function, lower) > 0
             if proved_low and (upper == high or _sign(function, upper) < 0):
-                digits = int(bits * 0.30103) + 6
-                return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
+                return _hull(lower, upper, bits)
             slack *= 4
     raise UndecidedError(
         f"The root near {float(guess):.6g} could not be proved to relative width "
         f"{float(relative_width):.1e}. Ask for a larger relative_width."
     )
+
+
+def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> Interval | None:
+    """Enclose the root near a guess of about that accuracy, by two signs; None if it is not there.
+
+    The function is non-increasing. Where both ends have one sign the chord through them says where
+    to look next.
+    """
+    bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
+    for _ in range(_GUESSES):
+        slack = abs(guess) * relative_width / 4
+        lower, upper = guess - slack, guess + slack
+        with ctx.workprec(max(START_PRECISION, bits + 32)):
+            first, second = (function(ExactReal.of_rational(end)) for end in (lower, upper))
+        if first > 0 > second:
+            return _hull(lower, upper, bits)
+        if not (first.is_finite() and second.is_finite() and first > second):
+            return None
+        move = slack * fraction(((first + second) / (first - second)).mid())
+        if abs(move) > abs(guess) * _NEAR:
+            return None
+        guess += move // slack * slack
+    return None
+
+
+def _hull(lower: Fraction, upper: Fraction, bits: int) -> Interval:
+    """Return the interval, its ends rounded outward."""
+    digits = int(bits * 0.30103) + 6
+    return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
 
 
 def _sign(function: Function, point: Fraction) -> int:

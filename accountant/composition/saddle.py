@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 import numpy as np
 
 from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_kernels import BY_EXCESS, Kernels, excess_of_log1p
+from accountant.composition.saddle_kernels import BY_EXCESS, Kernels, excess_of_log1p, on_line
 from accountant.composition.saddle_search import Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 
@@ -34,12 +34,15 @@ MOST_POINTS = 1 << 16
 """Most nodes of the rule in x."""
 _REACH = 8.8
 _CLOSE = 0.03
+_FEW = 16
 _NEAR = 1e-2
 _TINY = 1e-12
 _MOST_STEPS = 100
 _MOST_LOSS = 8.0
-_GROWTH = 1.3
+_GROWTH = 1.1
+_MOST_GROWTH = 2.0
 _LEAST_GROWTH = 1.02
+_LEAP = 4.0
 _PROBES = np.array([1.0, 1.07, 1.19, 1.31])
 _LEAST = 1.0 - TARGET
 _INFINITY = math.inf
@@ -79,28 +82,56 @@ class FloatGaussian:
 
 
 @final
+class _Table:
+    """Equidistant nodes in x with what does not depend on the tilt."""
+
+    def __init__(self, floats: Mixture, start: int, last: int, step: float) -> None:
+        self.start = start
+        self.x = np.arange(start, last + 1.0) * step
+        shift = np.minimum(floats.mu * self.x - 0.5 * floats.mu**2, 700.0)
+        self._rise = math.exp(floats.log_share) * np.expm1(shift)
+        self.bell = floats.bell(self.x)
+        """ln(√(2π) φ)"""
+        self.loss = np.where(
+            np.abs(self._rise) < 0.5, np.log1p(self._rise), floats.log_density(self.x)
+        )
+
+    @functools.cached_property
+    def gap(self) -> Floats:
+        """L − (w − 1)"""
+        return excess_of_log1p(self._rise)
+
+
+@final
 class FloatMixture:
     """Λ(z + 1), or Λ(−z), of a Gaussian mixture, by the trapezoidal rule in x."""
 
     def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
         self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
-        self._tables: dict[int, tuple[int, Floats, Floats, Floats, Floats]] = {}
+        self._tables: dict[int, _Table] = {}
         self._grades: dict[int, int] = {}
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self._mixed_first else -c
-        x, bell, loss, gap = self._nodes(s, 0.0)
+        table, kept = self._nodes(s, 0.0)
+        x, bell, loss, gap = table.x[kept], table.bell[kept], table.loss[kept], table.gap[kept]
         size, mean, variance = self._moments(s, x[1] - x[0], bell, loss, gap)
         return size, mean if self._mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
-        x, bell, loss, gap = self._nodes(s, float(t[-1]))
-        size, mean, _ = self._moments(s, x[1] - x[0], bell, loss, gap)
-        mass = np.exp(s * loss + bell - size) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
-        real, imaginary = self._loops.line(mass, loss - mean, t)
+        table, kept = self._nodes(s, float(t[-1]))
+        loss = table.loss[kept]
+        logs = s * loss + table.bell[kept]
+        mass = np.exp(logs - logs.max())
+        mass /= mass.sum()
+        away = loss - np.dot(mass, loss)
+        if len(t) > _FEW and np.array_equal(t, np.arange(0.0, len(t)) * t[1]):
+            real, imaginary = on_line(self._loops, mass, away, float(t[1]), len(t))
+        else:
+            real, imaginary = self._loops.line(mass, away, t)
         with np.errstate(divide="ignore"):
             log_size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
         angle = np.arctan2(imaginary, 1 + real)
@@ -125,29 +156,20 @@ class FloatMixture:
         variance = float(np.dot(mass, (loss - mean) ** 2)) / total
         return top + math.log(total * step / math.sqrt(2 * math.pi)), mean, variance
 
-    def _nodes(self, s: float, t: float) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the nodes, ln(√(2π) φ) and the losses there, and L − (w − 1)."""
+    def _nodes(self, s: float, t: float) -> tuple[_Table, slice]:
+        """Return the nodes of a rule, and which of them are needed."""
         low, high = self._low(s), self._end(s)
         grade = self._grade(s, t, low, high) if t else self._grade_of_moments(s)
         step = 2.0 ** (-grade / 4)
         first, last = math.floor(low / step), math.ceil(high / step)
         if last - first > MOST_POINTS:
             raise UndecidedError(f"The moments at s={s:.6g} need {last - first} nodes in floats.")
-        start, x, bell, loss, gap = self._tables.get(grade, (0, *(np.empty(0),) * 4))
-        if first < start or last >= start + len(x):
+        table = self._tables.get(grade)
+        if table is None or first < table.start or last >= table.start + len(table.x):
             margin = (last - first) // 4
-            start, last_kept = first - margin, last + margin
-            x = np.arange(start, last_kept + 1.0) * step
-            loss = self._floats.log_density(x)
-            rise = np.exp(self._floats.log_share) * np.expm1(
-                np.minimum(self._floats.mu * x - 0.5 * self._floats.mu**2, 700.0)
-            )
-            gap = excess_of_log1p(rise)
-            loss = np.where(np.abs(rise) < 0.5, gap + rise, loss)
-            bell = self._floats.bell(x)
-            self._tables[grade] = start, x, bell, loss, gap
-        kept = slice(first - start, last - start + 1)
-        return x[kept], bell[kept], loss[kept], gap[kept]
+            table = _Table(self._floats, first - margin, last + margin, step)
+            self._tables[grade] = table
+        return table, slice(first - table.start, last - table.start + 1)
 
     def _low(self, s: float) -> float:
         low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
@@ -228,8 +250,8 @@ class Estimator:
         )
         step = 2 * math.pi / period
         reach = math.sqrt(2 * TARGET / curvature)
-        while self._size(strip, c, reach) > -TARGET - 1.0:
-            reach *= _GROWTH
+        while (size_there := self._size(strip, c, reach)) > -TARGET - 1.0:
+            reach *= min(max((TARGET + 1.0) / max(-size_there, 1.0), _GROWTH), _MOST_GROWTH)
             if reach > MOST_NODES * step:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes."
@@ -291,10 +313,9 @@ class Estimator:
         The saddle point is found first: at every s it belongs to an ε and, to a few percent, to a
         δ. Then Newton's method runs on one line.
         """
-        low, s = self._saddle_of(log_delta)
-        floor, ceiling = self._at_saddle(low), self._at_saddle(s)
-        epsilon, margin = ceiling, ceiling - floor + self._most_loss / s  # δ falls like e^{−sε}
-        floor, ceiling = floor - margin, ceiling + margin
+        s = self._saddle_of(log_delta)
+        epsilon, margin = self._at_saddle(s), self._most_loss / s  # δ falls like e^{−sε}
+        floor, ceiling = epsilon - margin, epsilon + margin
         line = self._on_line(CALL, s, epsilon)
         for _ in range(_MOST_STEPS):
             value, slope = line(epsilon)
@@ -314,48 +335,44 @@ class Estimator:
 
     def start(self, log_delta: float) -> float:
         """Return the ε for which the saddle-point approximation of ln δ is log_delta."""
-        return self._at_saddle(self._saddle_of(log_delta)[1])
+        return self._at_saddle(self._saddle_of(log_delta))
 
     def _at_saddle(self, s: float) -> float:
         """Return the ε whose saddle is s > 0."""
         return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)
 
-    def _saddle_of(self, log_delta: float) -> tuple[float, float]:
-        """Return s₁ < s₂, near each other, whose approximations of ln δ enclose log_delta."""
-
-        def level(s: float) -> float:
-            size, _, variance = self.cumulants(s)
-            curvature = variance + s**-2 + (s + 1) ** -2
-            kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
-            return size - s * self._at_saddle(s) - kappa - log_delta
-
-        low, high, growth = 0.0, 1.0, 4.0
-        value = level(high)
-        while value > 0:
+    def _saddle_of(self, log_delta: float) -> float:
+        """Return the s whose approximation of ln δ is log_delta, by Newton's method in ln s."""
+        low, high, s, last = 0.0, math.inf, 1.0, math.inf
+        for _ in range(2 * _MOST_STEPS):
             try:
-                value, low, high = level(growth * high), high, growth * high
+                value, fall = self._approximation(s)
             except UndecidedError:  # too far: beyond a cut, say
-                growth = math.sqrt(growth)
-                if growth < _LEAST_GROWTH:
+                if s < _LEAST_GROWTH * low or low == 0.0:
                     raise
-        while low == 0.0:
-            if level(high / 4) > 0:
-                low = high / 4
-            else:
-                high /= 4
-        at_low, at_high = level(low), level(high)
-        nearest = at_high
-        for turn in range(2 * _MOST_STEPS):
-            if abs(nearest) < _NEAR or high - low < _TINY * high:
-                break
-            share = 0.5 if turn % 3 == 2 else min(max(at_low / (at_low - at_high), 0.02), 0.98)
-            middle = low + share * (high - low)
-            value = level(middle)
-            if value > 0:
-                low, at_low, at_high = middle, value, at_high / 2
-            else:
-                high, at_high, at_low, nearest = middle, value, at_low / 2, value
-        return low, high
+                high = s
+                s = math.sqrt(low * high)
+                continue
+            value -= log_delta
+            low, high = (s, high) if value > 0 else (low, s)
+            if abs(value) < _NEAR or high - low < _TINY * high:
+                return s
+            leap = math.log(_LEAP)
+            wanted = s * math.exp(min(max(value / fall, -leap), leap))
+            slow = abs(value) > 0.5 * last and low > 0 and math.isfinite(high)
+            last = abs(value)
+            s = math.sqrt(low * high) if slow or not low < wanted < high else wanted
+        raise UndecidedError(f"No saddle was found for ln(delta)={log_delta:.6g} in floats.")
+
+    def _approximation(self, s: float) -> tuple[float, float]:
+        """Return the saddle-point approximation of ln δ at the ε of s, and its fall with ln s.
+
+        What the curvature changes is left out of the latter.
+        """
+        size, _, variance = self.cumulants(s)
+        curvature = variance + s**-2 + (s + 1) ** -2
+        kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
+        return size - s * self._at_saddle(s) - kappa, s * s * curvature
 
 
 @final

@@ -47,6 +47,7 @@ MOST_NODES = 40_000
 _LOG_2 = math.log(2)
 _ROUGH = 56
 _GUARD = 24
+_LOSS = 10
 _GROWTH = 1.15
 _STEEP = 0.4
 _FINEST = 2.0**-10
@@ -137,11 +138,35 @@ class Loss:
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count."""
-        powers = [acb(1)] * count
-        for part, times in self.factors:
-            ratios = part.line(c, step, count)
-            powers = [p * power(ratio, times) for p, ratio in zip(powers, ratios, strict=True)]
-        return powers
+        return self._powers([part.line(c, step, count) for part, _ in self.factors])
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+        """Return the same from floats, where their error does not matter much; None where it does.
+
+        Their error per t may be about what is asked for over the deviation of the tilted loss.
+        """
+        size, _, variance = self.cumulants(float(c))
+        bits = ctx.prec - _guard(self.count, size) - _LOSS
+        rate = 2.0**-bits * math.sqrt(variance) / len(self.factors)
+        found = [part.quick_line(c, step, count, rate / times) for part, times in self.factors]
+        if all(ratios is None for ratios in found):
+            return None
+        return self._powers(
+            [
+                part.line(c, step, count) if ratios is None else ratios
+                for (part, _), ratios in zip(self.factors, found, strict=True)
+            ]
+        )
+
+    def _powers(self, lines: Sequence[list[acb]]) -> list[acb]:
+        """Return the products of the powers of the ratios of the factors."""
+        first, *others = (
+            [power(ratio, times) for ratio in ratios]
+            for (_, times), ratios in zip(self.factors, lines, strict=True)
+        )
+        for other in others:
+            first = [p * q for p, q in zip(first, other, strict=True)]
+        return first
 
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
@@ -198,26 +223,41 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
     """
     plan = _plan(loss, kernel, strip, float(epsilon), bits)
     line = plan.line
-    size = math.frexp(1 + abs(loss.cumulants(float(line.c))[0]))[1]
-    precision = bits + _GUARD + loss.count.bit_length() + size
+    precision = bits + _guard(loss.count, loss.cumulants(float(line.c))[0])
+    found = arb.nan()
     with ctx.workprec(precision):
-        contour = _contour(loss, kernel, line, precision)
-        eps, h = epsilon.ball(), ball(line.step)
-        total = contour.terms[0].real / 2
-        turn = h * eps
-        for j in range(1, line.count):
-            sine, cosine = (j * turn).sin_cos()
-            term = contour.terms[j]
-            total += term.real * cosine + term.imag * sine
-        total *= h / arb.pi()
-        sign = 1 if contour.terms[0].real > 0 else -1
-        rest = contour.truncation * h / arb.pi()
-        value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
-        period = 2 * arb.pi() / h
-        alias = _alias(loss, plan.left, line.c - plan.left, period, eps)
-        alias += _alias(loss, plan.right, plan.right - line.c, period, eps)
-        found = value - (alias / 2).upper() + arb(0, (alias / 2).upper())
+        for quick in (True, False):
+            contour = _contour(loss, kernel, line, precision, quick)
+            found = _summed(loss, plan, contour, epsilon)
+            if not contour.quick or found.rel_accuracy_bits() >= bits - _LOSS:
+                break
+    return found
+
+
+def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
+    """Return the sum over a contour, with its truncation and its aliases."""
+    line = plan.line
+    eps, h = epsilon.ball(), ball(line.step)
+    total = contour.terms[0].real / 2
+    turn = h * eps
+    for j in range(1, line.count):
+        sine, cosine = (j * turn).sin_cos()
+        term = contour.terms[j]
+        total += term.real * cosine + term.imag * sine
+    total *= h / arb.pi()
+    sign = 1 if contour.terms[0].real > 0 else -1
+    rest = contour.truncation * h / arb.pi()
+    value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
+    period = 2 * arb.pi() / h
+    alias = _alias(loss, plan.left, line.c - plan.left, period, eps)
+    alias += _alias(loss, plan.right, plan.right - line.c, period, eps)
+    found = value - (alias / 2).upper() + arb(0, (alias / 2).upper())
     return found.max(arb(0))
+
+
+def _guard(count: int, size: float) -> int:
+    """Return the bits by which the precision exceeds the accuracy, for ln M(c) of this size."""
+    return _GUARD + count.bit_length() + math.frexp(1 + abs(size))[1]
 
 
 def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
@@ -252,15 +292,20 @@ class _Contour:
     """ln M(c)."""
     truncation: arb
     """A bound of Σ |terms| over all later j."""
+    quick: bool
+    """Whether floats were used, with their error."""
 
 
 @functools.lru_cache(maxsize=32)
-def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int) -> _Contour:
+def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool) -> _Contour:
     c, step = line.c, line.step
-    values = loss.line(c, step, line.count)
+    values = loss.quick_line(c, step, line.count) if quick and isinstance(loss, Loss) else None
     size = _log_value(loss, c, precision)
-    terms = [value * kernel.at(acb(ball(c), ball(j * step))) for j, value in enumerate(values)]
-    return _Contour(terms, size, _truncation(loss, kernel, line))
+    terms = [
+        value * kernel.at(acb(ball(c), ball(j * step)))
+        for j, value in enumerate(values or loss.line(c, step, line.count))
+    ]
+    return _Contour(terms, size, _truncation(loss, kernel, line), values is not None)
 
 
 def power(ratio: acb, count: int) -> acb:

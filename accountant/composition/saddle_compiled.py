@@ -86,6 +86,26 @@ def _line(mass: Any, loss: Any, t: Any) -> tuple[Any, Any]:
     return real, imaginary
 
 
+@numba.njit(cache=True)
+def _rows(angles: Any, number: int) -> tuple[Any, Any, Any]:
+    size = len(angles)
+    even, odd, excess = np.zeros((number, size)), np.zeros((number, size)), np.zeros((number, size))
+    for g in range(1, number):
+        a, b = g // 2, g - g // 2
+        for i in range(size):
+            if g == 1:
+                half = math.sin(0.5 * angles[i])
+                even[1, i], odd[1, i] = -2.0 * half * half, math.sin(angles[i])
+                excess[1, i] = _excess_of_sine(angles[i], odd[1, i])
+            else:
+                mixed = even[a, i] * odd[b, i] + odd[a, i] * even[b, i]
+                both = even[a, i] * even[b, i] - odd[a, i] * odd[b, i]
+                even[g, i] = even[a, i] + even[b, i] + both
+                odd[g, i] = odd[a, i] + odd[b, i] + mixed
+                excess[g, i] = excess[a, i] + excess[b, i] + mixed
+    return even, odd, excess
+
+
 class CompiledKernels:
     """The inner loops, compiled."""
 
@@ -101,4 +121,10 @@ class CompiledKernels:
     def line(mass: Floats, loss: Floats, t: Floats, /) -> tuple[Floats, Floats]:
         """Return the two parts."""
         found: tuple[Floats, Floats] = _line(mass, loss, t)
+        return found
+
+    @staticmethod
+    def rows(angles: Floats, number: int, /) -> tuple[Floats, Floats, Floats]:
+        """Return the three parts."""
+        found: tuple[Floats, Floats, Floats] = _rows(angles, number)
         return found

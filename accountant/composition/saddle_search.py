@@ -8,7 +8,12 @@ from typing import Protocol, final
 
 _MOST_STEPS = 200
 _CLOSE = 1e-3
-_SHRINK = 1.4
+_MOST_MOVES = 12
+_FLAT = 0.8
+_CLOSE_MOVES = 0.75
+_STEEP = 1.5
+_STEEPEST = 0.1
+_LEAP = 2.0
 _TINY = 1e-13
 
 
@@ -108,17 +113,20 @@ def nearest_bound(  # noqa: PLR0917
     """
     limit = strip.low if side < 0 else strip.high
     room = abs(limit - c)
-    move = min(1.3 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
+    move = min(1.1 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
     best = (math.inf, 0.0)
     if math.isfinite(room):
         best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
-    last = math.inf
-    while move > 0:
+    low, high = 0.0, math.inf
+    for _ in range(_MOST_MOVES):
         s = c + side * move
-        size = loss.cumulants(s)[0] - s * epsilon - log_value
-        needed = (max(size, 0.0) + target) / move
-        if needed > last:
-            return best
-        best, last = min(best, (needed, s)), needed
-        move /= _SHRINK
-    raise AssertionError("the period grows without bound near the contour")
+        value, mean, _ = loss.cumulants(s)
+        size = max(value - s * epsilon - log_value, 0.0) + target
+        best = min(best, (size / move, s))
+        steep = side * (mean - epsilon) * move / size  # 1 where size/move is least
+        low, high = (move, high) if steep < 1 else (low, move)
+        if _FLAT < steep < 1 / _FLAT or low > _CLOSE_MOVES * min(high, room):
+            break
+        guess = move * min(max(steep, _STEEPEST) ** -0.5, _LEAP) if steep < _STEEP else 0.5 * move
+        move = min(guess if low < guess < high else math.sqrt(low * high), 0.9 * room)
+    return best

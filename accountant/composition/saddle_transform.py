@@ -15,10 +15,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
+import numpy as np
 from flint import acb, acb_mat, arb, ctx
 
 from accountant.composition.bent_curves import log_beyond
 from accountant.composition.bent_moments import Rule
+from accountant.composition.phases import (
+    LARGEST_ANGLE,
+    MOST_PHASES,
+    error_of_sums,
+    phase_sums,
+)
 from accountant.composition.saddle import FloatGaussian, FloatMixture, FloatTransform
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_kernels import kernels
@@ -34,6 +41,8 @@ MOST_POINTS = 24_000
 _HEIGHTS = tuple(1.5**-i for i in range(12))
 _LOG_2 = math.log(2)
 _ROUGH = 64
+_FEW = 100
+_SPARE = 16
 _NEAREST = 0.3
 _LEAP = 2.0
 _FALLEN = -0.7
@@ -57,6 +66,10 @@ class Transform(ABC):
     @abstractmethod
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count, with an absolute error of about 2^−prec."""
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
+        """Return the same from floats, with an error of about rate·t; None where that is no use."""
+        return None
 
     @abstractmethod
     def decay(self, c: Fraction) -> Decay:
@@ -173,6 +186,18 @@ class MixtureTransform(Transform):
         s = c + 1 if self.mixed_first else -c
         found = self._quadrature(s, float(step * count)).line(step, count)
         return found if self.mixed_first else [value.conjugate() for value in found]
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
+        """Return the ratios with moments in floats (`accountant.composition.phases`)."""
+        if count < _FEW:
+            return None
+        s = c + 1 if self.mixed_first else -c
+        with ctx.workprec(max(_ROUGH, ctx.prec - _SPARE)):
+            nodes = self._quadrature(s, float(step * count))
+        found = nodes.quick_line(step, count, rate)
+        if found is None or self.mixed_first:
+            return found
+        return [value.conjugate() for value in found]
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `saddle_bounds`."""
@@ -299,6 +324,34 @@ class Quadrature:
         blur = arb(0, self.error.upper())
         around = acb(blur, blur)
         return [(product[j // inner, j % inner] + around) / total for j in range(count)]
+
+    def quick_line(self, step: Fraction, count: int, rate: float) -> list[acb] | None:
+        """Return the same with sums in floats, e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
+
+        The sums are of Σ v = 1 with v = weight/total, whose error is that of the rule alone.
+        """
+        total = sum(self.weights, start=arb(0))
+        weights = np.array([float((weight / total).mid()) for weight in self.weights])
+        mean = float(weights @ np.array([float(loss.mid()) for loss in self.losses]))
+        away = [loss - mean for loss in self.losses]
+        x = np.array([float(loss.mid()) for loss in away])
+        h, reach = float(step), float(step * count)
+        if len(x) > MOST_PHASES or reach * float(np.abs(x).max()) > LARGEST_ANGLE or h != step:
+            return None
+        error = error_of_sums(weights, x)
+        error += float(weights @ np.array([float(loss.rad()) for loss in away])) * (1 + 1e-9)
+        if not error < rate:
+            return None
+        blur = (self.error / total).upper()
+        around = acb(arb(0, blur), arb(0, blur))
+        norm = 1 + arb(0, blur)
+        found = []
+        for j, value in enumerate(phase_sums(weights, x, h, count).tolist()):
+            t = arb(j * h)
+            off = arb(error) * t
+            centred = acb(1 + arb(value.real, off), arb(value.imag, off)) + around
+            found.append(centred * _turn(t * mean) / norm)
+        return found
 
 
 @final

@@ -126,3 +126,23 @@ def test_a_root_that_cannot_be_proved_is_refused() -> None:
 
     with pytest.raises(UndecidedError, match="could not be proved to relative width"):
         find(flat, Fraction(1, 10**6))
+
+
+def test_a_good_guess_is_proved_by_few_signs() -> None:
+    function = Counted(lambda x: 3 - x.ball().exp())
+    width = Fraction(1, 10**10)
+    near = Fraction("1.09861228866811")
+    found = solve.beside(function, near, relative_width=width)
+    assert found is not None
+    assert function.calls == 2
+    assert found.relative_width is not None
+    assert found.relative_width <= width
+    moved = solve.beside(function, near * (1 + Fraction(1, 10**5)), relative_width=width)
+    assert moved is not None
+    assert moved.overlaps(found)
+
+
+@pytest.mark.parametrize("guess", ["2", "0", "1.2"])
+def test_a_bad_guess_proves_nothing(guess: str) -> None:
+    width = Fraction(1, 10**10)
+    assert solve.beside(lambda x: 3 - x.ball().exp(), Fraction(guess), relative_width=width) is None

@@ -38,7 +38,8 @@ _ROUGH = 64
 _ESTIMATE_WIDTHS = (Fraction(1, 10**8), Fraction(1, 10**4))
 _SHARE_OF_WIDTH = 16
 _FINEST_ESTIMATE = Fraction(1, 10**13)
-_COARSEST = Fraction(1, 16)
+_COARSEST = 1 / 16
+_LOOSE = 2.0
 
 
 def worst_pairs(
@@ -265,11 +266,11 @@ def _beside_estimate(
 def _below(pair: Pair, epsilon: ExactReal, target: ExactReal, log_delta: float) -> bool:
     """Whether H(ε) < δ is proved, with no more accuracy than its estimate says it takes."""
     with ctx.workprec(START_PRECISION):
-        if pair.bound(epsilon) < target.ball():
-            return True
         estimate = pair.estimate_log_delta(float(epsilon))
-        gap = Fraction(0 if estimate is None else max(log_delta - estimate, 0.0))
-        width = max(min(gap / 4, _COARSEST), asked_width.get() or Fraction(0))
+        gap = 0.0 if estimate is None else max(log_delta - estimate, 0.0)
+        if (estimate is None or gap > _LOOSE) and pair.bound(epsilon) < target.ball():
+            return True
+        width = max(Fraction(min(gap / 4, _COARSEST)), asked_width.get() or Fraction(0))
         with narrowed(width):
             return bool(pair.hockey_stick(epsilon) < target.ball())
 

@@ -35,6 +35,7 @@ MOST_POINTS = 1 << 16
 _REACH = 8.8
 _CLOSE = 0.03
 _FEW = 16
+_ROUNDING = 4e-16
 _NEAR = 1e-2
 _TINY = 1e-12
 _MOST_STEPS = 100
@@ -324,7 +325,7 @@ class Estimator:
             else:
                 ceiling = min(ceiling, epsilon)
             move = (log_delta - value) / slope
-            if abs(move * slope) <= 1e-15 * abs(log_delta) or abs(move) < 1e-16 * abs(epsilon):
+            if abs(move * slope) <= 1e-15 * abs(log_delta) or abs(move) < _ROUNDING * abs(epsilon):
                 break
             inside = floor < epsilon + move < ceiling
             epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)

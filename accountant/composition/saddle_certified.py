@@ -48,7 +48,10 @@ _LOG_2 = math.log(2)
 _ROUGH = 56
 _GUARD = 24
 _LOSS = 10
-_GROWTH = 1.15
+_GROWTH = 1.1
+_MOST_GROWTH = 2.0
+_CAUTION = 0.75
+_SHARED = 20
 _STEEP = 0.4
 _FINEST = 2.0**-10
 _ENOUGH = 0.95
@@ -75,10 +78,11 @@ class Kernel(Enum):
 
     def at(self, z: acb) -> acb:
         """Return κ(z)."""
-        result = acb(1)
-        for pole in self.value:
-            result /= z - pole
-        return result
+        first, *others = self.value
+        product = z - first if first else z
+        for pole in others:
+            product *= z - pole
+        return 1 / product
 
     def strip(self, c: float) -> Strip:
         """Return the strip between poles that contains c."""
@@ -221,7 +225,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
 
     Raises UndecidedError where that needs too many nodes.
     """
-    plan = _plan(loss, kernel, strip, float(epsilon), bits)
+    plan = _plan(loss, kernel, strip, _near(float(epsilon)), bits)
     line = plan.line
     precision = bits + _guard(loss.count, loss.cumulants(float(line.c))[0])
     found = arb.nan()
@@ -234,16 +238,17 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
     return found
 
 
+def _near(epsilon: float) -> float:
+    """Cut to 20 bits, so that neighbouring questions share a contour."""
+    mantissa, exponent = math.frexp(epsilon)
+    return math.ldexp(math.trunc(math.ldexp(mantissa, _SHARED)), exponent - _SHARED)
+
+
 def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
     """Return the sum over a contour, with its truncation and its aliases."""
     line = plan.line
     eps, h = epsilon.ball(), ball(line.step)
-    total = contour.terms[0].real / 2
-    turn = h * eps
-    for j in range(1, line.count):
-        sine, cosine = (j * turn).sin_cos()
-        term = contour.terms[j]
-        total += term.real * cosine + term.imag * sine
+    total = _turned(contour.terms, -h * eps) - contour.terms[0].real / 2
     total *= h / arb.pi()
     sign = 1 if contour.terms[0].real > 0 else -1
     rest = contour.truncation * h / arb.pi()
@@ -253,6 +258,18 @@ def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) ->
     alias += _alias(loss, plan.right, plan.right - line.c, period, eps)
     found = value - (alias / 2).upper() + arb(0, (alias / 2).upper())
     return found.max(arb(0))
+
+
+def _turned(terms: Sequence[acb], angle: arb) -> arb:
+    """Return the real part of Σ terms e^{ij·angle}: by blocks, as long powers of boxes grow."""
+    inner = math.isqrt(len(terms))
+    phases = [acb(0, g * angle).exp() for g in range(inner)]
+    total = arb(0)
+    for start in range(0, len(terms), inner):
+        block = terms[start : start + inner]
+        whole = sum((t * p for t, p in zip(block, phases, strict=False)), start=acb(0))
+        total += (whole * acb(0, start * angle).exp()).real
+    return total
 
 
 def _guard(count: int, size: float) -> int:
@@ -301,8 +318,9 @@ def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int, quick: b
     c, step = line.c, line.step
     values = loss.quick_line(c, step, line.count) if quick and isinstance(loss, Loss) else None
     size = _log_value(loss, c, precision)
+    at, h = ball(c), ball(step)
     terms = [
-        value * kernel.at(acb(ball(c), ball(j * step)))
+        value * kernel.at(acb(at, j * h))
         for j, value in enumerate(values or loss.line(c, step, line.count))
     ]
     return _Contour(terms, size, _truncation(loss, kernel, line), values is not None)
@@ -380,13 +398,16 @@ def _plan(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int
     step = _rounded_down(2 * math.pi / period)
     share = target - kappa + 0.5 * math.log(point.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
-    while -loss.log_ratio(c, t) < max(target, share - _rest(kernel, t)) + _REST:
-        t *= _GROWTH
-        if t > float(step) * MOST_NODES:
-            raise UndecidedError(
-                f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
-                f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
-            )
+    with ctx.workprec(bits + _guard(loss.count, size)):  # that of the integral: moments are kept
+        while (fall := -loss.log_ratio(c, t)) < (
+            needed := max(target, share - _rest(kernel, t)) + _REST
+        ):
+            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
+            if t > float(step) * MOST_NODES:
+                raise UndecidedError(
+                    f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
+                    f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
+                )
     count = math.ceil(t / float(step)) + 2
     return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
 

@@ -34,6 +34,9 @@ _FIRST = 20.0
 _FURTHEST = 1.3
 _NEGLIGIBLE = 36.0
 _MARGIN = 14.0
+_EDGE = 4.0
+_REACH = 9.0
+_POINTS = 256
 _LEAST_RATE = 1.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
 
@@ -45,6 +48,8 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     Nothing that is proved rests on the place of the cut.
     """
     whole = saddle_value(loss, strip, epsilon, bits)
+    if whole is not None and _far_off(loss, bits * _LOG_2 - whole[0], whole[1]):
+        return loss
     best, level = loss, 0.0 if whole is None else whole[0]
     found: tuple[float, float] | None = None
     tilt = None
@@ -64,6 +69,22 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
         return best
     same = whole[0] - level < _GAIN and found[1] < _SPURIOUS * whole[1]  # else jumps hold it back
     return loss if same else best
+
+
+def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
+    """Whether cuts that lose e^−log_mass lie where nothing is, tilted as far as that."""
+    for (part, count), (shorter, _) in zip(
+        loss.factors, cut_off(loss, log_mass).factors, strict=True
+    ):
+        if isinstance(part, MixtureTransform) and isinstance(shorter, MixtureTransform):
+            assert shorter.cut is not None
+            s = max(tilt + 1 if part.mixed_first else -tilt, 0.0)
+            edge = float(shorter.cut.at) - _EDGE * float(shorter.cut.width)
+            x = np.linspace(-_REACH, max(edge, s * part.floats().mu) + _REACH, _POINTS)
+            size = part.floats().bell(x) + s * part.floats().log_density(x)
+            if size[x >= edge].max() > size.max() - _NEGLIGIBLE - math.log(count):
+                return False
+    return True
 
 
 def saddle_value(

@@ -117,13 +117,13 @@ def nearest_bound(  # noqa: PLR0917
     best = (math.inf, 0.0)
     if math.isfinite(room):
         best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
-    low, high = 0.0, math.inf
+    low, high = 0.0, math.inf  # size/move is least where its logarithms rise alike: steep is 1
     for _ in range(_MOST_MOVES):
         s = c + side * move
         value, mean, _ = loss.cumulants(s)
         size = max(value - s * epsilon - log_value, 0.0) + target
         best = min(best, (size / move, s))
-        steep = side * (mean - epsilon) * move / size  # 1 where size/move is least
+        steep = side * (mean - epsilon) * move / size if size < math.inf else math.inf
         low, high = (move, high) if steep < 1 else (low, move)
         if _FLAT < steep < 1 / _FLAT or low > _CLOSE_MOVES * min(high, room):
             break

@@ -202,7 +202,7 @@ class MixtureTransform(Transform):
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `saddle_bounds`."""
         s = c + 1 if self.mixed_first else -c
-        with ctx.workprec(_ROUGH):
+        with ctx.workprec(max(_ROUGH, ctx.prec)):
             size = self._quadrature(s, 0.0).total().log()
         deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
         lower = float(size.mid()) - 2 * float(size.rad())
@@ -385,7 +385,7 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     floats = of.floats()
     real = float(s)
     fall = (precision + 4) * _LOG_2
-    tolerance = floats.log_bound(real, 0.0, 0.0) - fall
+    tolerance = _log_size(floats, real) - fall
     step, log_error = Fraction(0), 0.0
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))
     for share in _HEIGHTS:
@@ -405,11 +405,12 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
         )
     q, mu = of.sampling_prob.ball(), (2 * of.pair.kullback_leibler()).sqrt()
     half, exponent, rest = mu * mu / 2, ball(s), 1 - q
-    scale = ball(step) / (2 * arb.pi()).sqrt()
+    h = ball(step)
+    odds, scale = (q.log() - half).exp(), h / (2 * arb.pi()).sqrt()
     losses, weights = [], []
     for j in range(first, last + 1):
-        x = ball(j * step)
-        loss = (rest + q * (mu * x - half).exp()).log()
+        x = h * j
+        loss = (rest + odds * (mu * x).exp()).log()
         losses.append(loss)
         kept = x * x / -2
         if of.cut is not None:
@@ -421,6 +422,11 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     error = arb(log_error).exp()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
     return Quadrature(tuple(losses), tuple(weights), error.upper())
+
+
+@functools.lru_cache(maxsize=64)
+def _log_size(floats: Mixture, s: float) -> float:
+    return floats.log_bound(s, 0.0, 0.0)
 
 
 def _dyadic(value: float) -> Fraction:

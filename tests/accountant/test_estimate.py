@@ -11,7 +11,9 @@ import pytest
 
 import dpassay
 from accountant import estimate, guarantees, profile, tradeoff
-from accountant.adjacency import Direction
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition.saddle_certified import estimator
+from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
@@ -166,3 +168,15 @@ def test_bad_input_is_named() -> None:
     for bad, message in cases:
         with pytest.raises(InvalidInputError, match=message):
             bad()
+
+
+@pytest.mark.parametrize("sigma", ["1.21", "1.22", "1.24", "1.25"])
+def test_newton_ends_where_rounding_is_all_that_moves(sigma: str) -> None:
+    release = PoissonSubsampled(Gaussian(standard_deviation=sigma), "0.0045")
+    for count in (10**9, 10**11):
+        (pair,) = Composed(release, count).worst_case(Adjacency.ADD_REMOVE).remove
+        assert isinstance(pair, SmoothPair)
+        found = estimator(pair.loss()).epsilon(math.log(1.3e-6))
+        slope = 0.04 * math.sqrt(1e9 / count)  # of ln δ, rounded up
+        ratio = pair.hockey_stick(exact(Fraction(found))) / 1.3e-6
+        assert abs(ratio.log()) < 1e-12 * found * slope

@@ -14,7 +14,7 @@ from benchmarks.audit_pairs import Case, cases
 from verify.audit import AuditResult, audit, features, vectors
 from verify.audit.exact_test import Counts, Design, epsilon_lower_bound
 from verify.audit.guarantee import Point
-from verify.audit.learn import _sides
+from verify.audit.promise import sides
 from verify.audit.target import PerBlock
 
 VALUES = (features.plain, vectors.learned)
@@ -38,7 +38,7 @@ def events(case: Case) -> list[tuple[float, float]]:
 def limit(case: Case, n: int) -> float:
     """Return the bound of the best event at its expected counts, every run spent on the test."""
     a, b = np.array(events(case)).T
-    promise = _sides(a * n, b * n, n, Point.read("1", case.delta), 1.645)
+    promise = sides(a * n, b * n, n, Point.read("1", case.delta), 1.645)
     best = int(np.argmax(promise))
     counts = Counts(round(n * a[best]), n, round(n * b[best]), n)
     return epsilon_lower_bound(counts, float(case.delta), LEVEL)

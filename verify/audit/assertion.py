@@ -11,6 +11,7 @@ import numpy as np
 from verify.audit.auditor import audit
 from verify.audit.blocks import Datasets, time_limit
 from verify.audit.guarantee import Claim
+from verify.audit.plan import own_pairs
 from verify.audit.result import AuditResult
 from verify.audit.target import target
 
@@ -66,8 +67,6 @@ def assert_private(
 
 def _affordable(mechanism: Any, pairs: list[Datasets] | None, seconds: float) -> int:
     """Return how many runs a side take about half of the time."""
-    from verify.audit.auditor import own_pairs
-
     audited = target(mechanism)
     dataset = (pairs or list(own_pairs(mechanism)))[0][0]
     rng = np.random.default_rng(0)

@@ -213,24 +213,27 @@ class Tally:
     digest: str = ""
     path: Path | None = None
     seed: int | None = None
+    event: str = ""
+    """A digest of the event that is counted."""
     done: Done = field(default_factory=Done)
     histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
 
     def __post_init__(self) -> None:
         """Start empty, or with what an earlier run of the same audit left."""
         self.histogram = np.zeros((2, self.cells + 1), dtype=np.int64)
-        if self.path is None or not self.path.exists():
+        data = begun(self.path, self.digest)
+        if data is None or "event" not in data:
             return
         try:
-            data = json.loads(self.path.read_text("utf-8"))
-            digest, rows = data["audit"], np.array(data["histogram"], np.int64)
+            rows = np.array(data["histogram"], np.int64)
             done = Done(int(data["done_below"]), {int(i) for i in data["done_beyond"]})
         except (ValueError, KeyError, TypeError):
             raise InvalidInputError(f"{self.path} is no checkpoint of an audit.") from None
-        if digest != self.digest or rows.shape != self.histogram.shape:
+        if data["event"] != self.event or rows.shape != self.histogram.shape:
             raise InvalidInputError(
-                f"{self.path} belongs to another audit: another target, claim, seed or number of "
-                "samples. Remove it, or name another checkpoint."
+                f"{self.path} holds counts of another event: its training runs are gone, and the "
+                "mechanism does not follow the rng it is given, or the auditor has changed. Remove "
+                "it, or name another checkpoint."
             )
         self.done, self.histogram = done, rows
 
@@ -242,13 +245,46 @@ class Tally:
             data = {
                 "audit": self.digest,
                 "seed": str(self.seed),
+                "event": self.event,
                 "done_below": self.done.below,
                 "done_beyond": sorted(self.done.beyond),
                 "histogram": self.histogram.tolist(),
             }
-            whole = self.path.with_name(self.path.name + ".part")
-            whole.write_text(json.dumps(data), "utf-8")
-            os.replace(whole, self.path)
+            _replace(self.path, data)
+
+
+def begin(path: Path | None, digest: str, seed: int) -> None:
+    """Put digest and seed of an audit on disk before its first run, unless they are there."""
+    if path is not None and begun(path, digest) is None:
+        _replace(path, {"audit": digest, "seed": str(seed)})
+
+
+def begun(path: Path | None, digest: str) -> dict[str, Any] | None:
+    """Return what an audit left in a checkpoint, None where there is none.
+
+    Raises InvalidInputError where it belongs to another audit.
+    """
+    if path is None or not path.exists():
+        return None
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        found = data["audit"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInputError(f"{path} is no checkpoint of an audit.") from None
+    if found != digest:
+        raise InvalidInputError(
+            f"{path} belongs to another audit: another target, claim, seed or number of samples. "
+            "Remove it, or name another checkpoint."
+        )
+    kept: dict[str, Any] = data
+    return kept
+
+
+def _replace(path: Path, data: dict[str, Any]) -> None:
+    """Write a checkpoint, whole at any time."""
+    whole = path.with_name(path.name + ".part")
+    whole.write_text(json.dumps(data), "utf-8")
+    os.replace(whole, path)
 
 
 def kept_seed(path: Path | None) -> int | None:

@@ -23,11 +23,11 @@ import numpy as np
 
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanism import Mechanism
-from verify.audit.auditor import own_pairs
 from verify.audit.bit_features import OF_ZERO, lowest_bit
 from verify.audit.blocks import Datasets
 from verify.audit.features import Values
 from verify.audit.outputs import numeric
+from verify.audit.plan import own_pairs
 from verify.audit.target import target
 
 _ROOM = 1000

@@ -10,12 +10,12 @@ from typing import Any, final
 import numpy as np
 
 from verify.audit import blocks
-from verify.audit.auditor import Plan, oddities, probe
 from verify.audit.exact_test import Design
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Point
 from verify.audit.learn import choose
 from verify.audit.outputs import Alphabet, Matrix, stacked
+from verify.audit.plan import Plan, oddities, probe
 from verify.audit.rounds import KeptRounds, Round
 from verify.audit.rule import Histogram, Rule
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
@@ -14,6 +15,8 @@ import numpy as np
 from accountant.errors import InvalidInputError
 from verify.audit.guarantee import Point
 from verify.audit.outputs import Matrix
+
+_ROUNDING = 1e-12
 
 
 @final
@@ -38,19 +41,27 @@ class Round:
 
 
 def log_factor(counts: tuple[int, int, int], point: Point, stake: float) -> float:
-    """Return the logarithm of the factor of a round."""
+    """Return the logarithm of the factor of a round, rounded down.
+
+    The chance of a loss is raised by 10⁻¹² of itself and the sum lowered by 10⁻¹² of its parts,
+    which is far more than doubles and their elementary functions are wrong by.
+    """
     right, wrong, runs = counts
     factor, delta = math.exp(float(point.epsilon)), float(point.delta)
-    total = right * math.log1p(stake * (1 - delta))
-    if wrong:
-        lost = stake * (factor + delta)
-        total += wrong * (math.log1p(-lost) if lost < 1 else -math.inf)
-    return total + (runs - right - wrong) * math.log1p(-stake * delta)
+    lost = stake * (factor + delta) * (1 + _ROUNDING)
+    terms = (
+        right * math.log1p(stake * (1 - delta)),
+        wrong * (math.log1p(-lost) if lost < 1 else -math.inf) if wrong else 0.0,
+        (runs - right - wrong) * math.log1p(-stake * delta),
+    )
+    if terms[1] == -math.inf:
+        return -math.inf
+    return sum(terms) - _ROUNDING * sum(map(abs, terms))
 
 
 @final
 class Evidence:
-    """E_t = M_t + 1/(t + 1) with M_t = (M_{t−1} + w_t) F_t, over the rounds so far."""
+    """E_t = M_t + 1/(t + 1) with M_t = (M_{t−1} + w_t) F_t, over the rounds, rounded down."""
 
     def __init__(self) -> None:
         self._rounds, self._capital = 0, 0.0
@@ -61,7 +72,8 @@ class Evidence:
         self._rounds += 1
         weight = 1 / (self._rounds * (self._rounds + 1))
         self._capital = (self._capital + weight) * math.exp(min(700.0, entry.log_factor))
-        self.now = self._capital + 1 / (self._rounds + 1)
+        self._capital *= 1 - _ROUNDING
+        self.now = self._capital + (1 - _ROUNDING) / (self._rounds + 1)
         self.best = max(self.best, self.now)
 
 
@@ -116,9 +128,9 @@ class KeptRounds:
         """
         path = self._outputs(number)
         try:
-            with np.load(path, allow_pickle=False) as data:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
                 return data["first"], data["second"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             raise InvalidInputError(
                 f"{path}, which belongs to the checkpoint {self._path}, cannot be read. Remove the "
                 "checkpoint to begin again."

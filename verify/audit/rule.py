@@ -6,6 +6,8 @@ runs are counted and forgotten: 10¹⁰ of them need no more memory than 10⁶.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -137,6 +139,18 @@ class Rule:
         if self.design is Design.GUESSES:
             found["opposite"] = self._say(-1)
         return found
+
+    def digest(self) -> str:
+        """Return a short digest of what is counted, and for which test."""
+        parts = (
+            self.event()["feature"],
+            self.partition.to_json(),
+            self.marks.tolist(),
+            self.design.value,
+            self.favoured,
+            self.point.to_json(),
+        )
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
     def _say(self, mark: int) -> str:
         cells = [int(i) for i in np.flatnonzero(self.marks == mark)]

@@ -28,11 +28,11 @@ from typing import Any, final
 
 from accountant.adjacency import Adjacency
 from verify.audit import blocks
-from verify.audit.auditor import Plan
 from verify.audit.blocks import Datasets
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Claim, Guarantee, guarantee
 from verify.audit.learn import DEFAULT_PROPOSERS
+from verify.audit.plan import Plan
 from verify.audit.players import DevicePlayer, Learner
 from verify.audit.result import HINT, Outcome, shown
 from verify.audit.rounds import Evidence, KeptRounds, Round

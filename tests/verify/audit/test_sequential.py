@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from accountant import notation
 from verify import checker, seal
@@ -62,6 +63,28 @@ def test_no_bet_wins_on_average_under_the_claim(delta: str) -> None:
                 )
             )
             assert mean <= 1 + 1e-12
+
+
+def test_factors_of_rounds_are_never_above_the_exact_ones() -> None:
+    """Against 40 digits, for counts up to 10⁹ and stakes up to the largest; 1e-9 below at most."""
+    rng = np.random.default_rng(6)
+    with mp.workdps(40):
+        for _ in range(300):
+            runs = int(10 ** rng.uniform(1, 9))
+            right = int(runs * rng.uniform(0, 0.9))
+            wrong = int((runs - right) * rng.uniform(0, 0.5))
+            point = Point.read(str(rng.uniform(0, 8)), str(rng.choice([0, 1e-6, 0.03])))
+            odds = mp.exp(mp.mpf(point.epsilon.numerator) / point.epsilon.denominator)
+            delta = mp.mpf(point.delta.numerator) / point.delta.denominator
+            stake = float(rng.uniform(0, 0.999) / (odds + delta))
+            terms = (
+                right * mp.log1p(stake * (1 - delta)),
+                wrong * mp.log1p(-stake * (odds + delta)),
+                (runs - right - wrong) * mp.log1p(-stake * delta),
+            )
+            found = log_factor((right, wrong, runs), point, stake)
+            assert found <= sum(terms)
+            assert found >= sum(terms) - 1e-9 * (1 + sum(map(abs, terms)))
 
 
 def test_the_budget_ends_it() -> None:

@@ -95,7 +95,11 @@ def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
         run(Noisy(20), path)
     with pytest.raises(InvalidInputError, match="belongs to another audit"):
         run(Noisy(np.inf), path, seed=4)
-    (tmp_path / "kept.json.round-1.npz").unlink()
+    outputs = tmp_path / "kept.json.round-1.npz"
+    outputs.write_bytes(outputs.read_bytes()[:200])  # a disk that was full
+    with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
+        run(Noisy(np.inf), path)
+    outputs.unlink()
     with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
         run(Noisy(np.inf), path)
     path.write_text("{}")

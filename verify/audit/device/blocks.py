@@ -21,7 +21,7 @@ from verify.audit.rule import Rule
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from verify.audit.auditor import Plan
+    from verify.audit.plan import Plan
 
 _WORDS_AT_ONCE = {False: 1 << 14, True: 1 << 26}
 """What the first caches of a core hold (and no allocation leaves to the system); what fills a

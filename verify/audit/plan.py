@@ -1,0 +1,176 @@
+"""What is fixed before the first run, and what a few runs tell about the form of outputs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from accountant.errors import InvalidInputError, expected
+from accountant.mechanism import Mechanism
+from verify.audit import blocks
+from verify.audit.blocks import PROBING, Datasets
+from verify.audit.exact_test import SPARED, Counts, p_value
+from verify.audit.guarantee import Guarantee, Point
+from verify.audit.outputs import Alphabet, Matrix
+from verify.audit.target import MechanismError, Target, target
+
+_PROBE = 8
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What is fixed before the first run."""
+
+    target: Target
+    guarantee: Guarantee
+    pairs: tuple[Datasets, ...]
+    samples: int
+    significance: float
+    seed: int
+    timeout: float | None
+
+    @staticmethod
+    def of(
+        mechanism: Any,
+        whole: Guarantee,
+        *,
+        pairs: Iterable[Datasets] | None,
+        samples: int,
+        significance: float,
+        seed: int | None,
+        timeout: float | None,
+        check_size: bool = True,
+    ) -> Plan:
+        """Check the arguments."""
+        if not 0 < significance < 1:
+            raise expected("significance", significance, "in (0, 1)")
+        if samples < 20:
+            raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
+        listed = tuple(pairs) if pairs is not None else own_pairs(mechanism)
+        if not listed:
+            raise InvalidInputError("Expected at least one pair of neighbouring datasets.")
+        fixed = secrets.randbits(63) if seed is None else int(seed)
+        plan = Plan(target(mechanism), whole, listed, samples, significance, fixed, timeout)
+        if check_size:
+            plan.require_enough()
+        return plan
+
+    def require_enough(self) -> None:
+        """Raise where even the clearest counts could not refute the claim."""
+        points = self.guarantee.candidates()
+        if any(_can_refute(p, self.samples, self.significance) for p in points):
+            return
+        needed = self.samples
+        while not any(_can_refute(p, needed, self.significance) for p in points):
+            needed *= 2
+            if needed > 1 << 60:
+                raise InvalidInputError("No number of runs can refute this claim.")
+        raise InvalidInputError(
+            f"Expected samples={self.samples} to be enough: even an event of probability 1 against "
+            f"0 is refuted at significance {self.significance:g} only from about {needed} runs."
+        )
+
+    def digest(self) -> str:
+        """Return what a checkpoint must agree with."""
+        pairs = [[repr(_plain(side)) for side in pair] for pair in self.pairs]
+        return blocks.digest(
+            self.target.name,
+            self.guarantee.to_json(),
+            pairs,
+            self.samples,
+            self.significance,
+            self.seed,
+        )
+
+
+def _can_refute(point: Point, runs: int, significance: float) -> bool:
+    counts = Counts(runs, runs, 0, runs)
+    spared = SPARED * significance
+    return p_value(counts, float(point.epsilon), float(point.delta), spared=spared) <= significance
+
+
+def _plain(dataset: Any) -> Any:
+    return dataset.tolist() if hasattr(dataset, "tolist") else dataset
+
+
+def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
+    """Return the pairs that a mechanism of this package, or its attribute `pairs`, names."""
+    from verify.audit.laws import neighbours
+
+    if isinstance(mechanism, Mechanism):
+        return tuple(neighbours(mechanism))
+    listed = getattr(mechanism, "pairs", None)
+    if listed is not None and not callable(listed):
+        return tuple(listed)
+    raise InvalidInputError(
+        "Expected pairs of neighbouring datasets: pairs=[(dataset, neighbour), …], or a search "
+        "with verify.audit.neighbours."
+    )
+
+
+def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
+    """Run a few times: learn the form of an output, and whether runs follow the rng."""
+    widths = []
+    for index, pair in enumerate(plan.pairs[:4]):
+        for side, dataset in enumerate(pair):
+            for form in (Alphabet(width=alphabet.width), alphabet):
+                rng = blocks.generator(plan.seed, PROBING, index, 0, side)
+                try:
+                    with blocks.time_limit(plan.timeout, f"{_PROBE} runs of {plan.target.name}"):
+                        rows = blocks.draw(plan.target, dataset, _PROBE, rng, alphabet=form)
+                except MechanismError:
+                    if len(plan.pairs) == 1:
+                        raise
+                    continue
+                widths.append(rows.shape[1])
+    if not widths or len(plan.pairs) > 1:
+        return int(max(widths, default=1))
+    drawn = [
+        blocks.draw(plan.target, plan.pairs[0][0], 64, rng, alphabet=Alphabet(width=alphabet.width))
+        for rng in (
+            blocks.generator(plan.seed, PROBING, 0, 1, 0),
+            blocks.generator(plan.seed, PROBING, 0, 1, 0),
+            blocks.generator(plan.seed, PROBING, 0, 2, 0),
+        )
+    ]
+    again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
+    constant = bool((drawn[0] == drawn[0][:1]).all())
+    if other and not constant:
+        raise MechanismError(
+            f"{plan.target.name} returned the same outputs for different random generators: its "
+            "runs are not independent. Does it seed a generator of its own?"
+        )
+    if constant and again and other:
+        notes.append("64 runs gave one output: the mechanism may be deterministic on this dataset")
+    elif not again:
+        notes.append(
+            "the mechanism does not follow the rng it is given: runs cannot be drawn again"
+        )
+    return int(max(widths))
+
+
+def _same(first: Matrix, second: Matrix) -> bool:
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=True))
+
+
+def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
+    """Say what is odd about the outputs that an event is learned from."""
+    both = np.concatenate([first, second])
+    lengths = np.unique(both[:, 0]) if mixed else both[:0, 0]
+    if len(lengths) > 1:
+        yield (
+            f"outputs have {len(lengths)} different lengths, {lengths[0]:g} to {lengths[-1]:g} "
+            "(the length counts as part of the output)"
+        )
+    if not np.issubdtype(both.dtype, np.floating):
+        return
+    if np.isnan(both).any():
+        share = float(np.isnan(both).any(axis=1).mean())
+        yield f"{share:.2%} of the training outputs contain NaN (it counts as a value)"
+    if np.isinf(both).any():
+        yield "some outputs are infinite"

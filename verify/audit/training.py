@@ -1,0 +1,206 @@
+"""Training: the runs that choose the event, and the event that they choose.
+
+With a path every block of them is on disk, so that a kill loses at most one: the blocks of a side
+in files of their own, FILE.training-PAIR-SIDE-BLOCK.npz, until both sides of a pair are drawn and
+put into FILE.training-PAIR.npz.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from verify.audit import blocks
+from verify.audit.blocks import TESTING, TRAINING, Blocks, Task
+from verify.audit.features import Proposer
+from verify.audit.learn import choose
+from verify.audit.outputs import Alphabet, Matrix, stacked
+from verify.audit.plan import Plan, oddities, probe
+from verify.audit.rule import Rule
+from verify.audit.target import MechanismError
+
+_TRAINING_SHARE = 0.1
+_SHARE_FOR_RARE = 0.2
+_FULL_SHARE = 100_000
+"""Runs a side at which these are the shares."""
+_SHARE_DECAY = 0.2
+_MOST_OFTEN = 2.0
+_LARGEST_SHARE = 0.4
+_MOST_TRAINING = 1_000_000
+_MOST_TRAINING_ENTRIES = 24_000_000
+_LEAST_TRAINING = 200
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What the training runs gave."""
+
+    rule: Rule
+    pair: int
+    width: int
+    mixed: int | None
+    training: int
+    notes: tuple[str, ...]
+
+    def blocks(self, plan: Plan) -> Blocks:
+        """Return the blocks of the test."""
+        fresh = plan.samples - self.training
+        whole = Task(
+            plan.target,
+            plan.pairs[self.pair],
+            self.rule,
+            self.width,
+            self.mixed,
+            blocks.block_size(fresh, self.width),
+            plan.seed,
+            (TESTING, self.pair),
+            plan.timeout,
+        )
+        return Blocks(whole, fresh)
+
+
+def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Trained:
+    """Draw the training runs of every pair and choose."""
+    kept = KeptRuns(path, plan.digest())
+    alphabet = Alphabet()
+    notes: list[str] = []
+    width = probe(plan, alphabet, notes)
+    training = training_runs(plan, width)
+    share = max(min(training, _LEAST_TRAINING), training // len(plan.pairs))
+    best: tuple[Rule, int] | None = None
+    refused: list[str] = []
+    for index in range(len(plan.pairs)):
+        try:
+            first, second = _sides(plan, kept, index, share, (width, alphabet.width))
+        except MechanismError as error:
+            if len(plan.pairs) == 1:
+                raise MechanismError(f"{error} {kept.described()}") from error.__cause__
+            refused.append(f"a pair was left out: {error}")
+            continue
+        mixed = alphabet.width is not None
+        notes += [note for note in oddities(first, second, mixed=mixed) if note not in notes]
+        fresh = plan.samples - training
+        rule = choose(
+            first,
+            second,
+            plan.guarantee,
+            runs=fresh,
+            significance=plan.significance,
+            proposers=proposers,
+        )
+        if best is None or rule.predicted > best[0].predicted:
+            best = (rule, index)
+    if best is None:
+        raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
+    notes += refused[:3] + ([f"{len(refused)} pairs were left out"] if len(refused) > 3 else [])
+    return Trained(best[0], best[1], width, alphabet.width, training, tuple(notes))
+
+
+def training_runs(plan: Plan, width: int) -> int:
+    """Return how many runs a side choose the event: a tenth, more for δ > 0, coordinates or pairs.
+
+    For δ > 0 rare events are best, and rare events take longer to learn. What is learned improves
+    more slowly than the test does: the share falls as the runs grow, like their fifth root. Pairs
+    share the runs: with too few for each, the pair that was luckiest would be tested.
+    """
+    rare = plan.guarantee.profile is not None or any(p.delta > 0 for p in plan.guarantee.points)
+    share = _SHARE_FOR_RARE if rare else _TRAINING_SHARE
+    share *= min(_MOST_OFTEN, (_FULL_SHARE / plan.samples) ** _SHARE_DECAY)
+    share = min(_LARGEST_SHARE, share * len(plan.pairs))
+    if width > 1:
+        share = min(0.5, max(share, 10 * math.sqrt(width / plan.samples)))
+    wanted = max(share * plan.samples, min(_LEAST_TRAINING, plan.samples / 2))
+    return int(min(wanted, _MOST_TRAINING, max(1000, _MOST_TRAINING_ENTRIES // width)))
+
+
+@final
+class KeptRuns:
+    """Training runs on disk, beside a checkpoint; nowhere for no path."""
+
+    def __init__(self, path: Path | None, digest: str) -> None:
+        self._path, self._digest = path, digest
+        self.runs = 0
+
+    def add(self, name: str, **arrays: Matrix) -> None:
+        """Write some arrays, whole or not at all."""
+        if self._path is None:
+            return
+        part = self._file(name).with_suffix(".part")
+        with part.open("wb") as file:
+            contents: dict[str, Any] = {"audit": self._digest, **arrays}
+            np.savez(file, **contents)
+        os.replace(part, self._file(name))
+
+    def find(self, name: str, *keys: str) -> list[Matrix] | None:
+        """Return arrays that this audit wrote; None where there are none, or not whole."""
+        if self._path is None or not self._file(name).exists():
+            return None
+        try:
+            with self._file(name).open("rb") as file, np.load(file, allow_pickle=False) as data:
+                same = str(data["audit"]) == self._digest
+                return [data[key] for key in keys] if same else None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+
+    def forget(self, name: str) -> None:
+        """Remove a file that is not needed any more."""
+        if self._path is not None:
+            self._file(name).unlink(missing_ok=True)
+
+    def described(self) -> str:
+        """Say where the runs are."""
+        counted = f"No run of the test was counted yet: {self.runs} training runs were drawn and"
+        if self._path is None:
+            return f"{counted} were discarded (name a checkpoint= to keep them)."
+        return f"{counted} are beside {self._path}; the same call continues there."
+
+    def _file(self, name: str) -> Path:
+        assert self._path is not None
+        return self._path.with_name(f"{self._path.name}.training-{name}.npz")
+
+
+def _sides(
+    plan: Plan, kept: KeptRuns, index: int, runs: int, form: tuple[int, int | None]
+) -> tuple[Matrix, Matrix]:
+    """Draw the training runs of one pair, or read those that an interrupted audit kept."""
+    whole = kept.find(f"{index}", "first", "second")
+    if whole is not None:
+        return whole[0], whole[1]
+    size = blocks.block_size(runs, form[0])
+    sizes = [min(size, runs - start) for start in range(0, runs, size)]
+    sides: list[list[Matrix]] = [[], []]
+    for side, dataset in enumerate(plan.pairs[index]):
+        for number, count in enumerate(sizes):
+            name = f"{index}-{side}-{number}"
+            found = kept.find(name, "rows")
+            if found is None:
+                found = [_block(plan, dataset, (index, number, side), count, form)]
+                kept.add(name, rows=found[0])
+            kept.runs += count
+            sides[side] += found
+    first, second = (stacked(parts) for parts in sides)
+    kept.add(f"{index}", first=first, second=second)
+    for side in (0, 1):
+        for number in range(len(sizes)):
+            kept.forget(f"{index}-{side}-{number}")
+    return first, second
+
+
+def _block(
+    plan: Plan, dataset: object, key: tuple[int, int, int], size: int, form: tuple[int, int | None]
+) -> Matrix:
+    """Draw one block of one side."""
+    width, mixed = form
+    rng = blocks.generator(plan.seed, TRAINING, *key)
+    with blocks.time_limit(plan.timeout, f"A block of {size} runs of {plan.target.name}"):
+        return blocks.draw(
+            plan.target, dataset, size, rng, alphabet=Alphabet(width=mixed), width=width
+        )

@@ -6,7 +6,8 @@ far as the enclosure says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -19,17 +20,22 @@ from accountant.baselines.kairouz import kairouz_delta
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.estimate import estimate_log_delta
-from accountant.interval import Interval, narrowed, sign
+from accountant.interval import Interval, asked_width, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.number import ExactReal
+from accountant.pair import Pair
 from accountant.target import EpsilonDelta, Target
+from accountant.threshold import threshold, to_zero
 
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12
 _SIGN_PRECISION = 512
 _SIGN_WIDTH = Fraction(1, 10**9)
+_LEAST_WIDTH = 1e-14
+_MOST_WIDTH = 1e-3
+_LEAP = 4
 _SPLIT_WIDTH = Fraction(1, 10**15)
 
 
@@ -66,11 +72,13 @@ def most_releases(
             raise UndecidedError(f"Whether {count} releases meet {target} is not decided.")
         return found is None or found <= 0
 
+    near = _estimated_count(mechanism, target, relation)
+    if near is not None:
+        with narrowed(near.width):
+            if fits(near.count) and not fits(near.count + 1):
+                return near.count
     if not fits(1):
         raise NotApplicableError(f"Not even one release meets {target}.")
-    near = _estimated_count(mechanism, target, relation)
-    if near is not None and fits(near) and not fits(near + 1):
-        return near
     low, high = 1, 2
     while fits(high):
         low, high = high, 2 * high
@@ -89,41 +97,74 @@ def _sign(target: Target, whole: Mechanism, relation: Adjacency | None) -> int |
         return target.excess(whole, relation)
 
     try:
-        with narrowed(_SIGN_WIDTH):
+        with narrowed(asked_width.get() or _SIGN_WIDTH):
             found = sign(excess, max_precision=_SIGN_PRECISION)
     except UndecidedError:
         found = None
     return sign(excess, max_precision=_SIGN_PRECISION) if found is None else found
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A count by estimates, and the relative width of δ that tells it from the next."""
+
+    count: int
+    width: Fraction
+
+
 def _estimated_count(
     mechanism: Mechanism, target: Target, relation: Adjacency | None
-) -> int | None:
+) -> _Count | None:
     """Return the count by estimates in floats, None where there are none; it is proved later."""
     if not isinstance(target, EpsilonDelta) or target.delta.sign == 0:
         return None
-    pairs = Composed(mechanism, 2).worst_case(relation).pairs(None)
-    if not all(isinstance(pair, SmoothPair) for pair in pairs):
+    pair, *others = Composed(mechanism, 2).worst_case(relation).pairs(None)
+    if not isinstance(pair, SmoothPair) or not all(isinstance(p, SmoothPair) for p in others):
         return None
     epsilon, log_delta = float(target.epsilon), float(target.delta.ball().log().mid())
+    count = _normal_count(pair, epsilon, log_delta)
 
-    def exceeds(count: int) -> bool:
+    def excess(count: int) -> float:
         try:
             found = estimate_log_delta(Composed(mechanism, count), epsilon, adjacency=relation)
         except UndecidedError:  # few releases and a rare loss
-            return False
-        return bool(found > log_delta)
+            return -math.inf
+        return float(found) - log_delta
 
-    high = 2
-    while not exceeds(high):
-        high *= 2
-        if high > MOST_RELEASES:
-            return None
-    low = high // 2
+    low, high = 1, MOST_RELEASES
+    points: list[tuple[float, float]] = []
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if exceeds(middle) else (middle, high)
-    return low
+        value = excess(count)
+        low, high = (low, count) if value > 0 else (count, high)
+        points = [*points[-2:], (value, math.log(count))] if math.isfinite(value) else points
+        root = to_zero(points) if len(points) > 1 else math.nan
+        if not math.log(low) <= root <= math.log(high):
+            few = high == MOST_RELEASES
+            count = min(_LEAP * low, (low + high) // 2) if few else math.isqrt(low * high)
+        elif math.floor(math.exp(root)) in (count - 1, count):
+            return _Count(math.floor(math.exp(root)), _width(points, root))
+        else:
+            count = round(math.exp(root))
+        count = min(max(count, low + 1), high - 1)
+    return _Count(low, _SIGN_WIDTH)
+
+
+def _normal_count(pair: SmoothPair, epsilon: float, log_delta: float) -> int:
+    """Return the count for which ε is as far out as δ, were the losses of a pair of two normal."""
+    _, mean, variance = pair.loss().cumulants(0.0)
+    spread = -2 * log_delta * variance / 2
+    root = (math.sqrt(spread + 2 * mean * max(epsilon, 0.0)) - math.sqrt(spread)) / mean
+    return min(max(round(root * root), 2), MOST_RELEASES - 1)
+
+
+def _width(points: Sequence[tuple[float, float]], root: float) -> Fraction:
+    """Return a relative width of δ that tells the counts next to a root from it."""
+    (first, left), (second, right) = points[-2:]
+    count = math.floor(math.exp(root))
+    nearest = min(root - math.log(count), math.log(count + 1) - root)
+    slope = (second - first) / (right - left)
+    return Fraction(min(max(slope * nearest / 4, _LEAST_WIDTH), _MOST_WIDTH))
 
 
 def largest_sampling_prob(
@@ -139,16 +180,44 @@ def largest_sampling_prob(
         release = PoissonSubsampled(mechanism, -less)
         return target.excess(Composed(release, count), relation)
 
-    with narrowed(relative_width / 16):
-        return _largest_rate(excess, target, relative_width)
-
-
-def _largest_rate(
-    excess: Callable[[ExactReal], arb], target: Target, relative_width: Fraction
-) -> Share:
-    """Return the largest q, where the excess falls with −q."""
     if excess(ExactReal.of_rational(-1)) <= 0:
         raise NotApplicableError(f"Every sampling rate, 1 too, meets {target}.")
+    found = _beside_estimate(mechanism, target, count, relative_width)
+    if found is not None:
+        return found
+    with narrowed(relative_width / 16):
+        return _largest_rate(excess, relative_width)
+
+
+def _beside_estimate(
+    mechanism: Mechanism, target: Target, count: int, relative_width: Fraction
+) -> Share | None:
+    """Return the largest rate q by estimates of 1/q, proved; None where they do not lead there."""
+    if not isinstance(target, EpsilonDelta) or target.delta.sign == 0 or target.epsilon.sign <= 0:
+        return None
+
+    def pairs(inverse: ExactReal) -> Sequence[Pair]:
+        q = min(ExactReal.of_rational(1) / inverse, ExactReal.of_rational(1))
+        release = Composed(PoissonSubsampled(mechanism, q), count)
+        return release.worst_case(Adjacency.ADD_REMOVE).pairs(None)
+
+    depth = -float(target.delta.ball().log().mid())
+    first = Fraction(math.sqrt(2 * depth * count) / float(target.epsilon))
+    found = threshold(
+        pairs, target.epsilon, target.delta, max(first, Fraction(1)), relative_width=relative_width
+    )
+    if found is None:
+        return None
+    ends = (
+        Interval.of_exact(1 / Fraction(found.least.upper)),
+        Interval.of_exact(1 / Fraction(found.least.lower)),
+    )
+    largest = ends[0].hull(ends[1])
+    return Share(largest, _rounded_down(Fraction(largest.lower)))
+
+
+def _largest_rate(excess: Callable[[ExactReal], arb], relative_width: Fraction) -> Share:
+    """Return the largest q, where the excess falls with −q."""
     low = high = Fraction(1)
     for _ in range(400):
         low, high = low / 4, low

@@ -259,20 +259,24 @@ def _beside_estimate(
     if interval is None:
         return None
     upper = exact(interval.upper)
-    others = (pair for i, pair in enumerate(pairs) if i != most)
-    return interval if all(_below(pair, upper, target, log_delta) for pair in others) else None
-
-
-def _below(pair: Pair, epsilon: ExactReal, target: ExactReal, log_delta: float) -> bool:
-    """Whether H(ε) < δ is proved, with no more accuracy than its estimate says it takes."""
     with ctx.workprec(START_PRECISION):
-        estimate = pair.estimate_log_delta(float(epsilon))
-        gap = 0.0 if estimate is None else max(log_delta - estimate, 0.0)
-        if (estimate is None or gap > _LOOSE) and pair.bound(epsilon) < target.ball():
-            return True
-        width = max(Fraction(min(gap / 4, _COARSEST)), asked_width.get() or Fraction(0))
-        with narrowed(width):
-            return bool(pair.hockey_stick(epsilon) < target.ball())
+        for i, pair in enumerate(pairs):
+            if i != most and not below(pair, upper, target.ball()):
+                return None
+    return interval
+
+
+def below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
+    """Whether H(ε) < limit is proved, with no more accuracy than its estimate says it takes."""
+    estimate = pair.estimate_log_delta(float(epsilon))
+    gap = 0.0
+    if estimate is not None and limit > 0:
+        gap = max(float(limit.lower().log()) - estimate, 0.0)
+    if (estimate is None or gap > _LOOSE) and pair.bound(epsilon) < limit:
+        return True
+    width = max(Fraction(min(gap / 4, _COARSEST)), asked_width.get() or Fraction(0))
+    with narrowed(width or _FINEST_ESTIMATE):
+        return bool(pair.hockey_stick(epsilon) < limit)
 
 
 def _largest(pairs: Sequence[Pair], target: ExactReal) -> Sequence[Pair]:
@@ -322,8 +326,22 @@ def _complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 
 def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
-    """Return the largest H(ε) among the pairs, at flint's current precision."""
-    return most([pair.hockey_stick(epsilon) for pair in pairs])
+    """Return the largest H(ε) among the pairs, at flint's current precision.
+
+    Where estimates say which is the largest, the others are only proved to be below it.
+    """
+    if len(pairs) == 1:
+        return pairs[0].hockey_stick(epsilon)
+    found = [pair.estimate_log_delta(float(epsilon)) for pair in pairs]
+    known = [value for value in found if value is not None]
+    if len(known) < len(pairs):
+        return most([pair.hockey_stick(epsilon) for pair in pairs])
+    order = sorted(range(len(pairs)), key=lambda i: -known[i])
+    value = pairs[order[0]].hockey_stick(epsilon)
+    for i in order[1:]:
+        if not (known[i] < known[order[0]] and below(pairs[i], epsilon, value)):
+            value = value.max(pairs[i].hockey_stick(epsilon))
+    return value
 
 
 def most(values: Sequence[arb]) -> arb:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant import guarantees, profile
 from accountant._validate import Positive, Probability, Real
 from accountant.adjacency import Adjacency
 from accountant.dominance import largest_ratio
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval, ball, enclose, sign
+from accountant.interval import START_PRECISION, Interval, ball, enclose, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, exact
+from accountant.pair import Pair
+from accountant.threshold import Threshold
 
 ACHIEVED_WIDTH = Fraction(1, 10**15)
+_MET_DIGITS = 20
 _RHO_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (4, 6, 8, 10, 12, 15))
 _RHO_MARGIN = 1000
 _TIE_PRECISION = 2048
@@ -95,6 +99,16 @@ class EpsilonDelta(Target):
         if self.delta.sign == 0 and all(loss is not None for loss in losses):
             return all(loss is not None and loss <= self.epsilon for loss in losses)
         return super().holds(mechanism, adjacency)
+
+    def met(self, pairs: Sequence[Pair], found: Threshold) -> dict[str, Interval]:
+        """Enclose the δ(ε) ≤ δ of pairs at or beyond a threshold, about as finely as it was."""
+        with ctx.workprec(START_PRECISION), narrowed(found.width):
+            value = pairs[found.worst].hockey_stick(self.epsilon)
+            if not value > found.others:
+                value = profile.hockey_stick(pairs, self.epsilon)
+            limit = Interval.of_ball(self.delta.ball()).upper
+        enclosure = Interval.of_ball(value, _MET_DIGITS)
+        return {"delta": Interval(max(enclosure.lower, Decimal(0)), min(enclosure.upper, limit))}
 
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose δ(ε), or (δ = 0) the largest privacy loss."""

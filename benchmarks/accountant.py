@@ -39,6 +39,7 @@ from accountant import estimate, profile
 from accountant.adjacency import Direction
 from accountant.composition.saddle_certified import estimator
 from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.saddle_transform import float_mixture
 from accountant.errors import DpassayError
 from accountant.interval import Interval
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -123,6 +124,7 @@ def estimated(mechanism: Composed, delta: str) -> tuple[float | None, float]:
 def forget() -> None:
     """Forget float engines: each keeps its nodes for the next question."""
     estimator.cache_clear()
+    float_mixture.cache_clear()
 
 
 def ask_peers(python: str | None, questions: list[list[Any]], limit: int) -> list[dict[str, Any]]:

@@ -27,11 +27,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Protocol, final
+from typing import Generic, Protocol, TypeVar, final
 
 from flint import acb, arb, ctx
 
@@ -58,6 +58,9 @@ _ENOUGH = 0.95
 _MOST_DECAYS = 8
 _REST = 1.0
 _FAR_LOG = 4.0
+
+
+M = TypeVar("M", bound="Measure")
 
 
 class Kernel(Enum):
@@ -192,6 +195,10 @@ class Loss:
         """The number of independent losses."""
         return sum(count for _, count in self.factors)
 
+    def alike(self) -> Hashable:
+        """Return the same for losses that agree to 28 bits."""
+        return tuple((part.alike(), count) for part, count in self.factors)
+
 
 @functools.lru_cache(maxsize=64)
 def estimator(loss: Loss, *, compiled: bool = False) -> Estimator:
@@ -225,7 +232,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
 
     Raises UndecidedError where that needs too many nodes.
     """
-    plan = _plan(loss, kernel, strip, _near(float(epsilon)), bits)
+    plan = _plan(Alike(loss), kernel, strip, _near(float(epsilon)), bits)
     line = plan.line
     precision = bits + _guard(loss.count, loss.cumulants(float(line.c))[0])
     found = arb.nan()
@@ -381,8 +388,25 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
     return tuple(found)
 
 
+@final
+class Alike(Generic[M]):
+    """A loss, equal to all that are so near to it that they may share a contour."""
+
+    def __init__(self, loss: M) -> None:
+        self.loss = loss
+        self._key = loss.alike() if isinstance(loss, Loss) else loss
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the numbers agree to 28 bits."""
+        return isinstance(other, Alike) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
 @functools.lru_cache(maxsize=256)
-def _plan(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+def _plan(alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+    loss = alike.loss
     target = bits * _LOG_2
     try:
         point = saddle(loss, strip, epsilon)

@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.saddle import CALL, TARGET
-from accountant.composition.saddle_certified import Loss, Measure, estimator
+from accountant.composition.saddle_certified import Alike, Loss, Measure, estimator
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
 from accountant.errors import UndecidedError
@@ -41,12 +41,25 @@ _LEAST_RATE = 1.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
 
 
-@functools.lru_cache(maxsize=128)
 def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss, cut where that lowers the saddle-point value of the integral.
 
     Nothing that is proved rests on the place of the cut.
     """
+    found = _chosen(Alike(loss), strip, epsilon, bits)
+    return Loss(
+        tuple(
+            (replace(part, cut=like.cut), count)
+            if isinstance(part, MixtureTransform) and isinstance(like, MixtureTransform)
+            else (part, count)
+            for (part, count), (like, _) in zip(loss.factors, found.factors, strict=True)
+        )
+    )
+
+
+@functools.lru_cache(maxsize=128)
+def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss:
+    loss = alike.loss
     whole = saddle_value(loss, strip, epsilon, bits)
     if whole is not None and _far_off(loss, bits * _LOG_2 - whole[0], whole[1]):
         return loss

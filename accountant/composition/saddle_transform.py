@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
@@ -45,7 +45,6 @@ _FEW = 100
 _SPARE = 16
 _NEAREST = 0.3
 _LEAP = 2.0
-_FALLEN = -0.7
 _MOST_ANCHORS = 60
 _NEAR = 0.1
 _GRID = 1.3
@@ -83,6 +82,10 @@ class Transform(ABC):
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return the same in floats, for estimates and for the choice of a contour."""
 
+    @abstractmethod
+    def alike(self) -> Hashable:
+        """Return the same for transforms whose numbers agree to 28 bits."""
+
 
 class Decay(ABC):
     """Upper bounds of r(t) = sup over u ≥ t of |M(c + iu)|/M(c)."""
@@ -119,6 +122,10 @@ class GaussianTransform(Transform):
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return the closed form."""
         return FloatGaussian(float(self.pair.kullback_leibler().mid()))
+
+    def alike(self) -> Hashable:
+        """Return the divergence to 28 bits."""
+        return _rounded(float(self.pair.kullback_leibler().mid()))
 
     def log_beyond(self, c: Fraction, t: float, count: int) -> float:
         """Return the closed form, rounded up."""
@@ -218,8 +225,14 @@ class MixtureTransform(Transform):
         )
 
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
-        """Return Λ by the trapezoidal rule in floats."""
-        return FloatMixture(self.floats(), self.mixed_first, kernels(compiled=compiled))
+        """Return Λ by the trapezoidal rule in floats; its nodes are kept."""
+        return float_mixture(self.floats(), self.mixed_first, compiled=compiled)
+
+    def alike(self) -> Hashable:
+        """Return μ and q to 28 bits, and the rest."""
+        floats = self.floats()
+        near = _rounded(floats.mu), _rounded(floats.log_share)
+        return *near, self.mixed_first, self.cut, self.rise
 
     def log_upper(self, c: Fraction) -> arb:
         """Return the value, or the bound of `saddle_bounds` where it takes too many nodes."""
@@ -263,6 +276,12 @@ class MixtureTransform(Transform):
 
     def _quadrature(self, s: Fraction, t: float) -> Quadrature:
         return _quadrature(self, s, t, ctx.prec)
+
+
+@functools.lru_cache(maxsize=64)
+def float_mixture(floats: Mixture, mixed_first: bool, *, compiled: bool) -> FloatMixture:
+    """Return the float engine of a mixture."""
+    return FloatMixture(floats, mixed_first, kernels(compiled=compiled))
 
 
 @functools.lru_cache(maxsize=256)
@@ -429,6 +448,11 @@ def _log_size(floats: Mixture, s: float) -> float:
     return floats.log_bound(s, 0.0, 0.0)
 
 
+def _rounded(value: float) -> float:
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(math.ldexp(mantissa, 28)), exponent - 28)
+
+
 def _dyadic(value: float) -> Fraction:
     """Round down to six bits."""
     mantissa, exponent = math.frexp(value)
@@ -447,9 +471,12 @@ class MixtureDecay(Decay):
     def __init__(self, floats: Mixture, s: float, size: float, deviation: float) -> None:
         self._floats, self._s, self._size, self._deviation = floats, s, size, deviation
         self._known: dict[float, float] = {}
-        t = _NEAREST / self._deviation
-        while self._direct(t) > _FALLEN and len(self._known) < _MOST_ANCHORS:
+        t, best = _NEAREST / self._deviation, 0.0
+        for _ in range(_MOST_ANCHORS):
+            best = max(best, -math.expm1(2 * self._direct(t)) / t**2)
             t *= _LEAP
+            if best * t**2 > 1:  # (1 − r²)/t² is never as large again
+                break
 
     def _direct(self, t: float) -> float:
         if t not in self._known:

@@ -87,7 +87,7 @@ _WIDENINGS = 4
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether all of these losses are listed, or of Gaussian or (subsampled) Laplace noise."""
+    """Whether all losses are listed, of (subsampled) Laplace noise or of normal mixtures."""
     return laws_of(tuple((pair, 1) for pair in pairs), 0.0) is not None
 
 

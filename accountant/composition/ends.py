@@ -91,9 +91,9 @@ class Stitched(Factor):
         self.count = low.count
         self._low, self.first_rows, self._high = low, rows, high
 
-    def rows(self, first: int, last: int) -> tuple[Array, float]:
-        """Return the values of both, and the larger error."""
-        parts, error = [], 0.0
+    def rows(self, first: int, last: int) -> tuple[Array, Array | float]:
+        """Return the values of both, with their errors."""
+        parts, errors = [], []
         for factor, start, stop in (
             (self._low, first, min(last, self.first_rows)),
             (self._high, max(first, self.first_rows), last),
@@ -101,5 +101,5 @@ class Stitched(Factor):
             if start < stop:
                 values, own = factor.rows(start, stop)
                 parts.append(values)
-                error = max(error, own)
-        return np.concatenate(parts), error
+                errors.append(np.broadcast_to(own, len(values)))
+        return np.concatenate(parts), np.concatenate(errors)

@@ -6,7 +6,8 @@ dominates releases that depend on each other's outputs (`accountant.mechanisms.c
 - "exact": a closed form or an exact sum;
 - "saddle": the contour integral of Gaussian losses, subsampled or not;
 - "lists": sums over pairs of partial sums, for lists of losses;
-- "atoms": Fourier inversion for lists of losses, Gaussian and (subsampled) Laplace noise;
+- "atoms": Fourier inversion for lists of losses, (subsampled) Laplace noise and mixtures of normal
+  laws;
 - "grid": two discretised laws, one above and one below, for all losses.
 """
 
@@ -33,7 +34,7 @@ _FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
     "saddle": "The contour integral is for Gaussian losses, subsampled or not.",
     "lists": "Sums over pairs of partial sums are for lists of losses.",
-    "atoms": "Fourier inversion is for lists of losses, Gaussian and (subsampled) Laplace noise.",
+    "atoms": "Fourier inversion is for lists of losses, Laplace noise and mixtures of normal laws.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 

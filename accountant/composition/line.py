@@ -13,6 +13,7 @@ from flint import arb, ctx
 from accountant.composition.joint import Factor
 from accountant.composition.laws import GaussianLaw, LaplaceLaw, Law, ListedLaw
 from accountant.composition.listed import MAX_VALUES, listed
+from accountant.composition.mixture_law import MixtureLaw, components
 from accountant.composition.subsampled_laplace import SubsampledLaplaceLaw
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import UndecidedError
@@ -42,6 +43,8 @@ def laws_of(factors: tuple[Factor, ...], log_missing: float) -> tuple[Law, ...] 
             elif isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair):
                 t, share = pair.inner.distance.ball(), pair.sampling_prob.ball()
                 found.append(SubsampledLaplaceLaw(t, share, count, mixed_first=pair.mixed_first))
+            elif (both := components(pair)) is not None:
+                found.append(MixtureLaw(*both, count))
             else:
                 law = listed(pair, log_missing)
                 if law is None:
@@ -196,7 +199,8 @@ class _Sum:
     def variance(self, c: float) -> float:
         """Return the second derivative, nearly."""
         step = 1e-3 * max(abs(c), 1e-3)
-        return (self(c + step) - 2 * self(c) + self(c - step)) / (step * step)
+        found = (self(c + step) - 2 * self(c) + self(c - step)) / (step * step)
+        return max(found, 0.0)  # a large c, near a largest loss, leaves rounding alone
 
 
 def _saddle(log_moment: Callable[[float], float], epsilon: float) -> float:

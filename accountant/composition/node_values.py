@@ -80,8 +80,8 @@ class Factor(ABC):
     count: int
 
     @abstractmethod
-    def rows(self, first: int, last: int) -> tuple[Array, float]:
-        """Return φ at the nodes of the rows first ≤ r < last, and a bound of |error|."""
+    def rows(self, first: int, last: int) -> tuple[Array, Array | float]:
+        """Return φ at the nodes of the rows first ≤ r < last, and bounds of |error|."""
 
 
 def angle_error(rows: int) -> float:

@@ -12,8 +12,8 @@
   the latter, `accountant.composition.mixture`.
 - Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
   these are not too many.
-- Other losses among lists of values, Gaussian and (subsampled) Laplace noise: Fourier inversion,
-  `accountant.composition.atoms`.
+- Other losses among lists of values, (subsampled) Laplace noise and mixtures of normal laws:
+  Fourier inversion, `accountant.composition.atoms`.
 - Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
 
 Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
@@ -40,6 +40,7 @@ from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.pairs.laplace_product import LaplaceProductPair
 
 MAX_LAPLACE = 100_000
@@ -95,7 +96,7 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
         return LadderPair((halved.HalvedPair(all_factors), atoms.AtomicPair(all_factors)))
     if not atoms.applies(each):
         return GridPair(all_factors)
-    if any(isinstance(pair, SubsampledPair) for pair in each):
+    if any(isinstance(pair, (SubsampledPair, GaussianMixturePair)) for pair in each):
         return LadderPair((atoms.AtomicPair(all_factors), GridPair(all_factors)))
     return atoms.AtomicPair(all_factors)
 

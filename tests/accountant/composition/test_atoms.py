@@ -34,6 +34,8 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
     RandomizedResponse,
+    RankOneGaussian,
+    Staircase,
     Tabulated,
 )
 from accountant.number import exact
@@ -112,9 +114,9 @@ def test_what_cannot_be_reached_is_refused() -> None:
     mechanism = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     with pytest.raises(UndecidedError, match=r"Reached .* Ask for a larger relative_width"):
         profile.delta(mechanism, 1, relative_width=Fraction("1e-20"))
-    smooth = Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "0.1"), 3)
+    other = Composed(Staircase(epsilon=1, gamma="1/3"), 3)
     with pytest.raises(NotApplicableError, match="or 'grid'"):
-        profile.delta(smooth, 1, method="atoms", adjacency="add-remove")
+        profile.delta(other, 1, method="saddle", adjacency="add-remove")
     with pytest.raises(NotApplicableError, match="does not sum"):
         engines.pairs_of(mechanism, "atoms", None)[0].reference()
 
@@ -219,11 +221,9 @@ def _check_listed() -> None:
         assert not 1 - mass > law.missing_q
     assert listed(DiscreteGaussian(parameter=10**8).worst_case(None).remove[0], -50.0) is None
     assert applies(PoissonSubsampled(Laplace(scale=1), "0.1").worst_case(Adjacency.ADD_REMOVE).add)
-    assert not applies(
-        PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
-        .worst_case(Adjacency.ADD_REMOVE)
-        .add
-    )
+    sampled = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+    assert applies(sampled.worst_case(Adjacency.ADD_REMOVE).add)
+    assert not applies(RankOneGaussian(dimension=9, sigma_star=3).worst_case(None).add)
 
 
 def test_a_line_halfway_between_the_poles() -> None:

@@ -31,7 +31,7 @@ CASES: list[tuple[Mechanism, list[str]]] = [
     (STEP, ["auto", "exact", "saddle", "grid"]),
     (
         Composed(MixtureOfGaussians(1, [0, 1, 2], ["1/2", "1/4", "1/4"]), 2),
-        ["auto", "grid"],
+        ["auto", "atoms", "grid"],
     ),
 ]
 
@@ -80,7 +80,7 @@ def test_every_question_takes_a_method() -> None:
         )
         assert closed.overlaps(contour), question.__name__
         with pytest.raises(NotApplicableError, match="Ask with method='auto'"):
-            question(whole, "0.1", adjacency=BOTH, method="atoms")
+            question(whole, "0.1", adjacency=BOTH, method="lists")
     total = dpassay.total_variation(whole, adjacency=BOTH, method="grid", relative_width=width)
     assert total.overlaps(dpassay.delta(whole, 0, adjacency=BOTH, relative_width=width))
 

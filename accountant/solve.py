@@ -18,6 +18,8 @@ _WIDENINGS = 3
 _PRECISIONS = 4
 _SLOW_STEPS = 3
 _GUESSES = 3
+HALF = Fraction(9, 20)
+"""Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
 
 
@@ -86,7 +88,7 @@ def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> 
     """
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
     for _ in range(_GUESSES):
-        slack = abs(guess) * relative_width / 4
+        slack = abs(guess) * relative_width * HALF
         lower, upper = guess - slack, guess + slack
         with ctx.workprec(max(START_PRECISION, bits + 32)):
             first, second = (function(ExactReal.of_rational(end)) for end in (lower, upper))

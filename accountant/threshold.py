@@ -71,7 +71,7 @@ def threshold(
     search = _Search(family, epsilon, delta)
     if not search.run(float(first)):
         return None
-    width = Fraction(search.slope) * relative_width / 4
+    width = Fraction(search.slope) * relative_width * solve.HALF
 
     def excess(at: ExactReal) -> arb:
         with narrowed(width):

@@ -15,7 +15,8 @@ that make 2i sin(y/2) e^{iy/2} of it lose 6u|y|. In all e^{iy} − 1 is wrong by
 |e^{iy} − 1| ≤ |y|. So, with weights that are wrong by 2u and |1 + b| = 1 rounded, the product is
 wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation. What the sums of N rests
 add is N·u times the sum of their sizes, at most N 2^−B Σ v_n|bGhx_n| for heads of B bits (below 4u
-of the sum for N ≤ 2^11), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|).
+of the sum for N ≤ 2^11), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|). So far
+the sum is wrong by less than 24u(bG + 2g)h Σ v_n|x_n|, and what the rests beside v add.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_PHASES = 1 << 11
 _UNIT = 2.0**-53
-_ERROR = 40 * _UNIT
+_ERROR = 24 * _UNIT
 LARGEST_ANGLE = 2.0**20
 """Largest t·|x_n|: multiples of π/2 are then products without rounding."""
 _SLACK = 1 + 1e-6  # covers the rounding of the bound itself
@@ -45,7 +46,7 @@ _COSINE = tuple((-1) ** n / math.factorial(2 * n) for n in range(1, 10))
 
 
 def error_of_sums(weights: Floats, x: Floats) -> float:
-    """Return c such that c·t bounds the error of `phase_sums` at t, with x_n and v_n rounded."""
+    """Return c such that c·(bG + 2g)h bounds the error of `phase_sums` at j = bG + g."""
     size = np.abs(x)
     bits = _bits(len(x))
     rests = float(np.minimum(weights, 2.0**-bits * weights.max()) @ size)
@@ -53,9 +54,14 @@ def error_of_sums(weights: Floats, x: Floats) -> float:
     return _SLACK * (_ERROR * float(weights @ size) + len(x) * _UNIT * rests)
 
 
+def blocks(count: int) -> int:
+    """Return G, the number of points in a block."""
+    return max(1, math.isqrt(count))
+
+
 def phase_sums(weights: Floats, x: Floats, step: float, count: int) -> Complexes:
     """Return Σ v_n (e^{ijhx_n} − 1) for 0 ≤ j < count, with v_n > 0 of sum 1."""
-    inner = max(1, math.isqrt(count))
+    inner = blocks(count)
     outer = -(-count // inner)
     near = turned(np.arange(inner) * step, x)
     far = turned(np.arange(outer) * (inner * step), x) * weights

@@ -39,6 +39,7 @@ _ROUNDING = 4e-16
 _NEAR = 1e-2
 _TINY = 1e-12
 _MOST_STEPS = 100
+_MOST_GRADES = 256
 _MOST_LOSS = 8.0
 _GROWTH = 1.1
 _MOST_GROWTH = 2.0
@@ -109,8 +110,10 @@ class FloatMixture:
 
     def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
         self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
+        self._lost = floats.lost
         self._tables: dict[int, _Table] = {}
-        self._grades: dict[int, int] = {}
+        self._rules: dict[int, tuple[int, float, float]] = {}
+        self._line_grades: dict[tuple[float, int], int] = {}
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
@@ -143,7 +146,7 @@ class FloatMixture:
     ) -> tuple[float, float, float]:
         if math.isinf(self._floats.rise):
             size, mean, variance = self._loops.moments(s, step, bell, loss, gap)
-            first, second = self._floats.lost  # where the loops rely on E[1] = E[w] = 1
+            first, second = self._lost  # where the loops rely on E[1] = E[w] = 1
             if abs(size) < BY_EXCESS and first > 0:
                 whole = math.exp(size)
                 less = whole - first - s * (second - first)
@@ -159,8 +162,11 @@ class FloatMixture:
 
     def _nodes(self, s: float, t: float) -> tuple[_Table, slice]:
         """Return the nodes of a rule, and which of them are needed."""
-        low, high = self._low(s), self._end(s)
-        grade = self._grade(s, t, low, high) if t else self._grade_of_moments(s)
+        if t:
+            low, high = self._low(s), self._end(s)
+            grade = self._grade_of_line(s, t, low, high)
+        else:
+            grade, low, high = self._rule_of_moments(s)
         step = 2.0 ** (-grade / 4)
         first, last = math.floor(low / step), math.ceil(high / step)
         if last - first > MOST_POINTS:
@@ -179,34 +185,56 @@ class FloatMixture:
     def _end(self, s: float) -> float:
         return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
-    def _grade_of_moments(self, s: float) -> int:
-        """Return the grade for real s, the same for all s between two powers of 2."""
+    def _rule_of_moments(self, s: float) -> tuple[int, float, float]:
+        """Return the grade and the ends for real s, the same for all s between two powers of 2."""
         octave = math.frexp(s)[1] if s > 0 else -math.frexp(s)[1] - 10_000
-        if octave not in self._grades:
+        if octave not in self._rules:
             far = math.copysign(2.0 ** math.frexp(s)[1], s)
             low = min(self._low(far), self._low(0.5 * far))
-            ends = (far, 0.5 * far) if math.isfinite(self._floats.cut) else (far,)
-            self._grades[octave] = max(self._grade(a, 0.0, low, self._end(a)) for a in ends)
-        return self._grades[octave]
+            high = self._end(far)
+            grade = self._grade(far, 0.0, low, high)
+            if far > 2.0 or math.isfinite(self._floats.cut):
+                end = self._end(0.5 * far)
+                high = max(high, end)
+                if math.isfinite(self._floats.cut):
+                    grade = max(grade, self._grade(0.5 * far, 0.0, low, end))
+            self._rules[octave] = grade, low, high
+        return self._rules[octave]
+
+    def _grade_of_line(self, s: float, t: float, low: float, high: float) -> int:
+        """Return the grade for the last of the points t that begin with the same half octave."""
+        half_octave = math.ceil(2 * math.log2(t))
+        if len(self._line_grades) > _MOST_GRADES:
+            self._line_grades.clear()
+        if (s, half_octave) not in self._line_grades:
+            self._line_grades[s, half_octave] = self._grade(s, 2.0 ** (half_octave / 2), low, high)
+        return self._line_grades[s, half_octave]
 
     def _grade(self, s: float, t: float, low: float, high: float) -> int:
         """Return g where the step 2^(−g/4) is small enough, by the sizes on shifted contours.
 
         Beside a cut the contours are lowered, as far as the integrand is small there.
         """
-        x = np.linspace(low, high, 48 if math.isinf(self._floats.cut) else 256)
-        heights = min(self._floats.largest_shift, 2 * math.sqrt(TARGET)) * _SHARES
-        y = self._floats.lowered(x[None, :], np.repeat(heights[:, None], len(x), axis=1), s)
-        size, angle = self._floats.at_angle(x[None, :], self._floats.mu * y)
-        plain = s * self._floats.log_density(x) + self._floats.bell(x)
-        grown = s * size + t * angle - 0.5 * x * x + self._floats.log_kept(x + 0 * y, y)
+        floats = self._floats
+        whole = math.isinf(floats.cut) and math.isinf(floats.rise)
+        x = low + (high - low) * (_COARSE if whole else _FINE)
+        heights = min(floats.largest_shift, 2 * math.sqrt(TARGET)) * _SHARES
+        y = heights[:, None]
+        plain, grown = s * floats.log_density(x) - 0.5 * x * x, -0.5 * x * x
+        if not whole:
+            y = floats.lowered(x[None, :], np.repeat(y, len(x), axis=1), s)
+            plain = plain + floats.log_kept(x, np.zeros_like(x))
+            grown = grown + floats.log_kept(x + 0 * y, y)
+        size, angle = floats.at_angle(x[None, :], floats.mu * y)
+        grown = grown + s * size + t * angle
         excess = TARGET + 2.0 + np.maximum(grown + 0.5 * y * y - float(plain.max()), _LEAST)
         steps = 2 * math.pi * np.minimum((y / excess).min(axis=1), heights / (TARGET + 2.0))
         step = float(steps.max())
         return math.ceil(-4 * math.log2(step))
 
 
-_SHARES = 1.5 ** -np.arange(0.0, 12.0)
+_SHARES = 1.6 ** -np.arange(0.0, 9.0)
+_COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
 
 
 @final

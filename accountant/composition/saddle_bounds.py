@@ -86,6 +86,8 @@ class Mixture:
 
     def bell(self, x: Floats) -> Floats:
         """Return an upper bound of ln(√(2π) φ χ), which is nearly met."""
+        if math.isinf(self.cut) and math.isinf(self.rise):
+            return -0.5 * x * x
         return -0.5 * x * x + self.log_kept(x, np.zeros_like(x))
 
     def log_kept(self, x: Floats, y: Floats) -> Floats:

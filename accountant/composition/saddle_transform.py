@@ -23,6 +23,7 @@ from accountant.composition.bent_moments import Rule
 from accountant.composition.phases import (
     LARGEST_ANGLE,
     MOST_PHASES,
+    blocks,
     error_of_sums,
     phase_sums,
 )
@@ -365,9 +366,10 @@ class Quadrature:
         around = acb(arb(0, blur), arb(0, blur))
         norm = 1 + arb(0, blur)
         found = []
+        block = blocks(count)
         for j, value in enumerate(phase_sums(weights, x, h, count).tolist()):
             t = arb(j * h)
-            off = arb(error) * t
+            off = error * (t + (j % block) * h)
             centred = acb(1 + arb(value.real, off), arb(value.imag, off)) + around
             found.append(centred * _turn(t * mean) / norm)
         return found

@@ -11,6 +11,7 @@ drawn again from the seed.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ _SLACK = 1e-6
 _REACH = 6.6
 _CELLS_OF_Q = 288
 _CELLS_OF_B = 480
-_SMALL = 1000.0
+_SMALL = 2000.0
 _MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
 
 
@@ -207,31 +208,21 @@ def _guesses(counts: tuple[int, int, int], epsilon: float, delta: float, spared:
 def _least_rate(hits: int, runs: int, level: float) -> Any:
     """Return a rate at which P(Bin(runs, rate) ≥ hits) ≤ level, next to the largest one.
 
-    False position on the logarithm of the tail, from a guess by the normal law.
+    Newton's method on the logarithm of the tail as a function of x = ln rate. The tail is the
+    distribution function of x under a density ∝ e^{hits·x}(1 − e^x)^{runs−hits}, which is
+    log-concave, and so is its distribution function: every step ends below the root.
     """
     if hits == 0:
         return mp.mpf(0)
-    goal = mp.log(level)
-    low, high = mp.mpf(0), mp.mpf(hits) / runs
-    near = max(min(high, 1 - high), mp.mpf(1) / runs) * mp.mpf(10) ** -12
-    f_low, f_high = -mp.inf, -goal
-    guess = high - _deviations(level) * mp.sqrt(high * (1 - high) / runs + mp.mpf(1) / runs**2)
-    for _ in range(60):
-        if not low < guess < high:
-            guess = (low + high) / 2
-        value = mp.log(_tail(hits, runs, guess)) - goal
-        if value <= 0:
-            low, f_low = guess, value
-        else:
-            high, f_high = guess, value
-        if high - low < near or 0 >= value > -(mp.mpf(10) ** -10):
+    mean = mp.mpf(hits) / (runs + 1)
+    rate = mean * mp.exp(-_deviations(level) * mp.sqrt((1 - mean) / hits))
+    for _ in range(100):
+        tail = _tail(hits, runs, rate)
+        step = (mp.log(level) - mp.log(tail)) * tail / (hits * _mass(hits, runs, rate))
+        rate *= mp.exp(step)
+        if abs(step) * rate < min(rate, 1 - rate) * mp.mpf(10) ** -14:
             break
-        guess = (low + high) / 2
-        if mp.isfinite(f_low):
-            guess = low - f_low * (high - low) / (f_high - f_low) * (1 - mp.mpf(10) ** -12)
-        elif value > 0:
-            guess = high - 2 * (mp.mpf(hits) / runs - high) - high / 1000
-    return low
+    return rate - min(rate, 1 - rate) * mp.mpf(10) ** -12
 
 
 def _deviations(level: float) -> float:
@@ -303,10 +294,12 @@ def _sides(counts: tuple[int, int, int, int], epsilon: float, delta: float, spar
     region = (t, n, m, factor, delta)
     last = min(1.0, factor * cuts[-1] + delta)
     spread = math.sqrt(m * cuts[-2] * (1 - cuts[-2])) + math.sqrt(n * last * (1 - last))
-    bound = _small if 13.0 * spread < _SMALL else _large
-    worst = max(
-        bound(region, min(1.0, factor * above + delta), below) for below, above in pairwise(cuts)
-    )
+    cells = [(min(1.0, factor * above + delta), below) for below, above in pairwise(cuts)]
+    if 13.0 * spread < _SMALL:
+        worst = max(_small(region, p, q) for p, q in cells)
+    else:
+        edges = _edges(region, start, stop)
+        worst = max(_large(region, p, q, edges) for p, q in cells)
     return min(1.0, worst * (1 + 1e-9) + spared)
 
 
@@ -407,29 +400,42 @@ def _survival(n: int, p: float) -> dict[int, float]:
     return found
 
 
-def _large(region: _Region, p: float, q: float) -> float:
-    """Sum by parts over cells of b, every tail bounded by Zubkov and Serov's inequalities."""
+def _edges(region: _Region, start: float, stop: float) -> list[tuple[int, int]]:
+    """Return counts b with their edges, for rates between two angles and six deviations beyond.
+
+    Equal steps of the angle arcsin √(b/m), of which a standard deviation of b is 1/(2√m) at any
+    rate: the same steps serve every cell of rates.
+    """
+    m = region[2]
+    spread = 1 / (2 * math.sqrt(m))
+    low = max(0.0, start - _REACH * spread)
+    high = min(math.pi / 2, stop + _REACH * spread)
+    count = math.ceil((high - low) / spread * (_CELLS_OF_B / (2 * _REACH)))
+    places = {math.floor(m * math.sin(low + (high - low) * i / count) ** 2) for i in range(count)}
+    return [(b, _edge(region, b)) for b in sorted(places | {0})]
+
+
+def _large(region: _Region, p: float, q: float, edges: list[tuple[int, int]]) -> float:
+    """Sum by parts over cells of b, every tail bounded by Zubkov and Serov's inequalities.
+
+    P(b < b') falls from 1 and P(a ≥ k) from 1 as b grows: cells in which one of them has vanished
+    are taken as one, which only raises the bound.
+    """
     _, n, m, _, _ = region
-    spread = math.sqrt(m * q * (1 - q))
-    cuts = {0}
-    for i in range(_CELLS_OF_B):
-        place = m * q + spread * _REACH * (2 * i / (_CELLS_OF_B - 1) - 1)
-        cuts.add(min(max(math.floor(place), 0), m))
-    ordered = sorted(cuts)
-    total, tail = 0.0, 1.0
-    previous = 1.0
-    tails = []
-    for b in ordered:
-        k = _edge(region, b)
+    centre, reach = m * q, _REACH * math.sqrt(m * q * (1 - q))
+    first = max(0, bisect.bisect(edges, (centre - reach, 0)) - 1)
+    last = bisect.bisect(edges, (centre + reach, 0)) + 1
+    total, below, previous = 0.0, 0.0, 1.0
+    for b, k in [(0, edges[0][1]), *edges[max(first, 1) : last]]:
+        if b:
+            below = 1.0 if b >= m else _normal(_root(b, m, q))
         tail = 0.0 if k > n else 1.0 if k <= 1 else _normal(-_root(k - 1, n, p))
-        previous = min(previous, tail)
-        tails.append(previous)
-    for index, own in enumerate(tails):
-        following = tails[index + 1] if index + 1 < len(tails) else 0.0
-        b = ordered[index + 1] if index + 1 < len(ordered) else m
-        below = 1.0 if index + 1 == len(ordered) or b >= m else _normal(_root(b, m, q))
-        total += below * (own - following)
-    return total
+        tail = min(previous, tail)
+        total += below * (previous - tail)
+        previous = tail
+        if tail == 0.0:
+            break
+    return total + previous
 
 
 def _root(k: int, n: int, p: float) -> float:

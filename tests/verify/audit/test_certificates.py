@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from accountant import notation, profile
 from verify import checker, seal
@@ -176,6 +178,40 @@ def test_both_programs_find_the_same(counts: Counts, delta: float) -> None:
     second = audits.p_value(counts.to_json(), epsilon, delta, 5e-4)
     assert second <= first * (1 + 1e-6)
     assert second >= first * (1 - 1e-5 if counts.design is Design.GUESSES else 0.9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "epsilon", "delta"),
+    [
+        (Counts(35980, 30_192_162, 1003, 21_951_893), 2.83, 3.2e-4),
+        (Counts(1062, 19_624_129, 42, 19_238_310), 2.91, 0.0),
+        (Counts(3778, 132_818_913, 428, 53_590_720), 1.16, 0.0),
+        (Counts(10_740, 10**9, 100, 10**9), 1.0, 1e-5),
+        (Counts(815_497_500_000, 10**12, 3 * 10**11, 10**12), 1.0, 1e-5),
+    ],
+)
+def test_sides_of_any_size_are_checked_soon(counts: Counts, epsilon: float, delta: float) -> None:
+    """Few hits of many runs, other numbers of runs a side, and 10¹² runs: below a second."""
+    first = p_value(counts, epsilon, delta, spared=1e-8)
+    with mp.workdps(40):
+        started = time.process_time()
+        second = audits.p_value(counts.to_json(), epsilon, delta, 1e-8)
+        taken = time.process_time() - started
+    assert 0.7 * first <= second <= first * (1 + 1e-6)
+    assert taken < 1.0
+
+
+@pytest.mark.parametrize("level", [5e-9, 1e-4, 0.3])
+@pytest.mark.parametrize(
+    ("hits", "runs"), [(1, 5), (5, 5), (42, 19_238_310), (53_590_292, 53_590_720), (10**11, 10**12)]
+)
+def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
+    """The tail is at most the level there, and above it within 1e-9 of the rate or its rest."""
+    with mp.workdps(40):
+        found = audits._least_rate(hits, runs, level)
+        assert audits._tail(hits, runs, found) <= level
+        beyond = found + mp.mpf(10) ** -9 * min(found, 1 - found)
+        assert audits._tail(hits, runs, beyond) > level
 
 
 def test_certificates_are_plain_json(guessed: AuditResult) -> None:

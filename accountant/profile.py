@@ -214,10 +214,11 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
 
 def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
     """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
-    with narrowed(relative_width / _SHARE_OF_WIDTH):
+    with narrowed(relative_width / 2):  # ε(δ) changes less than δ, in proportion, but near 0
         found = _beside_estimate(pairs, target, relative_width)
         if found is not None:
             return found
+    with narrowed(relative_width / _SHARE_OF_WIDTH):
         pairs = _largest(pairs, target)
         excess = _excess(pairs, target)
         between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))

@@ -131,7 +131,11 @@ class Loss:
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives, without proof."""
-        return estimator(self).cumulants(c)
+        return self._engine.cumulants(c)
+
+    @functools.cached_property
+    def _engine(self) -> Estimator:
+        return estimator(self)
 
     def log_value(self, c: Fraction) -> arb:
         """Return ln M(c)."""

@@ -74,14 +74,20 @@ def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss
             continue
         if found is None:
             break
+        if whole is not None and best is loss and _same(whole, found):
+            return loss
         first, last = best is loss, level
         best, level, tilt = shorter, found[0], rounded(found[1])
         if not first and abs(last - level) < _GAIN:
             break
     if whole is None or found is None:
         return best
-    same = whole[0] - level < _GAIN and found[1] < _SPURIOUS * whole[1]  # else jumps hold it back
-    return loss if same else best
+    return loss if _same(whole, found) else best
+
+
+def _same(whole: tuple[float, float], cut: tuple[float, float]) -> bool:
+    """Whether a cut changes little; else jumps hold the saddle back."""
+    return whole[0] - cut[0] < _GAIN and cut[1] < _SPURIOUS * whole[1]
 
 
 def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:

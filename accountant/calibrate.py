@@ -29,8 +29,7 @@ from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.number import ExactReal, Number
 from accountant.pair import Pair
-from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
-from accountant.threshold import Threshold, threshold
+from accountant.target import EpsilonDelta, Found, Mu, ProfileBelow, Rho, Target
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
 
@@ -147,18 +146,16 @@ def calibrate(
         probability("sampling_prob", sampling_prob),
         _factors(schedule),
     )
-    found = family.threshold(relative_width)
-    if found is not None and isinstance(target, EpsilonDelta):
-        enclosure = found.least
-        with narrowed(found.width / _SHARE_OF_WIDTH):
-            point = family.rounded(enclosure, digits, proved=True)
+    found = family.beside_estimates(relative_width)
+    if found is not None:
+        enclosure, point = found.least, family.rounded_up(found.least, digits)
         whole = family.whole(point)
-        achieved = target.met(whole.worst_case(relation).pairs(None), found)
+        achieved = found.achieved(whole.worst_case(relation).pairs(None))
     else:
         with narrowed(relative_width / _SHARE_OF_WIDTH):
             between = family.bracket()
             enclosure = solve.root(family.signed_excess, between, relative_width=relative_width)
-        point = family.rounded(enclosure, digits, proved=False)
+        point = family.rounded(enclosure, digits)
         whole = family.whole(point)
         achieved = target.achieved(whole, relation)
     return Calibration(
@@ -278,23 +275,20 @@ class _Family:
                 excess = self.target.excess(mechanism, self.relation)
         return excess if self.kind.noise_grows else -excess
 
-    def threshold(self, relative_width: Fraction) -> Threshold | None:
-        """Enclose the least noise for (ε, δ)-DP beside an estimate; None where there is none.
-
-        The target is proved to be met at the upper end, and to be missed at the lower one.
-        """
-        target = self.target
-        if not isinstance(target, EpsilonDelta) or target.delta.sign == 0:
-            return None
+    def beside_estimates(self, relative_width: Fraction) -> Found | None:
+        """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
         if not self.kind.noise_grows:
             return None
 
         def pairs(value: ExactReal) -> Sequence[Pair]:
             return self.whole(value).worst_case(self.relation).pairs(None)
 
-        return threshold(
-            pairs, target.epsilon, target.delta, self._first_guess(), relative_width=relative_width
-        )
+        return self.target.beside_estimates(pairs, self._first_guess(), relative_width)
+
+    def rounded_up(self, enclosure: Interval, digits: int) -> ExactReal:
+        """Return the first number of `digits` digits from an end on that is proved to do."""
+        value = _decimal(Fraction(enclosure.upper), digits, ROUND_UP)
+        return ExactReal.of_rational(Fraction(value))
 
     def bracket(self) -> solve.Bracket:
         """Return arguments with the root between them, by doubling or halving from a first guess.
@@ -371,21 +365,13 @@ class _Family:
             f"No {self.argument} makes {name} meet {self.target}: {obstacle}."
         )
 
-    def rounded(self, enclosure: Interval, digits: int, *, proved: bool) -> ExactReal:
-        """Return the first number of `digits` digits, from the nearest on, that is certified.
-
-        Those from the upper end on need no more proof where that end is `proved` to do.
-        """
+    def rounded(self, enclosure: Interval, digits: int) -> ExactReal:
+        """Return the first number of `digits` digits, from the nearest on, that is certified."""
         middle = (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
         direction = ROUND_UP if self.kind.noise_grows else ROUND_DOWN
         candidate = _decimal(middle, digits, ROUND_HALF_EVEN)
         for _ in range(_MAX_ULPS):
             value = ExactReal.of_rational(Fraction(candidate))
-            if proved and candidate >= enclosure.upper:
-                return value
-            if proved and candidate <= enclosure.lower:
-                candidate = _next(candidate, digits, direction)
-                continue
             if self.target.holds(self.whole(value), self.relation):
                 return value
             candidate = _next(candidate, digits, direction)

@@ -14,14 +14,16 @@ from flint import arb, ctx
 from accountant import guarantees, profile
 from accountant._validate import Positive, Probability, Real
 from accountant.adjacency import Adjacency
+from accountant.composition.saddle_pair import SmoothPair
 from accountant.dominance import largest_ratio
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.interval import START_PRECISION, Interval, ball, enclose, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.number import ExactReal, exact
+from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
-from accountant.threshold import Threshold
+from accountant.profile_threshold import touching
+from accountant.threshold import Family, Threshold, threshold
 
 ACHIEVED_WIDTH = Fraction(1, 10**15)
 _MET_DIGITS = 20
@@ -32,6 +34,17 @@ _FAR_ABOVE = 16
 """A ratio of profiles that need not be known any better."""
 _UNBOUNDED = 10**9
 """Stands for an infinite excess: roots are searched among finite numbers."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The least argument of a family for a guarantee, found beside estimates."""
+
+    least: Interval
+    """The guarantee is proved to fail at the lower end and to hold at the upper one."""
+    achieved: Callable[[Sequence[Pair]], dict[str, Interval]]
+    """Returns what the pairs of an argument from the upper end on have of the guarantee."""
 
 
 class Target(ABC):
@@ -52,6 +65,12 @@ class Target(ABC):
         """Whether the guarantee is proved."""
         found = sign(lambda: self.excess(mechanism, adjacency), max_precision=_TIE_PRECISION)
         return found in (-1, 0)
+
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the least argument at which the pairs of a family have it; None if unknown."""
+        return None
 
     def objection(self) -> str:
         """Say why no mechanism, or every mechanism, has the guarantee; "" if neither is so."""
@@ -100,7 +119,16 @@ class EpsilonDelta(Target):
             return all(loss is not None and loss <= self.epsilon for loss in losses)
         return super().holds(mechanism, adjacency)
 
-    def met(self, pairs: Sequence[Pair], found: Threshold) -> dict[str, Interval]:
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the argument at which δ(ε) passes δ > 0."""
+        if self.delta.sign == 0:
+            return None
+        found = threshold(family, self.epsilon, self.delta, first, relative_width=relative_width)
+        return None if found is None else Found(found.least, lambda pairs: self._met(pairs, found))
+
+    def _met(self, pairs: Sequence[Pair], found: Threshold) -> dict[str, Interval]:
         """Enclose the δ(ε) ≤ δ of pairs at or beyond a threshold, about as finely as it was."""
         with ctx.workprec(START_PRECISION), narrowed(found.width):
             value = pairs[found.worst].hockey_stick(self.epsilon)
@@ -201,7 +229,7 @@ class Rho(Target):
 @final
 @dataclass(frozen=True)
 class ProfileBelow(Target):
-    """δ(ε) ≤ limit(ε) for every ε ≥ 0.
+    """δ(ε) ≤ limit(ε) for every ε ≥ 0, or for those up to an end.
 
     Parameters
     ----------
@@ -210,10 +238,22 @@ class ProfileBelow(Target):
         at an exact ε. The function must be a profile: non-increasing, and convex in e^ε.
     relation
         The neighbouring relation of a mechanism that is the limit, where it needs one.
+    up_to
+        The largest ε that is compared, a rational number > 0; None compares all. An unbounded
+        loss needs it: far out, profiles of subsampled releases say what all of them taken show.
     """
 
     limit: Mechanism | Callable[[ExactReal], arb]
     relation: Adjacency | None = None
+    up_to: Number | None = None
+
+    def __post_init__(self) -> None:
+        """Read the end."""
+        if self.up_to is not None and (exact(self.up_to, "up_to").rational or 0) <= 0:
+            raise expected("up_to", self.up_to, "to be a rational number > 0")
+
+    def _stop(self) -> Fraction | None:
+        return None if self.up_to is None else exact(self.up_to, "up_to").rational
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
         """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.
@@ -224,7 +264,7 @@ class ProfileBelow(Target):
         are told apart by μ where both are Gaussian, and by the noise argument where the limit
         is of the mechanism's own family.
         """
-        if isinstance(self.limit, Mechanism):
+        if isinstance(self.limit, Mechanism) and self.up_to is None:
             noise = self._noise(mechanism, adjacency)
             if noise is not None:
                 return log_ratio(*noise)
@@ -257,14 +297,17 @@ class ProfileBelow(Target):
 
     def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
         pairs = mechanism.worst_case(adjacency).pairs(None)
-        end = profile.most([pair.max_loss() for pair in pairs])
-        if not end.is_finite():
+        end, stop = profile.most([pair.max_loss() for pair in pairs]), self._stop()
+        if not end.is_finite() and stop is None:
             raise NotApplicableError(
                 f"The privacy loss of {type(mechanism).__name__} is unbounded: its profile cannot "
-                "be compared with another one over all epsilon. Calibrate it to (epsilon, delta), "
-                "mu or rho."
+                "be compared with another one over all epsilon. Give an up_to, or calibrate it to "
+                "(epsilon, delta), mu or rho."
             )
-        stop = Fraction(Interval.of_ball(end, 30).upper)
+        if end.is_finite():
+            largest = Fraction(Interval.of_ball(end, 30).upper)
+            stop = largest if stop is None else min(stop, largest)
+        assert stop is not None
         return largest_ratio(
             lambda at: profile.hockey_stick(pairs, at), self._at(), stop, enough=_FAR_ABOVE
         )
@@ -275,6 +318,31 @@ class ProfileBelow(Target):
         limits = self.limit.worst_case(self.relation).pairs(None)
         return lambda at: profile.hockey_stick(limits, at)
 
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the argument at which the profile of subsampled Gaussian releases keeps below.
+
+        Raises UndecidedError where the profiles come too near each other, or estimates fail.
+        """
+        stop = self._stop()
+        pairs = family(ExactReal.of_rational(first))
+        if stop is None or not all(isinstance(pair, SmoothPair) for pair in pairs):
+            return None
+        found = touching(family, self._at(), stop, first, relative_width=relative_width)
+        if found is None:
+            raise UndecidedError(
+                f"Where a profile keeps below that of {self.limit!r} up to epsilon={self.up_to} "
+                "was not proved. Ask for a larger relative_width, or another up_to."
+            )
+
+        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
+            with ctx.workprec(START_PRECISION), narrowed(relative_width):
+                ratio = profile.hockey_stick(pairs, found.at) / self._at()(found.at)
+            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
+
+        return Found(found.least, achieved)
+
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose the largest δ(ε)/limit(ε) (of exact Gaussian profiles: μ'/μ)."""
         value = enclose(
@@ -283,7 +351,8 @@ class ProfileBelow(Target):
         return {"ratio": value}
 
     def __str__(self) -> str:
-        return f"the profile of {self.limit!r}"
+        end = "" if self.up_to is None else f" up to epsilon={self.up_to}"
+        return f"the profile of {self.limit!r}{end}"
 
 
 def log_ratio(value: arb, limit: arb) -> arb:

@@ -339,6 +339,8 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["Gaussian", "--epsilon", "1"], "impossible"),
         (["IntegerNoise", "--mu", "1"], "nothing to calibrate"),
+        (["Gaussian", "--mu", "1", "--up-to", "2"], "--up-to together with --profile"),
+        (["Laplace", "--profile", "Laplace(scale=3)", "--up-to", "0"], "rational number > 0"),
         (["Gaussian", "--mu", "1", "l2_sens=1"], "Did you mean 'l2_sensitivity'?"),
         (["Gaussian", "--mu", "1", "adjacency=add-remove"], "as the option --adjacency"),
         (["Gaussian", "--mu", "1", "x=1", "x=2"], "given twice"),

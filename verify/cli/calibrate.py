@@ -53,6 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--profile", metavar="MECHANISM", help="for a profile nowhere above this mechanism's"
     )
     parser.add_argument(
+        "--up-to", metavar="E", help="with --profile: compare for epsilon from 0 to E only"
+    )
+    parser.add_argument(
         "--find",
         choices=FOUND,
         default=FOUND[0],
@@ -117,6 +120,8 @@ def target(options: argparse.Namespace) -> Target:
         raise InvalidInputError(
             "Expected one target: --epsilon E [--delta D], --mu M, --rho R or --profile MECHANISM."
         )
+    if options.up_to is not None and given != ["profile"]:
+        raise InvalidInputError("Expected --up-to together with --profile only.")
     match given[0]:
         case "epsilon":
             return EpsilonDelta(options.epsilon, options.delta or "0")
@@ -124,7 +129,8 @@ def target(options: argparse.Namespace) -> Target:
             return Mu(options.mu)
         case "rho":
             return Rho(options.rho)
-    return ProfileBelow(notation.parse(options.profile), Adjacency.read(options.adjacency))
+    relation = Adjacency.read(options.adjacency)
+    return ProfileBelow(notation.parse(options.profile), relation, options.up_to)
 
 
 def fixed_arguments(entries: list[str]) -> dict[str, Any]:

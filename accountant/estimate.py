@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
 from flint import arb
@@ -50,24 +50,32 @@ WIDTH = Fraction(1, 10**12)
 """Relative width of the enclosures whose middles stand for a mechanism without a float engine."""
 
 
+class Asked(TypedDict, total=False):
+    """What every estimate takes, by name."""
+
+    adjacency: Adjacency | str | None
+    """As for `accountant.profile.delta`."""
+    direction: Direction | None
+    """As for `accountant.profile.delta`."""
+    compiled: bool
+    """Run the inner loops compiled by numba (`dpassay[fast]`): faster after the first call."""
+
+
 def estimate_delta(
     mechanism: Mechanism,
     epsilon: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate δ(ε); 0 where it is below the smallest float.
 
     Parameters
     ----------
-    mechanism, adjacency, direction
-        As for `accountant.profile.delta`.
+    mechanism
+        Any mechanism.
     epsilon
         Real numbers.
-    compiled
-        Run the inner loops compiled by numba (`dpassay[fast]`): faster after the first call.
+    asked
+        `adjacency`, `direction` and `compiled`: see `Asked`.
 
     Raises
     ------
@@ -76,37 +84,31 @@ def estimate_delta(
     NotApplicableError
         If `compiled` and numba is not installed.
     """
-    source = _source(mechanism, adjacency, direction, compiled)
+    source = _source(mechanism, **asked)
     return _each(lambda at: math.exp(source.log_delta(at)), _read("epsilon", epsilon))
 
 
 def estimate_log_delta(
     mechanism: Mechanism,
     epsilon: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate ln δ(ε), to −1e5 and beyond; −∞ where δ(ε) = 0. Else as for `estimate_delta`."""
     points = _read("epsilon", epsilon)
-    return _each(_source(mechanism, adjacency, direction, compiled).log_delta, points)
+    return _each(_source(mechanism, **asked).log_delta, points)
 
 
 def estimate_slope(
     mechanism: Mechanism,
     epsilon: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate d ln δ/dε = −e^ε Q(L > ε)/δ(ε) of the pair with the largest δ.
 
     At a kink it is the slope to the right, and −∞ where δ = 0. Else as for `estimate_delta`.
     """
     points = _read("epsilon", epsilon)
-    return _each(_source(mechanism, adjacency, direction, compiled).slope, points)
+    return _each(_source(mechanism, **asked).slope, points)
 
 
 def estimate_epsilon(
@@ -114,9 +116,7 @@ def estimate_epsilon(
     delta: ArrayLike | None = None,
     *,
     log_delta: ArrayLike | None = None,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate ε(δ) for δ in [0, 1], or for ln δ ≤ 0 where δ is below the smallest float.
 
@@ -131,62 +131,58 @@ def estimate_epsilon(
             logs = np.asarray(np.log(points))
     else:
         logs = _read("log_delta", log_delta, -math.inf, 0.0)
-    return _each(_source(mechanism, adjacency, direction, compiled).epsilon, logs)
+    return _each(_source(mechanism, **asked).epsilon, logs)
 
 
 def estimate_beta(
     mechanism: Mechanism,
     alpha: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate β(α), the least type II error at type I error α in [0, 1].
 
     It is P(L ≤ ε) at the ε with Q(L > ε) = α. Else as for `estimate_delta`.
     """
     points = _read("alpha", alpha, 0.0, 1.0)
-    return _each(_source(mechanism, adjacency, direction, compiled).beta, points)
+    return _each(_source(mechanism, **asked).beta, points)
 
 
 def estimate_power(
     mechanism: Mechanism,
     alpha: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate 1 − β(α), the largest true positive rate at the false positive rate α."""
     points = _read("alpha", alpha, 0.0, 1.0)
-    return _each(_source(mechanism, adjacency, direction, compiled).power, points)
+    return _each(_source(mechanism, **asked).power, points)
 
 
 def estimate_log_loss_survival(
     mechanism: Mechanism,
     loss: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction = Direction.REMOVE,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
-    """Estimate the logarithm of what `accountant.guarantees.loss_survival` encloses."""
+    """Estimate the logarithm of what `accountant.guarantees.loss_survival` encloses.
+
+    Of REMOVE, unless another direction is asked for.
+    """
+    asked.setdefault("direction", Direction.REMOVE)
     points = _read("loss", loss)
-    return _each(_source(mechanism, adjacency, direction, compiled).log_survival, points)
+    return _each(_source(mechanism, **asked).log_survival, points)
 
 
 def estimate_log_loss_cdf(
     mechanism: Mechanism,
     loss: ArrayLike,
-    *,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction = Direction.REMOVE,
-    compiled: bool = False,
+    **asked: Unpack[Asked],
 ) -> Floats:
-    """Estimate the logarithm of what `accountant.guarantees.loss_cdf` encloses."""
+    """Estimate the logarithm of what `accountant.guarantees.loss_cdf` encloses.
+
+    Of REMOVE, unless another direction is asked for.
+    """
+    asked.setdefault("direction", Direction.REMOVE)
     points = _read("loss", loss)
-    return _each(_source(mechanism, adjacency, direction, compiled).log_cdf, points)
+    return _each(_source(mechanism, **asked).log_cdf, points)
 
 
 class _Source(Protocol):
@@ -203,9 +199,9 @@ class _Source(Protocol):
 
 def _source(
     mechanism: Mechanism,
-    adjacency: Adjacency | str | None,
-    direction: Direction | None,
-    compiled: bool,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    compiled: bool = False,
 ) -> _Source:
     pairs = profile.worst_pairs(mechanism, adjacency, direction)
     smooth = [pair for pair in pairs if isinstance(pair, SmoothPair)]

@@ -37,6 +37,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball, narrowed
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+from accountant.profile import least, most
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -66,7 +67,7 @@ class EnvelopePair(Pair):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return max H_i(ε)."""
-        return _most([pair.hockey_stick(epsilon) for pair in self.family])
+        return most([pair.hockey_stick(epsilon) for pair in self.family])
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the tails of the pair with the largest H; of all that may be it, their hull.
@@ -75,7 +76,7 @@ class EnvelopePair(Pair):
         have the same H(0): there the derivative is the larger one.
         """
         values = [pair.hockey_stick(epsilon) for pair in self.family]
-        largest = _most(values)
+        largest = most(values)
         near = [p for p, v in zip(self.family, values, strict=True) if not v < largest]
         tails = [pair.tails(epsilon) for pair in near]
         if epsilon.sign == 0 and len(near) == 2 and near[0].reverse() == near[1]:
@@ -91,7 +92,7 @@ class EnvelopePair(Pair):
 
     def max_loss(self) -> arb:
         """Return the largest of all losses."""
-        return _most([pair.max_loss() for pair in self.family])
+        return most([pair.max_loss() for pair in self.family])
 
     def max_finite_loss(self) -> arb:
         """Return a ball for the loss beyond which H is level.
@@ -103,15 +104,15 @@ class EnvelopePair(Pair):
         losses = [pair.max_finite_loss() for pair in self.family]
         known = [mass for mass in masses if mass is not None]
         if len(known) < len(masses):
-            return _most(losses).union(_least(losses))
-        most = max(known)
-        certain = [loss for loss, mass in zip(losses, known, strict=True) if mass == most]
-        least, largest = _most(certain), _most(losses)
-        return least if len(certain) == len(losses) else least.union(largest)
+            return most(losses).union(least(losses))
+        largest_mass = max(known)
+        certain = [loss for loss, mass in zip(losses, known, strict=True) if mass == largest_mass]
+        low, high = most(certain), most(losses)
+        return low if len(certain) == len(losses) else low.union(high)
 
     def infinity_mass(self) -> arb:
         """Return the largest mass at infinity."""
-        return _most([pair.infinity_mass() for pair in self.family])
+        return most([pair.infinity_mass() for pair in self.family])
 
     def exact_infinity_mass(self) -> ExactReal | None:
         """Return the same where it is known."""
@@ -287,10 +288,6 @@ class AdaptivePair(JointPair):
         """Raise NotApplicableError: there is no second route to these products."""
         raise NotApplicableError("The mpmath route does not choose among worst pairs.")
 
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
-
 
 def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
     """Return every way to share `count` releases among the kinds; stop where they are too many."""
@@ -317,17 +314,3 @@ def _refusal(what: str, low: float, high: float, width: float) -> UndecidedError
         "releases that each keep to one of their worst pairs, above by a pair that dominates every "
         "choice of them. Ask for a larger relative_width."
     )
-
-
-def _most(values: Sequence[arb]) -> arb:
-    result = values[0]
-    for value in values[1:]:
-        result = result.max(value)
-    return result
-
-
-def _least(values: Sequence[arb]) -> arb:
-    result = values[0]
-    for value in values[1:]:
-        result = result.min(value)
-    return result

@@ -30,7 +30,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 from flint import arb, ctx
@@ -55,13 +55,10 @@ from accountant.composition.node_values import (
     products,
 )
 from accountant.composition.quiet import quiet
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
-
-if TYPE_CHECKING:
-    from accountant.reference import Reference
+from accountant.pair import Pair
 
 MAX_NODES = 1 << 22
 """Most nodes of one sum."""
@@ -226,24 +223,9 @@ class AtomicPair(JointPair):
                 high, at_high = middle, value
         return (low + high) / 2, slope
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H."""
-        return self.tails_by_slopes(epsilon)
-
     def reverse(self) -> AtomicPair:
         """Return the product of the reversed pairs."""
         return AtomicPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
-
-    def reference(self) -> Reference:
-        """Raise NotApplicableError: there is no second route to these products."""
-        raise NotApplicableError(
-            "The mpmath route does not sum over so many values of a loss. Ask with method='grid', "
-            "which is proved on its own."
-        )
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(p/q) have a sum above {epsilon}"
 
 
 def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:

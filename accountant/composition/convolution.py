@@ -108,10 +108,6 @@ class ConvolvedPair(JointPair):
 
         return multisets(self.finite_factors)
 
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(p/q) have a sum above {epsilon}"
-
 
 @final
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from accountant.composition.tilting import Floats, log_bound, tilt, window
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
 from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.pair import Pair
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -170,10 +170,6 @@ class GridPair(JointPair):
             floor = -epsilon.ball().expm1()
             return below.max(floor).max(arb(0)), above.min(arb(1))
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H."""
-        return self.tails_by_slopes(epsilon)
-
     def reverse(self) -> GridPair:
         """Return the product of the reversed pairs."""
         return GridPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
@@ -184,10 +180,6 @@ class GridPair(JointPair):
             "The mpmath route does not integrate over products of losses that no formula is known "
             "for; the two bounds of the grid are each proved."
         )
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(p/q) have a sum above {epsilon}"
 
 
 def memory(cells: int) -> int:

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flint import arb, ctx
 
@@ -28,13 +28,10 @@ from accountant.composition.joint import Factor, JointPair
 from accountant.composition.line import guess_epsilon
 from accountant.composition.listed import listed
 from accountant.composition.tilted_lists import TiltedLists, tilted_lists
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
-
-if TYPE_CHECKING:
-    from accountant.reference import Reference
+from accountant.pair import Pair
 
 WIDTH = Fraction(1, 10**9)
 """What is aimed at where no width is asked for."""
@@ -146,21 +143,6 @@ class HalvedPair(JointPair):
             near += step
         return near, max(slope, 1e-300)
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H."""
-        return self.tails_by_slopes(epsilon)
-
     def reverse(self) -> HalvedPair:
         """Return the product of the reversed pairs."""
         return HalvedPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
-
-    def reference(self) -> Reference:
-        """Raise NotApplicableError: there is no second route to these products."""
-        raise NotApplicableError(
-            "The mpmath route does not sum over so many values of a loss. Ask with method='grid', "
-            "which is proved on its own."
-        )
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(p/q) have a sum above {epsilon}"

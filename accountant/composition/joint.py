@@ -7,14 +7,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from flint import arb
 
 from accountant.composition.argument import exact_sum
-from accountant.errors import UndecidedError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+
+if TYPE_CHECKING:
+    from accountant.reference import Reference
 
 Factor: TypeAlias = tuple[Pair, int]
 """A pair, and how many independent copies of it a product has."""
@@ -96,6 +99,10 @@ class JointPair(Pair):
                 rest *= (1 - mass.rational) ** count
         return ExactReal.of_rational(1 - rest)
 
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, from the slopes of H."""
+        return self.tails_by_slopes(epsilon)
+
     def tails_by_slopes(self, epsilon: ExactReal) -> Tails:
         """Return the tails, from the slopes of H, a convex function of z = e^ε.
 
@@ -121,6 +128,17 @@ class JointPair(Pair):
             at = Fraction(float(epsilon)) + step
         point = ExactReal.of_rational(at)
         return point.ball(), self.hockey_stick(point)
+
+    def reference(self) -> Reference:
+        """Raise NotApplicableError, where there is no second route to a product."""
+        raise NotApplicableError(
+            "The mpmath route does not sum over so many values of a loss. Ask with method='grid', "
+            "which is proved on its own."
+        )
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the set {L > ε}."""
+        return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
 
     def law(self) -> dict[str, object]:
         """Return {"law": "product", "counts", "factors"}, each factor a law as a JSON text."""

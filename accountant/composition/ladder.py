@@ -13,7 +13,6 @@ from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
-from accountant.pair import Tails
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -57,10 +56,6 @@ class LadderPair(JointPair):
                 break
         known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
         raise (known or refusals)[-1]
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H."""
-        return self.tails_by_slopes(epsilon)
 
     def reverse(self) -> LadderPair:
         """Return the product of the reversed pairs."""

@@ -92,10 +92,6 @@ class MixedPair(JointPair):
 
         return Mixed(self.first.reference(), self.second.reference())
 
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
-
 
 def _difference(epsilon: ExactReal, value: Value) -> ExactReal | arb:
     """Return ε − l, exactly where l is exact and the difference is the root of a rational."""

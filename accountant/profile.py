@@ -80,7 +80,7 @@ def delta(
         One direction of the pair; None takes the worse of both.
     method
         The engine of a composition: "auto", or one that is insisted on, "exact", "saddle",
-        "atoms" or "grid" (`accountant.composition.engines`).
+        "lists", "atoms", "pieces" or "grid" (`accountant.composition.engines`).
     relative_width
         Width of the enclosure relative to δ.
 

@@ -8,6 +8,7 @@ dominates releases that depend on each other's outputs (`accountant.mechanisms.c
 - "lists": sums over pairs of partial sums, for lists of losses;
 - "atoms": Fourier inversion for lists of losses, (subsampled) Laplace noise and mixtures of normal
   laws;
+- "pieces": polynomials between breaks, for a few releases of one subsampled Laplace noise;
 - "grid": two discretised laws, one above and one below, for all losses.
 """
 
@@ -23,18 +24,21 @@ from accountant.composition.halved import applies as are_listed
 from accountant.composition.joint import Factor
 from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MixedPair
+from accountant.composition.pieces import PiecewisePair
+from accountant.composition.pieces import applies as in_pieces
 from accountant.composition.saddle_pair import SmoothPair, transform
 from accountant.errors import InvalidInputError, NotApplicableError, suggestion
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
 from accountant.pair import Pair
 
-METHODS = ("auto", "exact", "saddle", "lists", "atoms", "grid")
+METHODS = ("auto", "exact", "saddle", "lists", "atoms", "pieces", "grid")
 _FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
     "saddle": "The contour integral is for Gaussian losses, subsampled or not.",
     "lists": "Sums over pairs of partial sums are for lists of losses.",
     "atoms": "Fourier inversion is for lists of losses, Laplace noise and mixtures of normal laws.",
+    "pieces": "Polynomials are for a few releases of one subsampled Laplace noise.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 
@@ -94,7 +98,9 @@ def _is_numerical(pair: Pair) -> bool:
     """Whether a width is reached, not any width."""
     if isinstance(pair, MixedPair):
         return _is_numerical(pair.first)
-    return isinstance(pair, (AtomicPair, GridPair, HalvedPair, LadderPair, SmoothPair))
+    return isinstance(
+        pair, (AtomicPair, GridPair, HalvedPair, LadderPair, PiecewisePair, SmoothPair)
+    )
 
 
 def _factors(pairs: Sequence[Factor]) -> tuple[Factor, ...]:
@@ -118,9 +124,14 @@ def _by_lists(factors: tuple[Factor, ...]) -> Pair | None:
     return HalvedPair(factors) if are_listed(tuple(pair for pair, _ in factors)) else None
 
 
+def _by_pieces(factors: tuple[Factor, ...]) -> Pair | None:
+    return PiecewisePair(factors) if in_pieces(factors) else None
+
+
 _ENGINES: dict[str, Callable[[tuple[Factor, ...]], Pair | None]] = {
     "saddle": _by_contour,
     "lists": _by_lists,
     "atoms": _by_inversion,
+    "pieces": _by_pieces,
     "grid": GridPair,
 }

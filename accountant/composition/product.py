@@ -12,6 +12,8 @@
   the latter, `accountant.composition.mixture`.
 - Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
   these are not too many.
+- Few releases of one subsampled Laplace noise: polynomials between breaks,
+  `accountant.composition.pieces`.
 - Other losses among lists of values, (subsampled) Laplace noise and mixtures of normal laws:
   Fourier inversion, `accountant.composition.atoms`.
 - Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accountant.composition import atoms, halved
+from accountant.composition import atoms, halved, pieces
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
@@ -96,6 +98,11 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
         return LadderPair((halved.HalvedPair(all_factors), atoms.AtomicPair(all_factors)))
     if not atoms.applies(each):
         return GridPair(all_factors)
+    if pieces.applies(all_factors):
+        first, second = pieces.PiecewisePair(all_factors), atoms.AtomicPair(all_factors)
+        few = all_factors[0][1] <= pieces.FEW
+        rungs = (first, second) if few else (second, first)
+        return LadderPair((*rungs, GridPair(all_factors)))
     if any(isinstance(pair, (SubsampledPair, GaussianMixturePair)) for pair in each):
         return LadderPair((atoms.AtomicPair(all_factors), GridPair(all_factors)))
     return atoms.AtomicPair(all_factors)

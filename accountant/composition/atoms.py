@@ -197,7 +197,8 @@ class AtomicPair(JointPair):
                 raise _refusal(value, width, _COARSE)
             return float(value.mid().log()) - log_target if value > 0 else -1e4
 
-        step = max(abs(high), 1e-3) / 64
+        # far from the saddle of a line its sums have no digits left
+        step = min(max(abs(high), 1e-3) / 64, 0.5 / abs(line.c))
         at_high = miss(high)
         at_low = at_high
         while at_high > 0:

@@ -24,6 +24,7 @@ from accountant.pairs.laplace_product import LaplaceProductPair
 _PRECISION = 192
 _SPARE = 16.0  # natural logarithm of the width to the share of it that a bound may have
 _LEAST_SIZE = 1e-300
+_NEAR = 1e-2  # natural logarithm of delta
 
 
 @functools.lru_cache(maxsize=16)
@@ -165,8 +166,12 @@ def guess_epsilon(factors: tuple[Factor, ...], log_delta: float) -> float:
     laws = known_laws(factors, log_delta - 80.0)
     log_moment = _Sum(laws)
 
+    tilt = math.inf
+
     def excess(epsilon: float) -> float:
+        nonlocal tilt
         c = _saddle(log_moment, epsilon)
+        tilt = abs(c)
         if c < 0:  # most of the mass is above: H > ½ or so
             return 0.0 - log_delta
         curve = _curvature(log_moment, c)
@@ -181,7 +186,7 @@ def guess_epsilon(factors: tuple[Factor, ...], log_delta: float) -> float:
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-        if high - low < 1e-6 * abs(high):
+        if (high - low) * tilt < _NEAR:
             break
     return high
 

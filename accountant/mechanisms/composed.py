@@ -102,6 +102,8 @@ class Composed(Mechanism):
         A replaced record may move it in either direction. (A `Tabulated` pair is about two given
         datasets.)
         """
+        if case.enveloped:
+            return case.pairs(None)
         differs = case.remove != case.add and not isinstance(part, Tabulated)
         if differs and require(adjacency, part) is Adjacency.REPLACE_ONE:
             return case.pairs(None)

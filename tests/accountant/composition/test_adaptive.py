@@ -183,3 +183,15 @@ def test_every_choice_is_a_product() -> None:
     assert isinstance(adaptive, AdaptivePair)
     assert all(sum(n for _, n in sequence) == 3 for sequence in adaptive.sequences())
     assert len(list(itertools.islice(adaptive.sequences(), 99))) == 4
+
+
+def test_a_sample_without_replacement_has_one_relation() -> None:
+    """Its composition needs none to be named, as it needs none itself."""
+    from accountant.mechanisms import Gaussian, SampledWithoutReplacement
+
+    whole = Composed(SampledWithoutReplacement(Gaussian(standard_deviation=1), 10, 100), 2)
+    found, named = (
+        profile.delta(whole, 1, adjacency=relation, relative_width=Fraction(1, 2))
+        for relation in (None, "replace-one")
+    )
+    assert found == named

@@ -24,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -37,12 +37,15 @@ import numpy as np
 
 from accountant import estimate, profile
 from accountant.adjacency import Direction
+from accountant.allotment import Share, largest_sampling_prob, most_releases
+from accountant.calibrate import Calibration, calibrate
 from accountant.composition.saddle_certified import estimator
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_transform import float_mixture
 from accountant.errors import DpassayError
 from accountant.interval import Interval
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.target import EpsilonDelta
 
 SETTINGS: list[tuple[str, str, int]] = [
     ("1.1", "256/60000", 7032),
@@ -260,6 +263,49 @@ def speed(options: argparse.Namespace) -> None:
         print(
             f"| ε certified to 1e-9, count {count:.0e} | {1e3 * statistics.median(samples):.0f} |"
         )
+    print(f"| σ calibrated to 1e-12 | {_calibrated(_least_noise):.0f} |")
+    print(f"| q calibrated to 1e-12 | {_calibrated(_largest_rate):.0f} |")
+    print(f"| most releases | {_calibrated(_most_releases):.0f} |")
+
+
+BUDGETS = [
+    ("1", "1e-5", "0.01", 1000),
+    ("1", "1e-6", "0.01", 1000),
+    ("2", "1e-5", "0.004", 7000),
+    ("8", "1e-6", "0.05", 2000),
+    ("1", "1e-8", "0.001", 10**5),
+    ("3", "1e-5", "0.2", 50),
+    ("1/2", "1e-5", "0.001", 10**6),
+    ("1", "1e-5", "0.5", 10),
+    ("1", "1e-5", "0.0001", 10**7),
+]
+"""ε, δ, q and count."""
+
+
+def _calibrated(solve: Callable[[EpsilonDelta, str, int, Gaussian], object]) -> float:
+    """Return the median milliseconds of one kind of calibration over the budgets."""
+    samples = []
+    for epsilon, delta, q, count in BUDGETS:
+        target, beside = EpsilonDelta(epsilon, delta), EpsilonDelta(epsilon, f"1.1{delta[1:]}")
+        near = _least_noise(beside, q, count, Gaussian(standard_deviation=1)).least
+        noise = Gaussian(standard_deviation=f"{float(near.lower):.2g}")
+        forget()
+        started = time.process_time()
+        solve(target, q, count, noise)
+        samples.append(1e3 * (time.process_time() - started))
+    return statistics.median(samples)
+
+
+def _least_noise(target: EpsilonDelta, q: str, count: int, noise: Gaussian) -> Calibration:
+    return calibrate("Gaussian", target, adjacency="add-remove", count=count, sampling_prob=q)
+
+
+def _largest_rate(target: EpsilonDelta, q: str, count: int, noise: Gaussian) -> Share:
+    return largest_sampling_prob(noise, target, count)
+
+
+def _most_releases(target: EpsilonDelta, q: str, count: int, noise: Gaussian) -> int:
+    return most_releases(PoissonSubsampled(noise, q), target, adjacency="add-remove")
 
 
 def _time(parts: list[Part], compiled: bool, what: str) -> float:
@@ -274,24 +320,24 @@ def _time(parts: list[Part], compiled: bool, what: str) -> float:
     samples = []
     for _ in range(15):
         forget()
-        started = time.perf_counter()
+        started = time.process_time()
         if what == "delta":
             estimate.estimate_log_delta(mechanism, epsilon, **known)
         else:
             estimate.estimate_epsilon(mechanism, log_delta=-12.0, **known)
-        samples.append(1e3 * (time.perf_counter() - started))
+        samples.append(1e3 * (time.process_time() - started))
     return statistics.median(samples)
 
 
 def _many(compiled: bool) -> float:
     """Return milliseconds for each of a thousand δ of one array."""
     points = np.linspace(-5.0, -400.0, 1000)
-    started = time.perf_counter()
+    started = time.process_time()
     estimate.estimate_epsilon(
         composed([("1.1", "0.004", 10**6)]), log_delta=points, adjacency="add-remove",
         direction=Direction.REMOVE, compiled=compiled,
     )  # fmt: skip
-    return 1e3 * (time.perf_counter() - started) / len(points)
+    return 1e3 * (time.process_time() - started) / len(points)
 
 
 def gaussian(options: argparse.Namespace) -> None:

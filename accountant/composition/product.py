@@ -120,7 +120,7 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
     smooth = [factor for factor in factors if transform(factor[0]) is not None]
     if sum(count for _, count in smooth) < 2:
         return factors
-    rest = [factor for factor in factors if factor not in smooth]
+    rest = [factor for factor in factors if transform(factor[0]) is None]
     return [(SmoothPair(tuple(smooth)), 1), *rest]
 
 

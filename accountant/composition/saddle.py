@@ -42,7 +42,7 @@ _MOST_STEPS = 100
 _MOST_GRADES = 256
 _MOST_LOSS = 8.0
 _GROWTH = 1.1
-_MOST_GROWTH = 2.0
+_MOST_GROWTH = 3.0
 _LEAST_GROWTH = 1.02
 _LEAP = 4.0
 _PROBES = np.array([1.0, 1.07, 1.19, 1.31])
@@ -132,7 +132,7 @@ class FloatMixture:
         mass = np.exp(logs - logs.max())
         mass /= mass.sum()
         away = loss - np.dot(mass, loss)
-        if len(t) > _FEW and np.array_equal(t, np.arange(0.0, len(t)) * t[1]):
+        if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
             real, imaginary = on_line(self._loops, mass, away, float(t[1]), len(t))
         else:
             real, imaginary = self._loops.line(mass, away, t)

@@ -71,12 +71,13 @@ _MOST_FOR_TREES = 20_000
 _MODULI = tuple(range(3, 32, 2))
 _LEAST_IN_CELL = 50
 _NOT_UNIFORM = 2.5
+_MOST_CATEGORIES = 254
 _GROWN = {"max_iter": 20, "max_leaf_nodes": 6, "learning_rate": 0.2}
 _GROWN_WITH_RESIDUES = {
-    "max_iter": 40,
-    "max_leaf_nodes": 12,
+    "max_iter": 30,
+    "max_leaf_nodes": 31,
     "learning_rate": 0.1,
-    "categorical_features": [3, 4],
+    "l2_regularization": 10.0,
 }
 
 
@@ -243,13 +244,15 @@ def _trees(first: Matrix, second: Matrix, view: View) -> Iterable[BitScore]:
         return
     most = min(count, _MOST_FOR_TREES)
     sides = look(first[:most], view), look(second[:most], view)
-    cuts = (_binades(first, second, view), _edges(first, second, view, _CELLS_FOR_TREES))
-    edges = np.unique(np.concatenate(cuts))
-    if len(edges) == 0 or not np.isfinite(np.concatenate(sides)).any():
+    powers = _binades(first, second, view)
+    plain = np.concatenate([powers, _edges(first, second, view, _CELLS_FOR_TREES)])
+    if len(plain) == 0 or not np.isfinite(np.concatenate(sides)).any():
         return
     for modulus in sorted({1, _modulus(*sides)}):
+        cuts = [plain] if modulus == 1 else [plain, powers * _cut(modulus)]
+        edges = np.unique(np.concatenate(cuts))
 
-        def score(taught: Sides, modulus: int = modulus) -> BitScore:
+        def score(taught: Sides, edges: Values = edges, modulus: int = modulus) -> BitScore:
             table = _grown(taught, edges, modulus)
             return BitScore((view,), (edges,), (table,), "boosted trees", modulus)
 
@@ -280,7 +283,9 @@ def _grown(sides: Sides, edges: Values, modulus: int) -> tuple[Codes, Values]:
     """Grow gradient-boosted trees and tabulate their score.
 
     They see value, lowest set bit and how far that is below the highest one; with a modulus also
-    the residue of the significand, and that of the number itself in units of a power of two.
+    the residue of the significand, that of the number itself in units of a power of two, and the
+    residue together with the binade and the side of the cut in it, as one category: the residues
+    that products reach depend on both.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
@@ -289,27 +294,43 @@ def _grown(sides: Sides, edges: Values, modulus: int) -> tuple[Codes, Values]:
     finite = np.append(values[np.isfinite(values)], edges)
     around = np.concatenate([[finite.min()], edges, [finite.max()]])
     inside = (around[:-1] + around[1:]) / 2
+    highest = int(np.frexp(np.abs(edges).max())[1])
     places = (np.arange(len(inside)), np.unique(lowest_bit(values)), np.arange(modulus))
     cell, bit, left = (grid.ravel() for grid in np.meshgrid(*places, indexing="ij"))
-    grown = _GROWN if modulus == 1 else _GROWN_WITH_RESIDUES
-    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **grown)
     with threadpool_limits(1):  # small data: more threads only wait for each other
-        seen = _columns(values, lowest_bit(values), residue(values, modulus), modulus)
+        seen = _columns(values, lowest_bit(values), residue(values, modulus), modulus, highest)
+        model = HistGradientBoostingClassifier(
+            early_stopping=False,
+            random_state=0,
+            categorical_features=list(range(3, seen.shape[1])),
+            **(_GROWN if modulus == 1 else _GROWN_WITH_RESIDUES),
+        )
         model.fit(seen, np.repeat([1, 0], [len(side) for side in sides]))
-        scores = model.decision_function(_columns(inside[cell], bit, left, modulus))
+        scores = model.decision_function(_columns(inside[cell], bit, left, modulus, highest))
     return (cell * CODES + bit - LEAST) * modulus + left, scores
 
 
-def _columns(values: Values, bits: Codes, residues: Codes, modulus: int) -> Values:
-    """Return what the trees see of some numbers."""
+def _columns(values: Values, bits: Codes, residues: Codes, modulus: int, highest: int) -> Values:
+    """Return what the trees see of some numbers, of which few exceed 2^highest."""
     finite = np.where(np.isfinite(values), values, 0.0)
-    exponents = np.frexp(finite)[1]
+    mantissas, exponents = np.frexp(finite)
     columns = [finite, bits, exponents - bits]
     if modulus > 1:
-        powers = np.array([pow(2, k, modulus) for k in range(modulus)])  # 2^k has period < modulus
-        period = int(np.flatnonzero(powers[1:] == 1)[0]) + 1
-        columns += [residues, residues * powers[exponents % period] % modulus]
+        powers = np.array([pow(2, k, modulus) for k in range(_period(modulus))])
+        columns += [residues, residues * powers[exponents % len(powers)] % modulus]
+        binade = np.clip(highest - exponents, 0, _MOST_CATEGORIES // (2 * modulus) - 1)
+        columns.append((2 * binade + (np.abs(mantissas) >= _cut(modulus))) * modulus + residues)
     return np.column_stack(columns)
+
+
+def _period(modulus: int) -> int:
+    """Return the least k > 0 with 2^k = 1 modulo an odd number."""
+    return next(k for k in range(1, modulus) if pow(2, k, modulus) == 1)
+
+
+def _cut(modulus: int) -> float:
+    """Return where in [1/2, 1) the significand of a product with a number changes its exponent."""
+    return modulus / float(2 ** modulus.bit_length())
 
 
 def _modulus(*sides: Values) -> int:
@@ -323,7 +344,7 @@ def _modulus(*sides: Values) -> int:
     halves = [np.frexp(np.where(np.isfinite(side), side, 0.0)) for side in sides]
     for modulus in _MODULI:
         left = [residue(side, modulus) for side in sides]
-        for cut in (1.0, modulus / 2 ** modulus.bit_length()):
+        for cut in (1.0, _cut(modulus)):
             excess = freedom = 0.0
             for residues, (mantissas, exponents) in zip(left, halves, strict=True):
                 parts, place = np.unique(

@@ -2,7 +2,7 @@
 
 With a path every block of them is on disk, so that a kill loses at most one: the blocks of a side
 in files of their own, FILE.training-PAIR-SIDE-BLOCK.npz, until both sides of a pair are drawn and
-put into FILE.training-PAIR.npz.
+put into FILE.training-PAIR.npz (PAIR.STAGE for the later stages).
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _LARGEST_SHARE = 0.4
 _MOST_TRAINING = 1_000_000
 _MOST_TRAINING_ENTRIES = 24_000_000
 _LEAST_TRAINING = 200
+_OF_PAIRS = 4
+"""One of so many pairs goes on to the next stage of training."""
 
 
 @final
@@ -68,40 +70,60 @@ class Trained:
 
 
 def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Trained:
-    """Draw the training runs of every pair and choose."""
+    """Draw training runs of the pairs and choose.
+
+    All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
+    so on: the last one gets all that is left (Karnin, Koren and Somekh, "Almost optimal exploration
+    in multi-armed bandits", 2013).
+    """
     kept = KeptRuns(path, plan.digest())
     alphabet = Alphabet()
     notes: list[str] = []
     width = probe(plan, alphabet, notes)
-    training = training_runs(plan, width)
-    share = max(min(training, _LEAST_TRAINING), training // len(plan.pairs))
-    best: tuple[Rule, int] | None = None
-    refused: list[str] = []
-    for index in range(len(plan.pairs)):
-        try:
-            first, second = _sides(plan, kept, index, share, (width, alphabet.width))
-        except MechanismError as error:
-            if len(plan.pairs) == 1:
-                raise MechanismError(f"{error} {kept.described()}") from error.__cause__
-            refused.append(f"a pair was left out: {error}")
-            continue
-        mixed = alphabet.width is not None
-        notes += [note for note in oddities(first, second, mixed=mixed) if note not in notes]
-        fresh = plan.samples - training
-        rule = choose(
-            first,
-            second,
-            plan.guarantee,
-            runs=fresh,
-            significance=plan.significance,
-            proposers=proposers,
-        )
-        if best is None or rule.predicted > best[0].predicted:
-            best = (rule, index)
-    if best is None:
-        raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
+    training = left = training_runs(plan, width)
+    sides: dict[int, tuple[Matrix, Matrix]] = {}
+    alive, refused, stage, each = list(range(len(plan.pairs))), [], 0, 0
+    while True:
+        share = left if len(alive) == 1 else left // (2 * len(alive))
+        share = max(share, min(training, _LEAST_TRAINING) if stage == 0 else 1)
+        rules: dict[int, Rule] = {}
+        for index in alive:
+            try:
+                more = _sides(plan, kept, (index, stage), share, (width, alphabet.width))
+            except MechanismError as error:
+                if len(plan.pairs) == 1:
+                    raise MechanismError(f"{error} {kept.described()}") from error.__cause__
+                refused.append(f"a pair was left out: {error}")
+                continue
+            mixed = alphabet.width is not None
+            notes += [note for note in oddities(*more, mixed=mixed) if note not in notes]
+            first, second = _joined(sides.get(index), more)
+            sides[index] = first, second
+            rules[index] = choose(
+                first,
+                second,
+                plan.guarantee,
+                runs=plan.samples - training,
+                significance=plan.significance,
+                proposers=proposers,
+            )
+        if not rules:
+            raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
+        stage, each, left = stage + 1, each + share, left - share * len(alive)
+        ranked = sorted(rules, key=lambda index: -rules[index].predicted)
+        alive = ranked[: math.ceil(len(ranked) / _OF_PAIRS)]
+        if left < each * len(alive) / _OF_PAIRS:  # too few more to change much
+            break
     notes += refused[:3] + ([f"{len(refused)} pairs were left out"] if len(refused) > 3 else [])
-    return Trained(best[0], best[1], width, alphabet.width, training, tuple(notes))
+    best = ranked[0]
+    return Trained(rules[best], best, width, alphabet.width, training, tuple(notes))
+
+
+def _joined(before: tuple[Matrix, Matrix] | None, more: tuple[Matrix, Matrix]) -> Any:
+    """Return the runs of both sides, earlier ones first."""
+    if before is None:
+        return more
+    return tuple(stacked([old, new]) for old, new in zip(before, more, strict=True))
 
 
 def training_runs(plan: Plan, width: int) -> int:
@@ -168,34 +190,37 @@ class KeptRuns:
 
 
 def _sides(
-    plan: Plan, kept: KeptRuns, index: int, runs: int, form: tuple[int, int | None]
+    plan: Plan, kept: KeptRuns, which: tuple[int, int], runs: int, form: tuple[int, int | None]
 ) -> tuple[Matrix, Matrix]:
-    """Draw the training runs of one pair, or read those that an interrupted audit kept."""
-    whole = kept.find(f"{index}", "first", "second")
-    if whole is not None:
-        return whole[0], whole[1]
+    """Draw training runs of one pair in one stage, or read those that were kept."""
+    index, stage = which
+    label = f"{index}.{stage}" if stage else f"{index}"
     size = blocks.block_size(runs, form[0])
     sizes = [min(size, runs - start) for start in range(0, runs, size)]
+    whole = kept.find(label, "first", "second")
+    if whole is not None:
+        return whole[0], whole[1]
     sides: list[list[Matrix]] = [[], []]
     for side, dataset in enumerate(plan.pairs[index]):
         for number, count in enumerate(sizes):
-            name = f"{index}-{side}-{number}"
+            name = f"{label}-{side}-{number}"
             found = kept.find(name, "rows")
             if found is None:
-                found = [_block(plan, dataset, (index, number, side), count, form)]
+                key = (index, number, side, stage) if stage else (index, number, side)
+                found = [_block(plan, dataset, key, count, form)]
                 kept.add(name, rows=found[0])
             kept.runs += count
             sides[side] += found
     first, second = (stacked(parts) for parts in sides)
-    kept.add(f"{index}", first=first, second=second)
+    kept.add(label, first=first, second=second)
     for side in (0, 1):
         for number in range(len(sizes)):
-            kept.forget(f"{index}-{side}-{number}")
+            kept.forget(f"{label}-{side}-{number}")
     return first, second
 
 
 def _block(
-    plan: Plan, dataset: object, key: tuple[int, int, int], size: int, form: tuple[int, int | None]
+    plan: Plan, dataset: object, key: tuple[int, ...], size: int, form: tuple[int, int | None]
 ) -> Matrix:
     """Draw one block of one side."""
     width, mixed = form

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from accountant.mechanisms import Laplace
 from verify.audit import bit_features, bits, zoo
@@ -89,6 +90,21 @@ def test_residues_tell_what_no_low_bit_tells() -> None:
     assert found.refuted
     assert "residue modulo 5" in found.rule.feature.name
     assert found.rule.feature.to_json()["modulus"] == 5
+
+
+@pytest.mark.slow
+def test_residues_tell_beside_a_large_delta() -> None:
+    """10·Gamma(1/2) has δ(0) = 0.346 already: its density is infinite at the answer."""
+    claim = float(stats.gamma(0.5, scale=10).cdf(1)) + 1e-4
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        return dataset + rng.gamma(0.5, 10, size)
+
+    pairs = [(0.0, 1.0), (0.1, 1.1), (1 / 3, 4 / 3)]
+    for seed in range(20, 26):
+        assert audit(
+            release, (0, claim), pairs=pairs, samples=10_000, significance=LEVEL, seed=seed
+        ).refuted
 
 
 def test_real_sums_that_are_rounded_once_are_not_accused() -> None:

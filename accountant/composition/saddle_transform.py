@@ -39,7 +39,8 @@ MOST_WORK = 24_000_000
 """Most products of a node in x and a node on the line."""
 MOST_POINTS = 24_000
 """Most nodes in x."""
-_HEIGHTS = tuple(1.5**-i for i in range(12))
+_LOWER = 1.5
+_HEIGHTS = tuple(_LOWER**-i for i in range(12))
 _LOG_2 = math.log(2)
 _ROUGH = 64
 _FEW = 100
@@ -406,13 +407,15 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     floats = of.floats()
     real = float(s)
     fall = (precision + 4) * _LOG_2
-    tolerance = _log_size(floats, real) - fall
+    tolerance = of.estimate().cumulants(real - 1 if of.mixed_first else -real)[0] - fall
     step, log_error = Fraction(0), 0.0
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))
     for share in _HEIGHTS:
         found, reached = floats.rule(real, t, share * tallest, tolerance)
         if found > step and reached <= tolerance:
             step, log_error = _dyadic(found), reached
+            if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
+                break
         elif step:  # the best height lies between the last two
             break
     if not step:
@@ -443,11 +446,6 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     error = arb(log_error).exp()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
     return Quadrature(tuple(losses), tuple(weights), error.upper())
-
-
-@functools.lru_cache(maxsize=64)
-def _log_size(floats: Mixture, s: float) -> float:
-    return floats.log_bound(s, 0.0, 0.0)
 
 
 def _rounded(value: float) -> float:

@@ -10,6 +10,7 @@ from flint import arb
 from accountant import profile
 from accountant.adjacency import Adjacency
 from accountant.calibrate import calibrate
+from accountant.dominance import proved_below
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -85,3 +86,12 @@ def test_an_unbounded_loss_needs_an_end() -> None:
         with pytest.raises(InvalidInputError, match=f"up_to={wrong} to be a rational number > 0"):
             ProfileBelow(Gaussian(standard_deviation=3), up_to=wrong)
     assert str(ProfileBelow(Gaussian(standard_deviation=3), up_to="1/2")).endswith("epsilon=1/2")
+
+
+def test_a_profile_is_proved_to_keep_below_another_one_or_is_not() -> None:
+    def scaled(share: str) -> Limit:
+        return lambda at: gaussian(at) * arb(share)
+
+    assert proved_below(scaled("0.99"), gaussian, Fraction(2))
+    assert not proved_below(scaled("1.0001"), gaussian, Fraction(2))
+    assert not proved_below(gaussian, steep, Fraction(1))

@@ -9,13 +9,15 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from flint import ctx
+from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_certified import _plan
+from accountant.composition.saddle_cut import _chosen
 from accountant.composition.saddle_kernels import (
     excess_of_exp,
     excess_of_log1p,
@@ -23,7 +25,7 @@ from accountant.composition.saddle_kernels import (
 )
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import AdjacencyError, InvalidInputError, UndecidedError
-from accountant.interval import Interval
+from accountant.interval import Interval, narrowed
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from accountant.number import exact
 
@@ -329,3 +331,33 @@ def test_a_width_that_cannot_be_met_says_so() -> None:
             adjacency="add-remove",
             relative_width=Fraction(1, 10**400),
         )
+
+
+def test_neighbours_share_a_contour_and_keep_their_values() -> None:
+    """A contour that was planned for one σ is as good for the next float."""
+
+    def value(sigma: Fraction) -> arb:
+        with narrowed(NARROW):
+            return pairs(training(str(sigma), "0.01", 1000))[0].hockey_stick(exact(1))
+
+    first, second = Fraction("1.4"), Fraction("1.4") * (1 + Fraction(1, 10**11))
+    _plan.cache_clear()
+    value(first)
+    planned = _plan.cache_info().misses
+    shared = value(second)
+    assert _plan.cache_info().misses == planned
+    _plan.cache_clear()
+    _chosen.cache_clear()
+    alone = value(second)
+    assert shared.overlaps(alone)
+    assert shared.rel_accuracy_bits() >= 30
+
+
+@pytest.mark.parametrize("epsilon", ["-3", "-1/2", "0", "1/2", "2"])
+def test_the_larger_direction_is_found_by_estimates(epsilon: str) -> None:
+    both, at = pairs(training("0.9", "0.05", 40)), exact(epsilon)
+    with narrowed(NARROW):
+        found = profile.hockey_stick(both, at)
+        every = profile.most([pair.hockey_stick(at) for pair in both])
+    assert found.overlaps(every)
+    assert found.rel_accuracy_bits() >= 30

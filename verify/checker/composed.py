@@ -7,7 +7,9 @@ first route that there is:
   released so often that its atoms do not count (`verify.checker.contour`);
 - an exact sum over the circle where all losses lie on one lattice (`verify.checker.circle`);
 - all sums of losses on other lists (`verify.checker.lists`);
-- else, or where that would take too long, Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
+- where that would take too long, or gives nothing, for few releases two laws on a grid
+  (`verify.checker.grid`), which enclose H(ε) to a few digits;
+- else Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
   at most M(s) e^{−sε} for every s ≥ 0. It is an upper bound only.
 """
 
@@ -27,6 +29,7 @@ from verify.checker.circle import invert as sum_on_circle
 from verify.checker.circle import lattice
 from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
 from verify.checker.contour import invert as integrate
+from verify.checker.grid import enclose as on_grid
 from verify.checker.integrals import laplace_work
 from verify.checker.lists import add_up
 from verify.checker.masses import masses
@@ -95,7 +98,10 @@ def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
         return add_up(factors, epsilon)
     except (UnknownError, OverflowError):  # too long, or beyond the range of floats
         pass
-    return bounded(factors, epsilon)
+    try:
+        return on_grid(factors, epsilon)
+    except (UnknownError, OverflowError):
+        return bounded(factors, epsilon)
 
 
 def renyi(law: Law, order: Any) -> Any:

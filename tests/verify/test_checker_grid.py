@@ -1,0 +1,96 @@
+"""The checker's two laws on a grid: few releases, against closed forms and the first program."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from mpmath import mp
+
+from accountant import profile
+from accountant.adjacency import Direction
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from verify.checker import composed, grid
+from verify.checker.arithmetic import UnknownError
+from verify.checker.grid import enclose
+from verify.checker.mixtures import Mixture
+from verify.checker.moments import DiscreteNormal, Listed, Normal
+from verify.checker.moments import Laplace as LaplaceLoss
+
+SHARE = Fraction(1, 100)
+STEP = PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01")
+PARTS = ((1 - SHARE, Fraction(0)), (SHARE, Fraction(5, 4)))
+
+
+def both(factors: Any, epsilon: str) -> tuple[Any, Any]:
+    with mp.workdps(100):
+        found = enclose(tuple(factors), Fraction(epsilon)).hockey_stick
+        return mp.mpf(found.a), mp.mpf(found.b)
+
+
+CASES: list[tuple[Any, Mechanism, str, float]] = [
+    ([(Mixture(PARTS, True), 1)], STEP, "0.5", 2e-3),
+    ([(Mixture(PARTS, True), 2)], Composed(STEP, 2), "7", 1e-2),
+    ([(Mixture(PARTS, True), 4)], Composed(STEP, 4), "1", 4e-3),
+    ([(Normal(Fraction(1)), 3)], Composed(Gaussian(standard_deviation=1), 3), "2", 2e-3),
+    ([(LaplaceLoss(Fraction(1)), 3)], Composed(Laplace(scale=1), 3), "1", 3e-2),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_the_true_value_is_between_both(case: int) -> None:
+    factors, mechanism, epsilon, width = CASES[case]
+    low, high = both(factors, epsilon)
+    true = profile.delta(
+        mechanism,
+        epsilon,
+        adjacency="add-remove",
+        direction=Direction.REMOVE,
+        relative_width=Fraction(1, 10**9),
+    )
+    assert low <= mp.mpf(str(true.upper))
+    assert mp.mpf(str(true.lower)) <= high
+    assert high - low < width * high
+
+
+def test_the_other_direction_and_three_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H of (Q, P) is 1 − e^ε + e^ε H(−ε): two enclosures of one number."""
+    monkeypatch.setattr(grid, "_POINTS", 500)
+    parts = (
+        (Fraction(9, 10), 0),
+        (Fraction(2, 25), Fraction(1, 2)),
+        (Fraction(1, 50), Fraction(1)),
+    )
+    there = both([(Mixture(parts, True), 2)], "-0.1")
+    back = both([(Mixture(parts, False), 2)], "0.1")
+    ends = [1 - mp.exp("0.1") + mp.exp("0.1") * end for end in there]
+    assert ends[0] <= back[1]
+    assert back[0] <= ends[1]
+    assert back[1] - back[0] < 0.25 * back[1]
+
+
+def test_what_is_not_for_a_grid() -> None:
+    coin = ((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3)))
+    low, high = both([(Listed(coin), 3), (Normal(Fraction(1)), 1)], "1")
+    assert 0 < low < high
+    for factors, epsilon in (
+        ([(Normal(Fraction(1)), 9)], "1"),
+        ([(DiscreteNormal(Fraction(4), 1), 2)], "1"),
+        ([(Normal(Fraction(1)), 2)], "100"),
+        ([(Listed(coin, Fraction(1, 9)), 2)], "1"),
+    ):
+        with pytest.raises(UnknownError, match="the law of this composition"):
+            both(factors, epsilon)
+
+
+def test_a_composition_of_few_releases_is_enclosed() -> None:
+    """Where a contour would take too long, H is enclosed; Chernoff's bound has no lower end."""
+    pair = {"law": "gaussian", "mu": Fraction(5, 4)}
+    step = {"law": "subsampled", "sampling_prob": SHARE, "mixture": "P", "pair": pair}
+    found = composed.answers({"law": "product", "factors": [step], "counts": [2]}, Fraction(1, 2))
+    low, high = mp.mpf(found.hockey_stick.a), mp.mpf(found.hockey_stick.b)
+    assert 0 < low < mp.mpf("0.0000181668055978") < high
+    assert high - low < 3e-3 * high
+    assert found.above_p.a == 0  # single events are bounded only

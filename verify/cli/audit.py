@@ -79,6 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--until-refuted",
+        "--until",
         action="store_true",
         help="stop as soon as the claim is refuted, at N runs a side at the latest",
     )
@@ -204,7 +205,10 @@ def _mechanism(options: argparse.Namespace) -> Any:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise InvalidInputError(f"Cannot import {options.target}: {error}.") from None
+        raise InvalidInputError(
+            f"Cannot import {options.target}: {error}. Expected package.module:callable, a module "
+            "without .py, from here or from an installed package."
+        ) from None
     return found
 
 

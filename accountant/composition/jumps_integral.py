@@ -12,12 +12,21 @@ import numpy as np
 from flint import arb, ctx
 
 from accountant.composition.jumps import Jumps, floats_of
-from accountant.composition.jumps_plan import one_jump, plan_of_both, plan_of_jumps
+from accountant.composition.jumps_plan import (
+    cut_for_jumps,
+    is_all,
+    log_level,
+    one_jump,
+    single_at,
+    tilt_of_small,
+    window,
+)
 from accountant.composition.saddle import CALL, Estimator
-from accountant.composition.saddle_certified import Kernel, Loss, integral
-from accountant.composition.saddle_cut import chosen, near, start
+from accountant.composition.saddle_certified import Kernel, Loss, Measure, integral
+from accountant.composition.saddle_cut import chosen, coarse, near, saddle_value, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Transform
+from accountant.composition.sure import beyond, slack, sure_delta
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
@@ -29,91 +38,107 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 _LOG_2 = math.log(2)
-_BITS = 46
+_BITS = 48
 _ROUNDS = 3
 _SAME = 0.02
 _NEGLIGIBLE = -30.0
 _ROUGH = 56
 _LARGE = 40.0
 _LEAST = -700.0
-_SPARE = 25.0
+_SPARE = 6.0
 _FEWEST = 24
 _MOST_EXTRA = 400
-_MOST_TRIES = 3
+_MOST_WINDOWS = 8
 _MOST_SECANTS = 12
-_ENOUGH = 1e-10
+_ENOUGH = 1e-5  # the error is of second order
+_CLOSE = 1e-3
+_SETTLED = 1e-10
 _LOSS = 10
 
 
-def jump_integral(
-    loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
-) -> tuple[arb, Loss]:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits, and the cut loss it is of.
+def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
 
-    `strip` reaches to the right: large losses count there. What the cut takes from the laws is not
-    in the ball (`saddle_cut.lost`).
+    `strip` reaches to the right: large losses count there. What the cuts take from the laws is
+    added in closed form (`sure.beyond`).
 
     Raises UndecidedError where no threshold tells small losses from large ones, or where a line
     has too many nodes.
     """
-    at, spare = near(float(epsilon)), _SPARE
-    for _ in range(_MOST_TRIES):
-        cut, jumps = plan_of_jumps(loss, strip, at, bits, spare)
+    at, planned = near(float(epsilon)), coarse(bits)
+    cut = whole = cut_for_jumps(loss, strip, at, planned, _SPARE)
+    total, more, level = arb(0), arb(0), None
+    single = single_at(loss, at)
+    expected = None if single is None else single.log_delta
+    lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
+    for _ in range(_MOST_WINDOWS):
+        jumps = window(whole, strip, at, planned, level, lowest)
         if jumps is None:
             break
-        found = _large_alone(jumps, kernel, strip, epsilon, bits)
-        rest = _small_alone(jumps, kernel, strip, epsilon)
-        total = found + arb(0).union(rest)
-        if total.rel_accuracy_bits() >= bits - _LOSS:
-            return total, cut
-        if not found > 0:
+        total += _beside(jumps, kernel, strip, epsilon, bits, total, expected)
+        if not total > 0:
             break
-        excess = float((rest / found).log().mid())
-        needed = max(bits + math.ceil(excess / _LOG_2), _FEWEST)
+        if level is None:
+            more = beyond(loss, cut, kernel, epsilon, total, bits)
+            more += arb(0, slack(cut, None, kernel, epsilon))
+        level = expected = float(total.log().mid())
+        more += arb(0, slack(whole, jumps, kernel, epsilon))
+        whole = jumps.small
+        rest = _small_alone(jumps, kernel, strip, epsilon)
+        found = total + more + arb(0).union(rest)
+        if found.rel_accuracy_bits() >= bits - _LOSS:
+            return found
         with contextlib.suppress(UndecidedError):
-            total = found + integral(jumps.small, kernel, strip, epsilon, needed)
-            if total.rel_accuracy_bits() >= bits - _LOSS:
-                return total, cut
-        spare += max(excess + bits * _LOG_2, _SPARE)
-    cut, jumps = plan_of_both(loss, strip, at, bits)
-    found = integral(jumps.small, kernel, strip, epsilon, bits)
-    total = found + _large_alone(jumps, kernel, strip, epsilon, bits)
-    if total.rel_accuracy_bits() >= bits - _LOSS:
-        return total, cut
+            found = total + more + _beside(whole, kernel, strip, epsilon, bits, total, level)
+            if found.rel_accuracy_bits() >= bits - _LOSS:
+                return found
     raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
 
 
-def _large_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral of F, with as many bits more as cancel."""
-    extra = 0
+def _beside(  # noqa: PLR0917
+    measure: Measure,
+    kernel: Kernel,
+    strip: Strip,
+    epsilon: ExactReal,
+    bits: int,
+    known: arb,
+    expected: float | None,
+) -> arb:
+    """Return the integral of a measure, beside what is known, with as many bits more as cancel.
+
+    They are those by which its saddle-point value is above the logarithm that is expected of the
+    sum, and more where that is not enough.
+    """
+    asked, extra = bits, 0
+    found = saddle_value(measure, strip, float(epsilon), bits)
+    if expected is not None and found is not None:
+        above = math.ceil((found.log_value - expected) / _LOG_2)
+        asked = max(bits + min(above, _MOST_EXTRA if known.is_zero() else 0), _FEWEST)
     while True:
-        found = integral(jumps, kernel, strip, epsilon, bits + extra)
-        missing = bits - found.rel_accuracy_bits()
+        value = integral(measure, kernel, strip, epsilon, asked + extra)
+        missing = bits - (known + value).rel_accuracy_bits()
         if missing <= _LOSS or extra > _MOST_EXTRA:
-            return found
+            return value
         extra += max(missing, _FEWEST)
 
 
 def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-    """Return Chernoff's bound of the integral without large losses, at one of two tilts.
+    """Return Chernoff's bound of the integral without large losses, at a tilt found by floats.
 
     For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
     """
-    best = arb("inf")
-    for part in (jumps.small, jumps):
-        try:
-            c = Fraction(saddle(part, strip, float(epsilon)).c)
-            with ctx.workprec(_ROUGH + jumps.count.bit_length()):
-                size = jumps.small.log_upper(c) - ball(c) * epsilon.ball()
-        except (ArithmeticError, UndecidedError):
-            continue
-        if kernel is Kernel.CALL:
-            size += ball(c) * ball(c).log() - (1 + ball(c)) * ball(c).log1p()
-        if size.is_finite():
-            best = best.min(size.exp().upper())
-    if not best.is_finite():
+    try:
+        c = Fraction(tilt_of_small(jumps, strip, float(epsilon))[0])
+        with ctx.workprec(_ROUGH + jumps.count.bit_length()):
+            size = jumps.small.log_upper(c) - ball(c) * epsilon.ball()
+            if kernel is Kernel.CALL:
+                size += ball(c) * ball(c).log() - (1 + ball(c)) * ball(c).log1p()
+            found = size.exp().upper()
+    except ArithmeticError as error:
+        raise UndecidedError(f"No bound of the small losses alone: {error}.") from error
+    if not found.is_finite():
         raise UndecidedError("No bound was found for the small losses alone.")
-    return best
+    return found
 
 
 def estimate(loss: Loss, log_delta: float) -> float:
@@ -122,45 +147,74 @@ def estimate(loss: Loss, log_delta: float) -> float:
     In floats, where these do; else by the secant method on enclosures.
     """
     try:
-        return _infloats_of(loss, log_delta)
+        return _in_floats(loss, log_delta)
     except (UndecidedError, ArithmeticError):
         return _by_secants(loss, log_delta)
 
 
-def _infloats_of(loss: Loss, log_delta: float) -> float:
-    epsilon = start(loss, log_delta)
+def _in_floats(loss: Loss, log_delta: float) -> float:
+    epsilon, _ = _first(loss, log_delta)
     for _ in range(_ROUNDS):
-        _, jumps = plan_of_jumps(loss, CALL, near(epsilon), _BITS, _SPARE)
-        if jumps is None:
+        at = near(epsilon)
+        cut = cut_for_jumps(loss, CALL, at, _BITS, _SPARE)
+        lowest = log_level(loss, CALL, at, _BITS) - _BITS * _LOG_2 - _SPARE
+        apart = window(cut, CALL, at, _BITS, None, lowest)
+        if apart is None or not is_all(apart, CALL, at, _BITS):
             raise UndecidedError(f"No losses are rare and large at epsilon={epsilon:.6g}.")
-        last, epsilon = epsilon, Estimator([(FloatJumps(jumps), 1)], _SPARE).epsilon(log_delta)
-        if not math.isfinite(epsilon):
-            raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
+        engine = Estimator([(FloatJumps(apart), 1)])
+        last, epsilon = epsilon, _root(engine, cut, log_delta, epsilon)
         if abs(last - epsilon) < _SAME * epsilon:
             break
     return epsilon
 
 
-def _by_secants(loss: Loss, log_delta: float) -> float:
+def _root(engine: Estimator, cut: Loss, log_delta: float, epsilon: float) -> float:
+    """Return ε where the large losses, and what a cut takes, add up to e^log_delta."""
+
+    def excess(at: float) -> float:
+        parts = engine.log_delta(at), sure_delta(cut, at)
+        return float(np.logaddexp(*parts)) - log_delta
+
+    value, slope = excess(epsilon), -saddle(engine, CALL, epsilon).c
+    for _ in range(_MOST_SECANTS):
+        move = -value / slope
+        last, epsilon = epsilon, max(epsilon + move, 0.5 * epsilon)
+        if abs(move) < _SETTLED * epsilon:
+            return epsilon
+        before, value = value, excess(epsilon)
+        slope = (value - before) / (epsilon - last)
+        if not slope < 0:
+            break
+    raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
+
+
+def _first(loss: Loss, log_delta: float) -> tuple[float, float]:
+    """Return a first ε, and the slope of ln δ there."""
     try:
-        epsilon, slope = one_jump(loss, log_delta)
+        return one_jump(loss, log_delta)
     except (UndecidedError, ArithmeticError):
         epsilon = start(loss, log_delta)
-        slope = -saddle(chosen(loss, CALL, near(epsilon), _BITS), CALL, epsilon).c
-    known: list[tuple[float, float]] = []
+        return epsilon, -saddle(chosen(loss, CALL, near(epsilon), _BITS), CALL, epsilon).c
+
+
+def _by_secants(loss: Loss, log_delta: float) -> float:
+    """Return ε by the secant method on enclosures, of few bits until it is near."""
+    epsilon, slope = _first(loss, log_delta)
+    last: tuple[float, float] | None = None
+    bits = _FEWEST
     for _ in range(_MOST_SECANTS):
-        found, _ = jump_integral(
-            loss, Kernel.CALL, CALL, ExactReal.of_rational(Fraction(epsilon)), _BITS
-        )
-        known.append((epsilon, float(found.log().mid()) - log_delta))
-        if len(known) > 1 and known[-1][0] != known[-2][0]:
-            slope = (known[-1][1] - known[-2][1]) / (known[-1][0] - known[-2][0])
+        at = ExactReal.of_rational(Fraction(epsilon))
+        found = jump_integral(loss, Kernel.CALL, CALL, at, bits)
+        value = float(found.log().mid()) - log_delta
+        if last is not None and last[0] != epsilon:
+            slope = (value - last[1]) / (epsilon - last[0])
         if not slope < 0:
             raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g}.")
-        move = -known[-1][1] / slope
+        last, move = (epsilon, value), -value / slope
         epsilon = max(epsilon + move, 0.5 * epsilon)
-        if abs(move) < _ENOUGH * epsilon:
+        if bits == _BITS and abs(move) < _ENOUGH * epsilon:
             return epsilon
+        bits = _BITS if abs(move) < _CLOSE * epsilon else _FEWEST
     raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g}.")
 
 

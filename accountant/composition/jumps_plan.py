@@ -19,91 +19,148 @@ from flint import ctx
 from accountant.composition.jumps import Jumps
 from accountant.composition.saddle_certified import Loss, estimator
 from accountant.composition.saddle_cut import (
+    are_tame,
     chosen,
     cut_off,
+    is_tame,
     largest_tilt,
     rounded,
     saddle_value,
     start,
 )
-from accountant.composition.saddle_search import Strip
-from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
+from accountant.composition.saddle_search import Strip, saddle
+from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform, overlap
 from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.sure import place_of, sure_cut
 from accountant.errors import UndecidedError
 from accountant.number import ExactReal
 
 _LOG_2 = math.log(2)
 _BITS = 46
-_SHARES = tuple(Fraction(i, 16) for i in range(14, 2, -1))
-_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
-_SPARE = 25.0
-_APART = 1.0
+_USUAL = Fraction(13, 16)
+_SHARES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
+_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
+_SURE = 4.0
+_STEEPER = 2.0
+_APART = 0.5
 _LEAST_PLACE = 1.0
 _MOST_STEPS = 60
 _FEW_STEPS = 6
+_TILTED = 1.3
+_MOST_TILTS = 12
 _BESIDE = 1e-6
 _ROUGH = 128
-_LEVEL = 0.5
+_BELOW = 6.0
 
 
 @functools.lru_cache(maxsize=64)
-def plan_of_jumps(
-    loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float
-) -> tuple[Loss, Jumps | None]:
-    """Return the cut loss, and how it is taken apart for the small losses alone not to matter.
+def window(  # noqa: PLR0917
+    whole: Loss, strip: Strip, epsilon: float, bits: int, level: float | None, log_error: float
+) -> Jumps | None:
+    """Return how a cut loss is taken apart, if possible so that the small losses do not matter.
 
-    The threshold is the largest one for which they do not, by e^−spare; None where there is none.
+    Chernoff's bound of these shall be far below e^level, or below what the large ones add up to.
+    Where it is at no threshold, the losses are taken apart a little below their cut, and what is
+    small is left to another window. The two cuts overlap by less than e^log_error. None where no
+    threshold serves.
     """
-    cut, _ = _cut_for_jumps(loss, strip, epsilon, bits, spare)
-    best: Jumps | None = None
-    low, high = 0, len(_SHARES)
-    while low < high:
-        middle = (low + high) // 2
-        jumps = _apart(cut, _SHARES[middle], strip, epsilon, bits)
-        large = None if jumps is None else saddle_value(jumps, strip, epsilon, bits)
-        if jumps is None or large is None:
-            low = middle + 1
-            continue
-        small = saddle_value(jumps.small, strip, epsilon, bits)
-        if small is None or small[0] < large[0] - bits * _LOG_2 - spare:
-            best, high = jumps, middle
-        else:
-            low = middle + 1
-    return cut, best
-
-
-@functools.lru_cache(maxsize=64)
-def plan_of_both(loss: Loss, strip: Strip, epsilon: float, bits: int) -> tuple[Loss, Jumps]:
-    """Return the cut loss, and how it is taken apart for both parts to have a line.
-
-    The threshold is the largest one below which the small losses alone do not depend on it: there
-    they are thin, tilted to a sum of ε.
-    """
-    cut, _ = _cut_for_jumps(loss, strip, epsilon, bits, _SPARE)
-    last = math.inf
+    default: Jumps | None = None
+    start: float | None = None
     for share in _SHARES:
-        jumps = _apart(cut, share, strip, epsilon, bits)
-        small = None if jumps is None else saddle_value(jumps.small, strip, epsilon, bits)
-        if jumps is None or small is None:
+        jumps = _apart(whole, share, strip, epsilon, bits, log_error, start)
+        large = None if jumps is None else saddle_value(jumps, strip, epsilon, bits, start)
+        if jumps is None or large is None:
             continue
-        if abs(last - small[0]) < _LEVEL:
-            return cut, jumps
-        last = small[0]
-    raise UndecidedError(f"Small and large losses were not told apart at epsilon={epsilon:.6g}.")
+        start = large.c
+        if is_all(jumps, strip, epsilon, bits, level):
+            return jumps
+        if share <= _USUAL:
+            default = default or jumps
+    return default
 
 
-def _cut_for_jumps(
-    loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float
-) -> tuple[Loss, float]:
-    """Return the loss, cut, and about −ln of the integral."""
+def is_all(
+    jumps: Jumps, strip: Strip, epsilon: float, bits: int, level: float | None = None
+) -> bool:
+    """Whether the small losses alone add less than 2^−bits to e^level, or to the large ones."""
+    if level is None:
+        large = saddle_value(jumps, strip, epsilon, bits)
+        level = -math.inf if large is None else large.log_value
+    return tilt_of_small(jumps, strip, epsilon)[1] < level - bits * _LOG_2 - _BELOW
+
+
+def tilt_of_small(jumps: Jumps, strip: Strip, epsilon: float) -> tuple[float, float]:
+    """Return a tilt c, and ln of Chernoff's bound M(c) e^{−cε} |κ(c)| for the small losses alone.
+
+    The bound is convex in c; the search begins at the saddle of the large losses, and stays near
+    it: small losses that cannot reach ε have their least bound where floats say nothing.
+    """
+
+    def bound(c: float) -> float:
+        poles = sum(math.log(abs(c - pole)) for pole in strip.poles)
+        return jumps.small.cumulants(c)[0] - c * epsilon - poles
+
+    c = saddle(jumps, strip, epsilon).c
+    found = c, bound(c)
+    for factor in (_TILTED, 1 / _TILTED):
+        for _ in range(_MOST_TILTS):
+            c *= factor
+            if not are_tame(jumps.small, c):
+                break
+            try:
+                value = bound(c)
+            except (ArithmeticError, UndecidedError):
+                break
+            if not value < found[1]:
+                break
+            found = c, value
+        c = found[0]
+    return found
+
+
+def log_level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> float:
+    """Return about ln of the integral; a little too little rather than too much."""
     found = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
     if found is None or not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         raise UndecidedError(f"No large losses were found for epsilon={epsilon:.6g}.")
-    depth = -min(found[0], level_of_one(loss, epsilon))
-    return cut_off(loss, depth + bits * _LOG_2 + spare, rounded(found[1])), depth
+    single = single_at(loss, epsilon)
+    return min(found.log_value, 0.0 if single is None else single.log_delta)
 
 
-def _apart(loss: Loss, share: Fraction, strip: Strip, epsilon: float, bits: int) -> Jumps | None:
+def cut_for_jumps(loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float) -> Loss:
+    """Return the loss, cut where larger losses do not matter or decide alone."""
+    depth = -log_level(loss, strip, epsilon, bits)
+    found = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
+    single = single_at(loss, epsilon)
+    tilt = None if found is None else rounded(found.furthest)
+    far = cut_off(loss, depth + bits * _LOG_2 + spare, tilt, guarded=True)
+    if single is None:
+        return far
+    try:
+        near = sure_cut(loss, epsilon, -depth - bits * _LOG_2 - _SURE, rounded(_STEEPER * single.s))
+    except UndecidedError:
+        return far
+    return near if _farthest(near) < _farthest(far) else far
+
+
+def _farthest(loss: Loss) -> float:
+    """Return the largest loss at a cut."""
+    return max(
+        float(part.floats().log_density(np.array([float(part.cut.at)]))[0])
+        for part, _ in loss.factors
+        if isinstance(part, MixtureTransform) and part.cut is not None
+    )
+
+
+def _apart(  # noqa: PLR0917
+    loss: Loss,
+    share: Fraction,
+    strip: Strip,
+    epsilon: float,
+    bits: int,
+    log_error: float,
+    start: float | None,
+) -> Jumps | None:
     """Take the loss apart where the factor with the largest losses has a share of its cut."""
     cuts = [
         (part, float(part.cut.at))
@@ -112,15 +169,15 @@ def _apart(loss: Loss, share: Fraction, strip: Strip, epsilon: float, bits: int)
     ]
     ends = [float(part.floats().log_density(np.array([float(share) * at]))[0]) for part, at in cuts]
     threshold = max(ends)
-    sharpest = _split(loss, threshold, None, bits)  # whose saddles are the true ones
-    large = None if sharpest is None else saddle_value(sharpest, strip, epsilon, bits)
+    sharpest = _split(loss, threshold, None, bits, log_error)  # whose saddles are the true ones
+    large = None if sharpest is None else saddle_value(sharpest, strip, epsilon, bits, start)
     if sharpest is None or large is None:
         return None
-    small = saddle_value(sharpest.small, strip, epsilon, bits)
-    least = rounded(large[1])
-    most = rounded(_most_tilt(sharpest.small) if small is None else small[1])
-    found = _split(loss, threshold, max(least, most), bits)
-    return found or _split(loss, threshold, least, bits) or sharpest
+    small = saddle_value(sharpest.small, strip, epsilon, bits, large.c)
+    least = rounded(large.furthest)
+    most = rounded(_most_tilt(sharpest.small) if small is None else small.furthest)
+    found = _split(loss, threshold, max(least, most), bits, log_error)
+    return found or _split(loss, threshold, least, bits, log_error)
 
 
 def _most_tilt(small: Loss) -> float:
@@ -132,7 +189,9 @@ def _most_tilt(small: Loss) -> float:
     )
 
 
-def _split(loss: Loss, threshold: float, tilt: float | None, bits: int) -> Jumps | None:
+def _split(
+    loss: Loss, threshold: float, tilt: float | None, bits: int, log_error: float = math.inf
+) -> Jumps | None:
     """Split every factor with losses above a threshold there, as smoothly as a tilt allows."""
     small: list[tuple[Transform, int]] = []
     large: list[MixtureTransform | None] = []
@@ -140,11 +199,9 @@ def _split(loss: Loss, threshold: float, tilt: float | None, bits: int) -> Jumps
         found = None
         if isinstance(part, MixtureTransform) and part.cut is not None:
             floats = part.floats()
-            odds = math.expm1(threshold) + math.exp(floats.log_share)
-            log_odds = math.log(odds) if odds > 0 else -math.inf
-            at = (log_odds - floats.log_share) / floats.mu + 0.5 * floats.mu
+            at = place_of(floats, threshold)
             if _LEAST_PLACE < at < float(part.cut.at) - _APART:
-                found = _threshold(part, at, tilt, bits)
+                found = _threshold(part, part.cut, at, tilt, bits, log_error - math.log(count))
         if isinstance(part, MixtureTransform) and found is not None:
             small.append((replace(part, cut=found), count))
             large.append(replace(part, rise=found))
@@ -154,17 +211,17 @@ def _split(loss: Loss, threshold: float, tilt: float | None, bits: int) -> Jumps
     return Jumps(Loss(tuple(small)), tuple(large)) if any(large) else None
 
 
-def _threshold(part: MixtureTransform, at: float, tilt: float | None, bits: int) -> Cut | None:
+def _threshold(  # noqa: PLR0917
+    part: MixtureTransform, end: Cut, at: float, tilt: float | None, bits: int, log_error: float
+) -> Cut | None:
     """Return the cut for which the large losses are smoothest, among those that tame the tilt."""
     place = Fraction(round(at * 16), 16)
     if tilt is None:
-        return Cut(place, _WIDTHS[-1])
+        return Cut(place, _WIDTHS[-1], guarded=True)
     best: tuple[float, Cut] | None = None
     for width in _WIDTHS:
-        cut = Cut(place, width)
-        floats = replace(part, cut=cut).floats()
-        end = float(place) + 12 * float(width)
-        if floats.rates(-40.0, end, tilt + 1, 0.0)[1] < 1:
+        cut = Cut(place, width, guarded=True)
+        if not is_tame(part, cut, tilt + 1) or overlap(part, cut, end) > log_error:
             continue
         slowness = _slowness(replace(part, rise=cut), bits)
         if best is None or slowness < best[0]:
@@ -196,21 +253,22 @@ def one_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
     raise UndecidedError(f"No single loss explains ln(delta)={log_delta:.6g}.")
 
 
-def level_of_one(loss: Loss, epsilon: float) -> float:
-    """Return ln δ(ε) if one release alone has a large loss; 0 if it cannot have it."""
+@functools.lru_cache(maxsize=64)
+def single_at(loss: Loss, epsilon: float) -> Single | None:
+    """Return the point of the profile at ε if one release alone has a large loss."""
     apart = epsilon
     try:
         for _ in range(_FEW_STEPS):
             found = _single(loss, apart)
             apart = max(apart + epsilon - found.epsilon, 0.5 * apart)
     except (UndecidedError, ArithmeticError):
-        return 0.0
-    return found.log_delta if abs(found.epsilon - epsilon) < 0.1 * epsilon else 0.0
+        return None
+    return found if abs(found.epsilon - epsilon) < 0.1 * epsilon else None
 
 
 @final
 @dataclass(frozen=True)
-class _Single:
+class Single:
     """A point of the profile if one release alone has a large loss."""
 
     epsilon: float
@@ -218,7 +276,7 @@ class _Single:
     s: float
 
 
-def _single(loss: Loss, apart: float) -> _Single:
+def _single(loss: Loss, apart: float) -> Single:
     """Return the point where the large loss has to exceed `apart`.
 
     With δ₁ the profile of one release, of slope −s in its logarithm, and K(s) = Σ k ln T(s) for
@@ -238,12 +296,12 @@ def _single(loss: Loss, apart: float) -> _Single:
     if not (apart > 0 and s > 0):
         raise UndecidedError(f"No single large loss is near {apart:.6g}.")
     size, mean, _ = estimator(_small_part(loss, apart, s, here)).cumulants(s)
-    return _Single(apart + mean, here + math.log(count) + size - s * mean, s)
+    return Single(apart + mean, here + math.log(count) + size - s * mean, s)
 
 
 def _small_part(loss: Loss, large: float, s: float, log_delta: float) -> Loss:
     """Return the loss cut at half of a large one."""
-    found = _split(cut_off(loss, -log_delta + _BITS), 0.5 * large, s, _BITS)
+    found = _split(cut_off(loss, -log_delta + _BITS, guarded=True), 0.5 * large, s, _BITS)
     if found is None:
         raise UndecidedError(f"No losses are small beside {large:.6g}.")
     return found.small

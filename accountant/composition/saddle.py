@@ -180,7 +180,8 @@ class FloatMixture:
 
     def _low(self, s: float) -> float:
         low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
-        return max(low, self._floats.rise - _REACH * self._floats.rise_width)
+        rise, width = self._floats.rise, self._floats.rise_width
+        return max(low, rise - _REACH * width - max(rise, 0.0) * width * width)
 
     def _end(self, s: float) -> float:
         return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too

@@ -5,7 +5,7 @@ of the mixture against N(0, 1), and Λ(s) = E[w(X)^s] for X ~ N(0, 1). For 0 ≤
 factors of w are vectors at an angle θ = μy ≤ π/2, so that on the contour x + iy(x)
 
 - |w| increases with x and decreases with θ; arg w increases with both, from 0 to θ;
-- |d ln|w|/dx| ≤ 2μp and |d arg w/dx| ≤ 2μp(1 − p), with p = q e^l/w at real x.
+- |d ln|w|/dx| ≤ 2μp and |d arg w/dx| ≤ 2μp(1 − p) sin θ, with p = q e^l/w at real x.
 
 By Cauchy's theorem |Λ(s − iτ)| ≤ ∫ φ(x) e^{y²/2} |w|^s e^{τ arg w} |dx + i dy| for a contour that
 is shifted up. The integral is bounded by the largest value of every factor on each cell of a
@@ -55,7 +55,10 @@ _NEAR_PEAK = 0.01
 _CUT = 3.0
 _FAR_WIDTHS = 60.0
 _AWAY = np.concatenate([1.0 + 0.12 * np.arange(9), 2.0 * 1.3 ** np.arange(1, 16)])
+_ASIDE = np.concatenate([0.25 * np.arange(1, 17), 4.0 * 1.15 ** np.arange(1, 50)])
+_BESIDE = np.concatenate([-_ASIDE[::-1], [0.0], _ASIDE])
 LARGEST_GRID = 1 << 20
+GUARD_WIDTH = 2.0**-12
 
 
 @final
@@ -76,6 +79,8 @@ class Mixture:
     """Where it begins, as smoothly: χ has the factor erfc((rise − x)/(τ'√2))/2 as well."""
     rise_width: float = 1.0
     """τ'"""
+    guard: float = math.inf
+    """Where χ falls once more, sharply: it has a third factor, of width `GUARD_WIDTH`."""
 
     @property
     def lost(self) -> tuple[float, float]:
@@ -92,7 +97,8 @@ class Mixture:
 
     def log_kept(self, x: Floats, y: Floats) -> Floats:
         """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0."""
-        return self._log_below(x, y) + self._log_above(x, y)
+        kept = self._log_below(x, y) + self._log_above(x, y)
+        return kept if math.isinf(self.guard) else kept + self._log_guarded(x, y)
 
     def _log_below(self, x: Floats, y: Floats) -> Floats:
         if math.isinf(self.cut):
@@ -107,6 +113,10 @@ class Mixture:
         return _log_half_erfc(
             (self.rise - x) * (_ROOT_HALF / self.rise_width), y * (_ROOT_HALF / self.rise_width)
         )
+
+    def _log_guarded(self, x: Floats, y: Floats) -> Floats:
+        scale = _ROOT_HALF / GUARD_WIDTH
+        return _log_half_erfc((x - self.guard) * scale, y * scale)
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
@@ -162,14 +172,15 @@ class Mixture:
         """
         width = math.sqrt(2 * fall) + 1
         low, high = self._left(s, width), self.right(s) + width
+        tall = height if tau > 0 and height > 0 else math.inf
         while True:
             x = np.linspace(low, high, max(64, int(4 * (high - low))))
             value = self._integrand(x, s, tau, height)
             floor = float(value.max()) - fall
-            left, right = self.rates(low, high, s, tau)
+            left, right = self.rates(low, high, s, tau, tall)
             if left >= _LEAST_RATE and right >= _LEAST_RATE and value[0] <= floor >= value[-1]:
                 kept = np.flatnonzero(value > floor)
-                return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau)
+                return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau, tall)
             if left < _LEAST_RATE or value[0] > floor:
                 low -= _STRETCH
             if right < _LEAST_RATE or value[-1] > floor:
@@ -177,12 +188,13 @@ class Mixture:
             if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
                 raise UndecidedError(f"The mass of a mixture tilted by {s:.6g} spreads too far.")
 
-    def _trimmed(
-        self, x: Floats, first: int, last: int, s: float, tau: float
+    def _trimmed(  # noqa: PLR0917
+        self, x: Floats, first: int, last: int, s: float, tau: float, height: float
     ) -> tuple[float, float]:
         """Cut off what is small, as far as the rates of decay outside stay large enough."""
         low, high = float(x[max(first - 1, 0)]), float(x[min(last + 1, len(x) - 1)])
-        left, right = self.rates(low, float(x[-1]), s, tau)[0], self.rates(low, high, s, tau)[1]
+        left = self.rates(low, float(x[-1]), s, tau, height)[0]
+        right = self.rates(low, high, s, tau, height)[1]
         return (
             low if left >= _LEAST_RATE else float(x[0]),
             high if right >= _LEAST_RATE else float(x[-1]),
@@ -244,12 +256,15 @@ class Mixture:
         value: Floats = self.bell(x) + s * size + tau * angle
         return value
 
-    def rates(self, low: float, high: float, s: float, tau: float) -> tuple[float, float]:
-        """Return rates at which the integrand f falls beyond the two ends.
+    def rates(
+        self, low: float, high: float, s: float, tau: float, height: float = math.inf
+    ) -> tuple[float, float]:
+        """Return rates at which the integrand f falls beyond the two ends, where y ≤ height.
 
         f(x) ≤ f(high) e^{−r(x − high)} for all x ≥ high, and so on the left: r bounds the slope of
         ln f; where a cut lets f rise again far below f(high), the slopes of its chords.
         """
+        tau *= math.sin(min(self.mu * height, 0.5 * math.pi))
         p_low, p_high = self._share_at(low), self._share_at(high)
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
         left += max(self.rise - low, 0.0) / self.rise_width**2
@@ -277,27 +292,28 @@ class Mixture:
     def _chord(self, high: float, s: float, tau: float) -> float:
         """Return a lower bound of −(ln f(x) − ln f(high))/(x − high) for all x > high.
 
-        The slopes of `_falls` are integrated over cells up to where they are positive for good.
+        The slopes of `_falls` are integrated over cells up to where they are positive for good; in
+        a cell the fall is least at its left end, and the rise at its right end.
         """
         sharp = self.width**-2
-        pull = s * self.mu + 0.5 * tau * self.mu
-        last = max((pull + 2 * _LEAST_RATE + sharp * self.cut) / (1 + sharp), self.cut, high) + 1.0
+        pull = s * self.mu + 0.5 * tau * self.mu + 2 * _LEAST_RATE
+        last = max((pull + sharp * self.cut) / (1 + sharp), self.cut, high) + 1.0
+        if math.isfinite(self.guard):
+            guarded = (pull + self.guard * GUARD_WIDTH**-2) / (1 + GUARD_WIDTH**-2)
+            last = min(last, max(guarded, self.guard, high) + 1.0)
         x = high + (last - high) * np.linspace(0.0, 1.0, _CHORDS + 1) ** 2
         size = np.minimum(1.0, 2 * self.share(x[1:]))
-        slope = s * self.mu * size + tau * self.mu * np.minimum(0.5, size)
-        rise = np.cumsum(slope * np.diff(x))
-        over = np.maximum(x[:-1] - self.cut, 0.0)
-        fall = 0.5 * (x[:-1] ** 2 - high * high + sharp * (over * over - over[0] * over[0]))
-        gain = fall - rise  # on a cell the fall is least at its left end, the rise at its right end
-        length = np.where(gain > 0, x[1:], x[:-1]) - high
-        chords = gain[1:] / length[1:]
-        first = high + sharp * float(over[0]) - float(slope[0])
-        return min(first, float(chords.min()), 2 * _LEAST_RATE) * (1 - 1e-9)
+        rise = s * self.mu * size + tau * self.mu * np.minimum(0.5, size)
+        fall = x[:-1] + sharp * np.maximum(x[:-1] - self.cut, 0.0)
+        if math.isfinite(self.guard):
+            fall += np.maximum(x[:-1] - self.guard, 0.0) * GUARD_WIDTH**-2
+        chords = np.cumsum((fall - rise) * np.diff(x)) / (x[1:] - high)
+        return min(float(chords.min()), 2 * _LEAST_RATE) * (1 - 1e-9)
 
     def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
         """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
         x = self._grid(s, tau, height, cells)
-        return _log_sum(self._cells(x, np.full(cells + 1, height), s, tau)[0])
+        return _log_sum(self._cells(x, np.full(len(x), height), s, tau)[0])
 
     def rule(self, s: float, tau: float, height: float, log_error: float) -> tuple[float, float]:
         """Return a step of the trapezoidal rule, and ln of a bound of its error for |t| ≤ τ.
@@ -326,8 +342,20 @@ class Mixture:
         return fine, error(fine)
 
     def _grid(self, s: float, tau: float, height: float, cells: int) -> Floats:
-        x: Floats = np.linspace(*self.reach(s, tau, height, _FALL), cells + 1)
-        return x
+        return self.refined(np.linspace(*self.reach(s, tau, height, _FALL), cells + 1))
+
+    def refined(self, x: Floats) -> Floats:
+        """Add points beside the cuts, closer the nearer they are."""
+        places = [place + width * _BESIDE for place, width in self._edges() if x[0] < place < x[-1]]
+        if not places:
+            return x
+        added = np.concatenate(places)
+        return np.unique(np.concatenate([x, added[(added > x[0]) & (added < x[-1])]]))
+
+    def _edges(self) -> list[tuple[float, float]]:
+        """Return the places of the cuts and their widths."""
+        edges = [(self.cut, self.width), (self.rise, self.rise_width), (self.guard, GUARD_WIDTH)]
+        return [edge for edge in edges if math.isfinite(edge[0])]
 
     def log_decay(self, s: float, t: float) -> float:
         """Return an upper bound of ln|Λ(s + iu)| for all |u| ≥ t > 0.
@@ -344,7 +372,8 @@ class Mixture:
         mass = self.bell(x) + s * self.log_density(x)
         first = int(np.argmax(height > 0))
         height[:first] = np.minimum(height[first], np.sqrt(0.5 * (mass.max() - mass[:first])))
-        height = self.lowered(x, height, s)
+        rough, x = x, self.refined(x)
+        height = self.lowered(x, np.interp(x, rough, height), s)
         return _log_sum(self._cells(x, height, s, -t)[0])
 
     def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
@@ -354,7 +383,11 @@ class Mixture:
         mass = self.bell(x) + s * self.log_density(x)
         spare = 1.0 + 0.5 * (float(mass.max()) - mass)
         found = height
-        for away, width in ((self.cut - x, self.width), (x - self.rise, self.rise_width)):
+        for away, width in (
+            (self.cut - x, self.width),
+            (x - self.rise, self.rise_width),
+            (self.guard - x, GUARD_WIDTH),
+        ):
             if np.isfinite(away).all():
                 u = np.maximum(away, 0.0) * (_ROOT_HALF / width)
                 found = np.minimum(found, width / _ROOT_HALF * np.sqrt(0.5 * u * u + spare))
@@ -401,7 +434,11 @@ class Mixture:
             total = np.exp(logs - top).sum(axis=1)
             outside = np.zeros(len(y))
             for end in (0, -1):
-                rates = [self.rates(float(x[0]), float(x[-1]), a, float(v))[end] for v in tau[:, 0]]
+                edges = float(x[0]), float(x[-1])
+                rates = [
+                    self.rates(*edges, a, float(v), float(h))[end]
+                    for v, h in zip(tau[:, 0], height[:, 0], strict=True)
+                ]
                 here = np.full(len(y), x[end])
                 at = self.log_kept(here, height[:, 0]) - 0.5 * here * here
                 at = at + 0.5 * height[:, 0] ** 2 - _HALF_LOG_2PI
@@ -428,7 +465,7 @@ class Mixture:
         length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * higher * higher
         terms = _log_near(x) + self._log_kept(x, higher) + rise + s * size + tau * angle
-        rates = self.rates(float(x[0]), float(x[-1]), s, tau)
+        rates = self.rates(float(x[0]), float(x[-1]), s, tau, float(max(y[0], y[-1])))
         outside = [
             self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
             for point, height, rate in zip(x[[0, -1]], y[[0, -1]], rates, strict=True)
@@ -456,7 +493,11 @@ class Mixture:
         """
         left, right, y = (each.copy() for each in np.broadcast_arrays(x[:-1], x[1:], height))
         total = np.zeros(left.shape)
-        for place, side in ((self.cut, self._log_below), (self.rise, self._log_above)):
+        for place, side in (
+            (self.cut, self._log_below),
+            (self.rise, self._log_above),
+            (self.guard, self._log_guarded),
+        ):
             if math.isfinite(place):
                 peak = np.clip(place, left, right)
                 ends = [side(at, y) for at in (left, right, peak)]

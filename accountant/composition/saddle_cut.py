@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import final
 
 import numpy as np
 from flint import arb
@@ -28,6 +29,7 @@ from accountant.errors import UndecidedError
 
 _LOG_2 = math.log(2)
 _ROUNDS = 12
+_GRAIN = 16
 _GAIN = 3.0
 _SPURIOUS = 4.0
 _FIRST = 20.0
@@ -38,15 +40,16 @@ _EDGE = 4.0
 _REACH = 9.0
 _POINTS = 256
 _LEAST_RATE = 1.0
+_LEFT, _BEYOND = -40.0, 12.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
 
 
-def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int, *, guarded: bool = True) -> Loss:
     """Return the loss, cut where that lowers the saddle-point value of the integral.
 
     Nothing that is proved rests on the place of the cut.
     """
-    found = _chosen(Alike(loss), strip, epsilon, bits)
+    found = _chosen(Alike(loss), strip, epsilon, bits, guarded)
     return Loss(
         tuple(
             (replace(part, cut=like.cut), count)
@@ -58,17 +61,19 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
 
 
 @functools.lru_cache(maxsize=128)
-def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss:
+def _chosen(
+    alike: Alike[Loss], strip: Strip, epsilon: float, bits: int, guarded: bool
+) -> Loss:
     loss = alike.loss
     whole = saddle_value(loss, strip, epsilon, bits)
-    if whole is not None and _far_off(loss, bits * _LOG_2 - whole[0], whole[1]):
+    if whole is not None and _far_off(loss, bits * _LOG_2 - whole.log_value, whole.furthest):
         return loss
-    best, level = loss, 0.0 if whole is None else whole[0]
-    found: tuple[float, float] | None = None
-    tilt = None
+    best, level = loss, 0.0 if whole is None else whole.log_value
+    found: Level | None = None
+    tilt = start = None
     for _ in range(_ROUNDS):
-        shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
-        found = saddle_value(shorter, strip, epsilon, bits)
+        shorter = cut_off(loss, -level + bits * _LOG_2, tilt, guarded=guarded)
+        found = saddle_value(shorter, strip, epsilon, bits, start)
         if found is None and best is loss:
             level = 4 * level - _FIRST  # ε lies beyond what is kept
             continue
@@ -77,7 +82,7 @@ def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss
         if whole is not None and best is loss and _same(whole, found):
             return loss
         first, last = best is loss, level
-        best, level, tilt = shorter, found[0], rounded(found[1])
+        best, level, tilt, start = shorter, found.log_value, rounded(found.furthest), found.c
         if not first and abs(last - level) < _GAIN:
             break
     if whole is None or found is None:
@@ -85,9 +90,23 @@ def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss
     return loss if _same(whole, found) else best
 
 
-def _same(whole: tuple[float, float], cut: tuple[float, float]) -> bool:
+@final
+@dataclass(frozen=True)
+class Level:
+    """The saddle-point approximation of an integral."""
+
+    log_value: float
+    """ln G(ε), about."""
+    c: float
+    """The saddle."""
+    furthest: float
+    """The largest tilt that is needed."""
+
+
+def _same(whole: Level, cut: Level) -> bool:
     """Whether a cut changes little; else jumps hold the saddle back."""
-    return whole[0] - cut[0] < _GAIN and cut[1] < _SPURIOUS * whole[1]
+    lower = whole.log_value - cut.log_value
+    return lower < _GAIN and cut.furthest < _SPURIOUS * whole.furthest
 
 
 def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
@@ -107,23 +126,28 @@ def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
 
 
 def saddle_value(
-    loss: Measure, strip: Strip, epsilon: float, bits: int
-) -> tuple[float, float] | None:
-    """Return the saddle-point approximation of ln G(ε), and the largest tilt that is needed."""
+    loss: Measure, strip: Strip, epsilon: float, bits: int, start: float | None = None
+) -> Level | None:
+    """Return the saddle-point approximation of G(ε), None where there is no saddle."""
     try:
-        point = saddle(loss, strip, epsilon)
+        point = saddle(loss, strip, epsilon, start=start)
     except (ArithmeticError, UndecidedError):
         return None
     value = loss.cumulants(point.c)[0] - point.c * epsilon
     value -= sum(math.log(abs(point.c - pole)) for pole in strip.poles)
     furthest = point.c + _FURTHEST * math.sqrt(2 * bits * _LOG_2 / point.curvature)
-    return value - 0.5 * math.log(2 * math.pi * point.curvature), furthest
+    return Level(value - 0.5 * math.log(2 * math.pi * point.curvature), point.c, furthest)
 
 
 def near(epsilon: float) -> float:
     """Round to eight bits, so that neighbouring questions share their cuts."""
     mantissa, exponent = math.frexp(epsilon)
     return math.ldexp(round(mantissa * 256), exponent - 8)
+
+
+def coarse(bits: int) -> int:
+    """Round an accuracy up, so that questions of nearly the same one share their cuts."""
+    return max(3, -(-bits // _GRAIN)) * _GRAIN
 
 
 def rounded(value: float) -> float:
@@ -133,7 +157,9 @@ def rounded(value: float) -> float:
 
 
 @functools.lru_cache(maxsize=128)
-def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
+def cut_off(
+    loss: Loss, log_mass: float, tilt: float | None = None, *, guarded: bool = False
+) -> Loss:
     """Return the loss with each normal law cut, so that about e^−log_mass is lost in all.
 
     The cuts are as smooth as a contour through `tilt` allows.
@@ -143,13 +169,13 @@ def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
         if isinstance(part, MixtureTransform):
             needed = max(log_mass, 0.0) + math.log(count) + math.log(len(loss.factors)) + _MARGIN
             s = None if tilt is None else tilt + 1 if part.mixed_first else -tilt
-            factors.append((replace(part, cut=_cut(part, needed, s)), count))
+            factors.append((replace(part, cut=_cut(part, needed, s, guarded)), count))
         else:
             factors.append((part, count))
     return Loss(tuple(factors))
 
 
-def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
+def _cut(part: MixtureTransform, needed: float, s: float | None, guarded: bool) -> Cut:
     """Return a cut of mass e^−needed, sharp enough for φχw^s to vanish beyond it.
 
     Without a tilt s it is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
@@ -159,12 +185,27 @@ def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
     at = max(math.sqrt(2 * needed), shifted)
     if s is None:
         s = largest_tilt(part, at)
-    for width in _WIDTHS:
+    for width in _WIDTHS[1:] if guarded else _WIDTHS:
         place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
-        shorter = replace(part, cut=Cut(place, width)).floats()
-        if shorter.rates(-40.0, float(place) + 12 * float(width), s, 0.0)[1] >= _LEAST_RATE:
+        cut = Cut(place, width, guarded)
+        if is_tame(part, cut, s):
             break
-    return Cut(place, width)
+    return cut
+
+
+def are_tame(loss: Loss, tilt: float) -> bool:
+    """Whether all cuts are sharp enough for φχw^s, s = tilt + 1, to fall beyond them."""
+    return all(
+        is_tame(part, part.cut, tilt + 1)
+        for part, _ in loss.factors
+        if isinstance(part, MixtureTransform) and part.cut is not None
+    )
+
+
+def is_tame(part: MixtureTransform, cut: Cut, s: float) -> bool:
+    """Whether φχw^s falls beyond a cut."""
+    end = float(cut.at) + _BEYOND * float(cut.width)
+    return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= _LEAST_RATE
 
 
 def largest_tilt(part: MixtureTransform, at: float) -> float:
@@ -178,19 +219,19 @@ def lost(loss: Loss) -> tuple[arb, arb]:
     first, second = arb(0), arb(0)
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
-            p, q = part.lost()
-            first, second = first + count * p, second + count * q
+            for p, q in (part.lost(), part.beyond_guard()):
+                first, second = first + count * p, second + count * q
     return first.upper(), second.upper()
 
 
 def start(loss: Loss, log_delta: float) -> float:
     """Return an ε whose δ is about e^log_delta, by the saddle-point value of the cut loss."""
-    return estimator(cut_off(loss, -log_delta + _MARGIN)).start(log_delta)
+    return estimator(cut_off(loss, -log_delta + _MARGIN, guarded=True)).start(log_delta)
 
 
 def smoothly_cut(loss: Loss, log_delta: float) -> Loss:
     """Return the loss cut where that does not matter for δ, as smoothly as its saddle allows."""
     mass = -log_delta + _NEGLIGIBLE
-    point = saddle(cut_off(loss, mass), CALL, start(loss, log_delta))
+    point = saddle(cut_off(loss, mass, guarded=True), CALL, start(loss, log_delta))
     furthest = point.c + _FURTHEST * math.sqrt(2 * TARGET / point.curvature)
-    return cut_off(loss, mass, rounded(furthest))
+    return cut_off(loss, mass, rounded(furthest), guarded=True)

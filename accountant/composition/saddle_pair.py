@@ -17,7 +17,7 @@ from accountant.composition.joint import Factor, JointPair
 from accountant.composition.jumps_integral import estimate, jump_integral
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
-from accountant.composition.saddle_cut import chosen, lost, near, smoothly_cut, start
+from accountant.composition.saddle_cut import chosen, coarse, lost, near, smoothly_cut, start
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
@@ -129,20 +129,22 @@ class SmoothPair(JointPair):
         Raises UndecidedError once a high precision is far out of reach.
         """
         for bits in self._accuracies():
-            loss = chosen(self.loss(), strip, near(float(epsilon)), bits)
+            at, planned = near(float(epsilon)), coarse(bits)
+            loss = chosen(self.loss(), strip, at, planned)
             more = self._cut_off(loss, kernel, strip, epsilon)
             try:
-                found = integral(loss, kernel, strip, epsilon, bits)
+                found = integral(loss, kernel, strip, epsilon, bits) + more
                 if found.rel_accuracy_bits() >= bits - _LOSS:
-                    return found + more
+                    return found
             except UndecidedError as error:
                 problem = error
             if self._mixed_first() and math.isinf(strip.high):
                 try:
-                    found, cut = jump_integral(self.loss(), kernel, strip, epsilon, bits)
-                    return found + self._cut_off(cut, kernel, strip, epsilon)
+                    return jump_integral(self.loss(), kernel, strip, epsilon, bits)
                 except UndecidedError as error:
                     problem = error
+            loss = chosen(self.loss(), strip, at, planned, guarded=False)
+            more = self._cut_off(loss, kernel, strip, epsilon)
             try:
                 found = bent_integral(loss, self._mixed_first(), kernel, strip, epsilon, bits)
                 return found + more

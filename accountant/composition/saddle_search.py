@@ -43,11 +43,18 @@ class Saddle:
     curvature: float
 
 
-def saddle(loss: Cumulants, strip: Strip, epsilon: float, *, close: float = _CLOSE) -> Saddle:
+def saddle(
+    loss: Cumulants,
+    strip: Strip,
+    epsilon: float,
+    *,
+    close: float = _CLOSE,
+    start: float | None = None,
+) -> Saddle:
     """Find the zero of the increasing function K'(s) − ε − Σ 1/(s − pole) in a strip.
 
     Newton steps are taken only inside a bracket that shrinks; `close` is the error allowed, in
-    units of the width of the saddle.
+    units of the width of the saddle; the search begins at `start`, if that is in the strip.
 
     Raises ArithmeticError where no bracket is found, as for an ε beyond every loss.
     """
@@ -58,7 +65,7 @@ def saddle(loss: Cumulants, strip: Strip, epsilon: float, *, close: float = _CLO
         return first - epsilon - sum(terms), second + sum(term * term for term in terms)
 
     low, high = strip.low, strip.high
-    s = _start(strip)
+    s = start if start is not None and strip.low < start < strip.high else _start(strip)
     slow = False
     for _ in range(_MOST_STEPS):
         value, curvature = slope(s)

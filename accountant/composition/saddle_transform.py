@@ -7,10 +7,11 @@ j = 0, 1, …; how fast |M(c + it)| decays.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
@@ -28,7 +29,7 @@ from accountant.composition.phases import (
     phase_sums,
 )
 from accountant.composition.saddle import FloatGaussian, FloatMixture, FloatTransform
-from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
 from accountant.composition.saddle_kernels import kernels
 from accountant.errors import UndecidedError
 from accountant.interval import ball
@@ -50,6 +51,7 @@ _LEAP = 2.0
 _MOST_ANCHORS = 60
 _NEAR = 0.1
 _GRID = 1.3
+_GUARD = 40
 _FEWEST_CELLS, _CELLS, _MOST_CELLS = 2400, 200, 24_000
 
 
@@ -162,11 +164,19 @@ class Cut:
 
     at: Fraction
     width: Fraction
+    guarded: bool = False
+    """Whether χ has another such factor, `guard`, so that w^s cannot grow far beyond."""
+
+    @property
+    def guard(self) -> Cut:
+        """A sharp cut where χ is negligible."""
+        return Cut(self.at + _GUARD * self.width, Fraction(GUARD_WIDTH))
 
     def log_kept(self, x: acb, *, above: bool = False) -> acb:
-        """Return ln χ(x), or ln(1 − χ(x))."""
+        """Return ln χ(x), or ln(1 − χ(x)) without the guard."""
         z = (x - ball(self.at)) / (ball(self.width) * arb(2).sqrt())
-        return ((-z if above else z).erfc() / 2).log()
+        kept = ((-z if above else z).erfc() / 2).log()
+        return kept + self.guard.log_kept(x) if self.guarded and not above else kept
 
 
 @final
@@ -239,10 +249,10 @@ class MixtureTransform(Transform):
     def log_upper(self, c: Fraction) -> arb:
         """Return the value, or the bound of `saddle_bounds` where it takes too many nodes."""
         s = float(c + 1 if self.mixed_first else -c)
-        try:
-            return self.value(c).log().upper()
-        except UndecidedError:
-            return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
+        with contextlib.suppress(UndecidedError):
+            if (found := self.value(c).log().upper()).is_finite():
+                return found
+        return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
 
     def on_line(self, chosen: Rule) -> ShiftedNodes:
         """Return a rule on a shifted line, in balls."""
@@ -267,12 +277,26 @@ class MixtureTransform(Transform):
         return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
 
     def lost(self) -> tuple[arb, arb]:
-        """Return the masses that the cut takes from the first and the second law of the pair."""
+        """Return the masses that the cut takes, without its guard, from the laws of the pair."""
         if self.cut is None:
             return arb(0), arb(0)
+        at, scale = ball(self.cut.at), (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
+        return self._of_both(lambda mean: ((at - mean) / scale).erfc() / 2)
+
+    def beyond_guard(self) -> tuple[arb, arb]:
+        """Return bounds of the masses that the guard of the cut takes besides."""
+        if self.cut is None or not self.cut.guarded:
+            return arb(0), arb(0)
+        return self.between(self.cut, self.cut.guard)
+
+    def between(self, low: Cut, high: Cut) -> tuple[arb, arb]:
+        """Return bounds of ∫ χ(1 − χ₂) under the laws of the pair, χ and χ₂ without guards."""
+        return self._of_both(lambda mean: _between(low, high, mean))
+
+    def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
+        """Return a mass under the laws of the pair, from that under N(m, 1)."""
         q, mu = self.sampling_prob.ball(), (2 * self.pair.kullback_leibler()).sqrt()
-        scale = (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
-        plain, shifted = (((ball(self.cut.at) - m) / scale).erfc() / 2 for m in (arb(0), mu))
+        plain, shifted = mass(arb(0)), mass(mu)
         mixed = (1 - q) * plain + q * shifted
         return (mixed, plain) if self.mixed_first else (plain, mixed)
 
@@ -286,6 +310,26 @@ def float_mixture(floats: Mixture, mixed_first: bool, *, compiled: bool) -> Floa
     return FloatMixture(floats, mixed_first, kernels(compiled=compiled))
 
 
+def overlap(part: MixtureTransform, low: Cut, high: Cut) -> float:
+    """Return ln of the larger bound of `MixtureTransform.between`."""
+    with ctx.workprec(_ROUGH):
+        return float(max(part.between(low, high)).log().mid())
+
+
+def _between(low: Cut, high: Cut, mean: arb) -> arb:
+    """Bound P(X + τZ ≤ t, X + τ₂Z₂ ≥ c) for X normal with a mean, Z and Z₂ standard normal.
+
+    With v = (t, c), less the mean, and Σ the covariance of the two, the event lies in a half-space
+    at the distance √(vᵀΣ⁻¹v) from the mean, if Σ⁻¹v has a negative and a positive component.
+    """
+    t, c = ball(low.at) - mean, ball(high.at) - mean
+    here, there = ball(low.width) ** 2, ball(high.width) ** 2
+    if not (c > (1 + there) * t and (1 + here) * c > t):
+        return arb(1)
+    square = (1 + there) * t * t - 2 * t * c + (1 + here) * c * c
+    return (square / (2 * (here + there + here * there))).sqrt().erfc() / 2
+
+
 @functools.lru_cache(maxsize=256)
 def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | None) -> Mixture:
     with ctx.workprec(128):
@@ -295,6 +339,8 @@ def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | N
     found = Mixture(*parts)
     if cut is not None:
         found = replace(found, cut=float(cut.at), width=float(cut.width))
+        if cut.guarded:
+            found = replace(found, guard=float(cut.guard.at))
     if rise is not None:
         found = replace(found, rise=float(rise.at), rise_width=float(rise.width))
     return found
@@ -411,7 +457,10 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     step, log_error = Fraction(0), 0.0
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))
     for share in _HEIGHTS:
-        found, reached = floats.rule(real, t, share * tallest, tolerance)
+        try:
+            found, reached = floats.rule(real, t, share * tallest, tolerance)
+        except UndecidedError:  # the phases of large losses grow too fast so high
+            continue
         if found > step and reached <= tolerance:
             step, log_error = _dyadic(found), reached
             if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
@@ -508,6 +557,8 @@ class MixtureDecay(Decay):
         factor = mu * (1 + abs(s + 1))
         if math.isfinite(self._floats.cut):
             factor += 1 / self._floats.width  # |χ'| ≤ 1/(τ√(2π))
+        if math.isfinite(self._floats.guard):
+            factor += 1 / GUARD_WIDTH
         if math.isfinite(self._floats.rise):
             factor += 1 / self._floats.rise_width
         logs = []

@@ -44,6 +44,7 @@ _SAME = 0.02
 _NEGLIGIBLE = -30.0
 _ROUGH = 56
 _LARGE = 40.0
+_TINY = 1e-3
 _LEAST = -700.0
 _SPARE = 6.0
 _FEWEST = 24
@@ -261,13 +262,15 @@ def _on_line(part: Transform, c: float, t: Floats) -> tuple[float, Complexes]:
 
 def _log1p_exp(z: Complexes) -> Complexes:
     """Return ln(1 + e^z)."""
-    small = np.where(z.real > _LARGE, 0.0, z)
-    found: Complexes = np.where(z.real > _LARGE, z, np.log1p(np.exp(small)))
-    return found
+    w = np.exp(np.where(z.real > _LARGE, 0.0, z))
+    near = w * (1 - w * (1 / 2 - w * (1 / 3 - w / 4)))  # numpy's log1p has no digits there
+    found: Complexes = np.where(np.abs(w) < _TINY, near, np.log(1 + w))
+    return np.where(z.real > _LARGE, z, found)
 
 
 def _log_expm1(z: Complexes) -> Complexes:
     """Return ln(e^z − 1)."""
-    small = np.where(z.real > _LARGE, 1.0, z)
-    found: Complexes = np.where(z.real > _LARGE, z, np.log(np.expm1(small)))
-    return found
+    near = z * (1 + z * (1 / 2 + z * (1 / 6 + z / 24)))
+    far = np.exp(np.where(z.real > _LARGE, 1.0, z)) - 1
+    found: Complexes = np.log(np.where(np.abs(z) < _TINY, near, far))
+    return np.where(z.real > _LARGE, z, found)

@@ -119,12 +119,15 @@ def tilt_of_small(jumps: Jumps, strip: Strip, epsilon: float) -> tuple[float, fl
 
 
 def log_level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> float:
-    """Return about ln of the integral; a little too little rather than too much."""
+    """Return about ln of the integral: what a single large loss makes of it, if one can.
+
+    Raises UndecidedError where no losses are large.
+    """
     found = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
     if found is None or not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         raise UndecidedError(f"No large losses were found for epsilon={epsilon:.6g}.")
     single = single_at(loss, epsilon)
-    return min(found.log_value, 0.0 if single is None else single.log_delta)
+    return found.log_value if single is None else single.log_delta
 
 
 def cut_for_jumps(loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float) -> Loss:

@@ -61,9 +61,7 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int, *, guarded: bool
 
 
 @functools.lru_cache(maxsize=128)
-def _chosen(
-    alike: Alike[Loss], strip: Strip, epsilon: float, bits: int, guarded: bool
-) -> Loss:
+def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int, guarded: bool) -> Loss:
     loss = alike.loss
     whole = saddle_value(loss, strip, epsilon, bits)
     if whole is not None and _far_off(loss, bits * _LOG_2 - whole.log_value, whole.furthest):

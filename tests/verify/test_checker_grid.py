@@ -12,6 +12,8 @@ from accountant import profile
 from accountant.adjacency import Direction
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from verify import checker, document, seal
+from verify.certificate import certify
 from verify.checker import composed, grid
 from verify.checker.arithmetic import UnknownError
 from verify.checker.grid import enclose
@@ -94,3 +96,30 @@ def test_a_composition_of_few_releases_is_enclosed() -> None:
     assert 0 < low < mp.mpf("0.0000181668055978") < high
     assert high - low < 3e-3 * high
     assert found.above_p.a == 0  # single events are bounded only
+
+
+GROUP = (
+    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.9', '0.08', '0.02'])"
+)
+
+
+def test_certificates_of_few_releases() -> None:
+    """Facts as narrow as the engine reaches, in digits that the checker finds again."""
+    text = (
+        'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\nkind = "approximate-dp"\n'
+        f'mechanism = "Composed(mechanism={GROUP}, count=2)"\nadjacency = "add-remove"\n'
+        'epsilon = "0.8"\ndelta = "2e-5"'
+    )
+    finding, data = certify(document.read_text(text).claims[0])
+    assert finding.verdict.value == "HOLDS"
+    assert data is not None
+    found = checker.check(data)
+    assert found.valid
+    assert found.taken_as_given == []
+    assert any("digits" in said for said in found.recomputed)
+    changed = {key: value for key, value in data.items() if key != "seal"}
+    for fact in changed["facts"]:
+        fact["value"] = {end: str(float(x) / 2) for end, x in fact["value"].items()}
+    problems = checker.check({**changed, "seal": seal.seal(changed)}).problems
+    assert any("does not enclose" in why for _, why in problems)

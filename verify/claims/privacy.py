@@ -48,12 +48,12 @@ class PrivacyClaim(
         return self.built(scope).worst_case(self.relation())
 
 
-def reached(compute: Callable[[], arb]) -> Interval:
+def reached(compute: Callable[[], arb], first: Fraction = VERDICT_WIDTH) -> Interval:
     """Enclose a number that is shown, as narrow as its engine reaches.
 
     The verdict is decided apart, by signs: a wide enclosure may decide it too.
     """
-    for width in (VERDICT_WIDTH, *_WIDER):
+    for width in (first, *_WIDER):
         try:
             return enclose(compute, relative_width=width)
         except UndecidedError:
@@ -91,8 +91,8 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
 
 
 def hockey(pair: Pair, epsilon: ExactReal, name: str = "value") -> dict[str, Any]:
-    """Return H(ε) of a pair, enclosed: a checkable fact."""
-    value = enclose(lambda: pair.hockey_stick(epsilon), relative_width=FACT_WIDTH)
+    """Return H(ε) of a pair, enclosed as narrowly as its engine reaches: a checkable fact."""
+    value = reached(lambda: pair.hockey_stick(epsilon), FACT_WIDTH)
     return {
         "fact": "hockey-stick",
         "name": name,

@@ -281,11 +281,12 @@ class Estimator:
         step = 2 * math.pi / period
         reach = math.sqrt(2 * TARGET / curvature)
         while (size_there := self._size(strip, c, reach)) > -TARGET - 1.0:
-            reach *= min(max((TARGET + 1.0) / max(-size_there, 1.0), _GROWTH), _MOST_GROWTH)
-            if reach > MOST_NODES * step:
+            if reach >= MOST_NODES * step:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes."
                 )
+            reach *= min(max((TARGET + 1.0) / max(-size_there, 1.0), _GROWTH), _MOST_GROWTH)
+            reach = min(reach, MOST_NODES * step)
         t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
         real, imaginary = self._log_ratio(c, t)
         return Line(strip, c, step, size, mean, level + c * epsilon, real, imaginary)

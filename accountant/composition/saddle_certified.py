@@ -430,12 +430,13 @@ def _plan(alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, b
         while (fall := -loss.log_ratio(c, t)) < (
             needed := max(target, share - _rest(kernel, t)) + _REST
         ):
-            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
-            if t > float(step) * MOST_NODES:
+            if t >= float(step) * MOST_NODES:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
                     f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
                 )
+            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
+            t = min(t, float(step) * MOST_NODES)
     count = math.ceil(t / float(step)) + 2
     return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
 

@@ -8,11 +8,11 @@ from typing import Protocol, final
 
 _MOST_STEPS = 200
 _CLOSE = 1e-3
-_MOST_MOVES = 12
+_MOST_MOVES = 24
 _FLAT = 0.8
 _CLOSE_MOVES = 0.75
-_STEEP = 1.5
 _STEEPEST = 0.1
+_BACK = 0.6
 _LEAP = 2.0
 _TINY = 1e-13
 
@@ -120,7 +120,7 @@ def nearest_bound(  # noqa: PLR0917
     """
     limit = strip.low if side < 0 else strip.high
     room = abs(limit - c)
-    move = min(1.1 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
+    move = min(0.9 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
     best = (math.inf, 0.0)
     if math.isfinite(room):
         best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
@@ -132,8 +132,8 @@ def nearest_bound(  # noqa: PLR0917
         best = min(best, (size / move, s))
         steep = side * (mean - epsilon) * move / size if size < math.inf else math.inf
         low, high = (move, high) if steep < 1 else (low, move)
-        if _FLAT < steep < 1 / _FLAT or low > _CLOSE_MOVES * min(high, room):
+        if _FLAT < steep <= 1 or low > _CLOSE_MOVES * min(high, room):
             break
-        guess = move * min(max(steep, _STEEPEST) ** -0.5, _LEAP) if steep < _STEEP else 0.5 * move
+        guess = move * min(max(steep, _STEEPEST) ** -0.5, _LEAP) if steep < 1 else _BACK * move
         move = min(guess if low < guess < high else math.sqrt(low * high), 0.9 * room)
     return best

@@ -180,3 +180,12 @@ def test_newton_ends_where_rounding_is_all_that_moves(sigma: str) -> None:
         slope = 0.04 * math.sqrt(1e9 / count)  # of ln δ, rounded up
         ratio = pair.hockey_stick(exact(Fraction(found))) / 1.3e-6
         assert abs(ratio.log()) < 1e-12 * found * slope
+
+
+def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:
+    """Beyond it size over distance is level, far above where it is least."""
+    release = PoissonSubsampled(Gaussian(standard_deviation="29.35"), "0.002845")
+    (pair,) = Composed(release, 461).worst_case(Adjacency.ADD_REMOVE).remove
+    assert isinstance(pair, SmoothPair)
+    found = estimator(pair.loss()).epsilon(math.log(3.89e-103))
+    assert math.isclose(found, 0.04467344264808897, rel_tol=1e-12)

@@ -13,7 +13,7 @@ import time
 
 from verify import checker, document
 from verify.certificate import certify
-from verify.checker import circle, composed, contour, integrals, lists
+from verify.checker import circle, composed, contour, grid, integrals, lists
 
 
 def step(sigma: str, q: str) -> str:
@@ -31,6 +31,10 @@ TRAINING = times(step("1.1", "256/60000"), 7032)
 DIFFERENT = (
     f"Composed(mechanism=[{times(step('1.1', '0.01'), 500)}, {times(step('0.9', '0.002'), 3000)}, "
     "Gaussian(standard_deviation=5)])"
+)
+GROUP = (
+    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.9', '0.08', '0.02'])"
 )
 COIN = "RandomizedResponse(epsilon='0.1'{})"
 CLAIMS = [
@@ -50,11 +54,13 @@ CLAIMS = [
     ("discrete Gaussian (25) × 100", times("DiscreteGaussian(parameter=25)", 100), "5", "0.1"),
     ("Laplace (10) × 100", times("Laplace(scale=10)", 100), "5", "0.01"),
     ("Laplace (10) × 1000", times("Laplace(scale=10)", 1000), "20", "1e-6"),
+    ("mixture of three normal laws × 2", times(GROUP, 2), "0.8", "2e-5"),
 ]
 _CACHES = (
     contour.invert,
     circle.invert,
     composed._answers,
+    grid.enclose,
     lists._sums,
     integrals._laplace_weights,
 )

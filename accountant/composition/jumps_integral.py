@@ -73,7 +73,9 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     expected = None if single is None else single.log_delta
     lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
     for _ in range(_MOST_WINDOWS):
-        jumps = window(whole, strip, at, planned, level, lowest)
+        jumps = window(
+            whole, strip, at, planned, level, lowest, single=single is not None
+        )
         if jumps is None:
             break
         total += _beside(jumps, kernel, strip, epsilon, bits, total, expected)
@@ -159,7 +161,8 @@ def _in_floats(loss: Loss, log_delta: float) -> float:
         at = near(epsilon)
         cut = cut_for_jumps(loss, CALL, at, _BITS, _SPARE)
         lowest = log_level(loss, CALL, at, _BITS) - _BITS * _LOG_2 - _SPARE
-        apart = window(cut, CALL, at, _BITS, None, lowest)
+        single = single_at(loss, at) is not None
+        apart = window(cut, CALL, at, _BITS, None, lowest, single=single)
         if apart is None or not is_all(apart, CALL, at, _BITS):
             raise UndecidedError(f"No losses are rare and large at epsilon={epsilon:.6g}.")
         engine = Estimator([(FloatJumps(apart), 1)])
@@ -232,7 +235,8 @@ class FloatJumps:
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln F(c + it) − ln F(c) − it (ln F)′(c)."""
-        t = np.concatenate([[0.0], t])
+        first = 0 if t[0] == 0 else 1
+        t = np.concatenate([[0.0], t]) if first else t
         size = np.zeros(len(t), dtype=np.complex128)
         shares: list[tuple[int, Complexes]] = []
         for (part, count), jump in zip(self.jumps.small.factors, self.jumps.large, strict=True):
@@ -249,7 +253,7 @@ class FloatJumps:
                 excess = sum((k * _log1p_exp(share) for k, share in shares), np.zeros_like(size))
                 size += _log_expm1(excess)
         size -= size[0]
-        return size.real[1:], size.imag[1:] - self.cumulants(c)[1] * t[1:]
+        return size.real[first:], size.imag[first:] - self.cumulants(c)[1] * t[first:]
 
 
 def _on_line(part: Transform, c: float, t: Floats) -> tuple[float, Complexes]:

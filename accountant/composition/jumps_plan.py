@@ -39,6 +39,7 @@ _LOG_2 = math.log(2)
 _BITS = 46
 _USUAL = Fraction(13, 16)
 _SHARES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
+_LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 _SURE = 4.0
 _STEEPER = 2.0
@@ -55,18 +56,25 @@ _BELOW = 6.0
 
 @functools.lru_cache(maxsize=64)
 def window(  # noqa: PLR0917
-    whole: Loss, strip: Strip, epsilon: float, bits: int, level: float | None, log_error: float
+    whole: Loss,
+    strip: Strip,
+    epsilon: float,
+    bits: int,
+    level: float | None,
+    log_error: float,
+    *,
+    single: bool,
 ) -> Jumps | None:
     """Return how a cut loss is taken apart, if possible so that the small losses do not matter.
 
     Chernoff's bound of these shall be far below e^level, or below what the large ones add up to.
     Where it is at no threshold, the losses are taken apart a little below their cut, and what is
-    small is left to another window. The two cuts overlap by less than e^log_error. None where no
-    threshold serves.
+    small is left to another window. The two cuts overlap by less than e^log_error. Low thresholds
+    are tried only where no single loss decides. None where no threshold serves.
     """
     default: Jumps | None = None
     start: float | None = None
-    for share in _SHARES:
+    for share in _SHARES if single else _SHARES + _LOW:
         jumps = _apart(whole, share, strip, epsilon, bits, log_error, start)
         large = None if jumps is None else saddle_value(jumps, strip, epsilon, bits, start)
         if jumps is None or large is None:

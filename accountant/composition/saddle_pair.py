@@ -15,7 +15,7 @@ from accountant.composition.bent import bent_integral
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.jumps_integral import estimate, jump_integral
-from accountant.composition.saddle import CALL, MIDDLE, PUT
+from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_cut import chosen, coarse, lost, near, smoothly_cut, start
 from accountant.composition.saddle_search import Strip, saddle
@@ -41,6 +41,11 @@ _MOST_STEPS = 30
 _CLOSE = 1e-7
 _ROUGH = 64
 _ROUGH_WIDTH = Fraction(1, 10**8)
+_MIRROR = {
+    Kernel.CALL: (Kernel.CALL, CALL),
+    Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
+    Kernel.ABOVE_Q: (Kernel.ABOVE_P, ABOVE_P),
+}
 
 
 def transform(pair: Pair) -> Transform | None:
@@ -128,6 +133,8 @@ class SmoothPair(JointPair):
 
         Raises UndecidedError once a high precision is far out of reach.
         """
+        if math.isinf(strip.low) and self._sides() == {False}:
+            return self._mirrored(kernel, epsilon)
         for bits in self._accuracies():
             at, planned = near(float(epsilon)), coarse(bits)
             loss = chosen(self.loss(), strip, at, planned)
@@ -152,6 +159,15 @@ class SmoothPair(JointPair):
                 problem = error
         raise problem
 
+    def _mirrored(self, kernel: Kernel, epsilon: ExactReal) -> arb:
+        """Return an integral left of all poles as one of the reversed pair, right of them at −ε.
+
+        E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and the events {L < ε} and {−L > −ε} are one:
+        large negative losses are large ones of the reversed pair.
+        """
+        other, strip = _MIRROR[kernel]
+        return self.reverse()._integral(other, strip, -epsilon) * epsilon.ball().exp()
+
     @staticmethod
     def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return [0, b]: what large losses that are cut off can add to the integral."""
@@ -162,12 +178,16 @@ class SmoothPair(JointPair):
 
     def _mixed_first(self) -> bool:
         """Whether the mixtures are the first laws of their pairs, as they are in all or in none."""
-        sides = {
-            pair.mixed_first for pair, _ in self.smooth_factors if isinstance(pair, SubsampledPair)
-        }
+        sides = self._sides()
         if len(sides) > 1:
             raise UndecidedError("Mixtures on both sides have no contour that bends.")
         return sides != {False}
+
+    def _sides(self) -> set[bool]:
+        """Return for which pairs the mixture is the first law: none, some, or all."""
+        return {
+            pair.mixed_first for pair, _ in self.smooth_factors if isinstance(pair, SubsampledPair)
+        }
 
     @staticmethod
     def _accuracies() -> list[int]:

@@ -58,7 +58,7 @@ def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
 def apart(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> tuple[Loss, Jumps]:
     cut = cut_for_jumps(pair(*parts).loss(), saddle.CALL, epsilon, BITS, SPARE)
     level = log_level(pair(*parts).loss(), saddle.CALL, epsilon, BITS)
-    found = window(cut, saddle.CALL, epsilon, BITS, None, level - BITS - SPARE)
+    found = window(cut, saddle.CALL, epsilon, BITS, None, level - BITS - SPARE, single=True)
     assert found is not None
     return cut, found
 

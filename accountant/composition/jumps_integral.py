@@ -73,9 +73,7 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     expected = None if single is None else single.log_delta
     lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
     for _ in range(_MOST_WINDOWS):
-        jumps = window(
-            whole, strip, at, planned, level, lowest, single=single is not None
-        )
+        jumps = window(whole, strip, at, planned, level, lowest, single=single is not None)
         if jumps is None:
             break
         total += _beside(jumps, kernel, strip, epsilon, bits, total, expected)

@@ -180,6 +180,8 @@ class Mixture:
             left, right = self.rates(low, high, s, tau, tall)
             if left >= _LEAST_RATE and right >= _LEAST_RATE and value[0] <= floor >= value[-1]:
                 kept = np.flatnonzero(value > floor)
+                if not kept.size:  # the logarithms have no digits for differences
+                    raise UndecidedError(f"A mixture tilted by {s:.6g} is beyond floats.")
                 return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau, tall)
             if left < _LEAST_RATE or value[0] > floor:
                 low -= _STRETCH

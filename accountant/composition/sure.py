@@ -107,11 +107,11 @@ def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
 
 
 def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float]]:
-    """Yield tilts a and about ln F(−a) e^{aε}, while it may still fall.
+    """Yield tilts a > 1 and about ln F(−a) e^{aε}, while it may still fall.
 
     F(−a) is about Σ k_i A_i M(−a)/M_i(−a), with A_i the moment of the large losses of a factor.
     """
-    best, tilt, worse = math.inf, _FIRST_TILT / epsilon, 0
+    best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) or 1.0), 0
     for _ in range(_MOST_TILTS):
         try:
             size = loss.cumulants(-tilt)[0]
@@ -182,7 +182,9 @@ def beyond(  # noqa: PLR0917
         if above < found * arb(2) ** -bits:
             return arb(0).union(above.upper())
         enough = float(found.log().mid()) - bits * _LOG_2 - _SPARE if found > 0 else -math.inf
-        rest = _undecided(loss, cut, epsilon, enough).min(above)
+        rest = _undecided(loss, cut, epsilon, enough)
+        if not rest.is_finite():
+            return arb(0).union(above.upper())
         if kernel is Kernel.CALL:
             sure = first - second * growth
             lower, upper = sure.max(arb(0)), (sure + rest).min(first)
@@ -234,7 +236,10 @@ def _masses(cut: Loss) -> tuple[arb, arb]:
 
 
 def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
-    """Return an upper bound of G, at the first tilt at which ln G is low enough, or the best."""
+    """Return an upper bound of G, at the first tilt at which ln G is low enough, or the best.
+
+    For all kernels it is E(c) at any c ≤ −1: e^{−cu} is above (e^u − 1)⁺, e^u 1{u ≥ 0}, 1{u ≥ 0}.
+    """
     best, c = math.inf, Fraction(-2)
     for tilt, value in _tilts(loss, cut, float(epsilon)):
         if value < best:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -81,6 +82,37 @@ def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
         assert more.rel_accuracy_bits() > 20
         assert slack(cut, None, Kernel.CALL, at) < known * arb(2) ** -BITS
     assert sure_delta(cut, 0.01) == pytest.approx(float(more.log().mid()), rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+@pytest.mark.parametrize("place", ["-1", "1", "2", "2.5", "3", "3.5", "4"])
+@pytest.mark.parametrize("epsilon", ["-0.3", "0", "0.5", "2"])
+def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None:
+    """The enclosure of ∫ φ(1 − χ) g also where outcomes beyond the cut do not decide."""
+    ((part, _),) = one_release("0.8", "0.1").loss().factors
+    assert isinstance(part, MixtureTransform)
+    cut = Cut(Fraction(place), Fraction(1, 4), guarded=True)
+    whole, at = Loss(((part, 1),)), exact(epsilon, "epsilon")
+    kept = Loss(((replace(part, cut=cut), 1),))
+    with mp.workdps(30):
+        share, mu, growth = mpf("0.1"), mpf(1) / mpf("0.8"), mp.exp(mpf(epsilon))
+
+        def term(x: mpf) -> mpf:
+            w = 1 - share + share * mp.exp(mu * x - mu * mu / 2)
+            gain = {
+                Kernel.CALL: max(w - growth, mpf(0)),
+                Kernel.ABOVE_P: w if w > growth else mpf(0),
+                Kernel.ABOVE_Q: growth if w > growth else mpf(0),
+            }[kernel]
+            return mp.npdf(x) * mp.erfc((mpf(place) - x) * 4 / mp.sqrt(2)) / 2 * gain
+
+        odds = (growth - 1 + share) / share
+        edge = mp.log(odds) / mu + mu / 2 if odds > 0 else mpf(-12)
+        known = mp.quad(term, [max(edge, -12), max(edge, -12) + 3, 8, 16])
+    with ctx.workprec(PRECISION):
+        found = beyond(whole, kept, kernel, at, arb(0), BITS)
+        assert found.overlaps(arb(mp.nstr(known, 20), 1e-15))
+        assert found < 1.0000001 * max(1, float(growth))
 
 
 def test_what_is_negligible_is_only_bounded() -> None:

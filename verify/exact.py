@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from accountant import ledger
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval
 from verify.claim import Claim, Decision, Scope
-from verify.verdict import Finding, Verdict
+from verify.verdict import Finding, Rigour, Verdict
 
 _ORDER = (
     Verdict.REFUTED,
@@ -47,15 +48,20 @@ def verify_with_evidence(claim: Claim) -> tuple[Finding, tuple[Scope, Decision]]
         raise InvalidInputError(
             f"Claim {claim.id!r}: its assumptions leave no case. Widen where, for_all or assume."
         )
-    decided = [(scope, _decide(claim, scope)) for scope in cases]
+    with ledger.watched() as engines:
+        decided = [(scope, _decide(claim, scope)) for scope in cases]
     verdict = next(v for v in _ORDER if any(d.verdict is v for _, d in decided))
     scope, decision = max(
         ((s, d) for s, d in decided if d.verdict is verdict), key=lambda case: case[1].severity()
     )
     decision = _explained(claim, scope, decision)
     if verdict is Verdict.HOLDS and claim.for_all:
-        verdict, decision = _over_the_range(claim, decision, len(cases))
+        with ledger.watched() as more:
+            verdict, decision = _over_the_range(claim, decision, len(cases))
+        engines |= more
     decision = dataclasses.replace(decision, verdict=verdict)
+    if engines and decision.rigour is Rigour.PROVED:
+        decision = dataclasses.replace(decision, rigour=Rigour.BOUNDED)
     finding = _finding(claim, scope, decision)
     finding = msgspec.structs.replace(
         finding, cases=len(cases), seconds=round(time.perf_counter() - started, 3)

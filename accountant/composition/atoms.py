@@ -35,6 +35,7 @@ from typing import final
 import numpy as np
 from flint import arb, ctx
 
+from accountant import ledger
 from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.composition.laws import ListedLaw
 from accountant.composition.line import (
@@ -106,6 +107,7 @@ class AtomicPair(JointPair):
         Raises UndecidedError, with what was reached, if the width that is asked for needs more
         nodes, or more digits, than there are.
         """
+        ledger.note("atoms")
         wanted = float(asked_width.get() or WIDTH) * _BALL
         known = self.exact_max_loss()
         if known is not None and epsilon >= known:
@@ -151,6 +153,7 @@ class AtomicPair(JointPair):
 
         Raises UndecidedError as for `hockey_stick`.
         """
+        ledger.note("atoms")
         with ctx.workprec(_PRECISION):
             target = delta.ball()
             near, slope = self._near(target)

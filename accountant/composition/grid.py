@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from flint import arb, arb_poly, ctx
 
+from accountant import ledger
 from accountant.composition.discretised import Discretised, Law, discretise, reach
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.tilting import Floats, log_bound, tilt, window
@@ -74,6 +75,7 @@ class GridPair(JointPair):
         Raises UndecidedError, with what was reached and the memory that it would take, if the
         width that is asked for needs a finer grid than there is.
         """
+        ledger.note("grid")
         wanted = asked_width.get()
         if wanted is None:
             return _ball(*self.bounds(epsilon, _cells()))
@@ -97,6 +99,7 @@ class GridPair(JointPair):
 
         Raises UndecidedError as for `hockey_stick`.
         """
+        ledger.note("grid")
         widths: list[float] = []
         start = _guess(self.any_factors, float(delta.ball().log()))
         place = _place(self.any_factors, start)
@@ -156,6 +159,7 @@ class GridPair(JointPair):
         `place` is the depth and the tilt of another ε nearby, whose sums are used again: the
         bounds hold at any tilt.
         """
+        ledger.note("grid")
         known = self.exact_max_loss()
         with ctx.workprec(_PRECISION):
             if known is not None and epsilon >= known:

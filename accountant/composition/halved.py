@@ -23,6 +23,7 @@ from typing import final
 
 from flint import arb, ctx
 
+from accountant import ledger
 from accountant.composition.half_lists import TooLongError
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.line import guess_epsilon
@@ -67,6 +68,7 @@ class HalvedPair(JointPair):
         Raises UndecidedError, with what was reached, if the width that is asked for needs more
         digits than there are, and UnsuitedError where the lists are too long.
         """
+        ledger.note("lists")
         known = self.exact_max_loss()
         if known is not None and epsilon >= known:
             return arb(0)
@@ -98,6 +100,7 @@ class HalvedPair(JointPair):
 
         Raises UndecidedError as for `hockey_stick`.
         """
+        ledger.note("lists")
         with ctx.workprec(_PRECISION):
             target = delta.ball()
             finite_part = float((target - self.infinity_mass()).log().mid())

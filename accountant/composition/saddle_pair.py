@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb, ctx
 
+from accountant import ledger
 from accountant.composition.bent import bent_integral
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair
@@ -274,6 +275,7 @@ class SmoothPair(JointPair):
 
     def loss(self) -> Loss:
         """Return the transforms of the factors, with their counts."""
+        ledger.note("saddle")
         found = tuple((transform(pair), count) for pair, count in self.smooth_factors)
         return Loss(tuple((part, count) for part, count in found if part is not None))
 

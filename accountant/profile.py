@@ -250,11 +250,15 @@ def _beside_estimate(
         return None
     with ctx.workprec(_ROUGH):
         log_delta = float(target.ball().log().mid())
-    found = [pair.estimate_epsilon(log_delta) for pair in pairs]
-    known = [value for value in found if value is not None and math.isfinite(value)]
-    if len(known) < len(pairs):
-        return None
-    guess, most = max((value, i) for i, value in enumerate(known))
+    guess, most = -math.inf, 0
+    ends = [float(pair.max_loss().upper()) for pair in pairs]
+    for i in sorted(range(len(pairs)), key=lambda i: -ends[i]):
+        if ends[i] < guess:
+            break  # its ε is at most its largest loss
+        found = pairs[i].estimate_epsilon(log_delta)
+        if found is None or not math.isfinite(found):
+            return None
+        guess, most = max((guess, most), (found, i))
     alone = _excess([pairs[most]], target)
     interval = solve.beside(alone, Fraction(guess), relative_width=relative_width)
     if interval is None:

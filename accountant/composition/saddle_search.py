@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, final
 
+from accountant.errors import UndecidedError
+
 _MOST_STEPS = 200
 _CLOSE = 1e-3
 _MOST_MOVES = 24
@@ -15,6 +17,7 @@ _STEEPEST = 0.1
 _BACK = 0.6
 _LEAP = 2.0
 _TINY = 1e-13
+_MOST_RETREATS, _RETREAT = 10, 0.25
 
 
 class Cumulants(Protocol):
@@ -56,7 +59,8 @@ def saddle(
     Newton steps are taken only inside a bracket that shrinks; `close` is the error allowed, in
     units of the width of the saddle; the search begins at `start`, if that is in the strip.
 
-    Raises ArithmeticError where no bracket is found, as for an ε beyond every loss.
+    A point with no known moment is not passed. Raises ArithmeticError where no bracket is found, as
+    for an ε beyond every loss, and UndecidedError where the moments stay unknown.
     """
 
     def slope(s: float) -> tuple[float, float]:
@@ -66,9 +70,15 @@ def saddle(
 
     low, high = strip.low, strip.high
     s = start if start is not None and strip.low < start < strip.high else _start(strip)
-    slow = False
+    slow, wall, retreats = False, math.inf, 0
     for _ in range(_MOST_STEPS):
-        value, curvature = slope(s)
+        try:
+            value, curvature = slope(s)
+        except UndecidedError:
+            if retreats == _MOST_RETREATS or not math.isfinite(low):
+                raise
+            wall, s, retreats = s, low + _RETREAT * (s - low), retreats + 1
+            continue
         width = high - low
         if value > 0:
             high = s
@@ -78,6 +88,7 @@ def saddle(
         if abs(move) * math.sqrt(curvature) < close or high - low <= _TINY * abs(s):
             return Saddle(s, curvature)
         s = 0.5 * (low + high) if slow else _inside(s + move, s, low, high, strip)
+        s = s if s < wall else 0.5 * (low + wall)
         slow = math.isfinite(high - low) and high - low > 0.5 * width and not slow
     raise ArithmeticError(f"no saddle for epsilon={epsilon}")
 

@@ -132,6 +132,8 @@ def saddle_value(
     except (ArithmeticError, UndecidedError):
         return None
     value = loss.cumulants(point.c)[0] - point.c * epsilon
+    if value > max(epsilon, 0.0) + _GAIN:  # it is at most what it is at a pole
+        return None
     value -= sum(math.log(abs(point.c - pole)) for pole in strip.poles)
     furthest = point.c + _FURTHEST * math.sqrt(2 * bits * _LOG_2 / point.curvature)
     return Level(value - 0.5 * math.log(2 * math.pi * point.curvature), point.c, furthest)

@@ -30,21 +30,15 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import final
 
-import numpy as np
 from flint import acb, arb
 
 from accountant.composition.saddle import FloatTransform
 from accountant.composition.saddle_certified import Loss, power
-from accountant.composition.saddle_transform import Decay, MixtureTransform, Transform
+from accountant.composition.saddle_decay import Decay
+from accountant.composition.saddle_transform import MixtureTransform, Transform
 from accountant.errors import UndecidedError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Complexes: TypeAlias = NDArray[np.complex128]
 
 _NEGLIGIBLE = -30.0
 _LARGEST = 600.0
@@ -92,7 +86,7 @@ class Jumps:
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return F(c + ij·step)/F(c) for j < count."""
-        rows, whole, scale = [], arb(0), arb(1)
+        rows, whole = [], arb(0)
         for (part, times), jump in zip(self.small.factors, self.large, strict=True):
             ratios = part.line(c, step, count)
             if jump is None:
@@ -108,7 +102,7 @@ class Jumps:
         """Return an upper bound of ln(|F(c + iu)|/F(c)) for all u ≥ t."""
         total, best = 0.0, -math.inf
         for small, large, count in _decays(self, c):
-            low = 0.0 if small is None else small.log_ratio(t)
+            low = small.log_ratio(t)
             if large is None:
                 total += count * low
                 continue
@@ -188,8 +182,8 @@ def _telescoped(rows: list[_Row], j: int) -> acb:
 
 
 @functools.lru_cache(maxsize=64)
-def _decays(jumps: Jumps, c: Fraction) -> tuple[tuple[Decay | None, Decay | None, int], ...]:
-    """Return the decays of T_i and J_i; those of T_i only where many of them matter."""
+def _decays(jumps: Jumps, c: Fraction) -> tuple[tuple[Decay, Decay | None, int], ...]:
+    """Return the decays of T_i and J_i, and k_i."""
     return tuple(
         (part.decay(c), None if jump is None else jump.decay(c), count)
         for (part, count), jump in zip(jumps.small.factors, jumps.large, strict=True)

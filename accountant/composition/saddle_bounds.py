@@ -27,6 +27,15 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
+from accountant.composition.saddle_cells import (
+    HALF_LOG_2PI,
+    ROOT_HALF,
+    SLACK,
+    log_half_erfc,
+    log_masses,
+    log_near,
+    log_sum,
+)
 from accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
@@ -35,16 +44,11 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complex128]
 
-_SLACK = 2.0**-38
-_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _LEAST_RATE = 1.0
 _CHORDS = 256
 _FINER, _COARSER = 0.7, 1.19
 _FINEST = 1e-4
 _LARGE = 0.3
-_ROOT_HALF = math.sqrt(0.5)
-_ERFC = 2.0**-12
-_FAR = 5.0
 _STRETCH = 4.0
 _COARSE = 400
 _FINE = 2400
@@ -103,20 +107,20 @@ class Mixture:
     def _log_below(self, x: Floats, y: Floats) -> Floats:
         if math.isinf(self.cut):
             return np.zeros_like(x)
-        return _log_half_erfc(
-            (x - self.cut) * (_ROOT_HALF / self.width), y * (_ROOT_HALF / self.width)
+        return log_half_erfc(
+            (x - self.cut) * (ROOT_HALF / self.width), y * (ROOT_HALF / self.width)
         )
 
     def _log_above(self, x: Floats, y: Floats) -> Floats:
         if math.isinf(self.rise):
             return np.zeros_like(x)
-        return _log_half_erfc(
-            (self.rise - x) * (_ROOT_HALF / self.rise_width), y * (_ROOT_HALF / self.rise_width)
+        return log_half_erfc(
+            (self.rise - x) * (ROOT_HALF / self.rise_width), y * (ROOT_HALF / self.rise_width)
         )
 
     def _log_guarded(self, x: Floats, y: Floats) -> Floats:
-        scale = _ROOT_HALF / GUARD_WIDTH
-        return _log_half_erfc((x - self.guard) * scale, y * scale)
+        scale = ROOT_HALF / GUARD_WIDTH
+        return log_half_erfc((x - self.guard) * scale, y * scale)
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
@@ -315,7 +319,7 @@ class Mixture:
     def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
         """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
         x = self._grid(s, tau, height, cells)
-        return _log_sum(self._cells(x, np.full(len(x), height), s, tau)[0])
+        return log_sum(self._cells(x, np.full(len(x), height), s, tau)[0])
 
     def rule(self, s: float, tau: float, height: float, log_error: float) -> tuple[float, float]:
         """Return a step of the trapezoidal rule, and ln of a bound of its error for |t| ≤ τ.
@@ -331,9 +335,9 @@ class Mixture:
         def error(step: float) -> float:
             gap = 2 * math.pi * least / step
             with np.errstate(divide="ignore"):
-                return _log_sum(logs - gap - np.log(-np.expm1(-gap)))
+                return log_sum(logs - gap - np.log(-np.expm1(-gap)))
 
-        fine = 2 * math.pi * height / (max(_log_sum(logs) - log_error, 0.0) + 1.0)
+        fine = 2 * math.pi * height / (max(log_sum(logs) - log_error, 0.0) + 1.0)
         while error(fine) > log_error:
             fine *= _FINER
             if fine < height * _FINEST:
@@ -376,7 +380,7 @@ class Mixture:
         height[:first] = np.minimum(height[first], np.sqrt(0.5 * (mass.max() - mass[:first])))
         rough, x = x, self.refined(x)
         height = self.lowered(x, np.interp(x, rough, height), s)
-        return _log_sum(self._cells(x, height, s, -t)[0])
+        return log_sum(self._cells(x, height, s, -t)[0])
 
     def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
         """Lower a contour beside a cut, where |χ| grows with the height."""
@@ -391,8 +395,8 @@ class Mixture:
             (self.guard - x, GUARD_WIDTH),
         ):
             if np.isfinite(away).all():
-                u = np.maximum(away, 0.0) * (_ROOT_HALF / width)
-                found = np.minimum(found, width / _ROOT_HALF * np.sqrt(0.5 * u * u + spare))
+                u = np.maximum(away, 0.0) * (ROOT_HALF / width)
+                found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + spare))
         return found
 
     def stein_kernel(self, x: Floats, s: float, t: float) -> Floats:
@@ -425,7 +429,7 @@ class Mixture:
         tau = np.where(y >= 0, -low, max(high, 0.0))[:, None]
         size, angle = self.at_angle(x[None, :], self.mu * height)
         turn = tau * np.where(tau >= 0, angle[:, 1:], angle[:, :-1])
-        base = _log_near(x) + self._log_kept(x, height) + 0.5 * height * height + turn
+        base = log_near(x) + self._log_kept(x, height) + 0.5 * height * height + turn
         found = np.full(len(y), -np.inf)
         for a in ends:
             growth = a * (size[:, 1:] if a >= 0 else size[:, :-1])
@@ -443,10 +447,10 @@ class Mixture:
                 ]
                 here = np.full(len(y), x[end])
                 at = self.log_kept(here, height[:, 0]) - 0.5 * here * here
-                at = at + 0.5 * height[:, 0] ** 2 - _HALF_LOG_2PI
+                at = at + 0.5 * height[:, 0] ** 2 - HALF_LOG_2PI
                 at = at + a * size[:, end] + tau[:, 0] * angle[:, end] - top[:, 0]
                 outside += np.exp(at) / np.where(np.array(rates) > 0, rates, 0.0)
-            found = np.maximum(found, top[:, 0] + np.log(total + outside) + _SLACK * slack)
+            found = np.maximum(found, top[:, 0] + np.log(total + outside) + SLACK * slack)
         return found
 
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
@@ -466,16 +470,16 @@ class Mixture:
         wide = np.diff(x)
         length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * higher * higher
-        terms = _log_near(x) + self._log_kept(x, higher) + rise + s * size + tau * angle
+        terms = log_near(x) + self._log_kept(x, higher) + rise + s * size + tau * angle
         rates = self.rates(float(x[0]), float(x[-1]), s, tau, float(max(y[0], y[-1])))
         outside = [
             self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
             for point, height, rate in zip(x[[0, -1]], y[[0, -1]], rates, strict=True)
         ]
-        logs = np.concatenate([terms + np.log(length), np.array(outside) - _HALF_LOG_2PI])
+        logs = np.concatenate([terms + np.log(length), np.array(outside) - HALF_LOG_2PI])
         size_of_terms = 1 + float(np.abs(s * size).max() + np.abs(tau * angle).max())
         size_of_terms += float((x * x).max() + rise.max())
-        return logs + _SLACK * size_of_terms, np.concatenate([lower, y[[0, -1]]])
+        return logs + SLACK * size_of_terms, np.concatenate([lower, y[[0, -1]]])
 
     def log_integrand(self, x: float, s: float, tau: float, height: float) -> float:
         """Return ln(√(2π) φ e^{y²/2} |w|^s e^{τ arg w}) at x + iy, y = height ≥ 0."""
@@ -486,7 +490,7 @@ class Mixture:
 
     def log_masses(self, x: Floats, height: Floats) -> Floats:
         """Return upper bounds of ln of the integral of |φχ|e^{−y²/2} over cells, y ≤ height."""
-        return _log_masses(x) + self._log_kept(x, height)
+        return log_masses(x) + self._log_kept(x, height)
 
     def _log_kept(self, x: Floats, height: Floats) -> Floats:
         """Return upper bounds of ln|χ| on cells.
@@ -505,47 +509,3 @@ class Mixture:
                 ends = [side(at, y) for at in (left, right, peak)]
                 total += np.maximum(np.maximum(*ends[:2]), ends[2])
         return total
-
-
-def _log_half_erfc(u: Floats, v: Floats) -> Floats:
-    """Return an upper bound of ln|erfc(u + iv)/2|, nearly met for v = 0.
-
-    |erfc(u + iv)| ≤ e^{v²} erfc(u), and for u < 0 it is |2 − erfc(−u − iv)| ≤ 2 + e^{v²} erfc(|u|).
-    """
-    kept = np.zeros_like(u)
-    near = u > -6.0 - np.abs(v)
-    u, square = u[near], v[near] * v[near]
-    size = np.abs(u)
-    far = size > _FAR
-    tail = -size * size - np.log(np.where(far, size, 1.0) * (2 * math.sqrt(math.pi)))
-    tail[~far] = [math.log(0.5 * math.erfc(w)) for w in size[~far].tolist()]
-    kept[near] = np.where(
-        u > 0,
-        square + tail,
-        np.minimum(square + np.log1p(-np.exp(tail)), np.logaddexp(0.0, square + tail)),
-    )
-    return kept
-
-
-def _log_sum(logs: Floats) -> float:
-    """Return an upper bound of ln Σ e^{l_i}."""
-    top = float(logs.max())
-    if math.isinf(top):
-        return top
-    return top + math.log(float(np.exp(logs - top).sum())) + _SLACK
-
-
-def _log_near(x: Floats) -> Floats:
-    """Return upper bounds of ln P(x_j < X < x_{j+1}): the largest density times the length."""
-    nearest = np.where(x[:-1] * x[1:] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
-    bound: Floats = np.log(np.diff(x)) - 0.5 * nearest * nearest - _HALF_LOG_2PI
-    return bound
-
-
-def _log_masses(x: Floats) -> Floats:
-    """Return upper bounds of ln P(x_j < X < x_{j+1}) for X standard normal, nearly exact ones."""
-    upper = 0.5 * np.array([math.erfc(abs(value) * _ROOT_HALF) for value in x])
-    below = np.where(x < 0, upper, 1 - upper)
-    exact = np.where(x[:-1] * x[1:] <= 0, np.diff(below), np.abs(np.diff(upper)))
-    known = exact > _ERFC * np.maximum(upper[:-1], upper[1:])
-    return np.where(known, np.log(np.where(known, exact, 1.0)) + _SLACK, _log_near(x))

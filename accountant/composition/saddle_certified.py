@@ -36,8 +36,9 @@ from typing import Generic, Protocol, TypeVar, final
 from flint import acb, arb, ctx
 
 from accountant.composition.saddle import Estimator
+from accountant.composition.saddle_decay import Decay
 from accountant.composition.saddle_search import Saddle, Strip, nearest_bound, saddle
-from accountant.composition.saddle_transform import Decay, Transform
+from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal

@@ -163,7 +163,7 @@ def test_masses_at_infinity_stay_there() -> None:
 def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
     sampled = Composed(PoissonSubsampled(Laplace(scale=5), "0.1"), 3)
     with pytest.raises(UndecidedError, match=r"Reached delta in .* GiB") as caught:
-        profile.delta(sampled, "0.03", adjacency="add-remove")
+        profile.delta(sampled, "0.03", adjacency="add-remove", method="grid")
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     assert "larger relative_width" in str(caught.value)
     with pytest.raises(NotApplicableError, match="'atoms' or 'grid'"):

@@ -30,7 +30,7 @@ def test_two_engines_enclose_the_same_delta(capsys: pytest.CaptureFixture[str]) 
 def test_an_engine_that_does_not_apply_names_those_that_do(
     question: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["profile", TRAINING, *question, "--method", "atoms", *BOTH]) == 2
+    assert main(["profile", TRAINING, *question, "--method", "pieces", *BOTH]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "Ask with method='auto' or 'saddle'" in shown.err

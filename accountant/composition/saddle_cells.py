@@ -1,0 +1,66 @@
+"""Upper bounds of logarithms on cells of the real line: of normal laws, smooth cuts and sums.
+
+In floats; `SLACK`, relative to the logarithms that are added, exceeds their rounding errors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+SLACK = 2.0**-38
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+ROOT_HALF = math.sqrt(0.5)
+_ERFC = 2.0**-12
+_FAR = 5.0
+
+
+def log_half_erfc(u: Floats, v: Floats) -> Floats:
+    """Return an upper bound of ln|erfc(u + iv)/2|, nearly met for v = 0.
+
+    |erfc(u + iv)| ≤ e^{v²} erfc(u), and for u < 0 it is |2 − erfc(−u − iv)| ≤ 2 + e^{v²} erfc(|u|).
+    """
+    kept = np.zeros_like(u)
+    near = u > -6.0 - np.abs(v)
+    u, square = u[near], v[near] * v[near]
+    size = np.abs(u)
+    far = size > _FAR
+    tail = -size * size - np.log(np.where(far, size, 1.0) * (2 * math.sqrt(math.pi)))
+    tail[~far] = [math.log(0.5 * math.erfc(w)) for w in size[~far].tolist()]
+    kept[near] = np.where(
+        u > 0,
+        square + tail,
+        np.minimum(square + np.log1p(-np.exp(tail)), np.logaddexp(0.0, square + tail)),
+    )
+    return kept
+
+
+def log_sum(logs: Floats) -> float:
+    """Return an upper bound of ln Σ e^{l_i}."""
+    top = float(logs.max())
+    if math.isinf(top):
+        return top
+    return top + math.log(float(np.exp(logs - top).sum())) + SLACK
+
+
+def log_near(x: Floats) -> Floats:
+    """Return upper bounds of ln P(x_j < X < x_{j+1}): the largest density times the length."""
+    nearest = np.where(x[:-1] * x[1:] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
+    bound: Floats = np.log(np.diff(x)) - 0.5 * nearest * nearest - HALF_LOG_2PI
+    return bound
+
+
+def log_masses(x: Floats) -> Floats:
+    """Return upper bounds of ln P(x_j < X < x_{j+1}) for X standard normal, nearly exact ones."""
+    upper = 0.5 * np.array([math.erfc(abs(value) * ROOT_HALF) for value in x])
+    below = np.where(x < 0, upper, 1 - upper)
+    exact = np.where(x[:-1] * x[1:] <= 0, np.diff(below), np.abs(np.diff(upper)))
+    known = exact > _ERFC * np.maximum(upper[:-1], upper[1:])
+    return np.where(known, np.log(np.where(known, exact, 1.0)) + SLACK, log_near(x))

@@ -201,6 +201,11 @@ def _refuse_early(widths: list[float], wanted: float, reached: str) -> None:
     order = min(max(order, 0.5), 2.0) if math.isfinite(order) else 1.0
     if widths[-1] * (CELLS[done - 1] / CELLS[-1]) ** order <= wanted:
         return
+    if not math.isfinite(widths[-1]):
+        raise UndecidedError(
+            f"Reached {reached} on a grid of {CELLS[done - 1]} points, and {CELLS[-1]} points are "
+            "the most. Ask for a larger relative_width."
+        )
     cells = CELLS[done - 1] * (widths[-1] / wanted) ** (1 / order)
     raise UndecidedError(
         f"Reached {reached}, of relative width {widths[-1]:.1e}, on a grid of {CELLS[done - 1]} "

@@ -55,6 +55,7 @@ _ENOUGH = 1e-5  # the error is of second order
 _CLOSE = 1e-3
 _SETTLED = 1e-10
 _LOSS = 10
+_SHARES = (1.0, 0.5, 0.25)
 
 
 def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
@@ -129,17 +130,18 @@ def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal)
     For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
     """
     try:
-        c = Fraction(tilt_of_small(jumps, strip, float(epsilon))[0])
-        with ctx.workprec(_ROUGH + jumps.count.bit_length()):
+        tilt = tilt_of_small(jumps, strip, float(epsilon))[0]
+    except ArithmeticError as error:
+        raise UndecidedError(f"No bound of the small losses alone: {error}.") from error
+    for share in _SHARES:
+        c = Fraction(share * tilt)
+        with contextlib.suppress(UndecidedError), ctx.workprec(_ROUGH + jumps.count.bit_length()):
             size = jumps.small.log_upper(c) - ball(c) * epsilon.ball()
             if kernel is Kernel.CALL:
                 size += ball(c) * ball(c).log() - (1 + ball(c)) * ball(c).log1p()
-            found = size.exp().upper()
-    except ArithmeticError as error:
-        raise UndecidedError(f"No bound of the small losses alone: {error}.") from error
-    if not found.is_finite():
-        raise UndecidedError("No bound was found for the small losses alone.")
-    return found
+            if (found := size.exp().upper()).is_finite():
+                return found
+    raise UndecidedError("No bound was found for the small losses alone.")
 
 
 def estimate(loss: Loss, log_delta: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -11,7 +12,7 @@ from accountant import profile
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition import engines
 from accountant.composition.discretised import discretise, reach
-from accountant.composition.grid import CELLS, GridPair, memory
+from accountant.composition.grid import CELLS, GridPair, _refuse_early, memory
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
@@ -174,3 +175,9 @@ def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
         profile.delta(mixed, 1, method="fourier")
     assert str(profile.epsilon(mixed, 0, method="grid")) == "Infinity"
     assert memory(1 << 20) > 1 << 28
+
+
+def test_a_lower_end_of_zero_is_refused_with_what_was_reached() -> None:
+    widths = [math.inf] * len(CELLS)
+    with pytest.raises(UndecidedError, match=r"Reached delta in \[0, 1\].*larger relative_width"):
+        _refuse_early(widths, 1e-9, "delta in [0, 1]")

@@ -176,7 +176,7 @@ def _root(engine: Estimator, cut: Loss, log_delta: float, epsilon: float) -> flo
     """Return ε where the large losses, and what a cut takes, add up to e^log_delta."""
 
     def excess(at: float) -> float:
-        parts = engine.log_delta(at), sure_delta(cut, at)
+        parts = engine.log_integral(CALL, at)[0], sure_delta(cut, at)  # no law of mass 1
         return float(np.logaddexp(*parts)) - log_delta
 
     value, slope = excess(epsilon), -saddle(engine, CALL, epsilon).c

@@ -308,7 +308,12 @@ class Estimator:
 
     def log_delta(self, epsilon: float) -> float:
         """Return ln δ(ε)."""
-        return math.log(self.delta(epsilon)) if self._low(epsilon) else self._deep(epsilon)
+        if not self._low(epsilon):
+            return self._deep(epsilon)
+        found = self.delta(epsilon)
+        if not found > 0:
+            raise UndecidedError(f"The estimate at epsilon={epsilon:.6g} has no digits.")
+        return math.log(found)
 
     def delta(self, epsilon: float) -> float:
         """Return δ(ε); 0 where it is below the smallest float."""

@@ -173,6 +173,7 @@ def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) 
         ((("0.5081", "0.0001127", 6),), "5.5e-74", "35.3724536"),  # also by a bent contour
         ((("1.668", "0.002014", 182),), "2.58e-72", "4.59777725"),
         ((("5.796", "0.001352", 59),), "6.31e-110", "0.0612766832"),
+        ((("1", "1e-4", 10000),), "1e-8", "0.062303267"),
     ],
 )
 def test_epsilon_is_enclosed(

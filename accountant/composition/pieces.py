@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, final
 
 from flint import acb, arb, arb_mat, arb_poly, ctx, fmpz_poly
 
-from accountant import ledger
 from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.composition.line import guess_epsilon, known_laws
 from accountant.composition.subsampled_laplace import Mixture
@@ -93,7 +92,6 @@ class PiecewisePair(JointPair):
         Raises UndecidedError where the width that is asked for is not reached, and UnsuitedError
         where polynomials of a low degree do not do.
         """
-        ledger.note("pieces")
         if epsilon.ball() >= self.max_loss():
             return arb(0)
         if epsilon.ball() <= -self.reverse().max_loss():
@@ -128,7 +126,6 @@ class PiecewisePair(JointPair):
 
         Raises UndecidedError as for `hockey_stick`.
         """
-        ledger.note("pieces")
         with ctx.workprec(_PRECISION):
             target = delta.ball()
             low, high = -float(self.reverse().max_loss()), float(self.max_loss())

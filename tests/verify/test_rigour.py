@@ -22,7 +22,7 @@ STEP = "PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='0.0
         (f"Composed({STEP}, count=100)", Rigour.BOUNDED),
         (
             "Composed(PoissonSubsampled(Laplace(scale=1), sampling_prob='0.01'), count=20)",
-            Rigour.BOUNDED,
+            Rigour.PROVED,
         ),
     ],
 )

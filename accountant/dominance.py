@@ -109,5 +109,8 @@ class _Pieces:
         t = [self._limit(at) for at in (low, middle, high)]
         left = t[1] + (t[1] - t[2]) * (z[1] - z[0]) / (z[2] - z[1])
         right = t[1] - (t[0] - t[1]) * (z[2] - z[1]) / (z[1] - z[0])
-        below = [left, t[1], right.max(arb(0))]
-        return all(n <= ratio * b for n, b in zip(numerator, below, strict=True))
+        if not right >= 0:  # the limit may end inside the piece: then the value has to be 0 there
+            right = arb(0)
+            if not numerator[1].is_zero():
+                return False
+        return all(n <= ratio * b for n, b in zip(numerator, [left, t[1], right], strict=True))

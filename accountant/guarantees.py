@@ -10,11 +10,13 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from accountant.adjacency import Adjacency, Direction
+from accountant.composition.joint import Factor, JointPair
 from accountant.errors import BetweenError, UndecidedError, expected
 from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
+from accountant.pairs.gaussian import GaussianPair
 from accountant.profile import hockey_stick, least, most, worst_pairs
 
 RHO_RELATIVE_WIDTH = Fraction(1, 10**6)
@@ -150,35 +152,64 @@ def rho(
     """Enclose the least ρ for which the mechanism is ρ-zCDP: sup over a > 1 of D_a/a.
 
     Of a mechanism with `WorstCase.enveloped` this is only attained: refused, with the value. It is
-    +∞ where some divergence is infinite. The supremum is searched by branch and bound:
-    K(a) = (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
+    +∞ where some divergence is infinite. Of Gaussian noise, continuous or discrete, subsampled or
+    not, it is the limit of D_a/a at large orders, where the sampling rate no longer counts
+    (`SubsampledPair.closed_rho`); Gaussian releases beside others add their own. Else the losses
+    are bounded, and the supremum is searched by branch and bound: K(a) = (a − 1) D_a is convex with
+    K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
 
     Raises
     ------
     UndecidedError
-        If the width is not reached within a fixed number of splits.
+        If the width is not reached within a fixed number of splits, or a loss is unbounded
+        otherwise.
     """
-    rhos = [_rho(pair, relative_width) for pair in worst_pairs(mechanism, adjacency, None)]
-    found = Interval(max(r.lower for r in rhos), max(r.upper for r in rhos))
+    pairs = worst_pairs(mechanism, adjacency, None)
+    if _in_the_limit(pairs) is not None:
+        found = enclose(lambda: _known(_in_the_limit(pairs)), relative_width=relative_width)
+    else:
+        rhos = [_rho(pair, relative_width) for pair in pairs]
+        found = Interval(max(r.lower for r in rhos), max(r.upper for r in rhos))
     if mechanism.worst_case(Adjacency.read(adjacency)).enveloped and found.lower.is_finite():
         raise BetweenError("rho", found.lower, Decimal("Infinity"))
     return found
 
 
+def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
+    """Return the largest ρ where it is one in closed form that no other pair exceeds, else None."""
+    known = [rho for rho in (pair.closed_rho() for pair in pairs) if rho is not None]
+    if not known:
+        return None
+    found, bound = most(known), most([pair.rho_bound() for pair in pairs])
+    if found == arb.pos_inf():
+        return found
+    return found.union(bound) if bound.is_finite() and not bound > found else None
+
+
+def _known(rho: arb | None) -> arb:
+    assert rho is not None
+    return rho
+
+
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:
-    if pair.has_closed_rho:
-        return enclose(pair.closed_rho, relative_width=relative_width)
+    if pair.closed_rho() is not None:
+        return enclose(lambda: _known(pair.closed_rho()), relative_width=relative_width)
     with ctx.workprec(_RHO_PRECISION):
         return _search(pair, relative_width)
 
 
 def _search(pair: Pair, relative_width: Fraction) -> Interval:
-    divergence = _divergence(pair)
+    steady, rest = _apart(pair)
+    divergence = _divergence(rest)
     if not divergence(Fraction(2)).is_finite():
         return Interval.of_ball(arb.pos_inf())
-    most_loss = pair.max_loss()
+    most_loss = sum((count * factor.max_loss() for factor, count in rest), start=arb(0))
     if not most_loss.is_finite():
-        raise UndecidedError(f"No closed form bounds D_a/a over all orders a for {pair.law()}.")
+        raise UndecidedError(
+            "The least rho of an unbounded privacy loss is known for Gaussian and discrete "
+            "Gaussian noise, subsampled or not, alone: no search over finitely many orders bounds "
+            "D_a/a. Ask for a Rényi divergence."
+        )
     stretch = 1 + ball(relative_width) / 2
     best = divergence(Fraction(1))  # D_a/a tends to KL as a → 1
     end = Fraction(2)
@@ -186,7 +217,7 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
     for _ in range(_MAX_SPLITS):
         if not pieces:
             if most_loss / ball(end) <= best * stretch:  # D_a ≤ max loss beyond `end`
-                return Interval.of_ball(best.union(best * stretch))
+                return Interval.of_ball(steady + best.union(best * stretch))
             pieces.append((end, 2 * end))
             end *= 2
         low, high = pieces.pop()
@@ -201,10 +232,25 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
     )
 
 
-def _divergence(pair: Pair) -> Callable[[Fraction], arb]:
+def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
+    """Return Σ D_a/a of the Gaussian factors, which is the same at every order, and the others."""
+    if not isinstance(pair, JointPair):
+        return arb(0), [(pair, 1)]
+    gaussian = [part for part in pair.factors if isinstance(part[0], GaussianPair)]
+    steady = sum((count * _known(part.closed_rho()) for part, count in gaussian), start=arb(0))
+    return steady, [part for part in pair.factors if part not in gaussian]
+
+
+def _divergence(factors: Sequence[Factor]) -> Callable[[Fraction], arb]:
     @functools.cache
     def divergence(order: Fraction) -> arb:
-        return pair.kullback_leibler() if order == 1 else pair.renyi(ball(order))
+        return sum(
+            (
+                count * (pair.kullback_leibler() if order == 1 else pair.renyi(ball(order)))
+                for pair, count in factors
+            ),
+            start=arb(0),
+        )
 
     return divergence
 

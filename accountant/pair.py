@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, final
 
 from flint import arb
 
@@ -95,12 +95,17 @@ class Pair(ABC):
         """
         return None
 
-    has_closed_rho: ClassVar[bool] = False
-    """Whether `closed_rho` is known; else the supremum is searched."""
+    def closed_rho(self) -> arb | None:
+        """Return sup over a > 1 of D_a/a where it is known to be the limit at large orders.
 
-    def closed_rho(self) -> arb:
-        """Return sup over a > 1 of D_a/a, where a closed form is known; may be +∞."""
-        raise NotApplicableError(f"{type(self).__name__} has no closed form for rho.")
+        It may be +∞. None where it is searched, as of bounded losses.
+        """
+        return None
+
+    def rho_bound(self) -> arb:
+        """Return an upper bound of sup D_a/a that is known in closed form, +∞ where none is."""
+        known = self.closed_rho()
+        return arb.pos_inf() if known is None else known
 
     def estimate_log_delta(self, epsilon: float) -> float | None:
         """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""

@@ -49,6 +49,16 @@ class JointPair(Pair):
         """Return Σ k_i KL(P_i‖Q_i)."""
         return _weighted([(pair.kullback_leibler(), count) for pair, count in self.factors])
 
+    def closed_rho(self) -> arb | None:
+        """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders."""
+        known = [(pair.closed_rho(), count) for pair, count in self.factors]
+        found = [(rho, count) for rho, count in known if rho is not None]
+        return _weighted(found) if len(found) == len(known) else None
+
+    def rho_bound(self) -> arb:
+        """Return Σ k_i times the bound of factor i."""
+        return _weighted([(pair.rho_bound(), count) for pair, count in self.factors])
+
     def max_loss(self) -> arb:
         """Return Σ k_i times the largest loss of factor i."""
         largest = [(pair.max_loss(), count) for pair, count in self.factors]

@@ -161,6 +161,19 @@ class SubsampledPair(Pair):
             "delta, epsilon, the trade-off function or a Rényi divergence of integer order."
         )
 
+    def closed_rho(self) -> arb | None:
+        """Return that of the pair, mixture first: q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a], so that
+
+            D_a(pair)/a + ln q/(a − 1) ≤ D_a/a ≤ D_a(pair)/a,
+
+        the latter as a mixture shows no more; both tend to the same at large orders.
+        """
+        return self.inner.closed_rho() if self.mixed_first else None
+
+    def rho_bound(self) -> arb:
+        """Return that of the pair: a mixture shows no more."""
+        return self.inner.rho_bound()
+
     def max_loss(self) -> arb:
         """Return the image of the largest inner loss."""
         return self._image(self.inner.max_loss())

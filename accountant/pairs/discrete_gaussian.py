@@ -68,8 +68,6 @@ class DiscreteGaussianPair(Pair):
         """Return s²/2v: E_P[2Zs − s²]/2v with E_P[Z] = s."""
         return self._rho().ball()
 
-    has_closed_rho = True
-
     def closed_rho(self) -> arb:
         """Return s²/2v: D_a ≤ a·s²/2v, with equality where a·s is an integer, as at a = 2."""
         return self._rho().ball()

@@ -102,8 +102,6 @@ class DiscreteGaussianProductPair(Pair):
         """Return D/(2q²v)."""
         return self.exact_closed_rho().ball()
 
-    has_closed_rho = True
-
     def closed_rho(self) -> arb:
         """Return D/(2q²v): D_a ≤ a·D/(2q²v), with equality at integers a."""
         return self.exact_closed_rho().ball()

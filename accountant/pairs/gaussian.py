@@ -70,8 +70,6 @@ class GaussianPair(Pair):
         """Return μ²/2."""
         return self.mu() ** 2 / 2
 
-    has_closed_rho = True
-
     def closed_rho(self) -> arb:
         """Return μ²/2."""
         return self.kullback_leibler()

@@ -53,8 +53,6 @@ class RankOnePair(Pair):
         """Return +∞, approached at the centre of P."""
         return arb.pos_inf()
 
-    has_closed_rho = True
-
     def closed_rho(self) -> arb:
         """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -7,15 +8,18 @@ import mpmath
 import pytest
 
 from accountant import guarantees, profile
-from accountant.adjacency import Direction
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.adjacency import Adjacency, Direction
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     Laplace,
     LaplaceVector,
+    PoissonSubsampled,
     RandomizedResponse,
     Staircase,
     Tabulated,
@@ -147,3 +151,54 @@ def test_order_below_one_is_refused() -> None:
 def test_mu_only_where_it_is_exact() -> None:
     with pytest.raises(NotApplicableError, match="Laplace is not exactly Gaussian DP"):
         guarantees.mu(Laplace(1))
+
+
+BOTH = Adjacency.ADD_REMOVE
+SAMPLED = PoissonSubsampled(Gaussian(2), "0.01")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rho"),
+    [
+        (SAMPLED, "1/8"),
+        (Composed(SAMPLED, 1000), "125"),
+        (Composed([Composed(SAMPLED, 8), Gaussian(1)]), "3/2"),
+        (PoissonSubsampled(SAMPLED, "0.5"), "1/8"),
+        (PoissonSubsampled(DiscreteGaussian(parameter=4), "0.1"), "1/8"),
+    ],
+)
+def test_sampling_gains_no_rho(mechanism: Mechanism, rho: str) -> None:
+    """D_a >= D_a(whole) + a ln q/(a - 1): the limit of D_a/a is that of the releases as a whole."""
+    found = guarantees.rho(mechanism, adjacency=BOTH)
+    assert Fraction(rho) in found
+    assert narrow(found, Fraction(1, 10**25))
+
+
+def test_rho_of_a_sample_is_approached_by_its_divergences() -> None:
+    orders = [2, 100, 10**4]
+    slopes = [
+        float(guarantees.renyi(SAMPLED, order, adjacency=BOTH).lower) / order for order in orders
+    ]
+    assert slopes == sorted(slopes)
+    # between ρ + ln q/(a − 1) and ρ = 1/8
+    assert all(
+        max(0.0, 0.125 - math.log(100) / (order - 1)) <= slope * (1 + 1e-12) and slope < 0.125
+        for order, slope in zip(orders, slopes, strict=True)
+    )
+
+
+def test_gaussian_releases_add_their_rho() -> None:
+    found = guarantees.rho(Composed([Gaussian(2), Laplace(3)], 5))
+    both = guarantees.rho(Laplace(3))
+    assert narrow(found, Fraction(1, 10**6))
+    for end in (both.lower, both.upper):
+        assert 5 * (Fraction(1, 8) + Fraction(end)) in Interval(
+            found.lower * Decimal("0.999999"), found.upper * Decimal("1.000001")
+        )
+
+
+def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:
+    mixed = Composed([PoissonSubsampled(Gaussian(1), "0.1"), Laplace(1)], 2)
+    with pytest.raises(UndecidedError, match=r"least rho of an unbounded privacy loss") as refusal:
+        guarantees.rho(mixed, adjacency=BOTH)
+    assert "{" not in str(refusal.value)

@@ -15,6 +15,7 @@ SINGLE = "Composed(mechanism=[Composed(mechanism=Laplace(scale=3))])"
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
 FULL = "Composed(mechanism=PoissonSubsampled(mechanism=Laplace(scale=3), sampling_prob=1), count=2)"
 SHORT = "Composed([Gaussian(standard_deviation=3), Gaussian(standard_deviation=4)], count=2)"
+MIXED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)], count=3)"
 BOTH = f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])"
 
 CASES = [
@@ -29,6 +30,10 @@ CASES = [
     (f'kind = "gaussian-dp"\nmechanism = "{GAUSSIAN}"\nmu = "0.0999"', False),
     (f'kind = "approximate-dp"\nmechanism = "{LAPLACE}"\nepsilon = "0.5"\ndelta = "0.02"', False),
     (f'kind = "approximate-dp"\nmechanism = "{SINGLE}"\nepsilon = "0.1"\ndelta = "0.2"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{MIXED}"\nepsilon = 1\ndelta = "0.2"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{MIXED}"\nepsilon = 1\ndelta = "0.19"', False),
+    (f'kind = "zcdp"\nmechanism = "{MIXED}"\nrho = "0.7"', True),
+    (f'kind = "renyi-dp"\nmechanism = "{MIXED}"\norder = 3\nepsilon = "1.9"', False),
 ]
 ADD_REMOVE = [
     (f'kind = "approximate-dp"\nmechanism = "{STEP}"\nepsilon = 1\ndelta = "2.1e-13"', True),

@@ -121,10 +121,10 @@ def renyi(law: Law, order: Any) -> Any:
 def parts(law: Law) -> Parts:
     """Take a law apart; equal parts are counted, Gaussian ones become one."""
     found: Parts = []
-    for factor, count in _factors(law):
+    for factor, count in map(_one_normal, _factors(law)):
         for index, (known, times) in enumerate(found):
             if isinstance(known, Normal) and isinstance(factor, Normal):
-                squares = times * mp.mpf(known.mu) ** 2 + count * mp.mpf(factor.mu) ** 2
+                squares = mp.mpf(known.mu) ** 2 + mp.mpf(factor.mu) ** 2
                 found[index] = (Normal(mp.sqrt(squares)), 1)
                 break
             if _equal(known, factor):
@@ -135,6 +135,14 @@ def parts(law: Law) -> Parts:
             if len(found) > _MOST_PARTS:
                 raise UnknownError(f"the law of a composition of over {_MOST_PARTS} different ones")
     return found
+
+
+def _one_normal(part: tuple[Factor, int]) -> tuple[Factor, int]:
+    """Return several Gaussian laws of one μ as one law."""
+    factor, count = part
+    if not isinstance(factor, Normal) or count == 1:
+        return part
+    return Normal(mp.sqrt(count) * mp.mpf(factor.mu)), 1
 
 
 def alike(one: Law, other: Law) -> bool:

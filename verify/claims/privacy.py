@@ -10,7 +10,7 @@ from typing import Any
 from flint import arb, ctx
 
 from accountant.errors import UndecidedError
-from accountant.interval import Interval, enclose
+from accountant.interval import START_PRECISION, Interval, enclose, narrowed
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal
 from accountant.pair import Pair, WorstCase
@@ -20,6 +20,8 @@ from verify.expression import Expression
 
 VERDICT_WIDTH = Fraction(1, 10**15)
 _WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 3, 1))
+_FLOATS_WIDTH = Fraction(1, 10**11)
+"""A width that sums in floats reach as a rule."""
 FACT_WIDTH = Fraction(1, 10**30)
 """Width of what a certificate states: enough to decide a claim that is nearly met."""
 SEARCH_WIDTH = Fraction(1, 10**9)
@@ -78,16 +80,36 @@ def law(pair: Pair) -> dict[str, object]:
 
 
 def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
-    """Return the worst event {L > ε} with both probabilities enclosed: a checkable fact."""
+    """Return the worst event {L > ε} with both probabilities: a checkable fact.
+
+    They are enclosed as narrowly as the engine of the pair reaches.
+    """
+    p = _tail(lambda: pair.tails(epsilon).p_above)
+    q = _tail(lambda: pair.tails(epsilon).q_above)
     return {
         "fact": "event",
         "name": "event",
         "law": law(pair),
         "loss_above": str(epsilon),
         "description": pair.describe_event(epsilon),
-        "p": enclose(lambda: pair.tails(epsilon).p_above, relative_width=FACT_WIDTH).to_json(),
-        "q": enclose(lambda: pair.tails(epsilon).q_above, relative_width=FACT_WIDTH).to_json(),
+        "p": p.to_json(),
+        "q": q.to_json(),
     }
+
+
+def _tail(compute: Callable[[], arb]) -> Interval:
+    """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
+    try:
+        return enclose(compute, relative_width=FACT_WIDTH)
+    except UndecidedError as error:
+        refusal = error
+    for width in (_FLOATS_WIDTH, *_WIDER):
+        with ctx.workprec(START_PRECISION), narrowed(width):
+            try:
+                return Interval.of_ball(compute())
+            except UndecidedError as error:
+                refusal = error
+    raise refusal
 
 
 def hockey(pair: Pair, epsilon: ExactReal, name: str = "value") -> dict[str, Any]:

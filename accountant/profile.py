@@ -185,7 +185,7 @@ def epsilon(
         elif side < 0:
             open_pairs.append(pair)
     if open_pairs:
-        found.append(_inverse(open_pairs, target, relative_width))
+        found.append(inverse_by_values(open_pairs, target, relative_width))
     for pair, reached in refused:
         if not _cannot_matter(pair, found):
             raise reached
@@ -212,7 +212,9 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
     return side
 
 
-def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
+def inverse_by_values(
+    pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
+) -> Interval:
     """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
     with narrowed(relative_width / 2):  # ε(δ) changes less than δ, in proportion, but near 0
         found = _beside_estimate(pairs, target, relative_width)

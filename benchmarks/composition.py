@@ -128,6 +128,9 @@ def row(mechanism: Mechanism, count: int, epsilon: str, build: Build | None) -> 
 DELTAS = ("1e-5", "1e-20", "1e-50", "1e-100")
 RELEASES: list[tuple[Mechanism, tuple[int, ...], str | None]] = [
     (Laplace(scale=10), (10, 100, 1000, 10_000), None),
+    (Laplace(scale=1000), (10**6, 10**9, 10**12), None),
+    (Laplace(scale=10), (10**6, 10**9, 10**12), None),
+    (Laplace(scale=1), (10**6, 10**9, 10**12), None),
     (DiscreteGaussian(parameter=25), (100,), "add-remove"),
     (DiscreteLaplace(scale=10), (10, 100), "add-remove"),
     (RandomizedResponse(epsilon="0.1"), (10, 100), None),

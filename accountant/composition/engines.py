@@ -4,7 +4,8 @@ Composition is adaptive throughout: an engine is asked about the product of the 
 dominates releases that depend on each other's outputs (`accountant.mechanisms.composed`).
 
 - "exact": a closed form or an exact sum;
-- "saddle": the contour integral of Gaussian losses, subsampled or not;
+- "saddle": the contour integral of Gaussian losses, subsampled or not, and of many others with
+  a density, Laplace noise and lists beside them;
 - "lists": sums over pairs of partial sums, for lists of losses;
 - "atoms": Fourier inversion for lists of losses, (subsampled) Laplace noise and mixtures of normal
   laws;
@@ -26,7 +27,8 @@ from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MixedPair
 from accountant.composition.pieces import PiecewisePair
 from accountant.composition.pieces import applies as in_pieces
-from accountant.composition.saddle_pair import SmoothPair, transform
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.saddle_pair import applies as on_contour
 from accountant.errors import InvalidInputError, NotApplicableError, suggestion
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
@@ -35,7 +37,7 @@ from accountant.pair import Pair
 METHODS = ("auto", "exact", "saddle", "lists", "atoms", "pieces", "grid")
 _FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
-    "saddle": "The contour integral is for Gaussian losses, subsampled or not.",
+    "saddle": "The contour integral is for Gaussian losses, subsampled or not, and Laplace noise.",
     "lists": "Sums over pairs of partial sums are for lists of losses.",
     "atoms": "Fourier inversion is for lists of losses, Laplace noise and mixtures of normal laws.",
     "pieces": "Polynomials are for a few releases of one subsampled Laplace noise.",
@@ -112,8 +114,7 @@ def _factors(pairs: Sequence[Factor]) -> tuple[Factor, ...]:
 
 
 def _by_contour(factors: tuple[Factor, ...]) -> Pair | None:
-    smooth = all(transform(pair) is not None for pair, _ in factors)
-    return SmoothPair(factors) if smooth else None
+    return SmoothPair(factors) if on_contour(tuple(pair for pair, _ in factors)) else None
 
 
 def _by_inversion(factors: tuple[Factor, ...]) -> Pair | None:

@@ -13,6 +13,7 @@ from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
+from accountant.pair import Tails
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -42,7 +43,29 @@ class LadderPair(JointPair):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         """Enclose ε(δ). Raises UndecidedError where every engine does."""
-        return self._first(lambda rung: rung.inverse(delta, relative_width), relative_width)
+        from accountant.profile import inverse_by_values  # profiles ask pairs, not the reverse
+
+        def ask(rung: JointPair) -> Interval:
+            known = rung.inverse(delta, relative_width)
+            return known or inverse_by_values([rung], delta, relative_width)
+
+        return self._first(ask, relative_width)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails. Raises UndecidedError where every engine does."""
+        return self._first(lambda rung: rung.tails(epsilon), asked_width.get() or Fraction(1))
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return what the best engine estimates."""
+        return self.rungs[0].estimate_log_delta(epsilon)
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return what the best engine estimates."""
+        return self.rungs[0].estimate_epsilon(log_delta)
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the bound of the best engine."""
+        return self.rungs[0].bound(epsilon)
 
     def _first(self, ask: Callable[[JointPair], T], relative_width: Fraction) -> T:
         """Return the first answer, or raise the last refusal that says what was reached."""

@@ -1,7 +1,7 @@
 """The pair of a composition, by the first exact engine that applies.
 
-- Laplace laws: the expansion of `accountant.pairs.laplace_product`, any distances with rational
-  ratios.
+- Laplace laws: one contour for many releases, else the expansion of
+  `accountant.pairs.laplace_product`, any distances with rational ratios.
 - Discrete Gaussian laws of one parameter and one shift: powers of polynomials,
   `accountant.pairs.discrete_gaussian_product`.
 - Finite laws and discrete Laplace laws: the law of the sum of their losses,
@@ -10,6 +10,9 @@
   `accountant.composition.saddle_pair`.
 - One of the former, or any single pair, times finite laws: a sum over the values of the loss of
   the latter, `accountant.composition.mixture`.
+- Laplace noise and lists beside each other or beside Gaussian noise, and very many Laplace
+  releases: the same contour integrals, where so many releases have densities that atoms do not
+  count.
 - Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
   these are not too many.
 - Few releases of one subsampled Laplace noise: polynomials between breaks,
@@ -23,13 +26,14 @@ Gaussian laws compose by their μ alone; the mechanism adds those up before it c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from accountant.composition import atoms, halved, pieces
+from accountant.composition import atoms, halved, pieces, saddle_pair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
-from accountant.composition.joint import Factor
+from accountant.composition.joint import Factor, JointPair
 from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MAX_VALUES as MAX_MIXED
 from accountant.composition.mixture import MixedPair
@@ -73,7 +77,7 @@ def product(factors: Sequence[Factor]) -> Pair:
             others.append((pair, count))
     others = _smooth(others)
     kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
-    if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE:
+    if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE or not _commensurable(laplace):
         return _numerically(factors)
     others += [(_discrete_gaussians(pair, count), 1) for pair, count in integers.items()]
     if laplace:
@@ -93,19 +97,27 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
     single: dict[Pair, int] = {}
     for pair, count in factors:
         single[pair] = single.get(pair, 0) + count
-    each, all_factors = tuple(single), tuple(single.items())
+    all_factors = tuple(single.items())
+    rungs = _rungs(all_factors)
+    if saddle_pair.applies(tuple(single)):
+        rungs = [SmoothPair(all_factors), *rungs]
+    return rungs[0] if len(rungs) == 1 else LadderPair(tuple(rungs))
+
+
+def _rungs(factors: tuple[Factor, ...]) -> list[JointPair]:
+    """Return the product in the forms that engines of sixteen digits take, the best first."""
+    each = tuple(pair for pair, _ in factors)
     if halved.applies(each):
-        return LadderPair((halved.HalvedPair(all_factors), atoms.AtomicPair(all_factors)))
+        return [halved.HalvedPair(factors), atoms.AtomicPair(factors)]
     if not atoms.applies(each):
-        return GridPair(all_factors)
-    if pieces.applies(all_factors):
-        first, second = pieces.PiecewisePair(all_factors), atoms.AtomicPair(all_factors)
-        few = all_factors[0][1] <= pieces.FEW
-        rungs = (first, second) if few else (second, first)
-        return LadderPair((*rungs, GridPair(all_factors)))
+        return [GridPair(factors)]
+    if pieces.applies(factors):
+        first, second = pieces.PiecewisePair(factors), atoms.AtomicPair(factors)
+        few = factors[0][1] <= pieces.FEW
+        return [first, second, GridPair(factors)] if few else [second, first, GridPair(factors)]
     if any(isinstance(pair, (SubsampledPair, GaussianMixturePair)) for pair in each):
-        return LadderPair((atoms.AtomicPair(all_factors), GridPair(all_factors)))
-    return atoms.AtomicPair(all_factors)
+        return [atoms.AtomicPair(factors), GridPair(factors)]
+    return [atoms.AtomicPair(factors)]
 
 
 def _coordinates(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> int:
@@ -113,6 +125,12 @@ def _coordinates(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]
         count * (1 if isinstance(pair, LaplacePair) else len(pair.multiples))
         for pair, count in factors
     )
+
+
+def _commensurable(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> bool:
+    """Whether all distances have rational ratios."""
+    sizes = [pair.distance if isinstance(pair, LaplacePair) else pair.unit for pair, _ in factors]
+    return all((size / sizes[0]).rational is not None for size in sizes)
 
 
 def _smooth(factors: list[Factor]) -> list[Factor]:
@@ -127,15 +145,14 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
 def _laplace(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
-    distances: list[ExactReal] = []
+    distances: Counter[ExactReal] = Counter()
     for pair, count in factors:
-        own = (
-            [pair.distance]
-            if isinstance(pair, LaplacePair)
-            else [ExactReal.of_rational(number) * pair.unit for number in pair.multiples]
-        )
-        distances += count * own
-    return LaplaceProductPair.of_distances(distances)
+        if isinstance(pair, LaplacePair):
+            distances[pair.distance] += count
+            continue
+        for number, times in pair.groups:
+            distances[ExactReal.of_rational(number) * pair.unit] += count * times
+    return LaplaceProductPair.of_counts(distances)
 
 
 def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair:

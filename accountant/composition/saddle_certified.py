@@ -19,6 +19,10 @@ at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
 
 *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
 1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded apart.
+Losses with atoms do not fall so: what is left of a = Π a_i^{k_i}, the transform of the atoms
+alone, is taken away before the integral and added after it, as [0, a(c) e^{−cε}]. If r(T) is made
+of bounds of |M_i| and |a_i|, and |M_i − a_i| ≤ M_i(c) C_i/t, then |M − a| is at most
+M(c) r(T)^{1 − 1/k} Σ k_i C_i/t, k the least k_i with C_i > 0.
 
 The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
 """
@@ -26,6 +30,7 @@ The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -37,6 +42,8 @@ from flint import acb, arb, ctx
 
 from accountant.composition.saddle import Estimator
 from accountant.composition.saddle_decay import Decay
+from accountant.composition.saddle_laplace import LaplaceDecay, LaplaceTransform
+from accountant.composition.saddle_list import ListDecay, ListTransform
 from accountant.composition.saddle_search import Saddle, Strip, nearest_bound, saddle
 from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
@@ -59,6 +66,7 @@ _ENOUGH = 0.95
 _MOST_DECAYS = 8
 _REST = 1.0
 _FAR_LOG = 4.0
+_CLOSED = (LaplaceTransform, ListTransform)
 
 
 M = TypeVar("M", bound="Measure")
@@ -182,7 +190,12 @@ class Loss:
 
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
-        return sum(count * decay.log_ratio(t) for decay, count in _decays(self, c)) * (1 - 1e-9)
+        decays = _decays(self, c)
+        ends = sorted({end for decay, _ in decays for end in decay.limits if t < end < math.inf})
+        sizes = [sum(count * decay.log_ratio([t, *ends][-1]) for decay, count in decays)]
+        for low, high in itertools.pairwise([t, *ends]):
+            sizes.append(sum(count * decay.log_between(low, high) for decay, count in decays))
+        return max(sizes) * (1 - 1e-9)
 
     def far(self, c: Fraction) -> tuple[float, int]:
         """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
@@ -194,6 +207,21 @@ class Loss:
         if not found:
             raise UndecidedError("No rate of decay is known of these losses.")
         return max(found, key=lambda row: row[1])
+
+    def atoms(self, c: Fraction) -> tuple[arb, arb, int] | None:
+        """Return a(c)/M(c), Σ k_i C_i and k: see the head of this file.
+
+        None where a loss has a density alone, and all of them fall.
+        """
+        share, rate, least = arb(1), arb(0), self.count
+        for decay, count in _decays(self, c):
+            if not isinstance(decay, (LaplaceDecay, ListDecay)):
+                return None
+            own, fall = decay.split()
+            share *= own**count
+            rate += count * fall
+            least = min(least, count) if fall > 0 else least
+        return share, rate, least
 
     @property
     def count(self) -> int:
@@ -356,6 +384,12 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
     ratio = arb(loss.log_ratio(line.c, h * count)).exp()
     if len(kernel.poles) == 2:
         return ratio / (ball(step) ** 2 * last)
+    atoms = loss.atoms(line.c) if isinstance(loss, Loss) else None
+    if atoms is not None:
+        share, rate, least = atoms
+        added = arb.pi() / ball(step) + count * abs(kernel.at(acb(ball(line.c))))
+        fallen = ratio ** (1 - 1 / arb(least))
+        return fallen * rate / (ball(step) ** 2 * last) + share * added
     scale, times = loss.far(line.c)
     doublings = 2 + (ctx.prec + 32) // times
     log_far = max(scale, math.log(h * count)) + doublings * _LOG_2
@@ -380,10 +414,17 @@ def log_ray(loss: Loss, kernel: Kernel, c: Fraction, t: float) -> float:
 
 @functools.lru_cache(maxsize=128)
 def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
-    """Return the decays of the factors that matter; no other factor ever exceeds 1."""
+    """Return the decays of the factors that matter; no other factor ever exceeds 1.
+
+    Those that are closed forms all do.
+    """
+    found = [(part.decay(c), count) for part, count in loss.factors if isinstance(part, _CLOSED)]
+    rest = [i for i, (part, _) in enumerate(loss.factors) if not isinstance(part, _CLOSED)]
+    if not rest:
+        return tuple(found)
     parts = estimator(loss).variances(float(c))
-    order = sorted(range(len(parts)), key=lambda i: -parts[i])
-    wanted, reached, found = _ENOUGH * sum(parts), 0.0, []
+    order = sorted(rest, key=lambda i: -parts[i])
+    wanted, reached = _ENOUGH * sum(parts[i] for i in rest), 0.0
     for i in order[:_MOST_DECAYS]:
         part, count = loss.factors[i]
         found.append((part.decay(c), count))

@@ -17,12 +17,24 @@ _NEAR = 0.1
 _GRID = 1.3
 
 
+def up(value: float) -> float:
+    """Return a float above a number of which this is the nearest float."""
+    return math.nextafter(value, math.inf)
+
+
 class Decay(ABC):
     """Upper bounds of r(t) = sup over u ≥ t of |M(c + iu)|/M(c)."""
+
+    limits: tuple[float, ...] = ()
+    """Frequencies beyond which less is known."""
 
     @abstractmethod
     def log_ratio(self, t: float) -> float:
         """Return an upper bound of ln r(t)."""
+
+    def log_between(self, t: float, end: float) -> float:
+        """Return an upper bound of ln|M(c + iu)|/M(c) for t ≤ u ≤ end."""
+        return self.log_ratio(t)
 
     @abstractmethod
     def log_scale(self) -> float | None:

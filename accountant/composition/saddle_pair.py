@@ -1,10 +1,14 @@
-"""Products of smooth losses: subsampled Gaussian releases, and Gaussian ones beside them."""
+"""Products of losses by a contour integral: subsampled Gaussian releases, and others beside them.
+
+Laplace noise has atoms, and so have lists: there |M| does not fall to 0 along a line, but the power
+of many releases is as good as 0 (`accountant.composition.saddle_laplace`).
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -14,19 +18,23 @@ from flint import arb, ctx
 from accountant import ledger
 from accountant.composition.bent import bent_integral
 from accountant.composition.grid import GridPair
-from accountant.composition.joint import Factor, JointPair
+from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.composition.jumps_integral import estimate, jump_integral
 from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_cut import chosen, coarse, lost, near, smoothly_cut, start
+from accountant.composition.saddle_laplace import LaplaceTransform
+from accountant.composition.saddle_list import ListTransform, finite_list
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import START_PRECISION, asked_width, ball, narrowed
+from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.laplace_product import LaplaceProductPair
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -58,10 +66,31 @@ def transform(pair: Pair) -> Transform | None:
     return None
 
 
+@functools.lru_cache(maxsize=64)
+def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
+    """Return the transforms of the independent losses of a pair, none for an unknown one."""
+    if (smooth := transform(pair)) is not None:
+        return ((smooth, 1),)
+    if isinstance(pair, LaplacePair):
+        return ((LaplaceTransform(pair.distance), 1),)
+    if isinstance(pair, LaplaceProductPair):
+        sizes = [(ExactReal.of_rational(t) * pair.unit, n) for t, n in pair.groups]
+        return tuple((LaplaceTransform(distance), n) for distance, n in sizes)
+    small = finite_list(pair)
+    return () if small is None else ((ListTransform(small), 1),)
+
+
+def applies(pairs: Sequence[Pair]) -> bool:
+    """Whether all losses have a transform, and some have a density."""
+    kinds = [_transforms(pair) for pair in pairs]
+    smooth = any(not isinstance(part, ListTransform) for kind in kinds for part, _ in kind)
+    return all(kinds) and smooth
+
+
 @final
 @dataclass(frozen=True)
 class SmoothPair(JointPair):
-    """A product of Gaussian pairs and subsampled Gaussian pairs.
+    """A product of pairs that `applies` to: Gaussian, subsampled, and with atoms.
 
     Its profile and tails are contour integrals of the moment generating function of the loss,
     enclosed with all their errors (`accountant.composition.saddle_certified`).
@@ -77,7 +106,8 @@ class SmoothPair(JointPair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε); on a grid where a contour would have too many nodes.
 
-        That happens for few releases of a small q, whose transform decays slowly.
+        That happens for few releases of a small q, whose transform decays slowly. Raises
+        UndecidedError where too few releases have atoms, and M does not fall.
         """
         outside = self._outside(epsilon)
         if outside is not None:
@@ -85,7 +115,7 @@ class SmoothPair(JointPair):
         try:
             return self._on_contour(epsilon)
         except UndecidedError:
-            if ctx.prec > _FINEST_GRID:
+            if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
             return GridPair(self.smooth_factors).hockey_stick(epsilon)
 
@@ -107,7 +137,7 @@ class SmoothPair(JointPair):
         try:
             return self._tails_on_contours(epsilon)
         except UndecidedError:
-            if ctx.prec > _FINEST_GRID:
+            if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
             return GridPair(self.smooth_factors).tails(epsilon)
 
@@ -138,7 +168,10 @@ class SmoothPair(JointPair):
             return self._mirrored(kernel, epsilon)
         for bits in self._accuracies():
             at, planned = near(float(epsilon)), coarse(bits)
-            loss = chosen(self.loss(), strip, at, planned)
+            problem = UndecidedError(f"The contour does not give {bits} bits.")
+            loss = self.loss()
+            if self.is_mixed():
+                loss = chosen(loss, strip, at, planned)
             more = self._cut_off(loss, kernel, strip, epsilon)
             try:
                 found = integral(loss, kernel, strip, epsilon, bits) + more
@@ -146,6 +179,8 @@ class SmoothPair(JointPair):
                     return found
             except UndecidedError as error:
                 problem = error
+            if self._has_atoms():
+                continue
             if self._mixed_first() and math.isinf(strip.high):
                 try:
                     return jump_integral(self.loss(), kernel, strip, epsilon, bits)
@@ -158,7 +193,7 @@ class SmoothPair(JointPair):
                 return found + more
             except UndecidedError as error:
                 problem = error
-        raise problem
+        raise UnsuitedError(str(problem)) if self._has_atoms() else problem
 
     def _mirrored(self, kernel: Kernel, epsilon: ExactReal) -> arb:
         """Return an integral left of all poles as one of the reversed pair, right of them at −ε.
@@ -184,22 +219,32 @@ class SmoothPair(JointPair):
             raise UndecidedError("Mixtures on both sides have no contour that bends.")
         return sides != {False}
 
+    def _has_atoms(self) -> bool:
+        """Whether some loss is not smooth, so that the straight line is the only contour."""
+        return any(transform(pair) is None for pair, _ in self.smooth_factors)
+
+    def is_mixed(self) -> bool:
+        """Whether some loss is that of a mixture."""
+        return bool(self._sides())
+
     def _sides(self) -> set[bool]:
         """Return for which pairs the mixture is the first law: none, some, or all."""
         return {
             pair.mixed_first for pair, _ in self.smooth_factors if isinstance(pair, SubsampledPair)
         }
 
-    @staticmethod
-    def _accuracies() -> list[int]:
-        """Return the relative accuracies in bits that are tried, best first."""
+    def _accuracies(self) -> list[int]:
+        """Return the relative accuracies in bits that are tried, best first.
+
+        Losses with atoms have other engines to ask where that is too much.
+        """
         best = ctx.prec - _SPARE
         if (asked := asked_width.get()) is not None:
             needed = (asked.denominator // asked.numerator).bit_length()
             best = min(
                 best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34))
             )
-        if ctx.prec > _LONGEST_LADDER:
+        if ctx.prec > _LONGEST_LADDER or self._has_atoms():
             return [best]
         fewer = [int(share * best) for share in _FEWER if share * best > _LEAST_BITS[0]]
         return [best, *fewer, *(bits for bits in _LEAST_BITS if bits < best)]
@@ -274,10 +319,18 @@ class SmoothPair(JointPair):
         return float(largest.mid()) if largest.is_finite() else math.inf
 
     def loss(self) -> Loss:
-        """Return the transforms of the factors, with their counts."""
-        ledger.note("saddle")
-        found = tuple((transform(pair), count) for pair, count in self.smooth_factors)
-        return Loss(tuple((part, count) for part, count in found if part is not None))
+        """Return the transforms of the factors, with their counts.
+
+        Mixtures alone have bounds in floats that are not rounded outward one by one.
+        """
+        if self.is_mixed():
+            ledger.note("saddle")
+        parts = [
+            (part, times * count)
+            for pair, count in self.smooth_factors
+            for part, times in _transforms(pair)
+        ]
+        return Loss(tuple(parts))
 
     def _outside(self, epsilon: ExactReal) -> arb | None:
         """Return H(ε) where ε is certainly not between the least and the largest loss."""
@@ -322,7 +375,7 @@ def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
         lambda: estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta),
         lambda: estimate(loss, log_delta),
     )
-    for way in ways:
+    for way in ways if pair.is_mixed() else ways[:1]:
         try:
             return way()
         except (UndecidedError, ArithmeticError):

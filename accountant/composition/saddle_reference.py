@@ -1,4 +1,4 @@
-"""The independent route for products of smooth losses: contour integrals in mpmath."""
+"""The independent route for products by contour integrals: the same integrals in mpmath."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import mpmath
+from flint import arb, ctx
 from mpmath import mp, mpf
 
+from accountant.composition.finite import finite
 from accountant.composition.joint import Factor
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError
+from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
+from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.laplace_product import LaplaceProductPair
 from accountant.reference import Reference, ball_to_mpf
 
 _GUARD = 15
@@ -55,6 +60,7 @@ class SmoothReference(Reference):
     def _line(self, kernel: Callable[[Any], Any], epsilon: ExactReal, digits: int) -> Any:
         with mpmath.workdps(digits + _GUARD):
             eps = epsilon.mpf()
+            mp.dps += len(str(sum(count for _, count in self.factors)))
 
             def exponent(s: Any) -> Any:
                 return mp.re(self._log_moment(s)) - s * eps + mp.log(kernel(s))
@@ -90,11 +96,34 @@ class SmoothReference(Reference):
         for pair, count in self.factors:
             if isinstance(pair, GaussianPair):
                 total += count * z * (z + 1) * ball_to_mpf(pair.mu)() ** 2 / 2
+            elif isinstance(pair, LaplacePair):
+                total += count * mp.log(_laplace(pair.distance.mpf(), z))
+            elif isinstance(pair, LaplaceProductPair):
+                for multiple, times in pair.groups:
+                    total += count * times * mp.log(_laplace(multiple * pair.unit.mpf(), z))
+            elif (small := finite(pair)) is not None:
+                total += count * mp.log(_of_list(small, z))
             else:
                 assert isinstance(pair, SubsampledPair)
                 assert isinstance(pair.inner, GaussianPair)
                 total += count * mp.log(_moment(pair.inner, pair, z))
         return total
+
+
+def _laplace(t: Any, z: Any) -> Any:
+    return ((z + 1) * mp.exp(t * z) + z * mp.exp(-t * (z + 1))) / (2 * z + 1)
+
+
+def _of_list(pair: FinitePair, z: Any) -> Any:
+    with ctx.workprec(mp.prec + 64):
+        p, q = pair.source.masses(pair.index)[:: -1 if pair.flipped else 1]
+        rows = [(_midpoint(a), _midpoint(b)) for a, b in zip(p, q, strict=True) if a > 0]
+    return mp.fsum(a * (a / b) ** z for a, b in rows)
+
+
+def _midpoint(value: arb) -> Any:
+    mantissa, exponent = value.mid().man_exp()
+    return mp.ldexp(mpf(int(mantissa)), int(exponent))
 
 
 def _moment(inner: GaussianPair, pair: SubsampledPair, z: Any) -> Any:

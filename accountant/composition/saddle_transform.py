@@ -113,7 +113,7 @@ class GaussianTransform(Transform):
 
     def alike(self) -> Hashable:
         """Return the divergence to 28 bits."""
-        return _rounded(float(self.pair.kullback_leibler().mid()))
+        return rounded(float(self.pair.kullback_leibler().mid()))
 
     def log_beyond(self, c: Fraction, t: float, count: int) -> float:
         """Return the closed form, rounded up."""
@@ -215,7 +215,7 @@ class MixtureTransform(Transform):
     def alike(self) -> Hashable:
         """Return μ and q to 28 bits, and the rest."""
         floats = self.floats()
-        near = _rounded(floats.mu), _rounded(floats.log_share)
+        near = rounded(floats.mu), rounded(floats.log_share)
         return *near, self.mixed_first, self.cut, self.rise
 
     def log_upper(self, c: Fraction) -> arb:
@@ -469,7 +469,8 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     return Quadrature(tuple(losses), tuple(weights), error.upper())
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
+    """Round to 28 bits."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, 28)), exponent - 28)
 

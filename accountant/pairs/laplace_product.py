@@ -8,10 +8,11 @@ under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -27,10 +28,12 @@ from accountant.pairs.laplace_product_plan import Groups, Kernel
 
 if TYPE_CHECKING:
     from accountant.composition.atoms import AtomicPair
+    from accountant.composition.saddle_pair import SmoothPair
     from accountant.interval import Interval
     from accountant.reference import Reference
 
 _GUARD_BITS = 16
+_FEW_CONTINUOUS = 25.0
 
 
 @final
@@ -55,7 +58,12 @@ class LaplaceProductPair(Pair):
 
         Raises InvalidInputError if two distances have an irrational ratio.
         """
-        positive = sorted(distance for distance in distances if distance.sign > 0)
+        return LaplaceProductPair.of_counts(Counter(distances))
+
+    @staticmethod
+    def of_counts(counts: Mapping[ExactReal, int]) -> LaplaceProductPair:
+        """Return the same, from the distinct distances and how many coordinates have each."""
+        positive = sorted(distance for distance in counts if distance.sign > 0)
         if not positive:
             return LaplaceProductPair(ExactReal.of_rational(1), ())
         ratios = [(distance / positive[0]).rational for distance in positive]
@@ -69,7 +77,10 @@ class LaplaceProductPair(Pair):
         numbers = [int(ratio * denominator) for ratio in fractions]
         divisor = math.gcd(*numbers)
         unit = positive[0] * ExactReal.of_rational(Fraction(divisor, denominator))
-        return LaplaceProductPair(unit, tuple(number // divisor for number in numbers))
+        multiples: list[int] = []
+        for number, distance in zip(numbers, positive, strict=True):
+            multiples += [number // divisor] * counts[distance]
+        return LaplaceProductPair(unit, tuple(multiples))
 
     def exact_max_loss(self) -> ExactReal:
         """Return T = Σ t_i."""
@@ -86,6 +97,9 @@ class LaplaceProductPair(Pair):
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 value = epsilon.ball().exp() * self.hockey_stick(-epsilon) - epsilon.ball().expm1()
             return +value
+        if (line := self._on_line()) is not None:
+            with contextlib.suppress(UndecidedError):
+                return line.hockey_stick(epsilon)
         if not self._is_short(epsilon):
             try:
                 return self._inverted().hockey_stick(epsilon)
@@ -113,6 +127,22 @@ class LaplaceProductPair(Pair):
             tuple((LaplacePair(ExactReal.of_rational(t) * unit), n) for t, n in self.groups)
         )
 
+    def _on_line(self) -> SmoothPair | None:
+        """Return the same pair for one contour integral, None where its atoms count.
+
+        All coordinates are on atoms with a probability of about e^{−x}, x = Σ tanh(t/2).
+        """
+        if self._continuous < _FEW_CONTINUOUS:
+            return None
+        from accountant.composition.saddle_pair import SmoothPair
+
+        return SmoothPair(((self, 1),))
+
+    @functools.cached_property
+    def _continuous(self) -> float:
+        unit = float(self.unit)
+        return math.fsum(n * math.tanh(t * unit / 2) for t, n in self.groups)
+
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         """Enclose ε(δ) where the sums are too long; None elsewhere."""
         token = asked_width.set(relative_width)
@@ -120,12 +150,16 @@ class LaplaceProductPair(Pair):
             short = self._is_short(ExactReal.of_rational(0))
         finally:
             asked_width.reset(token)
-        if short:
+        if short or self._on_line() is not None:
             return None
         return self._inverted().inverse(delta, relative_width)
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
+        line = self._on_line()
+        found = None if line is None else line.estimate_epsilon(log_delta)
+        if found is not None:
+            return found
         return sums.estimate_epsilon(self.groups, self.unit, log_delta)
 
     def tails(self, epsilon: ExactReal) -> Tails:
@@ -135,6 +169,9 @@ class LaplaceProductPair(Pair):
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if epsilon < -top:
             return Tails(arb(1), arb(0), arb(1), arb(0))
+        if (line := self._on_line()) is not None:
+            with contextlib.suppress(UndecidedError):
+                return line.tails(epsilon)
         if not self._is_short(epsilon):
             return self._inverted().tails(epsilon)
         if float(epsilon) >= self._mean():

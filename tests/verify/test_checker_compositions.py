@@ -213,7 +213,7 @@ def test_what_is_not_recomputed_is_said(delta: str) -> None:
     assert data is not None
     checked = checker.check(data)
     assert checked.problems == []
-    said = ["facts[0].value: too long to recompute, but at most 1.2068e-17"]
+    said = ["facts[0].value: too long to recompute, but at most 1.2067e-17"]
     if delta != "0.001":
         said.append("value <= delta, which the recomputed digits do not decide")
     assert checked.taken_as_given == said

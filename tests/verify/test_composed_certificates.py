@@ -16,6 +16,8 @@ STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='1.1'), sampling
 FULL = "Composed(mechanism=PoissonSubsampled(mechanism=Laplace(scale=3), sampling_prob=1), count=2)"
 SHORT = "Composed([Gaussian(standard_deviation=3), Gaussian(standard_deviation=4)], count=2)"
 MIXED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)], count=3)"
+MANY = "Composed(mechanism=Laplace(scale=1000), count=1000000000)"
+MOST = "Composed(mechanism=[Laplace(scale=10), RandomizedResponse(epsilon='0.1')], count=10**12)"
 BOTH = f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])"
 
 CASES = [
@@ -29,6 +31,9 @@ CASES = [
     (f'kind = "gaussian-dp"\nmechanism = "{SHORT}"\nmu = "0.6"', True),
     (f'kind = "gaussian-dp"\nmechanism = "{GAUSSIAN}"\nmu = "0.0999"', False),
     (f'kind = "approximate-dp"\nmechanism = "{LAPLACE}"\nepsilon = "0.5"\ndelta = "0.02"', False),
+    (f'kind = "approximate-dp"\nmechanism = "{MANY}"\nepsilon = 634\ndelta = "1e-5"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{MANY}"\nepsilon = 633\ndelta = "1e-5"', False),
+    (f'kind = "approximate-dp"\nmechanism = "{MOST}"\nepsilon = "1e10"\ndelta = "1e-5"', True),
     (f'kind = "approximate-dp"\nmechanism = "{SINGLE}"\nepsilon = "0.1"\ndelta = "0.2"', True),
     (f'kind = "approximate-dp"\nmechanism = "{MIXED}"\nepsilon = 1\ndelta = "0.2"', True),
     (f'kind = "approximate-dp"\nmechanism = "{MIXED}"\nepsilon = 1\ndelta = "0.19"', False),
@@ -55,7 +60,12 @@ def test_a_verdict_and_a_certificate_that_the_checker_accepts(text: str, holds: 
     assert finding.verdict.value == ("HOLDS" if holds else "REFUTED"), finding.reason
     checked = checker.check(json.loads(json.dumps(data)))
     assert checked.problems == []
-    if "Gaussian(standard_deviation=100)" in text or "[Laplace" in text or "[Composed" in text:
+    if (
+        "000)" in text
+        or "Gaussian(standard_deviation=100)" in text
+        or "[Laplace" in text
+        or "[Composed" in text
+    ):
         assert not any(entry.startswith("the law") for entry in checked.taken_as_given)
 
 

@@ -12,7 +12,8 @@ four errors, all bounded:
   three functions f ≤ 1. Its terms are ≥ 0; those with n < 0 are at most e^{−|n|cB}, and those with
   n > 0 at most M(s) e^{−s(ε + nB) + ncB} for every s > c (Chernoff).
 - End. Each factor bounds |M_f(c + it)| for all t ≥ T at once, by a function that decreases, and one
-  of them its integral against dt/t, which for H(ε) alone may be against dt/t².
+  of them its integral against dt/t, which for H(ε) alone may be against dt/t²; for the others the
+  atoms of a loss may be taken apart.
 - M of a mixture of normal laws is a trapezoidal sum in x, with a strip bound and normal tails
   (`verify.checker.mixtures`); the others are closed forms (`verify.checker.moments`). Errors e_f
   relative to M_f(c) change the product by at most M(c) (e^{Σ k_f e_f} − 1).
@@ -75,7 +76,7 @@ class _Plan:
 
 @lru_cache(maxsize=256)
 def invert(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
-    """Enclose the three functions of ε, or H(ε) alone where no factor is continuous.
+    """Enclose the three functions of ε, or H(ε) alone where no bound of the others is known.
 
     Raises
     ------
@@ -194,7 +195,32 @@ def _beyond_end(factors: Factors, eps: Any, plan: _Plan) -> tuple[Any, Any]:
         total += count * cap
         least = min(least, factor.closing(c, end, height, cap))
     scale = mp.exp(total - c * eps) / mp.pi
-    return scale * min(least, 1) / end, scale * least
+    alone = scale * least if mp.isfinite(least) else _beside_atoms(factors, eps, plan, total)
+    return scale * min(least, 1) / end, alone
+
+
+def _beside_atoms(factors: Factors, eps: Any, plan: _Plan, total: Any) -> Any:
+    """Bound the error for |K| ≤ 1/t where losses have atoms, of transforms a_f, beside densities.
+
+    What is left of a = Π a_f^{k_f} is taken away before the integral: at most a(c) e^{−cε}, and
+    |K| ≤ 1/c at a node. For |M_f − a_f| ≤ M_f(c) C_f/t the rest is at most
+    M(c) r^{1 − 1/k} Σ k_f C_f/t, where r bounds |M/M(c)| from T on, and k is the least k_f with
+    C_f > 0.
+    """
+    c, step = mp.mpf(plan.line), mp.mpf(plan.step)
+    found = [(factor.split(c), count) for factor, count in factors]
+    often = [count for (_, rate), count in found if rate > 0]
+    if not often or any(mp.isinf(rate) for (_, rate), _ in found):
+        return mp.inf
+    log_top = log_upper(factors, c, plan.digits)
+    share = mp.fprod(mass**count for (mass, _), count in found)
+    rate = mp.fsum(count * fall for (_, fall), count in found)
+    rest = (
+        mp.exp((total - log_top) * (1 - mp.mpf(1) / min(often)))
+        * rate
+        / (mp.pi * step * plan.nodes)
+    )
+    return mp.exp(log_top - c * eps) * (rest + share * (1 + step * plan.nodes / (mp.pi * c)))
 
 
 def aliases(factors: Factors, eps: Any, chosen: tuple[Any, Any, Any], digits: float) -> Any:

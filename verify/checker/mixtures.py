@@ -135,6 +135,10 @@ class Mixture:
         grown = mp.exp(eta**2 / 2 + abs(end) * mu * eta)
         return 2 * kappa * grown / mp.expm1(2 * mp.pi * eta / spacing)
 
+    def split(self, line: Any) -> tuple[Any, Any]:
+        """Return no C: no atom is needed."""
+        return mp.zero, mp.inf
+
     def log_moment(self, line: Any, digits: float) -> Any:
         """Bound ln G(p) by its trapezoidal sum: G(1 − error) ≤ sum + tails."""
         return self._log_moment(self._power(line), digits)

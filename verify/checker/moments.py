@@ -74,6 +74,9 @@ class Factor(Protocol):
     def closing(self, line: Any, end: Any, height: float, log_cap: Any) -> Any:
         """Bound ∫ b(t)/(b(T) t) dt over t ≥ T, b ≥ |M| decreasing with ln b(T) = log_cap."""
 
+    def split(self, line: Any) -> tuple[Any, Any]:
+        """Return a(c)/M(c) and C, where a is the transform of atoms, |M − a| ≤ M(c) C/t."""
+
     def log_moment(self, line: Any, digits: float) -> Any:
         """Bound ln M(c) from above, closely."""
 
@@ -112,6 +115,10 @@ class Normal:
         """Return 1/(μT)², as e^{−μ²(t² − T²)/2} falls so fast."""
         return 1 / (mp.mpf(self.mu) * end) ** 2
 
+    def split(self, line: Any) -> tuple[Any, Any]:
+        """Return no C: no atom is needed."""
+        return mp.zero, mp.inf
+
     def log_moment(self, line: Any, digits: float) -> Any:
         """Return ln M(c)."""
         return mp.mpf(self.mu) ** 2 * line * (line + 1) / 2
@@ -144,6 +151,10 @@ class _Periodic:
     def closing(self, line: Any, end: Any, height: float, log_cap: Any) -> Any:
         """Return infinity."""
         return mp.inf
+
+    def split(self, line: Any) -> tuple[Any, Any]:
+        """Return that all are atoms."""
+        return mp.one, mp.zero
 
 
 @final
@@ -254,7 +265,11 @@ class DiscreteNormal(_Periodic):
 class Laplace(_Periodic):
     """The loss of Laplace laws t apart: M(z) = ((1 + z) e^{tz} + z e^{−t(1 + z)})/(2z + 1).
 
-    On the line, |1 + z|/|2z + 1| falls and |z|/|2z + 1| rises to 1/2.
+    Tilted by e^{cL} it is two atoms and a density, of masses 1/(1 + f) and f/(1 + f). With
+    s = c + 1/2, x = ts and f = tanh(x)/2s, their parts of M(c + iu)/M(c) are, in size,
+    √(1 − sin²v/cosh²x) and √((1 + sin²v/sinh²x)/(1 + v²/x²)) times that, v = tu. Both fall up to
+    v = π/2 (for the second, sin 2v/2v ≤ 1 ≤ sinh²x/x² and sin 2v/2v ≤ sin²v/v²). From there on they
+    are at most 1 and x coth(x)/√(x² + v²).
     """
 
     distance: Any
@@ -272,10 +287,24 @@ class Laplace(_Periodic):
         return float(self.log_cap(mp.mpf(line), mp.mpf(end), 0.0, 15)), 0.0
 
     def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
-        """Bound each of the two terms, for all t ≥ T; M(c) is a bound, too."""
-        t, z = mp.mpf(self.distance), mp.mpc(line, end)
-        first = abs(1 + z) / abs(2 * z + 1) * mp.exp(t * line)
-        return mp.log(min(first + mp.exp(-t * (1 + line)) / 2, self._moment(line)))
+        """Bound both parts, for all u ≥ T: near 0 as they fall, and beyond for good."""
+        t, s = mp.mpf(self.distance), mp.mpf(line) + mp.mpf(1) / 2
+        x, v, quarter = t * s, t * end, mp.pi / 2
+        flat = mp.tanh(x) / (2 * s)
+        most = 1 + flat * min(1, x * mp.coth(x) / mp.hypot(x, max(v, quarter)))
+        if v < quarter:
+            turned = mp.sin(v) ** 2
+            density = (1 + turned / mp.sinh(x) ** 2) / (1 + (v / x) ** 2)
+            atoms = 1 - turned / mp.cosh(x) ** 2
+            most = max(most, mp.sqrt(atoms) + flat * mp.sqrt(density))
+        return mp.log(self._moment(line) * most / (1 + flat))
+
+    def split(self, line: Any) -> tuple[Any, Any]:
+        """Return the mass of the atoms, and the other one times coth(x) s."""
+        s = mp.mpf(line) + mp.mpf(1) / 2
+        x = mp.mpf(self.distance) * s
+        flat = mp.tanh(x) / (2 * s)
+        return 1 / (1 + flat), flat / (1 + flat) * mp.coth(x) * s
 
     def most(self) -> Any:
         """Return the distance."""

@@ -15,7 +15,7 @@ LN10 = math.log(10)
 STRETCHES = (1.0, 1.4, 2.0, 3.0, 4.5)
 """Lines to try, in units of the saddle."""
 _SHARES = (0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0)
-_LEAST, _MOST = math.log(1e-4), math.log(1e5)
+_LEAST, _MOST = math.log(1e-8), math.log(1e5)
 
 
 def log_moment(factors: Factors, line: float) -> float:

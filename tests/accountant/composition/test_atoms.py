@@ -114,7 +114,7 @@ def test_many_subsampled_discrete_gaussian_releases() -> None:
 def test_what_cannot_be_reached_is_refused() -> None:
     mechanism = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     with pytest.raises(UndecidedError, match=r"Reached .* Ask for a larger relative_width"):
-        profile.delta(mechanism, 1, relative_width=Fraction("1e-20"))
+        profile.delta(mechanism, 1, method="atoms", relative_width=Fraction("1e-20"))
     other = Composed(Staircase(epsilon=1, gamma="1/3"), 3)
     with pytest.raises(NotApplicableError, match="or 'grid'"):
         profile.delta(other, 1, method="saddle", adjacency="add-remove")
@@ -259,7 +259,7 @@ def test_values_of_laplace_noise_are_within_their_bound(c: str) -> None:
 def test_a_million_releases() -> None:
     """The search for ε keeps to where a line has digits; the law is nearly normal."""
     whole = Composed(Laplace(scale=1), 10**6)
-    found = profile.epsilon(whole, "1e-5", relative_width=Fraction(1, 10**9))
+    found = profile.epsilon(whole, "1e-5", method="atoms", relative_width=Fraction(1, 10**9))
     assert found.relative_width is not None
     assert found.relative_width <= Fraction(1, 10**9)
     mean = math.exp(-1)
@@ -271,4 +271,4 @@ def test_a_million_releases() -> None:
     assert abs(deviations / deviation - 4.26) < 0.5
     far = Composed(Laplace(scale=1), 10**9)
     with pytest.raises(UndecidedError, match=r"Reached epsilon in \[36798878"):
-        profile.epsilon(far, "1e-5", relative_width=Fraction(1, 10**9))
+        profile.epsilon(far, "1e-5", method="atoms", relative_width=Fraction(1, 10**9))

@@ -1,4 +1,4 @@
-"""How much fits into a privacy budget: the most releases, the largest sampling rate, equal shares.
+"""How much fits into a privacy budget: the most releases, the largest sampling rate, shares of ε.
 
 Each answer is certified: it keeps the budget, and the next larger one of its digits does not, as
 far as the enclosure says.
@@ -12,22 +12,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb
+from flint import arb, ctx
 
 from accountant import solve
+from accountant._validate import exact_list
 from accountant.adjacency import Adjacency
 from accountant.baselines.kairouz import kairouz_delta
+from accountant.calibrate import calibrate
 from accountant.composition.saddle_pair import SmoothPair
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.estimate import estimate_log_delta
-from accountant.interval import Interval, asked_width, narrowed, sign
+from accountant.interval import START_PRECISION, Interval, asked_width, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.composed import Composed
+from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.mechanisms.subsampled import PoissonSubsampled
-from accountant.number import ExactReal
+from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
-from accountant.target import EpsilonDelta, Target
-from accountant.threshold import threshold, to_zero
+from accountant.profile_threshold import MissingError, Search
+from accountant.target import EpsilonDelta, ProfileBelow, Target
+from accountant.threshold import to_zero
 
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12
@@ -64,6 +68,10 @@ def most_releases(
         If a count cannot be decided.
     """
     relation = Adjacency.read(adjacency)
+    if isinstance(target, ProfileBelow):
+        most = _below_a_profile(mechanism, target, relation)
+        if most is not None:
+            return most
 
     def fits(count: int) -> bool:
         whole = Composed(mechanism, count)
@@ -119,11 +127,10 @@ def _estimated_count(
     """Return the count by estimates in floats, None where there are none; it is proved later."""
     if not isinstance(target, EpsilonDelta) or target.delta.sign == 0:
         return None
-    pair, *others = Composed(mechanism, 2).worst_case(relation).pairs(None)
-    if not isinstance(pair, SmoothPair) or not all(isinstance(p, SmoothPair) for p in others):
+    pair = _smooth(mechanism, relation)
+    if pair is None:
         return None
     epsilon, log_delta = float(target.epsilon), float(target.delta.ball().log().mid())
-    count = _normal_count(pair, epsilon, log_delta)
 
     def excess(count: int) -> float:
         try:
@@ -132,6 +139,56 @@ def _estimated_count(
             return -math.inf
         return float(found) - log_delta
 
+    return _search_count(excess, _normal_count(pair, epsilon, log_delta))
+
+
+def _below_a_profile(
+    mechanism: Mechanism, target: ProfileBelow, relation: Adjacency | None
+) -> int | None:
+    """Return the largest count whose profile keeps below one up to an end, proved on both sides.
+
+    None where it is not about several subsampled Gaussian releases and an end.
+    """
+    stop, pair = target.end(), _smooth(mechanism, relation)
+    if stop is None or pair is None:
+        return None
+    limit = target.curve()
+    search = Search(limit, stop)
+
+    def pairs(count: int) -> Sequence[Pair]:
+        return Composed(mechanism, count).worst_case(relation).pairs(None)
+
+    def excess(count: int) -> float:
+        try:
+            return search.largest(pairs(count))
+        except MissingError:
+            return -math.inf
+
+    with ctx.workprec(START_PRECISION):
+        log_limit = float(limit(ExactReal.of_rational(stop)).log().mid())
+    near = _search_count(excess, _normal_count(pair, float(stop), log_limit))
+    if near.count < 2:
+        return None
+    kept = search.keeps(pairs(near.count), near.width)
+    search.largest(pairs(near.count + 1))
+    if not kept or not search.exceeds(pairs(near.count + 1), near.width):
+        raise UndecidedError(
+            f"That {near.count} releases, and no more, keep below {target} was not proved. Give "
+            "another up_to."
+        )
+    return near.count
+
+
+def _smooth(mechanism: Mechanism, relation: Adjacency | None) -> SmoothPair | None:
+    """Return the first pair of two releases where all are products of smooth losses, else None."""
+    pair, *others = Composed(mechanism, 2).worst_case(relation).pairs(None)
+    if not isinstance(pair, SmoothPair) or not all(isinstance(p, SmoothPair) for p in others):
+        return None
+    return pair
+
+
+def _search_count(excess: Callable[[int], float], count: int) -> _Count:
+    """Return the largest count without an excess, which grows with it, from a first guess."""
     low, high = 1, MOST_RELEASES
     points: list[tuple[float, float]] = []
     while high - low > 1:
@@ -193,19 +250,19 @@ def _beside_estimate(
     mechanism: Mechanism, target: Target, count: int, relative_width: Fraction
 ) -> Share | None:
     """Return the largest rate q by estimates of 1/q, proved; None where they do not lead there."""
-    if not isinstance(target, EpsilonDelta) or target.delta.sign == 0 or target.epsilon.sign <= 0:
-        return None
+    first = Fraction(math.isqrt(count))
+    if isinstance(target, EpsilonDelta):
+        if target.delta.sign == 0 or target.epsilon.sign <= 0:
+            return None
+        depth = -float(target.delta.ball().log().mid())
+        first = Fraction(math.sqrt(2 * depth * count) / float(target.epsilon))
 
     def pairs(inverse: ExactReal) -> Sequence[Pair]:
         q = min(ExactReal.of_rational(1) / inverse, ExactReal.of_rational(1))
         release = Composed(PoissonSubsampled(mechanism, q), count)
         return release.worst_case(Adjacency.ADD_REMOVE).pairs(None)
 
-    depth = -float(target.delta.ball().log().mid())
-    first = Fraction(math.sqrt(2 * depth * count) / float(target.epsilon))
-    found = threshold(
-        pairs, target.epsilon, target.delta, max(first, Fraction(1)), relative_width=relative_width
-    )
+    found = target.beside_estimates(pairs, max(first, Fraction(1)), relative_width)
     if found is None:
         return None
     ends = (
@@ -259,6 +316,24 @@ def equal_epsilon(target: EpsilonDelta, count: int) -> Share:
     if safe != low and not excess(ExactReal.of_rational(-safe)) < 0:
         raise UndecidedError(f"The share {float(safe)} could not be certified.")
     return Share(largest, safe)
+
+
+def shares_of_epsilon(target: Target, weights: Sequence[Number], *, count: int = 1) -> Share:
+    """Return the largest t such that releases of unequal ε keep a guarantee together.
+
+    Any releases of (t·w)-DP do, one for each weight w > 0, all of them `count` times. Randomised
+    response dominates whatever is ε-DP (Kairouz, Oh and Viswanath 2015): it is calibrated.
+    """
+    factors = exact_list("weights", weights)
+    for index, weight in enumerate(factors):
+        if weight.sign <= 0:
+            raise expected(f"weights[{index}]", weight, "> 0")
+    one = ExactReal.of_rational(1)
+    schedule = [one / weight for weight in factors]
+    found = calibrate(RandomizedResponse, target, count=count, schedule=schedule)
+    safe = exact(getattr(found.mechanism, found.argument)).rational
+    assert safe is not None  # a decimal
+    return Share(found.least, safe)
 
 
 def _rounded_down(value: Fraction) -> Fraction:

@@ -73,54 +73,68 @@ def touching(
     """
     if relative_width < FINEST:
         return None
-    search = _Search(family, limit, float(stop))
-    if not search.run(float(first)):
+    search = Search(limit, stop)
+    if not search.run(family, float(first)):
         return None
     near = Fraction(search.root)
     slack = near * relative_width * HALF
     margin = Fraction(search.slope) * relative_width * HALF
-    at = ExactReal.of_rational(min(Fraction(search.touch), stop))
-    with ctx.workprec(START_PRECISION), narrowed(margin):
-        missed = family(ExactReal.of_rational(near - slack))
-        if not profile.hockey_stick(missed, at) > limit(at):
-            return None
-    pairs = family(ExactReal.of_rational(near + slack))
-
-    def value(at: ExactReal) -> arb:
-        room = -search.excess(pairs, float(at))
-        with narrowed(Fraction(max(room / _SHARE, float(margin) / _SHARE))):
-            return profile.hockey_stick(pairs, at)
-
-    with ctx.workprec(START_PRECISION), narrowed(margin / _SHARE):
-        try:
-            if not proved_below(value, limit, stop):
-                return None
-        except (MissingError, UndecidedError):
-            return None
+    if not search.exceeds(family(ExactReal.of_rational(near - slack)), margin):
+        return None
+    if not search.keeps(family(ExactReal.of_rational(near + slack)), margin):
+        return None
     found = Interval.of_exact(near - slack).hull(Interval.of_exact(near + slack))
-    return Touching(found, at)
+    return Touching(found, search.at)
 
 
 @final
-class _Search:
-    """The threshold by estimates."""
+class Search:
+    """How a profile stands to a limit on [0, stop]: by estimates, and proved."""
 
-    def __init__(self, family: Family, limit: Limit, stop: float) -> None:
-        self._family, self._limit, self._stop = family, limit, stop
+    def __init__(self, limit: Limit, stop: Fraction) -> None:
+        self._limit, self._end, self._stop = limit, stop, float(stop)
         self._known: dict[float, float] = {}
         self.root = self.slope = self.touch = 0.0
 
-    def run(self, first: float) -> bool:
+    @property
+    def at(self) -> ExactReal:
+        """The ε where `largest` was last found."""
+        return ExactReal.of_rational(min(Fraction(self.touch), self._end))
+
+    def exceeds(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
+        """Whether δ > limit is proved at `at`, by an enclosure of relative width `margin`."""
+        with ctx.workprec(START_PRECISION), narrowed(margin):
+            return bool(profile.hockey_stick(pairs, self.at) > self._limit(self.at))
+
+    def keeps(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
+        """Whether δ ≤ limit is proved on [0, stop], with room of about `margin` at the least."""
+
+        def value(at: ExactReal) -> arb:
+            room = -self.excess(pairs, float(at))
+            with narrowed(Fraction(max(room / _SHARE, float(margin) / _SHARE))):
+                return profile.hockey_stick(pairs, at)
+
+        with ctx.workprec(START_PRECISION), narrowed(margin / _SHARE):
+            try:
+                return proved_below(value, self._limit, self._end)
+            except (MissingError, UndecidedError):
+                return False
+
+    def run(self, family: Family, first: float) -> bool:
         """Find the root, −d ln δ/d ln x, and where they touch; False where estimates do not."""
+
+        def excess(log_x: float) -> float:
+            return self.largest(family(ExactReal.of_rational(Fraction(math.exp(log_x)))))
+
         here = math.log(first)
         try:
-            value = self._largest(here)
+            value = excess(here)
             points = [(value, here)]
             step = math.copysign(_FIRST_STEP, value)
             off = [1.0, 1.0]
             for _ in range(_MOST_STEPS):
                 there = here + step
-                found = self._largest(there)
+                found = excess(there)
                 self.slope = (value - found) / (there - here)
                 if not 0 < self.slope < math.inf:
                     return False
@@ -149,9 +163,8 @@ class _Search:
                 self._known[epsilon] = float(limit.log().mid())
         return max(known) - self._known[epsilon]
 
-    def _largest(self, log_x: float) -> float:
-        """Return the largest excess over ε, near the last one where one is known."""
-        pairs = self._family(ExactReal.of_rational(Fraction(math.exp(log_x))))
+    def largest(self, pairs: Sequence[Pair]) -> float:
+        """Return the largest excess over ε in [0, stop]; `touch` is where it is."""
         grid = [self._stop * i / _GRID for i in range(_GRID + 1)]
         values = [self.excess(pairs, at) for at in grid]
         best = max(range(len(grid)), key=lambda i: values[i])

@@ -252,7 +252,8 @@ class ProfileBelow(Target):
         if self.up_to is not None and (exact(self.up_to, "up_to").rational or 0) <= 0:
             raise expected("up_to", self.up_to, "to be a rational number > 0")
 
-    def _stop(self) -> Fraction | None:
+    def end(self) -> Fraction | None:
+        """Return the largest ε that is compared, None for no largest."""
         return None if self.up_to is None else exact(self.up_to, "up_to").rational
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
@@ -297,7 +298,7 @@ class ProfileBelow(Target):
 
     def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
         pairs = mechanism.worst_case(adjacency).pairs(None)
-        end, stop = profile.most([pair.max_loss() for pair in pairs]), self._stop()
+        end, stop = profile.most([pair.max_loss() for pair in pairs]), self.end()
         if not end.is_finite() and stop is None:
             raise NotApplicableError(
                 f"The privacy loss of {type(mechanism).__name__} is unbounded: its profile cannot "
@@ -309,10 +310,11 @@ class ProfileBelow(Target):
             stop = largest if stop is None else min(stop, largest)
         assert stop is not None
         return largest_ratio(
-            lambda at: profile.hockey_stick(pairs, at), self._at(), stop, enough=_FAR_ABOVE
+            lambda at: profile.hockey_stick(pairs, at), self.curve(), stop, enough=_FAR_ABOVE
         )
 
-    def _at(self) -> Callable[[ExactReal], arb]:
+    def curve(self) -> Callable[[ExactReal], arb]:
+        """Return the limit as a function of ε."""
         if not isinstance(self.limit, Mechanism):
             return self.limit
         limits = self.limit.worst_case(self.relation).pairs(None)
@@ -325,11 +327,11 @@ class ProfileBelow(Target):
 
         Raises UndecidedError where the profiles come too near each other, or estimates fail.
         """
-        stop = self._stop()
+        stop = self.end()
         pairs = family(ExactReal.of_rational(first))
         if stop is None or not all(isinstance(pair, SmoothPair) for pair in pairs):
             return None
-        found = touching(family, self._at(), stop, first, relative_width=relative_width)
+        found = touching(family, self.curve(), stop, first, relative_width=relative_width)
         if found is None:
             raise UndecidedError(
                 f"Where a profile keeps below that of {self.limit!r} up to epsilon={self.up_to} "
@@ -338,7 +340,7 @@ class ProfileBelow(Target):
 
         def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
             with ctx.workprec(START_PRECISION), narrowed(relative_width):
-                ratio = profile.hockey_stick(pairs, found.at) / self._at()(found.at)
+                ratio = profile.hockey_stick(pairs, found.at) / self.curve()(found.at)
             return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
 
         return Found(found.least, achieved)

@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from accountant import baselines, profile
-from accountant.allotment import equal_epsilon, largest_sampling_prob, most_releases
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.target import EpsilonDelta, Mu
+from accountant.allotment import (
+    equal_epsilon,
+    largest_sampling_prob,
+    most_releases,
+    shares_of_epsilon,
+)
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.estimate import estimate_log_delta
+from accountant.interval import Interval
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+)
+from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 
 BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")
 
@@ -53,3 +68,69 @@ def test_equal_shares_of_epsilon() -> None:
     one = equal_epsilon(EpsilonDelta(epsilon=1, delta="0.1"), 1)
     assert abs(float(one.largest.lower) - math.log((math.e + 0.1) / 0.9)) < 1e-11
     assert equal_epsilon(EpsilonDelta(epsilon=1), 4).safe == Fraction(1, 4)
+
+
+def test_the_largest_rate_and_count_below_a_profile() -> None:
+    limit = ProfileBelow(Gaussian(standard_deviation=3), up_to=2)
+    share = largest_sampling_prob(Gaussian(1), limit, 1000, relative_width=Fraction(1, 10**9))
+    assert share.largest.relative_width < Fraction(1, 10**9)
+    assert share.safe <= Fraction(share.largest.lower)
+    step = PoissonSubsampled(Gaussian(1), "0.01")
+    count = most_releases(step, limit, adjacency="add-remove")
+
+    def excess(mechanism: Mechanism) -> float:
+        """Return the largest ln δ − ln limit by estimates on a grid."""
+        points = np.linspace(0, 2, 9)
+        own = estimate_log_delta(mechanism, points, adjacency="add-remove")
+        return float(np.max(own - estimate_log_delta(limit.limit, points)))
+
+    def rate(factor: str) -> Mechanism:
+        return Composed(PoissonSubsampled(Gaussian(1), share.safe * Fraction(factor)), 1000)
+
+    assert excess(rate("1")) < 0 < excess(rate("1.0002"))
+    assert excess(Composed(step, count)) < 0 < excess(Composed(step, count + 1))
+
+
+def test_no_count_of_a_release_that_is_above_the_profile() -> None:
+    limit = ProfileBelow(Gaussian(standard_deviation=100), up_to=2)
+    step = PoissonSubsampled(Gaussian(1), "0.5")
+    with pytest.raises(NotApplicableError, match="Not even one"):
+        most_releases(step, limit, adjacency="add-remove")
+
+
+def test_shares_of_epsilon_in_proportion() -> None:
+    weights = [3, "1/2", 1]
+    share = shares_of_epsilon(BUDGET, weights, count=4)
+
+    def delta(unit: Fraction) -> Interval:
+        parts = [(unit * Fraction(weight), 0, 4) for weight in weights]
+        return baselines.kairouz_delta(parts, 1)
+
+    assert share.largest.relative_width <= Fraction(1, 10**12)
+    assert delta(share.safe).upper <= Fraction(1, 10**5)
+    assert delta(share.safe * (1 + Fraction(1, 10**11))).lower > Fraction(1, 10**5)
+    # pure: basic composition; equal weights are equal shares
+    assert shares_of_epsilon(EpsilonDelta(epsilon=1), weights, count=4).safe == Fraction(
+        "0.0555555555555"
+    )
+    equal = equal_epsilon(BUDGET, 20)
+    assert shares_of_epsilon(BUDGET, [1], count=20).largest.overlaps(equal.largest)
+
+
+@pytest.mark.parametrize(
+    "target", [Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))]
+)
+def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
+    share = shares_of_epsilon(target, [1, 2], count=3)
+
+    def parts(unit: Fraction) -> Mechanism:
+        return Composed([RandomizedResponse(unit), RandomizedResponse(2 * unit)], 3)
+
+    assert target.holds(parts(share.safe), None)
+    assert target.excess(parts(share.safe * (1 + Fraction(1, 10**8))), None) > 0
+
+
+@pytest.mark.parametrize("weights", [[], [1, 0], [1, -1]])
+def test_weights_of_shares_are_positive(weights: list[int]) -> None:
+    with pytest.raises(InvalidInputError, match="weights"):
+        shares_of_epsilon(BUDGET, weights)

@@ -18,7 +18,6 @@ def allot(options: argparse.Namespace, target: Target) -> int:
     """Find the largest count, sampling rate or share of ε, and print it."""
     from accountant import allotment, notation
     from accountant.errors import InvalidInputError, expected
-    from accountant.target import EpsilonDelta
 
     if options.fixed or options.set or options.schedule:
         raise InvalidInputError(
@@ -28,13 +27,9 @@ def allot(options: argparse.Namespace, target: Target) -> int:
     if options.count < 1:
         raise expected("count", options.count, "≥ 1")
     if options.find == "epsilon":
-        if options.name is not None or not isinstance(target, EpsilonDelta):
-            raise InvalidInputError(
-                "Expected --epsilon and --count, and no mechanism, with --find epsilon: the shares "
-                "hold for all releases of that guarantee."
-            )
-        share = allotment.equal_epsilon(target, options.count)
-        return _show(options, target, f"epsilon of each of {options.count}", "epsilon", share)
+        return _allot_epsilon(options, target)
+    if options.shares:
+        raise InvalidInputError("Expected --shares together with --find epsilon only.")
     if options.name is None or "(" not in options.name:
         raise InvalidInputError(
             f"Expected a mechanism with its noise for --find {options.find}, such as "
@@ -55,6 +50,38 @@ def allot(options: argparse.Namespace, target: Target) -> int:
     share = allotment.largest_sampling_prob(mechanism, target, options.count)
     name = f"largest sampling_prob of {options.count} releases"
     return _show(options, target, name, "sampling_prob", share)
+
+
+def _allot_epsilon(options: argparse.Namespace, target: Target) -> int:
+    """Split ε, equally or in the proportions that are given."""
+    from accountant import allotment
+    from accountant.errors import InvalidInputError
+    from accountant.number import ExactReal, exact
+    from accountant.target import EpsilonDelta
+
+    if options.name is not None:
+        raise InvalidInputError(
+            "Expected --count or --shares, and no mechanism, with --find epsilon: the shares hold "
+            "for all releases of that guarantee."
+        )
+    weights = [entry.strip() for entry in options.shares.split(",")] if options.shares else []
+    if not weights:
+        share = (
+            allotment.equal_epsilon(target, options.count)
+            if isinstance(target, EpsilonDelta)
+            else allotment.shares_of_epsilon(target, [1], count=options.count)
+        )
+        return _show(options, target, f"epsilon of each of {options.count}", "epsilon", share)
+    share = allotment.shares_of_epsilon(target, weights, count=options.count)
+    found = [str(ExactReal.of_rational(share.safe) * exact(weight)) for weight in weights]
+    if options.json:
+        unit = {"largest_unit": share.largest.to_json()}
+        say_json({**_head(options, target), "shares": weights, "epsilon": found, **unit})
+    elif options.quiet:
+        say("\n".join(found))
+    else:
+        say(f"epsilon in proportion {', '.join(weights)}  {', '.join(found)}")
+    return ExitCode.DONE
 
 
 def _head(options: argparse.Namespace, target: Target) -> dict[str, Any]:

@@ -27,6 +27,7 @@ examples:
   dpassay calibrate "Gaussian(standard_deviation=1)" --find sampling-prob --count 1000 \\
       --epsilon 1 --delta 1e-5
   dpassay calibrate --find epsilon --count 10 --epsilon 1 --delta 1e-6
+  dpassay calibrate --find epsilon --shares 1,2,1/2 --mu 1
 """
 _NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
 
@@ -59,8 +60,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--find",
         choices=FOUND,
         default=FOUND[0],
-        help="the least noise, or the most releases, the largest sampling rate, equal shares of "
-        "epsilon that keep the guarantee",
+        help="the least noise, or the most releases, the largest sampling rate, the largest shares "
+        "of epsilon that keep the guarantee",
+    )
+    parser.add_argument(
+        "--shares", default="", metavar="W1,W2,…", help="with --find epsilon: in these proportions"
     )
     parser.add_argument(
         "--digits", type=int, default=12, metavar="N", help="significant digits (default 12)"
@@ -85,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.find != "noise":
         return allot(options, target(options))
+    if options.shares:
+        raise InvalidInputError("Expected --shares together with --find epsilon only.")
     if options.name is None:
         raise InvalidInputError("Expected the name of a mechanism, such as Gaussian.")
     found = calibrate(

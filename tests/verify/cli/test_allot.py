@@ -88,3 +88,16 @@ def test_what_is_refused(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err
+
+
+def test_shares_in_proportion(capsys: pytest.CaptureFixture[str]) -> None:
+    find = ["calibrate", "--find", "epsilon"]
+    assert main([*find, "--shares", "1,2,1/2", *BUDGET, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    first, second, third = (float(share) for share in found["epsilon"])
+    assert (second / first, third / first) == pytest.approx((2, 1 / 2), rel=1e-14, abs=0)
+    assert 1 < first + second + third < 1.001  # a little above basic composition
+    assert main([*find, "--count", "10", "--mu", "1", "--quiet"]) == 0
+    assert float(capsys.readouterr().out) == pytest.approx(0.309271855216, rel=1e-11, abs=0)
+    assert main([*find, "--shares", "1,1", "--mu", "1"]) == 0
+    assert capsys.readouterr().out.startswith("epsilon in proportion 1, 1  0.")

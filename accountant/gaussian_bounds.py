@@ -7,6 +7,7 @@ at every ε ≥ 0, in both directions (a profile at −ε is determined by the r
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -19,10 +20,11 @@ from flint import arb, ctx
 from accountant import profile, solve
 from accountant._validate import probability
 from accountant.adjacency import Adjacency
+from accountant.composition.joint import JointPair
 from accountant.composition.subsampling import SubsampledPair
-from accountant.dominance import largest_ratio
+from accountant.dominance import Profile, largest_ratio
 from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.interval import Interval, ball, enclose
+from accountant.interval import Interval, ball, enclose, narrowed
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, Number
@@ -30,6 +32,7 @@ from accountant.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
 
 MU_WIDTH = Fraction(1, 10**6)
+_WIDTH = Fraction(1, 10**9)
 _SEARCH_PRECISION = 64
 _ENOUGH = 16
 _SAMPLES = 64
@@ -43,7 +46,7 @@ class GaussianBounds:
     """G_upper ≤ trade-off function ≤ G_lower, the latter for δ ≥ `down_to` alone."""
 
     upper: Interval
-    """The least μ for which the mechanism is μ-GDP."""
+    """The least μ for which the mechanism is μ-GDP; +∞ where an outcome tells the neighbours."""
     lower: Interval
     """The largest μ whose profile lies below the mechanism's wherever that is ≥ `down_to`."""
     regret: Interval
@@ -62,15 +65,16 @@ def gaussian_bounds(
     Exact mechanisms have upper = lower and regret 0. The regret is found to an absolute width of
     1e-4 of the largest one.
 
-    Subsampled Gaussian releases have upper = μ of the release, whatever the sampling rate q > 0: a
-    test of level α has a power of at least q Φ(μ − z_α), which as α falls is more than that of any
-    smaller μ. All that sampling gains is in the regret.
+    Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
+    sampling rates q_i > 0: a test of level α has a power of at least Π q_i Φ(μ − z_α), which as α
+    falls is more than that of any smaller μ. All that sampling gains is in the regret, and in the
+    lower μ.
 
     Raises
     ------
     NotApplicableError
-        If the privacy loss is unbounded, and neither Gaussian nor one subsampled Gaussian release:
-        no finite search bounds it then.
+        If the privacy loss is unbounded, but finite, and not of Gaussian releases, subsampled or
+        not: no finite search bounds it then.
     UndecidedError
         If a width is not reached.
     """
@@ -84,34 +88,72 @@ def gaussian_bounds(
     floor = probability("down_to", down_to)
     if floor.sign == 0:
         raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
-    inner = _subsampled_gaussian(pairs)
-    if inner is None:
-        stop = _largest_loss(pairs)
-        upper = _upper(pairs, stop, relative_width)
-    else:
-        upper = enclose(inner.mu)
-        stop = _beyond(Fraction(upper.upper))
-    inverse = profile.epsilon(
-        mechanism, floor, adjacency=relation, relative_width=Fraction(1, 10**9)
-    )
+    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
     if inverse.lower < 0:
         raise expected("down_to", down_to, "at most the total variation distance")
-    lower = _lower(pairs, Fraction(inverse.lower), relative_width)
-    regret = _regret(pairs, Fraction(upper.upper), stop)
+    leak = profile.most([pair.infinity_mass() for pair in pairs])
+    infinite = Interval.of_ball(arb.pos_inf())
+    if leak == 1:
+        return GaussianBounds(infinite, infinite, Interval.of_exact(0))
+    gaussian: Profile = _certain
+    with narrowed(_WIDTH):
+        if leak > 0:
+            upper = infinite
+            stop = _beyond(gaussian)
+        elif all(_mu_of_all(pair) is not None for pair in pairs):
+            upper = enclose(lambda: profile.most([_known(_mu_of_all(pair)) for pair in pairs]))
+            gaussian = _profile_of(ExactReal.of_rational(Fraction(upper.upper)))
+            stop = _beyond(gaussian)
+        else:
+            stop = _largest_loss(pairs)
+            upper = _upper(pairs, stop, relative_width)
+            gaussian = _profile_of(ExactReal.of_rational(Fraction(upper.upper)))
+        value = functools.cache(lambda at: profile.hockey_stick(pairs, ExactReal.of_rational(at)))
+        end = inverse.lower if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
+        lower = _lower(value, Fraction(end), relative_width)
+        regret = _regret(value, gaussian, stop)
     return GaussianBounds(upper, lower, regret)
 
 
-def _subsampled_gaussian(pairs: Sequence[Pair]) -> GaussianPair | None:
-    """Return the Gaussian pair that all of the pairs are subsampled from, or None."""
-    inner = {pair.inner if isinstance(pair, SubsampledPair) else None for pair in pairs}
-    found = inner.pop()
-    return found if not inner and isinstance(found, GaussianPair) else None
+def _mu_of_all(pair: Pair) -> arb | None:
+    """Return the μ of Gaussian releases as if none was subsampled; None for other pairs."""
+    if isinstance(pair, GaussianPair):
+        return pair.mu()
+    if isinstance(pair, SubsampledPair):
+        return _mu_of_all(pair.inner)
+    if not isinstance(pair, JointPair):
+        return None
+    parts = [(_mu_of_all(part), count) for part, count in pair.factors]
+    if any(mu is None for mu, _ in parts):
+        return None
+    return sum((count * _known(mu) ** 2 for mu, count in parts), start=arb(0)).sqrt()
 
 
-def _beyond(mu: Fraction) -> Fraction:
-    """Return an ε with δ_μ(ε) below all that the regret is told from."""
-    gaussian, stop = _profile_of(ExactReal.of_rational(mu)), Fraction(1)
-    while not gaussian(ExactReal.of_rational(stop)) < _LEAST_REGRET / 2:
+def _known(mu: arb | None) -> arb:
+    assert mu is not None
+    return mu
+
+
+def _certain(_: ExactReal) -> arb:
+    """Return 1, the δ of what may tell the neighbours with certainty."""
+    return arb(1)
+
+
+def _beyond(gaussian: Profile) -> Fraction:
+    """Return an ε with δ_μ(ε)/(1 + e^ε), which falls, below all that the regret is told from."""
+    stop = Fraction(1)
+    while True:
+        at = ExactReal.of_rational(stop)
+        if gaussian(at) / (1 + at.ball().exp()) < _LEAST_REGRET / 2:
+            return stop
+        stop *= 2
+
+
+def _kept_by(leak: arb, total_variation: arb) -> Fraction:
+    """Return an ε at which δ_μ(ε) is below δ ≥ leak for the μ with the same δ(0), and all less."""
+    gaussian = _profile_of(ExactReal.of_rational(_mu_at(total_variation, Fraction(0))))
+    stop = Fraction(1)
+    while not gaussian(ExactReal.of_rational(stop)) < leak:
         stop *= 2
     return stop
 
@@ -153,18 +195,15 @@ def _around(excess: solve.Function, guess: Fraction) -> solve.Bracket:
     raise UndecidedError("No mu was found on either side of the least one.")
 
 
-def _lower(pairs: Sequence[Pair], stop: Fraction, width: Fraction) -> Interval:
+def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) -> Interval:
     """Enclose inf over 0 ≤ ε ≤ stop of the μ with δ_μ(ε) = δ(ε).
 
-    On a piece δ_μ ≤ δ holds if δ_μ at its left end is at most δ at its right end.
+    The least μ that was met is proved to be too large by δ_μ > δ there, and a slightly smaller one
+    to be small enough on all pieces.
     """
-
-    def value(at: Fraction) -> arb:
-        return profile.hockey_stick(pairs, ExactReal.of_rational(at))
-
     with ctx.workprec(2 * _SEARCH_PRECISION):
         points = [stop * i / _SAMPLES for i in range(_SAMPLES + 1)]
-        best = min(_mu_at(value(at), at) for at in points)
+        best, where = min((_mu_at(value(at), at), at) for at in points)
         pieces = list(itertools.pairwise(points))
         bound = best * (1 - width / 2)
         for _ in range(_MAX_PIECES):
@@ -174,7 +213,7 @@ def _lower(pairs: Sequence[Pair], stop: Fraction, width: Fraction) -> Interval:
             if _below(value, bound, left, right):
                 continue
             middle = (left + right) / 2
-            best = min(best, _mu_at(value(middle), middle))
+            best, where = min((best, where), (_mu_at(value(middle), middle), middle))
             bound = best * (1 - width / 2)
             pieces += [(left, middle), (middle, right)]
         else:
@@ -182,10 +221,14 @@ def _lower(pairs: Sequence[Pair], stop: Fraction, width: Fraction) -> Interval:
                 f"The lower mu was not found within {_MAX_PIECES} pieces; ask for a larger "
                 "relative_width."
             )
-        slack = 1 + Fraction(1, 10**9)
-        return Interval(
-            Interval.of_exact(bound / slack, 20).lower, Interval.of_exact(best * slack, 20).upper
-        )
+        most = best * (1 + width / 4)
+        if not _profile_of(ExactReal.of_rational(most))(ExactReal.of_rational(where)) > value(
+            where
+        ):
+            raise UndecidedError(
+                f"The lower mu is at least {float(bound):.6g}; that it is not more was not proved."
+            )
+        return Interval(Interval.of_exact(bound, 20).lower, Interval.of_exact(most, 20).upper)
 
 
 def _below(value: Callable[[Fraction], arb], mu: Fraction, left: Fraction, right: Fraction) -> bool:
@@ -216,17 +259,17 @@ def _mu_at(delta: arb, epsilon: Fraction) -> Fraction:
     return Fraction(math.exp((low + high) / 2))
 
 
-def _regret(pairs: Sequence[Pair], mu: Fraction, stop: Fraction) -> Interval:
+def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction) -> Interval:
     """Enclose sup over ε ≥ 0 of (δ_μ(ε) − δ(ε))/(1 + e^ε).
 
     On a piece δ_μ lies below its chord, δ above the chord right of it extended, both in z. Beyond
     `stop`, δ_μ/(1 + e^ε) falls, where δ is 0, or it is less than half of the least width there is.
     """
-    gaussian = _profile_of(ExactReal.of_rational(mu))
 
+    @functools.cache
     def gap(at: Fraction) -> tuple[arb, arb, arb]:
         point = ExactReal.of_rational(at)
-        return gaussian(point), profile.hockey_stick(pairs, point), point.ball().exp()
+        return gaussian(point), value(at), point.ball().exp()
 
     with ctx.workprec(_SEARCH_PRECISION):
         best = arb(0)
@@ -249,7 +292,7 @@ def _regret(pairs: Sequence[Pair], mu: Fraction, stop: Fraction) -> Interval:
     raise UndecidedError(f"The regret was not found within {_MAX_PIECES} pieces.")
 
 
-def _profile_of(mu: ExactReal) -> Callable[[ExactReal], arb]:
+def _profile_of(mu: ExactReal) -> Profile:
     """Return δ_μ."""
     pair = GaussianPair(Gaussian(standard_deviation=1, l2_sensitivity=mu), None)
     return pair.hockey_stick

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import pytest
 from scipy.stats import norm
 
@@ -11,6 +14,7 @@ from accountant.gaussian_bounds import gaussian_bounds
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
+    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     Laplace,
@@ -18,6 +22,8 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
+
+WIDE = Fraction(1, 10**9)
 
 
 def test_exact_where_it_is() -> None:
@@ -53,10 +59,24 @@ def test_the_curves_enclose_the_profile(mechanism: Mechanism) -> None:
     assert largest > 0.99 * float(bounds.regret.lower)
 
 
+def test_no_mu_where_an_outcome_gives_the_record_away() -> None:
+    # f(α) = 1/2 − α on [0, 1/2]: f(κ) = κ at 1/4, and no μ is enough
+    leaky = Tabulated(p=["1/2", "1/2", 0], q=[0, "1/2", "1/2"])
+    bounds = gaussian_bounds(leaky)
+    assert bounds.upper.lower == Decimal("Infinity")
+    assert float(bounds.regret.lower) == pytest.approx(1 / 4, rel=1e-3, abs=0)
+    assert bounds.regret.lower <= Decimal("0.25") <= bounds.regret.upper
+    # δ = 1/2 at every ε: δ_μ(0) = 2Φ(μ/2) − 1 is the largest of δ_μ
+    assert float(bounds.lower.lower) == pytest.approx(2 * norm.ppf(0.75), rel=2e-6, abs=0)
+
+    nothing_hidden = gaussian_bounds(Tabulated(p=[1, 0], q=[0, 1]))
+    assert nothing_hidden.upper.lower == nothing_hidden.lower.lower == Decimal("Infinity")
+    assert str(nothing_hidden.regret) == "0"
+
+
 def test_refusals() -> None:
-    unbounded = Tabulated(p=["1/2", "1/2", 0], q=[0, "1/2", "1/2"])
     with pytest.raises(NotApplicableError, match="unbounded"):
-        gaussian_bounds(unbounded)
+        gaussian_bounds(DiscreteGaussian(parameter=4))
     with pytest.raises(InvalidInputError, match="down_to=0 > 0"):
         gaussian_bounds(Laplace(scale=1), down_to=0)
     with pytest.raises(InvalidInputError, match="total variation"):
@@ -93,7 +113,22 @@ def test_a_subsampled_gaussian_release_keeps_its_mu() -> None:
     assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
 
 
-def test_a_composition_of_subsampled_releases_is_refused() -> None:
+def test_subsampled_releases_keep_the_mu_of_all_of_them() -> None:
     step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
-    with pytest.raises(NotApplicableError, match="unbounded"):
-        gaussian_bounds(Composed(step, 3), adjacency="add-remove")
+    whole = Composed([Composed(step, 12), Gaussian(standard_deviation=1)])
+    bounds = gaussian_bounds(whole, adjacency="add-remove", down_to="1e-4")
+    assert str(bounds.upper) == "2"  # 12/4 + 1 is its square
+    power = tradeoff.power(whole, "1e-300", adjacency="add-remove", relative_width=WIDE)
+    smaller = tradeoff.power(Gaussian(standard_deviation=1, l2_sensitivity="1.1"), "1e-300")
+    assert power.lower > smaller.upper
+    below = Gaussian(standard_deviation=1, l2_sensitivity=bounds.lower.lower)
+    largest = 0.0
+    for i in range(0, 60, 5):
+        epsilon = i / 20
+        own = profile.delta(whole, epsilon, adjacency="add-remove", relative_width=WIDE)
+        high = profile.delta(Gaussian(standard_deviation="1/2"), epsilon)
+        assert own.lower <= high.upper
+        if own.lower > 1e-4:
+            assert profile.delta(below, epsilon).lower <= own.upper
+        largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
+    assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)

@@ -101,7 +101,10 @@ class FloatCurve:
             return -math.inf
         if log_delta == -math.inf:
             return self._largest
-        odds = log_delta - _log_of_rest(log_delta)
+        rest = _log_of_rest(log_delta)
+        if rest <= self._least:  # δ(ε) = 1 − e^ε below every loss
+            return rest
+        odds = log_delta - rest
         if log_delta >= SMALL_DELTA:
             return self._root(self.delta, odds, self._mean - self._spread)
         try:

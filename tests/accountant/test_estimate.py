@@ -141,6 +141,17 @@ def test_arrays_keep_their_shape_and_ends_are_those_of_the_enclosure() -> None:
     assert at == -math.expm1(-31.0)
 
 
+@pytest.mark.parametrize("count", [3, 28])
+def test_below_every_loss_the_profile_is_that_of_no_noise(count: int) -> None:
+    release = Composed(PoissonSubsampled(Gaussian(standard_deviation=2), "0.001359"), count)
+    for delta in (0.9, 0.5, 0.2):  # every loss is above ln(1 − q)·count > −0.04
+        found = estimate.estimate_epsilon(
+            release, delta, adjacency=BOTH, direction=Direction.REMOVE
+        )
+        assert isinstance(found, float)
+        assert math.isclose(found, math.log1p(-delta), rel_tol=1e-14)
+
+
 def test_compiled_loops_agree_with_numpy() -> None:
     points = [1e-3, 1e-7, 1e-12]
     plain = estimate.estimate_epsilon(MIXED, points, adjacency=BOTH)

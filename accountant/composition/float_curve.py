@@ -34,6 +34,8 @@ _CUTS = (52, 64)
 _AGREEMENT = 1e-12
 _MOST_STEPS = 200
 _CLOSE = 1e-15
+_ROUNDING = 1e-12
+"""Moves below this, relative to ε, that no longer get smaller are rounding."""
 _WIDER = 1.6
 
 
@@ -165,6 +167,7 @@ class FloatCurve:
         """Return the ε with these log-odds, by Newton's method in a bracket."""
         low, high = self._least, self._largest
         at, step = min(max(first, low), high), max(self._spread, 1e-300)
+        last = math.inf
         for _ in range(_MOST_STEPS):
             found = share(at)
             if found.odds > odds:
@@ -175,8 +178,10 @@ class FloatCurve:
             slope = found.odds_slope
             usable = slope < 0 and math.isfinite(slope) and math.isfinite(found.odds)
             move = (odds - found.odds) / slope if usable else side * step
-            if abs(move) <= _CLOSE * max(abs(at), 1e-3 * self._spread):
+            scale = max(abs(at), 1e-3 * self._spread)
+            if abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale:
                 return at + move
+            last = abs(move)
             wanted, step = at + min(max(move, -step), step), _WIDER * step
             if not low < wanted < high:
                 finite = math.isfinite(low) and math.isfinite(high)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 import numpy as np
 
-from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_kernels import BY_EXCESS, Kernels, excess_of_log1p, on_line
+from accountant.composition.float_mixture import TARGET
 from accountant.composition.saddle_search import Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 
@@ -26,27 +25,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
+    Complexes: TypeAlias = NDArray[np.complex128]
 
-TARGET = 34.5
-"""−ln of the relative error that is aimed at."""
 MOST_NODES = 1 << 12
-MOST_POINTS = 1 << 16
-"""Most nodes of the rule in x."""
-_REACH = 8.8
-_CLOSE = 0.03
-_FEW = 16
+_CLOSE = 0.1
 _ROUNDING = 4e-16
-_NEAR = 1e-2
+_NEAR = 0.1
 _TINY = 1e-12
 _MOST_STEPS = 100
-_MOST_GRADES = 256
 _MOST_LOSS = 8.0
+_AHEAD = 1.2
+_NEGLIGIBLE = math.exp(-TARGET - 1.0)
+_CUBIC = 1e-5
+"""An error in ln δ whose cube is no longer seen."""
+_LEAST_BEND = 0.5
 _GROWTH = 1.1
 _MOST_GROWTH = 3.0
 _LEAST_GROWTH = 1.02
 _LEAP = 4.0
 _PROBES = np.array([1.0, 1.07, 1.19, 1.31])
-_LEAST = 1.0 - TARGET
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -81,161 +78,6 @@ class FloatGaussian:
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return −t²μ²/2."""
         return -self.half * t * t, np.zeros_like(t)
-
-
-@final
-class _Table:
-    """Equidistant nodes in x with what does not depend on the tilt."""
-
-    def __init__(self, floats: Mixture, start: int, last: int, step: float) -> None:
-        self.start = start
-        self.x = np.arange(start, last + 1.0) * step
-        shift = np.minimum(floats.mu * self.x - 0.5 * floats.mu**2, 700.0)
-        self._rise = math.exp(floats.log_share) * np.expm1(shift)
-        self.bell = floats.bell(self.x)
-        """ln(√(2π) φ)"""
-        self.loss = np.where(
-            np.abs(self._rise) < 0.5, np.log1p(self._rise), floats.log_density(self.x)
-        )
-
-    @functools.cached_property
-    def gap(self) -> Floats:
-        """L − (w − 1)"""
-        return excess_of_log1p(self._rise)
-
-
-@final
-class FloatMixture:
-    """Λ(z + 1), or Λ(−z), of a Gaussian mixture, by the trapezoidal rule in x."""
-
-    def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
-        self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
-        self._lost = floats.lost
-        self._tables: dict[int, _Table] = {}
-        self._rules: dict[int, tuple[int, float, float]] = {}
-        self._line_grades: dict[tuple[float, int], int] = {}
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return those of Λ, at c + 1 or −c."""
-        s = c + 1 if self._mixed_first else -c
-        table, kept = self._nodes(s, 0.0)
-        x, bell, loss, gap = table.x[kept], table.bell[kept], table.loss[kept], table.gap[kept]
-        size, mean, variance = self._moments(s, x[1] - x[0], bell, loss, gap)
-        return size, mean if self._mixed_first else -mean, variance
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
-        s = c + 1 if self._mixed_first else -c
-        table, kept = self._nodes(s, float(t[-1]))
-        loss = table.loss[kept]
-        logs = s * loss + table.bell[kept]
-        mass = np.exp(logs - logs.max())
-        mass /= mass.sum()
-        away = loss - np.dot(mass, loss)
-        if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
-            real, imaginary = on_line(self._loops, mass, away, float(t[1]), len(t))
-        else:
-            real, imaginary = self._loops.line(mass, away, t)
-        with np.errstate(divide="ignore"):
-            log_size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
-        angle = np.arctan2(imaginary, 1 + real)
-        return log_size, angle if self._mixed_first else -angle
-
-    def _moments(
-        self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats
-    ) -> tuple[float, float, float]:
-        if math.isinf(self._floats.rise):
-            size, mean, variance = self._loops.moments(s, step, bell, loss, gap)
-            first, second = self._lost  # where the loops rely on E[1] = E[w] = 1
-            if abs(size) < BY_EXCESS and first > 0:
-                whole = math.exp(size)
-                less = whole - first - s * (second - first)
-                return math.log(less), (mean * whole + first - second) / less, variance
-            return size, mean, variance
-        logs = s * loss + bell
-        top = float(logs.max())
-        mass = np.exp(logs - top)
-        total = float(mass.sum())
-        mean = float(np.dot(mass, loss)) / total
-        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
-        return top + math.log(total * step / math.sqrt(2 * math.pi)), mean, variance
-
-    def _nodes(self, s: float, t: float) -> tuple[_Table, slice]:
-        """Return the nodes of a rule, and which of them are needed."""
-        if t:
-            low, high = self._low(s), self._end(s)
-            grade = self._grade_of_line(s, t, low, high)
-        else:
-            grade, low, high = self._rule_of_moments(s)
-        step = 2.0 ** (-grade / 4)
-        first, last = math.floor(low / step), math.ceil(high / step)
-        if last - first > MOST_POINTS:
-            raise UndecidedError(f"The moments at s={s:.6g} need {last - first} nodes in floats.")
-        table = self._tables.get(grade)
-        if table is None or first < table.start or last >= table.start + len(table.x):
-            margin = (last - first) // 4
-            table = _Table(self._floats, first - margin, last + margin, step)
-            self._tables[grade] = table
-        return table, slice(first - table.start, last - table.start + 1)
-
-    def _low(self, s: float) -> float:
-        low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
-        rise, width = self._floats.rise, self._floats.rise_width
-        return max(low, rise - _REACH * width - max(rise, 0.0) * width * width)
-
-    def _end(self, s: float) -> float:
-        return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
-
-    def _rule_of_moments(self, s: float) -> tuple[int, float, float]:
-        """Return the grade and the ends for real s, the same for all s between two powers of 2."""
-        octave = math.frexp(s)[1] if s > 0 else -math.frexp(s)[1] - 10_000
-        if octave not in self._rules:
-            far = math.copysign(2.0 ** math.frexp(s)[1], s)
-            low = min(self._low(far), self._low(0.5 * far))
-            high = self._end(far)
-            grade = self._grade(far, 0.0, low, high)
-            if far > 2.0 or math.isfinite(self._floats.cut):
-                end = self._end(0.5 * far)
-                high = max(high, end)
-                if math.isfinite(self._floats.cut):
-                    grade = max(grade, self._grade(0.5 * far, 0.0, low, end))
-            self._rules[octave] = grade, low, high
-        return self._rules[octave]
-
-    def _grade_of_line(self, s: float, t: float, low: float, high: float) -> int:
-        """Return the grade for the last of the points t that begin with the same half octave."""
-        half_octave = math.ceil(2 * math.log2(t))
-        if len(self._line_grades) > _MOST_GRADES:
-            self._line_grades.clear()
-        if (s, half_octave) not in self._line_grades:
-            self._line_grades[s, half_octave] = self._grade(s, 2.0 ** (half_octave / 2), low, high)
-        return self._line_grades[s, half_octave]
-
-    def _grade(self, s: float, t: float, low: float, high: float) -> int:
-        """Return g where the step 2^(−g/4) is small enough, by the sizes on shifted contours.
-
-        Beside a cut the contours are lowered, as far as the integrand is small there.
-        """
-        floats = self._floats
-        whole = math.isinf(floats.cut) and math.isinf(floats.rise)
-        x = low + (high - low) * (_COARSE if whole else _FINE)
-        heights = min(floats.largest_shift, 2 * math.sqrt(TARGET)) * _SHARES
-        y = heights[:, None]
-        plain, grown = s * floats.log_density(x) - 0.5 * x * x, -0.5 * x * x
-        if not whole:
-            y = floats.lowered(x[None, :], np.repeat(y, len(x), axis=1), s)
-            plain = plain + floats.log_kept(x, np.zeros_like(x))
-            grown = grown + floats.log_kept(x + 0 * y, y)
-        size, angle = floats.at_angle(x[None, :], floats.mu * y)
-        grown = grown + s * size + t * angle
-        excess = TARGET + 2.0 + np.maximum(grown + 0.5 * y * y - float(plain.max()), _LEAST)
-        steps = 2 * math.pi * np.minimum((y / excess).min(axis=1), heights / (TARGET + 2.0))
-        step = float(steps.max())
-        return math.ceil(-4 * math.log2(step))
-
-
-_SHARES = 1.6 ** -np.arange(0.0, 9.0)
-_COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
 
 
 @final
@@ -279,17 +121,40 @@ class Estimator:
             nearest_bound(self, strip, epsilon, c, side, level, TARGET)[0] for side in (-1, 1)
         )
         step = 2 * math.pi / period
-        reach = math.sqrt(2 * TARGET / curvature)
-        while (size_there := self._size(strip, c, reach)) > -TARGET - 1.0:
+        reach = _AHEAD * math.sqrt(2 * TARGET / curvature)
+        terms = self._terms(strip, c, step, reach)
+        while terms is None:
             if reach >= MOST_NODES * step:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes."
                 )
-            reach *= min(max((TARGET + 1.0) / max(-size_there, 1.0), _GROWTH), _MOST_GROWTH)
-            reach = min(reach, MOST_NODES * step)
-        t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
+            reach = _AHEAD * self._reach(strip, c, reach, MOST_NODES * step)
+            terms = self._terms(strip, c, step, reach)
+        return Line(c, step, size, mean, level + c * epsilon, terms)
+
+    def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes | None:
+        """Return M(c + it) κ(c + it)/M(c) without e^{it(ln M)'}, up to where it no longer counts.
+
+        None if that is not before `reach`, or not before the most nodes.
+        """
+        count = 4 + math.ceil(reach / step)
+        if count > 2 * MOST_NODES:
+            return None
+        t = np.arange(0.0, count) * step
         real, imaginary = self._log_ratio(c, t)
-        return Line(strip, c, step, size, mean, level + c * epsilon, real, imaginary)
+        z = c + 1j * t
+        logs = real + 1j * imaginary
+        found: Complexes = np.exp(logs)
+        for pole in strip.poles:
+            found /= z - pole
+        last = int(np.flatnonzero(np.abs(found) > abs(found[0]) * _NEGLIGIBLE)[-1])
+        return found[: last + 2] if last < count - 1 - count // 8 else None
+
+    def _reach(self, strip: Strip, c: float, reach: float, most: float) -> float:
+        """Return where the terms no longer count, looking ahead."""
+        while (size := self._size(strip, c, reach)) > -TARGET - 1.0 and reach < most:
+            reach *= min(max((TARGET + 1.0) / max(-size, 1.0), _GROWTH), _MOST_GROWTH)
+        return reach
 
     def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         real, imaginary = np.zeros(len(t)), np.zeros(len(t))
@@ -354,13 +219,15 @@ class Estimator:
         floor, ceiling = epsilon - margin, epsilon + margin
         line = self._on_line(CALL, s, epsilon)
         for _ in range(_MOST_STEPS):
-            value, slope = line(epsilon)
+            value, slope, bend = line.bent(epsilon)
             if value > log_delta:
                 floor = max(floor, epsilon)
             else:
                 ceiling = min(ceiling, epsilon)
             move = (log_delta - value) / slope
-            if abs(move * slope) <= 1e-15 * abs(log_delta) or abs(move) < _ROUNDING * abs(epsilon):
+            away = abs(move * slope)
+            move /= max(1 + 0.5 * move * bend / slope, _LEAST_BEND)
+            if away <= max(_CUBIC, 1e-15 * abs(log_delta)) or abs(move) < _ROUNDING * abs(epsilon):
                 break
             inside = floor < epsilon + move < ceiling
             epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)
@@ -412,19 +279,18 @@ class Estimator:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
-    """The values of ln M on a line, ready for any ε near the one it was made for."""
+    """The terms of a sum on a line, ready for any ε near the one it was made for."""
 
-    strip: Strip
     c: float
     step: float
     size: float
     mean: float
     level: float
     """The saddle-point approximation of ln G(ε), plus cε."""
-    real: Floats
-    imaginary: Floats
+    terms: Complexes
+    """M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}."""
 
     def check(self, epsilon: float, value: float, most_loss: float) -> None:
         """Raise UndecidedError where ln G(ε) is so far below the terms that floats lose it.
@@ -439,13 +305,16 @@ class Line:
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative."""
-        t = np.arange(0.0, len(self.real)) * self.step
-        phase = self.imaginary + t * (self.mean - epsilon)
-        z = self.c + 1j * t
-        terms = np.exp(self.real + 1j * phase)
-        for pole in self.strip.poles:
-            terms /= z - pole
+        return self.bent(epsilon)[:2]
+
+    def bent(self, epsilon: float) -> tuple[float, float, float]:
+        """Return ln G(ε) and its first two derivatives."""
+        t = np.arange(0.0, len(self.terms)) * self.step
+        terms = self.terms * np.exp(1j * (t * (self.mean - epsilon)))
         terms[0] *= 0.5
-        total = float(np.sum(terms.real))
-        slope = -float(np.sum((terms * z).real)) / total
-        return self.size - self.c * epsilon + math.log(abs(total) * self.step / math.pi), slope
+        real = terms.real
+        total = float(real.sum())
+        aside = float(np.dot(terms.imag, t)) / total
+        square = float(np.dot(real, t * t)) / total
+        value = self.size - self.c * epsilon + math.log(abs(total) * self.step / math.pi)
+        return value, aside - self.c, -square - aside * aside

@@ -21,7 +21,8 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.saddle import CALL, TARGET
+from accountant.composition.float_mixture import TARGET
+from accountant.composition.saddle import CALL
 from accountant.composition.saddle_certified import Alike, Loss, Measure, estimator
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform

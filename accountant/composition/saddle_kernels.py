@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,19 +19,33 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
+    Complexes: TypeAlias = NDArray[np.complex128]
+    Array: TypeAlias = Floats | Complexes
+    Values = TypeVar("Values", bound=NDArray[Any])
 
 BY_EXCESS = 0.5
 _SMALL = 0.3
+SMALL_RISE = 0.5
+_FARTHEST = 700.0
 _SMALL_POWER = 0.1
 _FAR = 1.0
 _CHUNK = 1 << 19
-_ROOT_2PI = math.sqrt(2 * math.pi)
+_FEW = 32
+ROOT_2PI = math.sqrt(2 * math.pi)
 _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
 
 
 class Kernels(Protocol):
     """The inner loops."""
+
+    def axis(self, mu: float, log_share: float, log_rest: float, x: Floats, /) -> Any:
+        """Return L and L − (w − 1) at real x."""
+
+    def raised(
+        self, mu: float, log_share: float, log_rest: float, x: Floats, height: float, /
+    ) -> Complexes:
+        """Return L at x + i·height, below the zeros of w."""
 
     def moments(self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /) -> Any:
         """Return (ln Σ φ w^s, mean of L, variance of L) under the weights φ w^s.
@@ -41,16 +55,20 @@ class Kernels(Protocol):
         E[w] = 1.
         """
 
-    def line(self, mass: Floats, loss: Floats, t: Floats, /) -> tuple[Floats, Floats]:
-        """Return real and imaginary part of Σ mass (e^{iu} − 1 − iu), u = t·loss, for every t."""
+    def line(self, mass: Array, loss: Array, t: Floats, /) -> Complexes:
+        """Return Σ mass (e^{iu} − 1 − iu), u = t·loss, for every t."""
 
-    def rows(self, angles: Floats, number: int, /) -> Any:
-        """Return cos gu − 1, sin gu and sin gu − gu for 0 ≤ g < number, u the angles."""
+    def on_line(self, mass: Array, loss: Array, step: float, count: int, /) -> Complexes:
+        """Return what `line` returns for t = 0, h, 2h, …, from products.
+
+        With e^{iu} − 1 − iu = x(u), that of a sum is x(u + v) = x(u) + x(v) + (e^{iu} − 1)(e^{iv} −
+        1); for small angles the terms have the same sign, and nothing cancels.
+        """
 
 
-def excess_of_exp(u: Floats) -> Floats:
-    """Return e^u − 1 − u with relative accuracy."""
-    found: Floats = np.expm1(u) - u
+def excess_of_exp(u: Values) -> Values:
+    """Return e^u − 1 − u with relative accuracy, for real or complex u."""
+    found: Values = np.expm1(u) - u
     near = np.abs(u) < _SMALL_POWER
     small = u[near]
     series = np.full_like(small, _EXP_TERMS[-1])
@@ -67,9 +85,11 @@ def excess_of_log1p(v: Floats) -> Floats:
     small = np.where(near, v, 0.0)
     r = small / (2.0 + small)
     square = r * r
-    series = np.zeros_like(v)
-    for term in _LOG_TERMS[::-1]:
-        series = (series + term) * square
+    series = np.full_like(v, _LOG_TERMS[-1])
+    for term in _LOG_TERMS[-2::-1]:
+        series *= square
+        series += term
+    series *= square
     direct: Floats = np.log1p(v) - v
     return np.where(near, r * series - small * r, direct)
 
@@ -78,11 +98,40 @@ class NumpyKernels:
     """The inner loops in numpy."""
 
     @staticmethod
+    def axis(mu: float, log_share: float, log_rest: float, x: Floats, /) -> tuple[Floats, Floats]:
+        """Return L and L − (w − 1) at real x."""
+        shift = mu * x - 0.5 * mu * mu
+        rise = math.exp(log_share) * np.expm1(np.minimum(shift, _FARTHEST))
+        loss = np.logaddexp(log_rest, log_share + shift)
+        near = np.abs(rise) < SMALL_RISE
+        loss[near] = np.log1p(rise[near])
+        return loss, excess_of_log1p(rise)
+
+    @staticmethod
+    def raised(
+        mu: float, log_share: float, log_rest: float, x: Floats, height: float, /
+    ) -> Complexes:
+        """Return L at x + i·height."""
+        angle, shift = mu * height, mu * x - 0.5 * mu * mu
+        top = np.maximum(log_share + shift, log_rest)
+        still, turned = np.exp(log_rest - top), np.exp(log_share + shift - top)
+        real, imaginary = still + turned * math.cos(angle), turned * math.sin(angle)
+        found = np.empty(len(x), dtype=np.complex128)
+        found.real = top + 0.5 * np.log(real * real + imaginary * imaginary)
+        near = turned < SMALL_RISE  # there top = ln(1 − q), and L may be much smaller
+        share, grown = math.exp(log_share), np.expm1(shift[near])
+        more = share * (grown * math.cos(angle) - 2.0 * math.sin(0.5 * angle) ** 2)  # w − 1
+        aside = share * (1.0 + grown) * math.sin(angle)
+        found.real[near] = 0.5 * np.log1p(more * (2.0 + more) + aside * aside)
+        found.imag = np.arctan2(imaginary, real)
+        return found
+
+    @staticmethod
     def moments(
         s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /
     ) -> tuple[float, float, float]:
         """Return (ln Σ φ w^s, mean, variance)."""
-        scale = step / _ROOT_2PI
+        scale = step / ROOT_2PI
         power = s * loss
         logs = power + bell
         top = float(logs.max())
@@ -110,67 +159,56 @@ class NumpyKernels:
         return size, mean, variance
 
     @staticmethod
-    def line(mass: Floats, loss: Floats, t: Floats, /) -> tuple[Floats, Floats]:
-        """Return the two parts, in blocks that fit the cache."""
-        real, imaginary = np.empty_like(t), np.empty_like(t)
+    def line(mass: Array, loss: Array, t: Floats, /) -> Complexes:
+        """Return the sums, in blocks that fit the cache."""
+        found = np.empty(len(t), dtype=np.complex128)
         block = max(1, _CHUNK // len(loss))
         for start in range(0, len(t), block):
             u = t[start : start + block, None] * loss[None, :]
-            half = np.sin(0.5 * u)
-            real[start : start + block] = (half * half) @ mass * -2.0
-            imaginary[start : start + block] = _excess_of_sine(u) @ mass
-        return real, imaginary
+            found[start : start + block] = excess_of_exp(1j * u) @ mass
+        return found
 
     @staticmethod
-    def rows(angles: Floats, number: int, /) -> tuple[Floats, Floats, Floats]:
-        """Return the three parts."""
-        even, odd, excess = (np.zeros((number, len(angles))) for _ in range(3))
-        if number > 1:
-            half = np.sin(0.5 * angles)
-            even[1], odd[1] = -2.0 * half * half, np.sin(angles)
-            excess[1] = _excess_of_sine(angles)
-        for g in range(2, number):
-            a, b = g // 2, g - g // 2
-            even[g] = even[a] + even[b] + (even[a] * even[b] - odd[a] * odd[b])
-            mixed = even[a] * odd[b] + odd[a] * even[b]
-            odd[g] = odd[a] + odd[b] + mixed
-            excess[g] = excess[a] + excess[b] + mixed
-        return even, odd, excess
+    def on_line(mass: Array, loss: Array, step: float, count: int, /) -> Complexes:
+        """Return the sums; where there are many, by a product of two matrices."""
+        if count <= _FEW:
+            return _rows(step * loss, count)[1] @ mass
+        inner = math.isqrt(count)
+        outer = -(-count // inner)
+        near, excess = _rows(step * loss, inner)
+        far, far_excess = _rows(inner * step * loss, outer)
+        found = _product(far * mass, near)
+        found += (far_excess @ mass)[:, None] + (excess @ mass)[None, :]
+        return found.ravel()[:count]
 
 
-def on_line(
-    loops: Kernels, mass: Floats, loss: Floats, step: float, count: int
-) -> tuple[Floats, Floats]:
-    """Return what `Kernels.line` returns for t = 0, h, 2h, …: a product of two matrices.
+def _rows(angles: Array, number: int) -> tuple[Complexes, Complexes]:
+    """Return e^{igu} − 1 and e^{igu} − 1 − igu for 0 ≤ g < number, u the angles."""
+    turned, excess = np.zeros((2, number, len(angles)), dtype=np.complex128)
+    if number > 1:
+        turned[1], excess[1] = np.expm1(1j * angles), excess_of_exp(1j * angles)
+    known = 2
+    while known < number:  # twice as many each time
+        more = slice(known, min(2 * known - 1, number))
+        low = slice(1, 1 + more.stop - known)
+        mixed = turned[low] * turned[known - 1]
+        turned[more] = turned[low] + turned[known - 1] + mixed
+        excess[more] = excess[low] + excess[known - 1] + mixed
+        known = more.stop
+    return turned, excess
 
-    With e^{iu} − 1 − iu = x(u), that of a sum is x(u + v) = x(u) + x(v) + (e^{iu} − 1)(e^{iv} − 1);
-    for small angles the terms have the same sign, and nothing cancels.
+
+def _product(left: Complexes, right: Complexes) -> Complexes:
+    """Return the products of the rows, by four products of real matrices.
+
+    Libraries share that of small complex ones among threads, which takes much longer.
     """
-    inner = max(1, math.isqrt(count))
-    outer = -(-count // inner)
-    even, odd, excess = loops.rows(step * loss, inner)
-    far_even, far_odd, far_excess = loops.rows(inner * step * loss, outer)
-    left, right = far_even * mass, far_odd * mass
-    real = left @ even.T - right @ odd.T
-    real += (far_even @ mass)[:, None] + (even @ mass)[None, :]
-    imaginary = left @ odd.T + right @ even.T
-    imaginary += (far_excess @ mass)[:, None] + (excess @ mass)[None, :]
-    return real.ravel()[:count], imaginary.ravel()[:count]
-
-
-def _excess_of_sine(u: Floats) -> Floats:
-    """Return sin u − u with relative accuracy."""
-    near = np.abs(u) < _SMALL
-    direct: Floats = np.sin(u) - u
-    if not near.any():
-        return direct
-    small = u[near]
-    square = small * small
-    series = np.zeros_like(small)
-    for n in (14, 12, 10, 8, 6, 4):
-        series = (series + 1.0) * square * (-1.0 / (n * (n + 1)))
-    direct[near] = (series + 1.0) * small * square * (-1.0 / 6.0)
-    return direct
+    a, b = np.ascontiguousarray(left.real), np.ascontiguousarray(left.imag)
+    c, d = np.ascontiguousarray(right.real.T), np.ascontiguousarray(right.imag.T)
+    found = np.empty((len(left), len(right)), dtype=np.complex128)
+    found.real = a @ c - b @ d
+    found.imag = a @ d + b @ c
+    return found
 
 
 def kernels(*, compiled: bool) -> Kernels:

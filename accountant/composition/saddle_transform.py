@@ -21,6 +21,7 @@ from flint import acb, acb_mat, arb, ctx
 
 from accountant.composition.bent_curves import log_beyond
 from accountant.composition.bent_moments import Rule
+from accountant.composition.float_mixture import FloatMixture
 from accountant.composition.phases import (
     LARGEST_ANGLE,
     MOST_PHASES,
@@ -28,7 +29,7 @@ from accountant.composition.phases import (
     error_of_sums,
     phase_sums,
 )
-from accountant.composition.saddle import FloatGaussian, FloatMixture, FloatTransform
+from accountant.composition.saddle import FloatGaussian, FloatTransform
 from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
 from accountant.composition.saddle_decay import Decay, GaussianDecay, MixtureDecay
 from accountant.composition.saddle_kernels import kernels

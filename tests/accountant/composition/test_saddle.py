@@ -273,12 +273,9 @@ def test_the_loops_agree_and_their_series_are_accurate() -> None:
         assert np.allclose(plain, compiled, rtol=1e-13)
     mass = np.exp(-0.5 * x * x) * 0.25 / math.sqrt(2 * math.pi)
     t = np.linspace(0, 300, 40)
-    for one, other in zip(
-        kernels(compiled=False).line(mass, loss, t),
-        kernels(compiled=True).line(mass, loss, t),
-        strict=True,
-    ):
-        assert np.allclose(one, other, rtol=1e-12, atol=1e-16)
+    plain, compiled = (kernels(compiled=kind).line(mass, loss, t) for kind in (False, True))
+    assert np.allclose(plain.real, compiled.real, rtol=1e-12, atol=1e-16)
+    assert np.allclose(plain.imag, compiled.imag, rtol=1e-12, atol=1e-16)
     for value in (1e-9, -1e-4, 0.2, -0.29, 0.31, 4.0):
         with mpmath.workdps(40):
             u = mpmath.mpf(value)

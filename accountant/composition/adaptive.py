@@ -155,6 +155,8 @@ class AdaptivePair(JointPair):
     and masses at infinity are exact: the worst choice for each is one choice.
     """
 
+    is_product = False
+
     families: tuple[tuple[Family, int], ...]
 
     @property

@@ -15,9 +15,10 @@ dominates releases that depend on each other's outputs (`accountant.mechanisms.c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from accountant.adjacency import Adjacency, Direction
+from accountant.composition.apart import apart
 from accountant.composition.atoms import AtomicPair, applies
 from accountant.composition.grid import GridPair
 from accountant.composition.halved import HalvedPair
@@ -88,8 +89,8 @@ def _pairs(
         return None if any(map(_is_numerical, pairs)) else pairs
     engine = _ENGINES[method]
     cases = [(part.worst_case(adjacency), n) for part, n in Composed(mechanism).parts()]
-    remove = engine(_factors([(case.remove[0], count) for case, count in cases]))
-    add = engine(_factors([(case.add[0], count) for case, count in cases]))
+    remove = engine(apart([(case.remove[0], count) for case, count in cases]))
+    add = engine(apart([(case.add[0], count) for case, count in cases]))
     if remove is None or add is None:
         return None
     both = {Direction.REMOVE: (remove,), Direction.ADD: (add,)}
@@ -103,14 +104,6 @@ def _is_numerical(pair: Pair) -> bool:
     return isinstance(
         pair, (AtomicPair, GridPair, HalvedPair, LadderPair, PiecewisePair, SmoothPair)
     )
-
-
-def _factors(pairs: Sequence[Factor]) -> tuple[Factor, ...]:
-    """Return the distinct pairs with their counts."""
-    found: dict[Pair, int] = {}
-    for pair, count in pairs:
-        found[pair] = found.get(pair, 0) + count
-    return tuple(found.items())
 
 
 def _by_contour(factors: tuple[Factor, ...]) -> Pair | None:

@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from flint import arb
 
@@ -35,6 +35,9 @@ class JointPair(Pair):
     So the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
     the loss is finite where it is finite in every factor.
     """
+
+    is_product: ClassVar[bool] = True
+    """Whether H is that of the product of the factors, not of a choice among several pairs."""
 
     @property
     @abstractmethod

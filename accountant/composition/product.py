@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from accountant.composition import atoms, halved, pieces, saddle_pair
+from accountant.composition.apart import apart
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
@@ -39,7 +40,6 @@ from accountant.composition.mixture import MAX_VALUES as MAX_MIXED
 from accountant.composition.mixture import MixedPair
 from accountant.composition.saddle_pair import SmoothPair, transform
 from accountant.composition.subsampling import SubsampledPair
-from accountant.errors import NotApplicableError
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pair import Pair
@@ -56,11 +56,18 @@ MAX_LAPLACE = 100_000
 def product(factors: Sequence[Factor]) -> Pair:
     """Return the pair (⊗ P_i^{k_i}, ⊗ Q_i^{k_i}).
 
-    Raises
-    ------
-    NotApplicableError
-        Where the sum of an exact engine would be too long.
+    Exactly where the losses have an exact sum that is short; else for an engine that reaches a
+    width.
     """
+    found = _exactly(apart(factors, coordinates=False))
+    if found is None:
+        single = apart(factors)
+        found = _exactly(single) or _numerically(single)
+    return found
+
+
+def _exactly(factors: Sequence[Factor]) -> Pair | None:
+    """Return a pair with exact sums, or contours of any precision; None where none is known."""
     laplace: list[tuple[LaplacePair | LaplaceProductPair, int]] = []
     integers: dict[DiscreteGaussianPair, int] = {}
     listed: dict[FinitePair, int] = {}
@@ -78,8 +85,12 @@ def product(factors: Sequence[Factor]) -> Pair:
     others = _smooth(others)
     kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
     if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE or not _commensurable(laplace):
-        return _numerically(factors)
-    others += [(_discrete_gaussians(pair, count), 1) for pair, count in integers.items()]
+        return None
+    for integer, count in integers.items():
+        whole = _discrete_gaussians(integer, count)
+        if whole is None:
+            return None
+        others.append((whole, 1))
     if laplace:
         others.append((_laplace(laplace), 1))
     if not listed:
@@ -88,18 +99,15 @@ def product(factors: Sequence[Factor]) -> Pair:
         return next(iter(listed))
     sums = ConvolvedPair(tuple(listed.items()))
     if sums.size() > (MAX_MIXED if others else MAX_VALUES):
-        return _numerically(factors)
+        return None
     return MixedPair(others[0][0], sums) if others else sums
 
 
 def _numerically(factors: Sequence[Factor]) -> Pair:
     """Return the product for an engine that reaches a width, not any width."""
-    single: dict[Pair, int] = {}
-    for pair, count in factors:
-        single[pair] = single.get(pair, 0) + count
-    all_factors = tuple(single.items())
+    all_factors = tuple(factors)
     rungs = _rungs(all_factors)
-    if saddle_pair.applies(tuple(single)):
+    if saddle_pair.applies(tuple(pair for pair, _ in all_factors)):
         rungs = [SmoothPair(all_factors), *rungs]
     return rungs[0] if len(rungs) == 1 else LadderPair(tuple(rungs))
 
@@ -155,12 +163,10 @@ def _laplace(factors: Sequence[tuple[LaplacePair | LaplaceProductPair, int]]) ->
     return LaplaceProductPair.of_counts(distances)
 
 
-def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair:
+def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair | None:
+    """Return the product; None for several of an irrational parameter."""
     if count == 1:
         return pair
     if pair.parameter.rational is None:
-        raise NotApplicableError(
-            "The exact profile of several discrete Gaussian releases needs a rational parameter, "
-            f"not {pair.parameter}."
-        )
+        return None
     return DiscreteGaussianProductPair(pair.parameter.rational, count, pair.shift, 1, 0)

@@ -35,10 +35,15 @@ _MOST_ORDER = 10_000
 
 
 def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pair:
-    """Return ((1 − q)Q + qP, Q), or (P, (1 − q)P + qQ), for 0 < q < 1."""
+    """Return ((1 − q)Q + qP, Q), or (P, (1 − q)P + qQ), for 0 < q < 1.
+
+    A mixture of Q and of a mixture with weight r is one with weight qr.
+    """
     listed = finite(pair)
     if listed is not None:
         return FinitePair(SubsampledLaws(listed, sampling_prob, mixed_first), 0)
+    if isinstance(pair, SubsampledPair) and pair.mixed_first == mixed_first:
+        return SubsampledPair(pair.inner, sampling_prob * pair.sampling_prob, mixed_first)
     return SubsampledPair(pair, sampling_prob, mixed_first)
 
 

@@ -183,6 +183,7 @@ class FloatList:
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
         losses, shares, _, mean = self._tilted(c)
-        real, imaginary = NumpyKernels.line(shares, losses - mean, t)
+        sums = NumpyKernels.line(shares, losses - mean, t)
+        real, imaginary = sums.real, sums.imag
         size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
         return size, np.arctan2(imaginary, 1 + real)

@@ -291,7 +291,7 @@ class ProfileBelow(Target):
         name = mechanism.noise_argument
         if type(mechanism) is not type(self.limit) or name is None or adjacency != self.relation:
             return None
-        if replace(mechanism, **{name: getattr(self.limit, name)}) != self.limit:  # type: ignore[type-var]
+        if replace(mechanism, **{name: getattr(self.limit, name)}) != self.limit:  # type: ignore[type-var]  # all are dataclasses
             return None
         own, other = (exact(getattr(each, name)).ball() for each in (mechanism, self.limit))
         return (other, own) if mechanism.noise_grows else (own, other)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
+
+from flint import arb
 
 from accountant._validate import probability
 from accountant.interval import RELATIVE_WIDTH, Interval, enclose
@@ -12,11 +15,12 @@ from accountant.number import Number
 
 def variance(mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH) -> list[Interval]:
     """Enclose the variance of each released coordinate; one entry where they are all equal."""
+
+    def entry(index: int) -> arb:
+        return mechanism.variances()[index]
+
     count = len(mechanism.variances())
-    return [
-        enclose(lambda j=j: mechanism.variances()[j], relative_width=relative_width)  # type: ignore[misc]
-        for j in range(count)
-    ]
+    return [enclose(partial(entry, j), relative_width=relative_width) for j in range(count)]
 
 
 def mean_squared_error(

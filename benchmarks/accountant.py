@@ -2,6 +2,7 @@
 
     python -P benchmarks/accountant.py settings  [--peers-python PYTHON] [--limit SECONDS]
     python -P benchmarks/accountant.py soundness [--number N] [--seed S] [--seconds SECONDS]
+                                                 [--digits N] [--limit SECONDS]
                                                  [--peers-python PYTHON]
     python -P benchmarks/accountant.py speed
     python -P benchmarks/accountant.py gaussian
@@ -162,7 +163,7 @@ def settings(options: argparse.Namespace) -> None:
     rows = [(part, delta) for part in SETTINGS for delta in options.deltas.split(",")]
     peers = ask_peers(
         options.peers_python,
-        [[sigma, float(Fraction(q)), count, delta] for (sigma, q, count), delta in rows],
+        [[[[sigma, float(Fraction(q)), count]], delta] for (sigma, q, count), delta in rows],
         options.limit,
     )
     names = list(peers[0])
@@ -209,16 +210,15 @@ def soundness(options: argparse.Namespace) -> None:
         counts[key] = counts.get(key, 0) + 1
 
     questions = [
-        (random_parts(rng), f"{10 ** -rng.uniform(2, 300):.3g}") for _ in range(options.number)
+        (random_parts(rng), f"{10 ** -rng.uniform(2, options.digits):.3g}")
+        for _ in range(options.number)
     ]
-    single = [[*parts[0], delta] for parts, delta in questions if len(parts) == 1]
-    peers = iter(ask_peers(options.peers_python, single, options.limit))
+    peers = ask_peers(options.peers_python, [list(one) for one in questions], options.limit)
     with contextlib.suppress(KeyboardInterrupt):  # what was counted is printed
-        for parts, delta in questions:
+        for (parts, delta), answers in zip(questions, peers, strict=True):
             mechanism = composed(parts)
             truth, seconds = certified(mechanism, delta, limit=options.seconds)
             times.append(seconds)
-            answers = next(peers) if len(parts) == 1 else {}
             if isinstance(truth, str):
                 count("refused" if "more than" not in truth[:10] else "too long")
                 print("refused", parts, delta, truth[:100], flush=True)
@@ -371,6 +371,7 @@ def main() -> None:
     parser.add_argument("--deltas", default=",".join(DELTAS))
     parser.add_argument("--number", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--digits", type=float, default=300, help="delta from 1e-2 to 1e-DIGITS")
     options = parser.parse_args()
     signal.signal(signal.SIGPROF, ring)
     globals()[options.part](options)

@@ -53,7 +53,8 @@ class Case:
 
 def cells_of(cdf_p: Any, cdf_q: Any, grid: Any) -> tuple[Any, Any]:
     """Return the masses between the points of a grid."""
-    return tuple(np.diff(np.concatenate([[0.0], cdf(grid), [1.0]])) for cdf in (cdf_p, cdf_q))  # type: ignore[return-value]
+    p, q = (np.diff(np.concatenate([[0.0], cdf(grid), [1.0]])) for cdf in (cdf_p, cdf_q))
+    return p, q
 
 
 def cases() -> list[Case]:

@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 from flint import arb, ctx
 
@@ -48,19 +49,19 @@ def speed() -> None:
         middle = str(round(d / scale**2 * 2 + 1))
         print(
             f"{name}| δ({middle}) |",
-            timed(lambda m=mechanism, e=middle: profile.delta(m, e, relative_width=WIDTH)),  # type: ignore[misc]
+            timed(partial(profile.delta, mechanism, middle, relative_width=WIDTH)),
             "|",
         )
         for delta in ("1e-5", "1e-20", "1e-100"):
             print(
                 f"{name}| ε({delta}) |",
-                timed(lambda m=mechanism, t=delta: profile.epsilon(m, t, relative_width=WIDTH)),  # type: ignore[misc]
+                timed(partial(profile.epsilon, mechanism, delta, relative_width=WIDTH)),
                 "|",
                 flush=True,
             )
         print(
             f"{name}| β(0.05) |",
-            timed(lambda m=mechanism: tradeoff.beta(m, "0.05", relative_width=WIDTH)),  # type: ignore[misc]
+            timed(partial(tradeoff.beta, mechanism, "0.05", relative_width=WIDTH)),
             "|",
         )
 
@@ -75,7 +76,7 @@ def different() -> None:
         shifts = [Fraction(round(size / norm * 10**9), 10**9) for size in sizes]
         for width in ("1e-6", "1e-9"):
             mechanism, asked = LaplaceVector(scale, shifts), Fraction(width)
-            found = timed(lambda m=mechanism, w=asked: profile.delta(m, 1, relative_width=w))  # type: ignore[misc]
+            found = timed(partial(profile.delta, mechanism, 1, relative_width=asked))
             print(f"| {d} | {scale} | {width} | {found} |", flush=True)
 
 

@@ -11,6 +11,8 @@ from accountant.interval import Interval, enclose
 if TYPE_CHECKING:
     from flint import arb
 
+    from accountant.mechanism import Mechanism
+
 WIDTH = Fraction(1, 10**15)
 """Relative width of enclosures: more than the digits that a table keeps."""
 
@@ -18,6 +20,11 @@ WIDTH = Fraction(1, 10**15)
 def value(compute: Callable[[], arb]) -> Interval:
     """Enclose a number that is computed in balls."""
     return enclose(compute, relative_width=WIDTH)
+
+
+def variance(mechanism: Mechanism, index: int) -> Interval:
+    """Enclose the variance of one released coordinate."""
+    return value(lambda: mechanism.variances()[index])
 
 
 def spaced(low: float, high: float, points: int) -> list[float]:

@@ -158,7 +158,7 @@ def to_float(value: object) -> float:
     """Return a number as a float of DIGITS significant digits: the middle of an Interval."""
     if isinstance(value, Interval):
         value = (Fraction(value.lower) + Fraction(value.upper)) / 2
-    return float(f"{float(value):.{DIGITS}g}")  # type: ignore[arg-type]
+    return float(f"{float(value):.{DIGITS}g}")  # type: ignore[arg-type]  # raises for others
 
 
 def _text(value: Value) -> str:

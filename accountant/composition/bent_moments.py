@@ -25,6 +25,7 @@ from flint import acb, ctx
 
 from accountant.composition.bent_curves import Curve, curve_bound, curve_ends, end_rate
 from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_box import log_bounds
 from accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def rule(mixture: Mixture, box: Box, fall: float) -> Rule:
         tallest = min(tallest, mixture.width * math.sqrt(2 * fall + mixture.cut**2))
     ends = (box.left, box.right)
     heights = [tallest * i / _LEVELS for i in range(-_LEVELS, _LEVELS + 1)]
-    bounds = mixture.log_bounds(ends, box.low, box.high, np.array(heights))
+    bounds = log_bounds(mixture, ends, box.low, box.high, np.array(heights))
     sizes = dict(zip(range(-_LEVELS, _LEVELS + 1), bounds.tolist(), strict=True))
     base = min(sizes[i] for i in range(_LEVELS + 1))
     jumps = 0.5 * (box.right * mixture.mu) ** 2 + box.right * mixture.log_share

@@ -129,7 +129,7 @@ def _mass(left: Tails, right: Tails) -> tuple[arb, arb]:
     """Return P and Q of {left < L ≤ right}, from the tails that lose less to subtraction."""
     p = (left.p_above - right.p_above, right.p_below - left.p_below)
     q = (left.q_above - right.q_above, right.q_below - left.q_below)
-    return tuple(min(pair, key=lambda value: value.rad()) for pair in (p, q))  # type: ignore[return-value]
+    return min(p, key=arb.rad), min(q, key=arb.rad)
 
 
 def _above(cuts: list[Tails], origin: Fraction, step: Fraction, first: int) -> Law:

@@ -30,8 +30,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from flint import acb, arb, arb_mat, arb_poly, ctx, fmpz_poly
+from flint import acb, arb, arb_mat, arb_poly, ctx
 
+from accountant.composition.chebyshev import (
+    borel,
+    clenshaw,
+    monomials,
+    shifted,
+    to_chebyshev,
+    unborel,
+)
 from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.composition.line import guess_epsilon, known_laws
 from accountant.composition.subsampled_laplace import Mixture
@@ -210,7 +218,7 @@ class _Pieces:
             if index + 1 >= len(self.columns):
                 value = arb(0)
             else:
-                value = _clenshaw(self.columns[index + 1], 2 * (place - index) - 1)
+                value = clenshaw(self.columns[index + 1], 2 * (place - index) - 1)
             found = value if found is None else found.union(value)
         assert found is not None
         size = (self.log_scale - self.c * eps).exp()
@@ -364,12 +372,12 @@ class _Step:
         size = degree + len(density) + 1
         with ctx.workprec(_PRECISION + 3 * size):
             mirrored = [c * (-1) ** k for k, c in enumerate(density)]
-            forward, backward = (_borel(_monomials(d)) for d in (density, mirrored))
+            forward, backward = (borel(monomials(d)) for d in (density, mirrored))
             long = [
-                [_unborel(side * _borel(arb_poly(_shifted(j)))) for j in range(degree + 1)]
+                [unborel(side * borel(arb_poly(shifted(j)))) for j in range(degree + 1)]
                 for side in (forward, backward)
             ]
-            to_basis = _to_chebyshev(size)
+            to_basis = to_chebyshev(size)
             rows = []
             for polys in long:
                 table = arb_mat(
@@ -379,7 +387,7 @@ class _Step:
                     ]
                 )
                 rows.append((to_basis * table).tolist())
-            integral = _unborel(_borel(_monomials(density)) * arb_poly([1]))(arb(1))
+            integral = unborel(borel(monomials(density)) * arb_poly([1]))(arb(1))
         own = [[law.width * x for x in row] for row in rows[0]]
         # T_k seen from the other side is (−1)^k T_k, before and after
         other = [
@@ -447,7 +455,7 @@ def _before(law: _Law, degree: int) -> tuple[Callable[[int, arb], list[arb]], ar
     """
     size = max(2 * degree, 40) + math.ceil(4 * (law.tilt + 1) * float(law.width))
     with ctx.workprec(_PRECISION + 3 * size):
-        to_basis = _to_chebyshev(size)
+        to_basis = to_chebyshev(size)
         curves, errors = [], arb(0)
         for rate in (arb(law.tilt), arb(law.tilt) + 1):
             a = rate * law.width
@@ -481,53 +489,3 @@ def _middles(columns: list[list[arb]]) -> tuple[list[list[arb]], arb]:
 def _size(columns: list[list[arb]]) -> arb:
     """Return a bound of the largest absolute value on all pieces."""
     return max(sum((abs(x) for x in column), arb(0)).upper() for column in columns)
-
-
-def _clenshaw(coefficients: list[arb], x: arb) -> arb:
-    one, two = arb(0), arb(0)
-    for c in reversed(coefficients[1:]):
-        one, two = 2 * x * one - two + c, one
-    return x * one - two + coefficients[0]
-
-
-@functools.lru_cache(maxsize=512)
-def _shifted(k: int) -> fmpz_poly:
-    """Return T_k(2σ − 1) in powers of σ."""
-    if k < 2:
-        return fmpz_poly([1]) if k == 0 else fmpz_poly([-1, 2])
-    return fmpz_poly([-2, 4]) * _shifted(k - 1) - _shifted(k - 2)
-
-
-def _monomials(coefficients: list[arb]) -> arb_poly:
-    total = arb_poly([0])
-    for k, c in enumerate(coefficients):
-        total += arb_poly(_shifted(k)) * c
-    return total
-
-
-def _borel(poly: arb_poly) -> arb_poly:
-    """Multiply the coefficient of σ^i by i!: products become convolutions, but for one power."""
-    return arb_poly([poly[i] * arb(i).fac() for i in range(poly.degree() + 1)])
-
-
-def _unborel(poly: arb_poly) -> arb_poly:
-    """Return the convolution: divide by (i + 1)!, and raise the power by one."""
-    return arb_poly([0, *(poly[i] / arb(i + 1).fac() for i in range(poly.degree() + 1))])
-
-
-def _to_chebyshev(size: int) -> arb_mat:
-    """Return the matrix from powers of σ.
-
-    σ^j = 2^{1−2j} Σ_k C(2j, j − k) T_k(2σ − 1), with half of the term for k = 0.
-    """
-    rows = []
-    for k in range(size):
-        row = []
-        for j in range(size):
-            if k > j:
-                row.append(arb(0))
-            else:
-                share = Fraction(math.comb(2 * j, j - k), 1 << (2 * j))
-                row.append(ball(share if k == 0 else 2 * share))
-        rows.append(row)
-    return arb_mat(rows)

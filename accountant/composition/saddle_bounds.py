@@ -52,8 +52,8 @@ _LARGE = 0.3
 _STRETCH = 4.0
 _COARSE = 400
 _FINE = 2400
-_MIDDLE = 300
-_FALL = 30.0
+FALL = 30.0
+"""The integrand is summed down to e^{−30} of its largest value."""
 _FLOAT = 36.0
 _NEAR_PEAK = 0.01
 _CUT = 3.0
@@ -348,7 +348,7 @@ class Mixture:
         return fine, error(fine)
 
     def _grid(self, s: float, tau: float, height: float, cells: int) -> Floats:
-        return self.refined(np.linspace(*self.reach(s, tau, height, _FALL), cells + 1))
+        return self.refined(np.linspace(*self.reach(s, tau, height, FALL), cells + 1))
 
     def refined(self, x: Floats) -> Floats:
         """Add points beside the cuts, closer the nearer they are."""
@@ -371,7 +371,7 @@ class Mixture:
         the loss under that law, as |Λ| does. Large losses, whose phases differ by more than π or
         so, need no such care and are left out of the kernel. Any other contour would be as valid.
         """
-        low, high = self.reach(s, -t, 0.0, _FALL)
+        low, high = self.reach(s, -t, 0.0, FALL)
         x = np.linspace(low, high, _FINE + 1)
         kernel = self.stein_kernel(x, s, t)
         height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
@@ -413,46 +413,6 @@ class Mixture:
         positive = near > 1e-12 * near.max()
         return np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)
 
-    def log_bounds(self, ends: tuple[float, float], low: float, high: float, y: Floats) -> Floats:
-        """Return upper bounds of ln|Λ| on lines at the heights y, for all s in a box.
-
-        The real parts lie between `ends`, the imaginary ones between `low` and `high`. The heights
-        are turned so that arg w and the worst imaginary part have the signs of the first quadrant.
-        """
-        reaches = [
-            self.reach(a, tau, h, _FALL)
-            for a in ends
-            for tau, h in ((-low, 0.0), (-low, float(y.max())), (max(high, 0.0), float(-y.min())))
-        ]
-        x = np.linspace(min(r[0] for r in reaches), max(r[1] for r in reaches), _MIDDLE + 1)
-        height = np.abs(y)[:, None]
-        tau = np.where(y >= 0, -low, max(high, 0.0))[:, None]
-        size, angle = self.at_angle(x[None, :], self.mu * height)
-        turn = tau * np.where(tau >= 0, angle[:, 1:], angle[:, :-1])
-        base = log_near(x) + self._log_kept(x, height) + 0.5 * height * height + turn
-        found = np.full(len(y), -np.inf)
-        for a in ends:
-            growth = a * (size[:, 1:] if a >= 0 else size[:, :-1])
-            logs = base + growth
-            slack = 1 + np.abs(growth).max() + np.abs(turn).max() + float((x * x).max())
-            slack += float(height.max()) ** 2
-            top = logs.max(axis=1, keepdims=True)
-            total = np.exp(logs - top).sum(axis=1)
-            outside = np.zeros(len(y))
-            for end in (0, -1):
-                edges = float(x[0]), float(x[-1])
-                rates = [
-                    self.rates(*edges, a, float(v), float(h))[end]
-                    for v, h in zip(tau[:, 0], height[:, 0], strict=True)
-                ]
-                here = np.full(len(y), x[end])
-                at = self.log_kept(here, height[:, 0]) - 0.5 * here * here
-                at = at + 0.5 * height[:, 0] ** 2 - HALF_LOG_2PI
-                at = at + a * size[:, end] + tau[:, 0] * angle[:, end] - top[:, 0]
-                outside += np.exp(at) / np.where(np.array(rates) > 0, rates, 0.0)
-            found = np.maximum(found, top[:, 0] + np.log(total + outside) + SLACK * slack)
-        return found
-
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
         """Bound the integral over the contour through the points x + iy, cell by cell.
 
@@ -470,7 +430,7 @@ class Mixture:
         wide = np.diff(x)
         length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * higher * higher
-        terms = log_near(x) + self._log_kept(x, higher) + rise + s * size + tau * angle
+        terms = log_near(x) + self.log_kept_on(x, higher) + rise + s * size + tau * angle
         rates = self.rates(float(x[0]), float(x[-1]), s, tau, float(max(y[0], y[-1])))
         outside = [
             self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
@@ -490,9 +450,9 @@ class Mixture:
 
     def log_masses(self, x: Floats, height: Floats) -> Floats:
         """Return upper bounds of ln of the integral of |φχ|e^{−y²/2} over cells, y ≤ height."""
-        return log_masses(x) + self._log_kept(x, height)
+        return log_masses(x) + self.log_kept_on(x, height)
 
-    def _log_kept(self, x: Floats, height: Floats) -> Floats:
+    def log_kept_on(self, x: Floats, height: Floats) -> Floats:
         """Return upper bounds of ln|χ| on cells.
 
         The bound of each factor falls away from its cut, or falls to both sides of it.

@@ -356,4 +356,4 @@ def _lattice(mechanism: KaryTree) -> LatticeSampler:
 
 
 def _all_finite(numbers: Sequence[object]) -> bool:
-    return all(type(n) in (int, float) and math.isfinite(n) for n in numbers)  # type: ignore[arg-type]
+    return all(type(n) in (int, float) and math.isfinite(n) for n in numbers)  # type: ignore[arg-type]  # its type is known then

@@ -69,13 +69,10 @@ def compute(settings: Settings) -> Table:
 
 
 def _covariance(mechanism: Mechanism) -> list[list[float]]:
-    return [
-        [
-            float(quantities.value(lambda i=i, j=j: mechanism.covariance_matrix()[i][j]).lower)  # type: ignore[misc]
-            for j in range(2)
-        ]
-        for i in range(2)
-    ]
+    def entry(i: int, j: int) -> float:
+        return float(quantities.value(lambda: mechanism.covariance_matrix()[i][j]).lower)
+
+    return [[entry(i, j) for j in range(2)] for i in range(2)]
 
 
 def _boundary(

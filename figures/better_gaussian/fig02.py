@@ -47,8 +47,8 @@ def compute(settings: Settings) -> Table:
     rows: list[tuple[object, ...]] = []
     for c in sorted({*grid, Fraction(10), Fraction(100)}):
         noise = CorrelatedGaussian(dimension=_D, mu=1, c=c)
-        query = quantities.value(lambda noise=noise: noise.variances()[0])  # type: ignore[misc]
-        size = quantities.value(lambda noise=noise: noise.variances()[-1])  # type: ignore[misc]
+        query = quantities.variance(noise, 0)
+        size = quantities.variance(noise, -1)
         shared, cross = Fraction(size.lower) / 4, Fraction(size.lower) / 2
         rows.append((c, query, shared, cross, size))
     columns = (

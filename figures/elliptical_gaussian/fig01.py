@@ -66,7 +66,7 @@ def compute(settings: Settings) -> Table:
     elliptical = EllipticalGaussian(sensitivities=harmonic, mu=1 / least)
     theorem = _theorem_1()
     for j in range(10):
-        own = quantities.value(lambda j=j: elliptical.variances()[j])  # type: ignore[misc]
+        own = quantities.variance(elliptical, j)
         share = Fraction(own.lower) / least**2
         rows.append((_EACH, "spherical", j + 1, squares * least**2))
         rows.append((_EACH, "elliptical", j + 1, own))

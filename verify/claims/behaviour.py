@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, Literal, final
 
 from flint import arb
@@ -77,9 +78,9 @@ class Monotone(
         verdict, worst = Verdict.SUPPORTED, (points[0], points[1])
         for low, high in itertools.pairwise(points):
             truth = compare(
-                lambda low=low: self.value_at(scope, low),  # type: ignore[misc]
+                partial(self.value_at, scope, low),
                 relation,
-                lambda high=high: self.value_at(scope, high),  # type: ignore[misc]
+                partial(self.value_at, scope, high),
             )
             if truth is not True:
                 worst = (low, high)
@@ -136,9 +137,9 @@ class Limit(
         verdict, shown = Verdict.SUPPORTED, points[-1]
         for point in points:
             truth = compare(
-                lambda point=point: self._distance(scope, point),  # type: ignore[misc]
+                partial(self._distance, scope, point),
                 "<=",
-                lambda point=point: self._at(self.rate, scope, point),  # type: ignore[misc]
+                partial(self._at, self.rate, scope, point),
             )
             if truth is not True:
                 verdict = Verdict.UNDECIDED if truth is None else Verdict.REFUTED
@@ -166,7 +167,7 @@ class Limit(
         facts = [self.fact(scope, "value", point)]
         for name, text in (("limit", self.limit), ("rate", self.rate)):
             found = enclose(
-                lambda text=text: self._at(text, scope, point),  # type: ignore[misc]
+                partial(self._at, text, scope, point),
                 relative_width=VERDICT_WIDTH,
             )
             facts.append(

@@ -146,7 +146,7 @@ class TradeoffBound(
         """Prove or refute by an interval sweep: the claimed bound must stay below β."""
         mechanism, relation = self.built(scope), self.relation()
 
-        def beta(level: ExactReal) -> object:
+        def beta(level: ExactReal) -> arb:
             try:
                 return tradeoff.beta(
                     mechanism, level, adjacency=relation, relative_width=SEARCH_WIDTH
@@ -155,7 +155,7 @@ class TradeoffBound(
                 return Interval(bounds.lower, bounds.upper).ball()
 
         claimed = self.limit(scope, "alpha")
-        curve = Bound(beta, falling=True)  # type: ignore[arg-type]
+        curve = Bound(beta, falling=True)
         low, high = self.span(scope)
         return _decision(prove_below(claimed, curve, start=low, end=high), curve, claimed, self)
 

@@ -106,7 +106,7 @@ def _(mechanism: Laplace, workload: Workload, budget: Budget) -> int:
 def _(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
     sensitivity = ExactReal.of_rational(1)
     if not isinstance(mechanism, BoundedCountNoise):
-        value = mechanism.sensitivity  # type: ignore[attr-defined]
+        value = mechanism.sensitivity  # type: ignore[attr-defined]  # all registered have it
         sensitivity = value if isinstance(value, ExactReal) else ExactReal.of_rational(value)
     if isinstance(workload, Count):
         wanted = ExactReal.of_rational(workload.sensitivity)
@@ -131,7 +131,7 @@ def _(
     if ellipse and budget.adjacency is not Adjacency.ADD_REMOVE:
         raise NotApplicableError(f"{type(mechanism).__name__} is for adjacency='add-remove'.")
     _require(mechanism, "dimension", mechanism.dimension, workload.dimension)
-    sparsity = mechanism.dimension if not ellipse else mechanism.sparsity  # type: ignore[union-attr]
+    sparsity = mechanism.dimension if not ellipse else mechanism.sparsity  # type: ignore[union-attr]  # an ellipse
     if sparsity < workload.sparsity:
         raise InvalidInputError(
             f"{mechanism!r} is for at most {sparsity} ones in a record; the workload has "

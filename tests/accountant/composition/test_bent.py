@@ -17,6 +17,7 @@ from accountant.composition.bent import Integrand, Planner, bent_integral
 from accountant.composition.bent_curves import Curve, curve_bound, log_beyond
 from accountant.composition.bent_moments import Box, rule
 from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_box import log_bounds
 from accountant.composition.saddle_certified import Kernel, integral
 from accountant.composition.saddle_cut import chosen, cut_off, lost
 from accountant.composition.saddle_pair import SmoothPair
@@ -163,7 +164,7 @@ def test_rules_and_bounds_of_moments_with_a_cut(s: complex) -> None:
     heights = np.array([-0.3, 0.0, 0.3])
     x = np.linspace(-12, 12, 4801) + 0j
     for height, bound in zip(
-        heights, CUT.log_bounds((s.real, s.real), s.imag, s.imag, heights), strict=True
+        heights, log_bounds(CUT, (s.real, s.real), s.imag, s.imag, heights), strict=True
     ):
         line = x + 1j * height
         kept = [complex(mp.erfc((v - 6) / (0.25 * mp.sqrt(2))) / 2) for v in line.tolist()]

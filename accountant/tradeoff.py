@@ -69,14 +69,9 @@ def beta(
     BetweenError
         If two bounds do not meet, and are farther apart than the width.
     """
-    level = probability("alpha", alpha)
     pairs = worst_pairs(mechanism, adjacency, direction, method)
-    values = [_type_two_error(pair, level, relative_width) for pair in pairs]
-    found = Interval(min(v.lower for v in values), min(v.upper for v in values))
     envelope = _envelope(mechanism, adjacency, direction, pairs)
-    if envelope is None:
-        return found
-    return _between("beta", found, _type_two_error(envelope, level, relative_width), relative_width)
+    return _Question(alpha, relative_width, power=False).answer(pairs, envelope)
 
 
 def power(
@@ -89,14 +84,9 @@ def power(
     relative_width: Fraction = RELATIVE_WIDTH,
 ) -> Interval:
     """Enclose 1 − β(α), the largest power at level α, without cancellation for small α."""
-    level = probability("alpha", alpha)
     pairs = worst_pairs(mechanism, adjacency, direction, method)
-    values = [_power(pair, level, relative_width) for pair in pairs]
-    found = Interval(max(v.lower for v in values), max(v.upper for v in values))
     envelope = _envelope(mechanism, adjacency, direction, pairs)
-    if envelope is None:
-        return found
-    return _between("power", found, _power(envelope, level, relative_width), relative_width)
+    return _Question(alpha, relative_width, power=True).answer(pairs, envelope)
 
 
 def _envelope(
@@ -113,29 +103,36 @@ def _envelope(
     return envelope(tuple(pairs))
 
 
-def _between(what: str, attained: Interval, bound: Interval, relative_width: Fraction) -> Interval:
-    found = attained.hull(bound)
-    if found.lower < found.upper and (found.relative_width or 1) > relative_width:
-        raise BetweenError(what, found.lower, found.upper)
-    return found
+@final
+class _Question:
+    """The least f(α) of several pairs, or their largest 1 − f(α), to a relative width."""
 
+    def __init__(self, alpha: Number, relative_width: Fraction, *, power: bool) -> None:
+        self._level, self._power = probability("alpha", alpha), power
+        self._width = relative_width
 
-def _type_two_error(pair: Pair, level: ExactReal, relative_width: Fraction) -> Interval:
-    """Enclose f(α) of one pair."""
-    if level.sign == 0:  # reject only where Q has no mass
-        return enclose(lambda: 1 - pair.infinity_mass(), relative_width=relative_width)
-    if _covers_p(pair, level):
-        return Interval.of_exact(0)
-    return enclose(lambda: _search(pair, level, power=False), relative_width=relative_width)
+    def answer(self, pairs: Sequence[Pair], envelope: Pair | None) -> Interval:
+        """Enclose what the worst of the pairs has, or what lies between it and an envelope."""
+        values, worst = [self._of(pair) for pair in pairs], max if self._power else min
+        found = Interval(worst(v.lower for v in values), worst(v.upper for v in values))
+        if envelope is None:
+            return found
+        found = found.hull(self._of(envelope))
+        if found.lower < found.upper and (found.relative_width or 1) > self._width:
+            raise BetweenError("power" if self._power else "beta", found.lower, found.upper)
+        return found
 
+    def _of(self, pair: Pair) -> Interval:
+        """Enclose it for one pair."""
+        if self._level.sign != 0 and _covers_p(pair, self._level):
+            return Interval.of_exact(int(self._power))
+        return enclose(lambda: self._ball(pair), relative_width=self._width)
 
-def _power(pair: Pair, level: ExactReal, relative_width: Fraction) -> Interval:
-    """Enclose 1 − f(α) of one pair."""
-    if level.sign == 0:
-        return enclose(pair.infinity_mass, relative_width=relative_width)
-    if _covers_p(pair, level):
-        return Interval.of_exact(1)
-    return enclose(lambda: _search(pair, level, power=True), relative_width=relative_width)
+    def _ball(self, pair: Pair) -> arb:
+        if self._level.sign != 0:
+            return _search(pair, self._level, power=self._power)
+        power = pair.infinity_mass()  # reject only where Q has no mass
+        return power if self._power else 1 - power
 
 
 def _covers_p(pair: Pair, level: ExactReal) -> bool:

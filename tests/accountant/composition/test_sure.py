@@ -26,7 +26,7 @@ from accountant.composition.sure import beyond, slack, sure_cut, sure_delta
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Gaussian, PoissonSubsampled
 from accountant.number import exact
-from tests.accountant.composition.test_jumps import pair
+from tests.accountant.composition.test_jumps import cut_mixtures, pair
 
 BITS = 48
 PRECISION = 110
@@ -158,18 +158,8 @@ def test_the_mass_between_two_cuts(low: str, high: str) -> None:
             assert upper < mass * 1000  # a half-space instead of a quadrant
 
 
-mixtures = st.builds(
-    Mixture,
-    mu=st.floats(0.02, 2.0),
-    log_share=st.floats(-14.0, -1.0),
-    log_rest=st.just(-1e-7),
-    cut=st.floats(6.0, 30.0),
-    width=st.sampled_from([0.0625, 0.125, 0.25]),
-)
-
-
 @given(
-    mixture=mixtures,
+    mixture=cut_mixtures(0.0625, 0.125, 0.25),
     scale=st.floats(0.1, 30.0),
     away=st.floats(0.5, 60.0),
     turn=st.floats(0.0, 1e4),

@@ -10,7 +10,7 @@ from scipy import stats
 
 from verify.audit import features, vectors
 from verify.audit.exact_test import Design
-from verify.audit.guarantee import Point, guarantee
+from verify.audit.guarantee import Guarantee, Point, guarantee
 from verify.audit.learn import choose
 from verify.audit.promise import guess_score, guesses, side_score, sides
 from verify.audit.rule import Rule
@@ -107,6 +107,16 @@ def test_symmetric_leaks_are_guessed_and_one_sided_ones_are_not() -> None:
         assert found == [Design.GUESSES, Design.SIDES]
 
 
+def _chosen(
+    first: list[float], second: list[float], runs: int, claim: Guarantee, seed: int
+) -> Rule:
+    """Return the event learnt from runs a side of two laws on few values, for nine times them."""
+    rng = np.random.default_rng(seed)
+    a, b = (rng.choice(len(p), (runs, 1), p=p).astype(float) for p in (first, second))
+    plain = (features.plain,)
+    return choose(a, b, claim, runs=9 * runs, significance=0.05, proposers=plain)
+
+
 def test_of_few_values_the_better_event_is_chosen() -> None:
     """AboveThreshold of 5 answers, place of the first above, ε = 1, from 10 000 runs a side.
 
@@ -117,16 +127,7 @@ def test_of_few_values_the_better_event_is_chosen() -> None:
     second = [0.5, 5 / 24, 5 / 48, 7 / 120, 17 / 480, 3 / 32]
     chosen = 0
     for seed in range(100):
-        rng = np.random.default_rng(seed)
-        a, b = (rng.choice(6, (10_000, 1), p=law).astype(float) for law in (first, second))
-        rule = choose(
-            a,
-            b,
-            guarantee("0.429"),
-            runs=90_000,
-            significance=0.05,
-            proposers=(features.plain,),
-        )
+        rule = _chosen(first, second, 10_000, guarantee("0.429"), seed)
         events = [rule.feature(np.array([[k]])) for k in (4.0, 5.0)]
         marks = [int(rule.marks[rule.partition.cell(event)[0]]) for event in events]
         chosen += rule.design is Design.SIDES and marks == [0, 1]
@@ -140,16 +141,7 @@ def test_of_few_values_a_lucky_rare_event_is_not_chosen() -> None:
     """
     first, second = [0.5, 0.4974, 0.0013, 0.0013], [0.4, 0.5974, 0.0013, 0.0013]
     for seed in range(60):
-        rng = np.random.default_rng(seed)
-        a, b = (rng.choice(4, (6000, 1), p=law).astype(float) for law in (first, second))
-        rule = choose(
-            a,
-            b,
-            guarantee("0.1"),
-            runs=54_000,
-            significance=0.05,
-            proposers=(features.plain,),
-        )
+        rule = _chosen(first, second, 6000, guarantee("0.1"), seed)
         place = rule.partition.cell(rule.feature(np.zeros((1, 1))))[0]
         assert rule.marks[place] != 0
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -49,14 +49,16 @@ _MOST_GROWTH = 4.5
 """The integrand on Im x = 2v is at most e^4.5 times that on the axis, that on Im x = v about e."""
 _TALL = math.sqrt(2 * _MOST_GROWTH)
 _LEAST_SQUARE = -0.5
+_MODERATE = 4.0
+"""One rule without cuts serves all s from −_MODERATE to 0."""
+_NEAR = 16.0
+_UNSEEN = 1e-22
 _SHARES = 1.6 ** -np.arange(0.0, 9.0)
 _COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A rule for all s between two powers of 2: its ends, and the steps 2^(−grade/4)."""
+class _Rule(NamedTuple):
+    """The ends of a rule, and its steps 2^(−grade/4)."""
 
     low: float
     high: float
@@ -102,8 +104,9 @@ class FloatMixture:
         self._law = floats.mu, floats.log_share, floats.log_rest
         self._axes: dict[int, _Axis] = {}
         self._raised: dict[tuple[int, float], _Raised] = {}
-        self._rules: dict[int, _Rule] = {}
+        self._rules: dict[tuple[int, bool], _Rule] = {}
         self._line_grades: dict[tuple[float, int], int] = {}
+        self._last: tuple[float, Complexes, Complexes] | None = None
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
@@ -117,7 +120,13 @@ class FloatMixture:
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
-        mass, away = self._tilted(s) if self._whole else self._tilted_beside_cut(s, float(t[-1]))
+        if not self._whole:
+            mass, away = self._tilted_beside_cut(s, float(t[-1]))
+        elif self._last is not None and self._last[0] == s:
+            _, mass, away = self._last
+        else:
+            mass, away = self._tilted(s)
+            self._last = s, mass, away
         if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
             value = self._loops.on_line(mass, away, float(t[1]), len(t))
         else:
@@ -152,7 +161,7 @@ class FloatMixture:
         key = rule.line_grade, rule.height
         table = self._raised.get(key)
         if table is None or first < table.start or last >= table.start + len(table.bell):
-            start, x = _points(first, last, step)
+            start, x = _points(first, last, step, (last - first) // 8)
             z = x + 1j * rule.height
             table = _Raised(start, -0.5 * z * z, self._loops.raised(*self._law, x, rule.height))
             self._raised[key] = table
@@ -171,7 +180,7 @@ class FloatMixture:
         first, last = _ends(step, low, high)
         table = self._axes.get(grade)
         if table is None or first < table.start or last >= table.start + len(table.bell):
-            start, x = _points(first, last, step)
+            start, x = _points(first, last, step, (last - first) // 2)
             table = _Axis(start, step, self._floats.bell(x), *self._loops.axis(*self._law, x))
             self._axes[grade] = table
         return table, slice(first - table.start, last - table.start + 1)
@@ -185,12 +194,14 @@ class FloatMixture:
         return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
     def _rule(self, s: float) -> _Rule:
-        """Return the rule for real s, the same for all s between two powers of 2."""
-        octave = math.frexp(s)[1] if s > 0 else -math.frexp(s)[1] - 10_000
-        found = self._rules.get(octave)
+        """Return a rule for real s, often the same for all s of a sign between two powers of 2."""
+        far = self._floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
+        if self._whole and s >= 0 and far < _NEAR:
+            return _Rule(-_REACH, far + _REACH, *self._steps)
+        key = math.frexp(max(abs(s), _MODERATE) if self._whole else abs(s))[1], s > 0
+        found = self._rules.get(key)
         if found is None:
-            far = math.copysign(2.0 ** math.frexp(s)[1], s)
-            found = self._rules[octave] = self._new_rule(far)
+            found = self._rules[key] = self._new_rule(math.copysign(2.0 ** key[0], s))
         return found
 
     def _new_rule(self, far: float) -> _Rule:
@@ -286,15 +297,17 @@ def _ends(step: float, low: float, high: float) -> tuple[int, int]:
     return first, last
 
 
-def _points(first: int, last: int, step: float) -> tuple[int, Floats]:
-    """Return the nodes from the first to the last and more beside them, for other tilts."""
+def _points(first: int, last: int, step: float, more: int) -> tuple[int, Floats]:
+    """Return the nodes from the first to the last, and some beside them for other tilts."""
     start = first - (last - first) // 8
-    return start, np.arange(float(start), last + (last - first) // 2 + 1.0) * step
+    return start, np.arange(float(start), last + more + 1.0) * step
 
 
 def _shares(s: float, loss: Any, bell: Any) -> tuple[Any, Any]:
-    """Return the tilted law as shares of its mass, and L − m for its mean m."""
+    """Return the tilted law as shares of its mass, and L − m for its mean m, where it is seen."""
     logs = s * loss + bell
     mass = np.exp(logs - logs.real.max())
-    mass /= mass.sum()
+    seen = np.flatnonzero(np.abs(mass) > _UNSEEN)
+    kept = slice(seen[0], seen[-1] + 1)
+    mass, loss = mass[kept] / mass[kept].sum(), loss[kept]
     return mass, loss - np.dot(mass, loss)

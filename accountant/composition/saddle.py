@@ -39,11 +39,15 @@ _NEGLIGIBLE = math.exp(-TARGET - 1.0)
 _CUBIC = 1e-5
 """An error in ln δ whose cube is no longer seen."""
 _LEAST_BEND = 0.5
-_GROWTH = 1.1
-_MOST_GROWTH = 3.0
+_AWAY = 3.0
+"""The most that a line is moved off the saddle, in widths of the saddle as a normal law has it."""
+_SHORTER = 0.8
+_MOST_RISE = 1.5
+"""The most that the terms may be larger there, as a logarithm."""
+_MOST_GROWTH = 5.0
 _LEAST_GROWTH = 1.02
-_LEAP = 4.0
-_PROBES = np.array([1.0, 1.07, 1.19, 1.31])
+_LEAP = 16.0
+_LEAST_LOG = -0.5
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -112,49 +116,47 @@ class Estimator:
         return value, slope
 
     def _on_line(self, strip: Strip, c: float, epsilon: float) -> Line:
-        """Return the line through c, with a step that is good at and near ε."""
+        """Return a line at or near the saddle c, with a step that is good at and near ε.
+
+        Where the moments explode beside c, a line a little further away needs a shorter period.
+        """
         size, mean, spread = self.cumulants(c)
-        kappa = -sum(math.log(abs(c - pole)) for pole in strip.poles)
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
-        level = size - c * epsilon + kappa - 0.5 * math.log(2 * math.pi * curvature)
-        period = max(
-            nearest_bound(self, strip, epsilon, c, side, level, TARGET)[0] for side in (-1, 1)
-        )
+        top = size - c * epsilon + _log_kernel(strip, c)
+        level = top - 0.5 * math.log(2 * math.pi * curvature)
+        bounds = [nearest_bound(self, strip, epsilon, c, side, level, TARGET) for side in (-1, 1)]
+        period = max(bounds)[0]
+        at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
+        if shorter < _SHORTER * period:
+            there = self.cumulants(at)
+            if there[0] - at * epsilon + _log_kernel(strip, at) < top + _MOST_RISE:
+                c, period, (size, mean, _) = at, shorter, there
         step = 2 * math.pi / period
-        reach = _AHEAD * math.sqrt(2 * TARGET / curvature)
-        terms = self._terms(strip, c, step, reach)
-        while terms is None:
-            if reach >= MOST_NODES * step:
-                raise UndecidedError(
-                    f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes."
-                )
-            reach = _AHEAD * self._reach(strip, c, reach, MOST_NODES * step)
-            terms = self._terms(strip, c, step, reach)
+        terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / curvature))
         return Line(c, step, size, mean, level + c * epsilon, terms)
 
-    def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes | None:
-        """Return M(c + it) κ(c + it)/M(c) without e^{it(ln M)'}, up to where it no longer counts.
+    def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
+        """Return the terms of `Line` that count: the first guess is that those up to `reach` do.
 
-        None if that is not before `reach`, or not before the most nodes.
+        Raises UndecidedError if they are too many.
         """
-        count = 4 + math.ceil(reach / step)
-        if count > 2 * MOST_NODES:
-            return None
-        t = np.arange(0.0, count) * step
-        real, imaginary = self._log_ratio(c, t)
-        z = c + 1j * t
-        logs = real + 1j * imaginary
-        found: Complexes = np.exp(logs)
-        for pole in strip.poles:
-            found /= z - pole
-        last = int(np.flatnonzero(np.abs(found) > abs(found[0]) * _NEGLIGIBLE)[-1])
-        return found[: last + 2] if last < count - 1 - count // 8 else None
-
-    def _reach(self, strip: Strip, c: float, reach: float, most: float) -> float:
-        """Return where the terms no longer count, looking ahead."""
-        while (size := self._size(strip, c, reach)) > -TARGET - 1.0 and reach < most:
-            reach *= min(max((TARGET + 1.0) / max(-size, 1.0), _GROWTH), _MOST_GROWTH)
-        return reach
+        most = MOST_NODES * step
+        while True:
+            reach = min(_AHEAD * reach, most)
+            t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
+            real, imaginary = self._log_ratio(c, t)
+            logs, z = real + 1j * imaginary, c + 1j * t
+            found: Complexes = np.exp(logs)
+            for pole in strip.poles:
+                found /= z - pole
+            sizes = np.abs(found) / abs(found[0])
+            count = int(np.flatnonzero(sizes > _NEGLIGIBLE)[-1]) + 1
+            if 8 * count <= 7 * len(t):
+                return found[:count]
+            if reach == most:
+                raise UndecidedError(f"The contour at {c:.6g} needs more than {MOST_NODES} nodes.")
+            size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
+            reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
 
     def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         real, imaginary = np.zeros(len(t)), np.zeros(len(t))
@@ -163,13 +165,6 @@ class Estimator:
             real += times * a
             imaginary += times * b
         return real, imaginary
-
-    def _size(self, strip: Strip, c: float, reach: float) -> float:
-        """Return the logarithm of the largest of a few terms at and beyond a point of the line."""
-        t = reach * _PROBES
-        sizes = self._log_ratio(c, t)[0]
-        sizes -= sum(0.5 * np.log1p((t / (c - pole)) ** 2) for pole in strip.poles)
-        return float(sizes.max())
 
     def log_delta(self, epsilon: float) -> float:
         """Return ln δ(ε)."""
@@ -256,12 +251,13 @@ class Estimator:
                 high = s
                 s = math.sqrt(low * high)
                 continue
+            move = _log_move(value, log_delta) / fall
             value -= log_delta
             low, high = (s, high) if value > 0 else (low, s)
             if abs(value) < _NEAR or high - low < _TINY * high:
                 return s
             leap = math.log(_LEAP)
-            wanted = s * math.exp(min(max(value / fall, -leap), leap))
+            wanted = s * math.exp(min(max(move, -leap), leap))
             slow = abs(value) > 0.5 * last and low > 0 and math.isfinite(high)
             last = abs(value)
             s = math.sqrt(low * high) if slow or not low < wanted < high else wanted
@@ -276,6 +272,29 @@ class Estimator:
         curvature = variance + s**-2 + (s + 1) ** -2
         kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
         return size - s * self._at_saddle(s) - kappa, s * s * curvature
+
+
+def _log_move(value: float, wanted: float) -> float:
+    """Return how far a value is from the wanted one, as if its logarithm were linear."""
+    if max(value, wanted) > _LEAST_LOG:
+        return value - wanted
+    return -value * math.log(wanted / value)
+
+
+def _log_kernel(strip: Strip, c: float) -> float:
+    return -sum(math.log(abs(c - pole)) for pole in strip.poles)
+
+
+def _balanced(c: float, bounds: Sequence[tuple[float, float]], most: float) -> tuple[float, float]:
+    """Return a point where the periods of two bounds are more alike, and the longer one there.
+
+    Each is (size/|c − s|, s), with a size that hardly depends on c.
+    """
+    (left, low), (right, high) = bounds
+    left, right = left * (c - low), right * (high - c)
+    even = (left * high + right * low) / (left + right)
+    at = min(max(even, c - most), c + most)
+    return at, max(left / (at - low), right / (high - at))
 
 
 @final

@@ -44,9 +44,9 @@ def _turned(u: complex) -> tuple[complex, complex]:
             excess = excess * v + _TERMS[n]
         excess = excess * v * v
         return excess + v, excess
-    grown, half = math.expm1(v.real), math.sin(0.5 * v.imag)
-    less = 2.0 * half * half
-    turned = complex(grown * (1.0 - less) - less, (1.0 + grown) * math.sin(v.imag))
+    grown, sine, cosine = math.expm1(v.real), math.sin(0.5 * v.imag), math.cos(0.5 * v.imag)
+    less = 2.0 * sine * sine
+    turned = complex(grown * (1.0 - less) - less, (1.0 + grown) * 2.0 * sine * cosine)
     return turned, turned - v
 
 

@@ -17,6 +17,8 @@ _STEEPEST = 0.1
 _BACK = 0.6
 _LEAP = 2.0
 _TINY = 1e-13
+_HALVINGS = 24
+_CREEPING, _FAST = 0.2, 0.1
 _MOST_RETREATS, _RETREAT = 10, 0.25
 
 
@@ -54,43 +56,105 @@ def saddle(
     close: float = _CLOSE,
     start: float | None = None,
 ) -> Saddle:
-    """Find the zero of the increasing function K'(s) − ε − Σ 1/(s − pole) in a strip.
+    """Find the minimum of the convex function f(s) = K(s) − sε − Σ ln|s − pole|, K = ln M.
 
-    Newton steps are taken only inside a bracket that shrinks; `close` is the error allowed, in
-    units of the width of the saddle; the search begins at `start`, if that is in the strip.
+    The zero of f′ is searched by Newton's method inside a bracket that shrinks. Where that is
+    slow, because beyond some s a few large losses make up M, e^f is taken for a sum of two such
+    functions.
+    `close` is the error allowed, in units of the width of the saddle; the search begins at
+    `start`, if that is in the strip.
 
     A point with no known moment is not passed. Raises ArithmeticError where no bracket is found, as
     for an ε beyond every loss, and UndecidedError where the moments stay unknown.
     """
-
-    def slope(s: float) -> tuple[float, float]:
-        _, first, second = loss.cumulants(s)
-        terms = [1 / (s - pole) for pole in strip.poles]
-        return first - epsilon - sum(terms), second + sum(term * term for term in terms)
-
-    low, high = strip.low, strip.high
+    low, high = _End(strip.low), _End(strip.high)
     s = start if start is not None and strip.low < start < strip.high else _start(strip)
-    slow, wall, retreats = False, math.inf, 0
+    slow, wall, retreats, last = False, math.inf, 0, math.nan
     for _ in range(_MOST_STEPS):
         try:
-            value, curvature = slope(s)
+            size, first, second = loss.cumulants(s)
         except UndecidedError:
-            if retreats == _MOST_RETREATS or not math.isfinite(low):
+            if retreats == _MOST_RETREATS or not math.isfinite(low.s):
                 raise
-            wall, s, retreats = s, low + _RETREAT * (s - low), retreats + 1
+            wall, s, retreats = s, low.s + _RETREAT * (s - low.s), retreats + 1
             continue
-        width = high - low
-        if value > 0:
-            high = s
-        else:
-            low = s
+        value = first - epsilon - sum(1 / (s - pole) for pole in strip.poles)
+        curvature = second + sum((s - pole) ** -2 for pole in strip.poles)
+        height = size - s * epsilon - sum(math.log(abs(s - pole)) for pole in strip.poles)
+        width = high.s - low.s
+        here = _End(s, height, value, curvature)
+        low, high = (low, here) if value > 0 else (here, high)
         move = -value / curvature
-        if abs(move) * math.sqrt(curvature) < close or high - low <= _TINY * abs(s):
+        if abs(move) * math.sqrt(curvature) < close or high.s - low.s <= _TINY * abs(s):
             return Saddle(s, curvature)
-        s = 0.5 * (low + high) if slow else _inside(s + move, s, low, high, strip)
-        s = s if s < wall else 0.5 * (low + wall)
-        slow = math.isfinite(high - low) and high - low > 0.5 * width and not slow
+        if slow and abs(value) > _FAST * abs(last):
+            s = _meeting(low, high)
+        else:
+            if value / last > _CREEPING:
+                move = _as_exponential(here, low if value > 0 else high)
+            s = _inside(s + _past_pole(move, here, strip), s, low, high, strip)
+        last = value
+        s = s if s < wall else 0.5 * (low.s + wall)
+        slow = math.isfinite(high.s - low.s) and high.s - low.s > 0.5 * width and not slow
     raise ArithmeticError(f"no saddle for epsilon={epsilon}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An end of the bracket, with f, f′ and f″ where they are known."""
+
+    s: float
+    value: float = math.nan
+    slope: float = math.nan
+    curvature: float = math.nan
+
+    def beside(self, s: float) -> tuple[float, float]:
+        """Return f and f′ of a parabola."""
+        away = s - self.s
+        slope = self.slope + self.curvature * away
+        return self.value + 0.5 * (self.slope + slope) * away, slope
+
+
+def _meeting(low: _End, high: _End) -> float:
+    """Return the minimum of e^l + e^h, l and h the parabolas at the ends; the middle without one.
+
+    There l + ln(−l′) = h + ln h′.
+    """
+    left, right = low.s, high.s
+    for _ in range(_HALVINGS):
+        s = 0.5 * (left + right)
+        (one, fall), (other, rise) = low.beside(s), high.beside(s)
+        if rise > 0 and (fall >= 0 or other + math.log(rise) > one + math.log(-fall)):
+            right = s
+        else:
+            left = s
+    return s if low.s < left and right < high.s else 0.5 * (low.s + high.s)
+
+
+def _as_exponential(here: _End, other: _End) -> float:
+    """Return the way to the zero of f′ = a + b e^{rs}, with what the other end says of a.
+
+    Beside a phase in which f′ explodes Newton's steps are all alike.
+    """
+    value, flat = here.slope, other.beside(here.s)[1]
+    if not value * flat < 0:
+        return -value / here.curvature
+    return -math.log1p(-value / flat) * (value - flat) / here.curvature
+
+
+def _past_pole(move: float, here: _End, strip: Strip) -> float:
+    """Return a Newton step, or one of (s − pole) f′ on the way from a pole to an infinite end.
+
+    Near the pole f′ is large and flat further out, and Newton's steps only double the distance.
+    """
+    if math.isfinite(strip.low) == math.isfinite(strip.high):
+        return move
+    away = here.s - (strip.low if math.isfinite(strip.low) else strip.high)
+    if away * here.slope >= 0:
+        return move
+    steep = here.slope + away * here.curvature
+    return -away * here.slope / steep if steep * away > 0 else math.copysign(math.inf, away)
 
 
 def _start(strip: Strip) -> float:
@@ -101,18 +165,19 @@ def _start(strip: Strip) -> float:
     return 0.5 * (strip.low + strip.high)
 
 
-def _inside(wanted: float, s: float, low: float, high: float, strip: Strip) -> float:
+def _inside(wanted: float, s: float, low: _End, high: _End, strip: Strip) -> float:
     """Return the wanted point, or one well inside the bracket where it lies outside."""
-    if low == strip.low and wanted <= low + 0.1 * (s - low):
-        return s - 2 * (high - s) - 2 * abs(s) - 1 if math.isinf(low) else low + 0.1 * (s - low)
-    if high == strip.high and wanted >= high - 0.1 * (high - s):
-        return s + 2 * (s - low) if math.isinf(high) else high - 0.1 * (high - s)
-    if math.isinf(low) or math.isinf(high):
-        far = 8 * max(abs(s - strip.low) if math.isinf(high) else abs(strip.high - s), 1e-300)
+    left, right = low.s, high.s
+    if left == strip.low and wanted <= left + 0.1 * (s - left):
+        return s - 2 * (right - s) - 2 * abs(s) - 1 if math.isinf(left) else left + 0.1 * (s - left)
+    if right == strip.high and wanted >= right - 0.1 * (right - s):
+        return s + 2 * (s - left) if math.isinf(right) else right - 0.1 * (right - s)
+    if math.isinf(left) or math.isinf(right):
+        far = 8 * max(abs(s - strip.low) if math.isinf(right) else abs(strip.high - s), 1e-300)
         return min(max(wanted, s - far), s + far)
-    if low < wanted < high and wanted != s:
+    if left < wanted < right and wanted != s:
         return wanted
-    return 0.5 * (low + high)
+    return _meeting(low, high)
 
 
 def nearest_bound(  # noqa: PLR0917

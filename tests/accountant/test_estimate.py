@@ -33,6 +33,7 @@ MIXED = Composed(
 CASES = [
     (TRAINING, "1"),
     (TRAINING, "-2.5"),
+    (Composed(PoissonSubsampled(Gaussian(standard_deviation="1.1"), "1/250"), 1000), "0.58"),
     (MIXED, "2"),
     (MIXED, "0.25"),
     (MIXED, "-1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -16,14 +17,16 @@ from accountant.composition import lattice
 from accountant.composition.argument import exact_sum
 from accountant.composition.joint import JointPair
 from accountant.composition.lattice import Basis, Generators, Vector
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.number import ExactReal
 from accountant.pair import Tails
 from accountant.pairs.finite import FinitePair
 
 if TYPE_CHECKING:
+    from accountant.composition.circle import CirclePair
     from accountant.reference import Reference
 
+_LONG = 1 << 11
 MAX_VALUES = 1 << 17
 """Most values of the sum of the losses whose masses are formed."""
 
@@ -52,6 +55,20 @@ class ConvolvedPair(JointPair):
             return 0
         return min(plan.box, plan.multisets)
 
+    def _on_circle(self) -> CirclePair | None:
+        """Return the same pair for sums over the circle, None where few values are summed."""
+        if self.size() <= _LONG:
+            return None
+        from accountant.composition.circle import CirclePair, applies
+
+        pairs = tuple(pair for pair, _ in self.finite_factors)
+        return CirclePair(self.finite_factors) if applies(pairs) else None
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return what the sums over the circle estimate, where there are many values."""
+        on_circle = self._on_circle()
+        return None if on_circle is None else on_circle.estimate_epsilon(log_delta)
+
     def values(self) -> list[Value]:
         """Return the values of the loss in ascending order, with their masses."""
         return _table(self, ctx.prec).values
@@ -68,7 +85,13 @@ class ConvolvedPair(JointPair):
         return exact_sum(terms)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞)."""
+        """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞).
+
+        Many values of one lattice are summed over the circle, if that gives the precision.
+        """
+        if (on_circle := self._on_circle()) is not None:
+            with contextlib.suppress(UndecidedError):
+                return on_circle.hockey_stick(epsilon)
         table = _table(self, ctx.prec)
         bound = epsilon.ball()
         below, above = table.cut(epsilon)
@@ -79,6 +102,9 @@ class ConvolvedPair(JointPair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
+        if (on_circle := self._on_circle()) is not None:
+            with contextlib.suppress(UndecidedError):
+                return on_circle.tails(epsilon)
         table = _table(self, ctx.prec)
         below, above = table.cut(epsilon)
         p_above, q_above = table.p_from[above], table.q_from[above]

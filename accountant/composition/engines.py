@@ -5,7 +5,7 @@ dominates releases that depend on each other's outputs (`accountant.mechanisms.c
 
 - "exact": a closed form or an exact sum;
 - "saddle": the contour integral of Gaussian losses, subsampled or not, and of many others with
-  a density, Laplace noise and lists beside them;
+  a density, Laplace noise and lists beside them; and sums over the circle for lattices;
 - "lists": sums over pairs of partial sums, for lists of losses;
 - "atoms": Fourier inversion for lists of losses, (subsampled) Laplace noise and mixtures of normal
   laws;
@@ -20,6 +20,9 @@ from collections.abc import Callable
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.apart import apart
 from accountant.composition.atoms import AtomicPair, applies
+from accountant.composition.circle import CirclePair
+from accountant.composition.circle import applies as on_circle
+from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
 from accountant.composition.halved import HalvedPair
 from accountant.composition.halved import applies as are_listed
@@ -38,7 +41,7 @@ from accountant.pair import Pair
 METHODS = ("auto", "exact", "saddle", "lists", "atoms", "pieces", "grid")
 _FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
-    "saddle": "The contour integral is for Gaussian losses, subsampled or not, and Laplace noise.",
+    "saddle": "Contour integrals are for (subsampled) Gaussian noise, Laplace noise and lattices.",
     "lists": "Sums over pairs of partial sums are for lists of losses.",
     "atoms": "Fourier inversion is for lists of losses, Laplace noise and mixtures of normal laws.",
     "pieces": "Polynomials are for a few releases of one subsampled Laplace noise.",
@@ -102,12 +105,15 @@ def _is_numerical(pair: Pair) -> bool:
     if isinstance(pair, MixedPair):
         return _is_numerical(pair.first)
     return isinstance(
-        pair, (AtomicPair, GridPair, HalvedPair, LadderPair, PiecewisePair, SmoothPair)
+        pair, (AtomicPair, GridPair, HalvedPair, LadderPair, PiecewisePair, ContourPair)
     )
 
 
 def _by_contour(factors: tuple[Factor, ...]) -> Pair | None:
-    return SmoothPair(factors) if on_contour(tuple(pair for pair, _ in factors)) else None
+    pairs = tuple(pair for pair, _ in factors)
+    if on_contour(pairs):
+        return SmoothPair(factors)
+    return CirclePair(factors) if on_circle(pairs) else None
 
 
 def _by_inversion(factors: tuple[Factor, ...]) -> Pair | None:

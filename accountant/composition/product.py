@@ -13,6 +13,8 @@
 - Laplace noise and lists beside each other or beside Gaussian noise, and very many Laplace
   releases: the same contour integrals, where so many releases have densities that atoms do not
   count.
+- Very many releases of finite laws, or of discrete Gaussian ones of a small parameter, on one
+  lattice: sums over a part of the circle, `accountant.composition.circle`.
 - Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
   these are not too many.
 - Few releases of one subsampled Laplace noise: polynomials between breaks,
@@ -29,8 +31,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from accountant.composition import atoms, halved, pieces, saddle_pair
+from accountant.composition import atoms, circle, halved, pieces, saddle_pair
 from accountant.composition.apart import apart
+from accountant.composition.circle import CirclePair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
@@ -44,7 +47,7 @@ from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.pairs.laplace_product import LaplaceProductPair
@@ -87,6 +90,8 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
     if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE or not _commensurable(laplace):
         return None
     for integer, count in integers.items():
+        if is_long(integer.parameter, count):
+            return None
         whole = _discrete_gaussians(integer, count)
         if whole is None:
             return None
@@ -109,6 +114,8 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
     rungs = _rungs(all_factors)
     if saddle_pair.applies(tuple(pair for pair, _ in all_factors)):
         rungs = [SmoothPair(all_factors), *rungs]
+    elif circle.applies(tuple(pair for pair, _ in all_factors)):
+        rungs = [CirclePair(all_factors), *rungs]
     return rungs[0] if len(rungs) == 1 else LadderPair(tuple(rungs))
 
 

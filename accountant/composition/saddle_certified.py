@@ -43,7 +43,7 @@ from flint import acb, arb, ctx
 from accountant.composition.saddle import Estimator
 from accountant.composition.saddle_decay import Decay
 from accountant.composition.saddle_laplace import LaplaceDecay, LaplaceTransform
-from accountant.composition.saddle_list import ListDecay, ListTransform
+from accountant.composition.saddle_list import ListDecay, Listed
 from accountant.composition.saddle_search import Saddle, Strip, nearest_bound, saddle
 from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
@@ -66,7 +66,8 @@ _ENOUGH = 0.95
 _MOST_DECAYS = 8
 _REST = 1.0
 _FAR_LOG = 4.0
-_CLOSED = (LaplaceTransform, ListTransform)
+_PIECES, _MOST_PIECES = 8, 512
+_CLOSED = (LaplaceTransform, Listed)
 
 
 M = TypeVar("M", bound="Measure")
@@ -148,7 +149,7 @@ class Loss:
 
     def log_value(self, c: Fraction) -> arb:
         """Return ln M(c)."""
-        if c in (0, -1):
+        if c in (0, -1) and not any(isinstance(part, Listed) for part, _ in self.factors):
             return arb(0)
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
 
@@ -166,7 +167,7 @@ class Loss:
         Their error per t may be about what is asked for over the deviation of the tilted loss.
         """
         size, _, variance = self.cumulants(float(c))
-        bits = ctx.prec - _guard(self.count, size) - _LOSS
+        bits = ctx.prec - guard(self.count, size) - _LOSS
         rate = 2.0**-bits * math.sqrt(variance) / len(self.factors)
         found = [part.quick_line(c, step, count, rate / times) for part, times in self.factors]
         if all(ratios is None for ratios in found):
@@ -190,12 +191,14 @@ class Loss:
 
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
-        decays = _decays(self, c)
-        ends = sorted({end for decay, _ in decays for end in decay.limits if t < end < math.inf})
-        sizes = [sum(count * decay.log_ratio([t, *ends][-1]) for decay, count in decays)]
-        for low, high in itertools.pairwise([t, *ends]):
-            sizes.append(sum(count * decay.log_between(low, high) for decay, count in decays))
-        return max(sizes) * (1 - 1e-9)
+        return self.log_between(c, t, math.inf)
+
+    def log_between(self, c: Fraction, t: float, last: float) -> float:
+        """Return an upper bound of ln(|M(c + iu)|/M(c)) for t ≤ u ≤ last."""
+        ends = [end for end in _ends(self, c, last) if t < end]
+        pieces = itertools.pairwise([*ends, last])
+        sizes = [_between(self, c, t, ends[0] if ends else last)]
+        return max(sizes + [_between(self, c, low, high) for low, high in pieces if ends])
 
     def far(self, c: Fraction) -> tuple[float, int]:
         """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
@@ -265,9 +268,9 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
 
     Raises UndecidedError where that needs too many nodes.
     """
-    plan = _plan(Alike(loss), kernel, strip, _near(float(epsilon)), bits)
+    plan = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
     line = plan.line
-    precision = bits + _guard(loss.count, loss.cumulants(float(line.c))[0])
+    precision = bits + guard(loss.count, loss.cumulants(float(line.c))[0])
     found = arb.nan()
     with ctx.workprec(precision):
         for quick in (True, False):
@@ -278,7 +281,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
     return found
 
 
-def _near(epsilon: float) -> float:
+def near(epsilon: float) -> float:
     """Cut to 20 bits, so that neighbouring questions share a contour."""
     mantissa, exponent = math.frexp(epsilon)
     return math.ldexp(math.trunc(math.ldexp(mantissa, _SHARED)), exponent - _SHARED)
@@ -294,9 +297,9 @@ def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) ->
     rest = contour.truncation * h / arb.pi()
     value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
     period = 2 * arb.pi() / h
-    alias = _alias(loss, plan.left, line.c - plan.left, period, eps)
-    alias += _alias(loss, plan.right, plan.right - line.c, period, eps)
-    found = value - (alias / 2).upper() + arb(0, (alias / 2).upper())
+    beside = alias(loss, plan.left, line.c - plan.left, period, eps)
+    beside += alias(loss, plan.right, plan.right - line.c, period, eps)
+    found = value - (beside / 2).upper() + arb(0, (beside / 2).upper())
     return found.max(arb(0))
 
 
@@ -312,7 +315,7 @@ def _turned(terms: Sequence[acb], angle: arb) -> arb:
     return total
 
 
-def _guard(count: int, size: float) -> int:
+def guard(count: int, size: float) -> int:
     """Return the bits by which the precision exceeds the accuracy, for ln M(c) of this size."""
     return _GUARD + count.bit_length() + math.frexp(1 + abs(size))[1]
 
@@ -321,7 +324,7 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
     return (log_moment - ball(c) * epsilon).exp()
 
 
-def _alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
+def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
     """Return E(s)/(e^{distance·B} − 1)."""
     with ctx.workprec(_ROUGH + loss.count.bit_length()):
         try:
@@ -434,6 +437,27 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=64)
+def _ends(loss: Loss, c: Fraction, last: float) -> tuple[float, ...]:
+    """Return where a line is cut for bounds of all factors at once.
+
+    Different lists return to 1 at different frequencies, so that a common period is cut finely.
+    """
+    limits = [decay.limits for decay, _ in _decays(loss, c) if decay.limits]
+    ends = {end for row in limits for end in row}
+    if math.isfinite(last) and len(limits) > 1:
+        grain = min(row[-1] for row in limits) / _PIECES
+        ends |= {k * grain for k in range(1, min(math.ceil(last / grain), _MOST_PIECES))}
+    return tuple(sorted(end for end in ends if end < last))
+
+
+@functools.lru_cache(maxsize=2048)
+def _between(loss: Loss, c: Fraction, low: float, high: float) -> float:
+    """Return an upper bound of ln(|M(c + iu)|/M(c)) for low ≤ u ≤ high."""
+    decays = _decays(loss, c)
+    return sum(count * decay.log_between(low, high) for decay, count in decays) * (1 - 1e-9)
+
+
 @final
 class Alike(Generic[M]):
     """A loss, equal to all that are so near to it that they may share a contour."""
@@ -451,7 +475,10 @@ class Alike(Generic[M]):
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+def plan_contour(
+    alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, bits: int
+) -> Plan:
+    """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
     loss = alike.loss
     target = bits * _LOG_2
     try:
@@ -468,7 +495,7 @@ def _plan(alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, b
     step = _rounded_down(2 * math.pi / period)
     share = target - kappa + 0.5 * math.log(point.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
-    with ctx.workprec(bits + _guard(loss.count, size)):  # that of the integral: moments are kept
+    with ctx.workprec(bits + guard(loss.count, size)):  # that of the integral: moments are kept
         while (fall := -loss.log_ratio(c, t)) < (
             needed := max(target, share - _rest(kernel, t)) + _REST
         ):

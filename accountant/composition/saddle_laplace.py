@@ -115,15 +115,17 @@ class LaplaceDecay(Decay):
             return min(up(float(self._near(self._tau * arb(t)).log().upper())), 0.0)
 
     def _near(self, v: arb) -> arb:
-        x, square = self._x, v.sin() ** 2
-        atoms = (1 - square / x.cosh() ** 2).sqrt()
+        x, sine = self._x, v.sin()
+        turned = sine / x.cosh()
+        atoms = (1 - turned * turned).sqrt()
         if x.is_zero():
             return self.atoms * atoms + self.rest * v.sinc()
-        density = ((1 + square / x.sinh() ** 2) / (1 + (v / x) ** 2)).sqrt()
+        turned, slope = sine / x.sinh(), v / x
+        density = ((1 + turned * turned) / (1 + slope * slope)).sqrt()
         return self.atoms * atoms + self.rest * density
 
     def _far(self, v: arb) -> arb:
-        return (self._x_coth / (self._x**2 + v**2).sqrt()).min(arb(1))
+        return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
 
     def log_scale(self) -> float | None:
         """Return None: the atoms stay."""

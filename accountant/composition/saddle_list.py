@@ -1,14 +1,15 @@
 """The loss of a law on a list, on a vertical line: sums of few terms, and how far they fall.
 
-With X and X' two independent losses, tilted by e^{cL}, |M(c + iu)/M(c)|² = E cos(u(X − X')), of
-variance v and fourth central moment m:
+With X and X' two independent losses of variance v, tilted by e^{cL}, |M(c + iu)/M(c)|² is
+E cos(u(X − X')):
 
-- u²v − u⁴(2m + 6v²)/24 ≤ 1 − |M/M(c)|², a concave function of u², and 4u²v/π² as well as long as
-  no u|X − X'| exceeds π, by cos y ≤ 1 − y²/2 + y⁴/24 and cos y ≤ 1 − 2y²/π²;
-- Σ 2 w_x w_y (1 − cos u(l_x − l_y)) over neighbours alone, which increases with u as long as no
-  u(l_x − l_y) exceeds π.
+- u²v − u⁴ E(X − X')⁴/24 ≤ 1 − |M/M(c)|², a concave function of u², and 4u²v/π² as well as long
+  as no u|X − X'| exceeds π, by cos y ≤ 1 − y²/2 + y⁴/24 and cos y ≤ 1 − 2y²/π²;
+- Σ 2 w_x w_y (1 − cos u(l_x − l_y)) over neighbours alone, each of which increases with u and then
+  decreases between two multiples of 2π.
 
-Beyond that nothing is known: the values may lie on a lattice, and M is periodic then.
+Both hold for some of the values alone, as all terms are ≥ 0. The values may lie on a lattice: then
+M is periodic, and has the size M(c) at multiples of its period.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -32,7 +34,9 @@ from accountant.composition.saddle_kernels import NumpyKernels
 from accountant.composition.saddle_transform import Quadrature, Transform
 from accountant.interval import ball
 from accountant.pair import Pair
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.theta import theta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
 
 _PRECISION = 128
 _NEXT = 1.6
+_WHOLE = 1e-12
+_DEVIATIONS = 10
 _SAME = 2.0**-60
 _BELOW = 1 - 2.0**-50
 _MOST = 1 - arb(2) ** -20
@@ -57,29 +63,32 @@ def finite_list(pair: Pair) -> FinitePair | None:
 
 @final
 @dataclass(frozen=True)
-class ListTransform(Transform):
-    """M(z) = Σ p e^{zl} for a pair with a `finite_list`."""
+class Tilted:
+    """The outcomes that count on a line Re z = c: their numbers, losses, and shares p e^{cl}."""
 
-    pair: FinitePair
+    outcomes: Sequence[int]
+    rule: Quadrature
+
+
+class Listed(Transform):
+    """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
+
+    @abstractmethod
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return the terms of M(c), and a bound of what is left out."""
 
     def value(self, c: Fraction) -> arb:
         """Return the sum."""
-        return self._tilted(c).total()
+        return self.tilted(c).rule.total()
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the sums on the line."""
-        return self._tilted(c).line(step, count)
-
-    def _tilted(self, c: Fraction) -> Quadrature:
-        losses, p = _values(self.pair, ctx.prec)
-        tilt = ball(c)
-        weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
-        return Quadrature(losses, weights, arb(0))
+        return self.tilted(c).rule.line(step, count)
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds at the head of this file."""
         with ctx.workprec(_PRECISION):
-            tilted = self._tilted(c)
+            tilted = self.tilted(c).rule
             whole = tilted.total()
             return ListDecay(tilted.losses, [weight / whole for weight in tilted.weights])
 
@@ -87,11 +96,58 @@ class ListTransform(Transform):
         """Return ln M(c)."""
         return up(float(self.value(c).log().upper()))
 
+
+@final
+@dataclass(frozen=True)
+class ListTransform(Listed):
+    """Finite losses of a pair on a short list, numbered as they are listed."""
+
+    pair: FinitePair
+
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return all terms."""
+        losses, p = _values(self.pair, ctx.prec)
+        tilt = ball(c)
+        weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
+        return Tilted(range(len(p)), Quadrature(losses, weights, arb(0)))
+
     def estimate(self, *, compiled: bool = False) -> FloatTransform:
         """Return the sums in floats."""
         with ctx.workprec(_PRECISION):
             losses, p = _values(self.pair, ctx.prec)
             return FloatList(*(tuple(float(x.mid()) for x in row) for row in (losses, p)))
+
+    def alike(self) -> Hashable:
+        """Return the pair itself."""
+        return self.pair
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteGaussianTransform(Listed):
+    """The losses (2xs − s²)/2v of discrete Gaussian laws, x the outcome.
+
+    With m = s(1 + c) the terms of M(c) are e^{c(c + 1)s²/2v} e^{−(x − m)²/2v}/θ. Those with
+    |x − m| > R, in size, are together at most 2(1 + √(πv/2)) e^{−R²/2v} of the factor.
+    """
+
+    pair: DiscreteGaussianPair
+
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return terms down to the current precision."""
+        v, s = self.pair.parameter.ball(), self.pair.shift
+        reach = math.isqrt(math.ceil(2 * float(v) * (ctx.prec + 16))) + 1  # ln 2 < 1
+        centre = s * (1 + c)
+        around = range(round(centre) - reach - 1, round(centre) + reach + 2)
+        scale = (ball(c * (c + 1) * s * s) / (2 * v)).exp() / theta(self.pair.parameter)
+        weights = tuple(scale * (-ball((x - centre) ** 2) / (2 * v)).exp() for x in around)
+        losses = tuple(ball(Fraction(2 * x * s - s * s, 2)) / v for x in around)
+        rest = 2 * (1 + (arb.pi() * v / 2).sqrt()) * (-(arb(reach) ** 2) / (2 * v)).exp()
+        return Tilted(around, Quadrature(losses, weights, (scale * rest).upper()))
+
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+        """Return the sums in floats."""
+        return FloatDiscreteGaussian(float(self.pair.parameter), self.pair.shift)
 
     def alike(self) -> Hashable:
         """Return the pair itself."""
@@ -113,9 +169,14 @@ class ListDecay(Decay):
     def __init__(self, losses: tuple[arb, ...], weights: list[arb]) -> None:
         rows = sorted(zip(losses, weights, strict=True), key=lambda row: float(row[0]))
         mean = sum((w * x for x, w in rows), start=arb(0))
-        away = [(x - mean, w) for x, w in rows]
-        self._variance = sum((w * x**2 for x, w in away), start=arb(0))
-        self._fourth = 2 * sum((w * x**4 for x, w in away), start=arb(0)) + 6 * self._variance**2
+        terms, moments = [w for _, w in rows], []
+        for _ in range(5):
+            moments.append(sum(terms, start=arb(0)))
+            terms = [term * (x - mean) for term, (x, _) in zip(terms, rows, strict=True)]
+        one, first, second, third, fourth = moments
+        # half of E(X − X')², and E(X − X')⁴, over the listed values
+        self._variance = one * second - first * first
+        self._fourth = 2 * one * fourth - 8 * first * third + 6 * second * second
         pairs = itertools.pairwise(rows)
         self._gaps = [(y - x, 2 * v * w) for (x, v), (y, w) in pairs if (y - x) > _SAME]
         widest = (rows[-1][0] - rows[0][0], max((gap for gap, _ in self._gaps), default=arb(0)))
@@ -133,15 +194,21 @@ class ListDecay(Decay):
             fall = arb(0)
             if end <= self.limits[0]:
                 u = min(_NEXT * t, end)
-                fall = (4 / arb.pi() ** 2 * self._variance * arb(u) ** 2).min(
-                    self._near(arb(t)).min(self._near(arb(u)))
-                )
-                fall = fall.max(4 / arb.pi() ** 2 * self._variance * arb(t) ** 2)
-            if end <= self.limits[1]:
-                at = arb(t)
-                turned = ((1 - (at * gap).cos()) * w for gap, w in self._gaps)
-                fall = fall.max(sum(turned, start=arb(0)))
+                rough = 4 / arb.pi() ** 2 * self._variance
+                near = self._near(arb(t)).min(self._near(arb(u)))
+                fall = near.min(rough * arb(u) ** 2).max(rough * arb(t) ** 2)
+            fall = fall.max(self._turned(t, end))
             return min(up(0.5 * float((-fall.min(_MOST)).log1p().upper())), 0.0)
+
+    def _turned(self, t: float, end: float) -> arb:
+        """Return Σ 2 w_x w_y (1 − cos u(l_x − l_y)), each term the least for t ≤ u ≤ end."""
+        total = arb(0)
+        for gap, share in self._gaps:
+            low, high = arb(t) * gap, arb(end) * gap
+            turns = (low / (2 * arb.pi())).floor(), (high / (2 * arb.pi())).floor()
+            if turns[0] == turns[1]:  # it rises, then falls
+                total += share * (1 - low.cos()).min(1 - high.cos())
+        return total
 
     def _near(self, u: arb) -> arb:
         return self._variance * u**2 - self._fourth * u**4 / 24
@@ -155,35 +222,67 @@ class ListDecay(Decay):
         return arb(1), arb(0)
 
 
+class _FloatSums(ABC):
+    """ln M(z) = ln Σ p e^{zl}."""
+
+    @abstractmethod
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return losses, their shares of M(c), and ln M(c)."""
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c), the mean and the variance."""
+        losses, shares, size = self.tilted(c)
+        mean = math.fsum(shares * losses)
+        return size, mean, float(shares @ (losses - mean) ** 2)
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
+        losses, shares, _ = self.tilted(c)
+        away = losses - math.fsum(shares * losses)
+        sums = NumpyKernels.line(shares, away, t)
+        real, imaginary = sums.real, sums.imag
+        size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
+        return size, np.arctan2(imaginary, 1 + real)
+
+
 @final
 @dataclass(frozen=True)
-class FloatList:
-    """ln M(z) = ln Σ p e^{zl}."""
+class FloatList(_FloatSums):
+    """A list."""
 
     losses: tuple[float, ...]
     p: tuple[float, ...]
 
-    def _tilted(self, c: float) -> tuple[Floats, Floats, float, float]:
-        """Return the losses, their shares of M(c), ln M(c) and the mean."""
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return the whole list."""
         losses, p = np.array(self.losses), np.array(self.p)
         logs = np.log(p) + c * losses
         top = float(logs.max())
         shares = np.exp(logs - top)
         size = top + math.log(float(shares.sum()))
-        if float(np.abs(c * losses).max()) < 1:
+        total = math.fsum(p)
+        if abs(total - 1) < _WHOLE and float(np.abs(c * losses).max()) < 1:
             size = math.log1p(math.fsum(p * np.expm1(c * losses)))
-        shares /= shares.sum()
-        return losses, shares, size, math.fsum(shares * losses)
+        return losses, shares / shares.sum(), size
 
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c), the mean and the variance."""
-        losses, shares, size, mean = self._tilted(c)
-        return size, mean, float(shares @ (losses - mean) ** 2)
 
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
-        losses, shares, _, mean = self._tilted(c)
-        sums = NumpyKernels.line(shares, losses - mean, t)
-        real, imaginary = sums.real, sums.imag
-        size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
-        return size, np.arctan2(imaginary, 1 + real)
+@final
+@dataclass(frozen=True)
+class FloatDiscreteGaussian(_FloatSums):
+    """Values near the mean of the tilted law."""
+
+    parameter: float
+    shift: int
+
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return the terms at the outcomes that count."""
+        v, s = self.parameter, self.shift
+        reach = math.ceil(_DEVIATIONS * math.sqrt(v)) + 1
+
+        def weights(centre: float) -> tuple[Floats, Floats]:
+            x = np.arange(round(centre) - reach, round(centre) + reach + 1.0)
+            return x, np.exp(-((x - centre) ** 2) / (2 * v))
+
+        x, shares = weights(s * (1 + c))
+        ratio = math.log(float(shares.sum() / weights(0.0)[1].sum()))
+        return (x - s / 2) * s / v, shares / shares.sum(), s * s * c * (c + 1) / (2 * v) + ratio

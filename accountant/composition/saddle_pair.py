@@ -17,22 +17,29 @@ from flint import arb, ctx
 
 from accountant import ledger
 from accountant.composition.bent import bent_integral
+from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
-from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.jumps_integral import estimate, jump_integral
-from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, MIDDLE, PUT
+from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_cut import chosen, coarse, lost, near, smoothly_cut, start
 from accountant.composition.saddle_laplace import LaplaceTransform
-from accountant.composition.saddle_list import ListTransform, finite_list
-from accountant.composition.saddle_search import Strip, saddle
+from accountant.composition.saddle_list import (
+    DiscreteGaussianTransform,
+    Listed,
+    ListTransform,
+    finite_list,
+)
+from accountant.composition.saddle_search import Strip
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import START_PRECISION, asked_width, ball, narrowed
+from accountant.interval import asked_width, narrowed
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
 
@@ -76,6 +83,8 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
     if isinstance(pair, LaplaceProductPair):
         sizes = [(ExactReal.of_rational(t) * pair.unit, n) for t, n in pair.groups]
         return tuple((LaplaceTransform(distance), n) for distance, n in sizes)
+    if isinstance(pair, DiscreteGaussianPair):
+        return ((DiscreteGaussianTransform(pair), 1),)
     small = finite_list(pair)
     return () if small is None else ((ListTransform(small), 1),)
 
@@ -83,13 +92,13 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
 def applies(pairs: Sequence[Pair]) -> bool:
     """Whether all losses have a transform, and some have a density."""
     kinds = [_transforms(pair) for pair in pairs]
-    smooth = any(not isinstance(part, ListTransform) for kind in kinds for part, _ in kind)
+    smooth = any(not isinstance(part, Listed) for kind in kinds for part, _ in kind)
     return all(kinds) and smooth
 
 
 @final
 @dataclass(frozen=True)
-class SmoothPair(JointPair):
+class SmoothPair(ContourPair):
     """A product of pairs that `applies` to: Gaussian, subsampled, and with atoms.
 
     Its profile and tails are contour integrals of the moment generating function of the loss,
@@ -109,57 +118,28 @@ class SmoothPair(JointPair):
         That happens for few releases of a small q, whose transform decays slowly. Raises
         UndecidedError where too few releases have atoms, and M does not fall.
         """
-        outside = self._outside(epsilon)
+        outside = self.outside(epsilon)
         if outside is not None:
             return outside
         try:
-            return self._on_contour(epsilon)
+            return self.on_contour(epsilon)
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
             return GridPair(self.smooth_factors).hockey_stick(epsilon)
 
-    def _on_contour(self, epsilon: ExactReal) -> arb:
-        """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best."""
-        loss, eps = self.loss(), float(epsilon)
-        _, mean, variance = loss.cumulants(0.0)
-        if eps >= mean - math.sqrt(variance):
-            return self._integral(Kernel.CALL, CALL, epsilon)
-        if variance > 1 and eps > loss.cumulants(-1.0)[1]:
-            return 1 - self._integral(Kernel.CALL, MIDDLE, epsilon)
-        return self._integral(Kernel.CALL, PUT, epsilon) - epsilon.ball().expm1()
-
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral of its own, or 1 minus a smaller one."""
-        if (outside := self._outside(epsilon)) is not None:
-            everything = bool(outside > 0)
-            return Tails(*(arb(int(side)) for side in (everything, not everything) * 2))
+        if (known := self.surely(epsilon)) is not None:
+            return known
         try:
-            return self._tails_on_contours(epsilon)
+            return self.tails_on_contours(epsilon)
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
             return GridPair(self.smooth_factors).tails(epsilon)
 
-    def _tails_on_contours(self, epsilon: ExactReal) -> Tails:
-        loss, eps = self.loss(), float(epsilon)
-        above_p, below_p = self._both(Kernel.ABOVE_P, 0.0, eps >= loss.cumulants(0.0)[1], epsilon)
-        above_q, below_q = self._both(Kernel.ABOVE_Q, -1.0, eps >= loss.cumulants(-1.0)[1], epsilon)
-        return Tails(above_p, below_p, above_q, below_q)
-
-    def _both(
-        self, kernel: Kernel, pole: float, above: bool, epsilon: ExactReal
-    ) -> tuple[arb, arb]:
-        """Return P(L > ε) and P(L ≤ ε), or those of Q; the smaller one is integrated."""
-        infinity = float("inf")
-        strip = Strip(pole, infinity, (pole,)) if above else Strip(-infinity, pole, (pole,))
-        value = self._integral(kernel, strip, epsilon)
-        if kernel is Kernel.ABOVE_Q:
-            value *= (-epsilon.ball()).exp()
-        value = value.min(arb(1))
-        return (value, 1 - value) if above else (1 - value, value)
-
-    def _integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+    def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return the integral as accurately as the precision asks and a bounded effort allows.
 
         Raises UndecidedError once a high precision is far out of reach.
@@ -202,7 +182,7 @@ class SmoothPair(JointPair):
         large negative losses are large ones of the reversed pair.
         """
         other, strip = _MIRROR[kernel]
-        return self.reverse()._integral(other, strip, -epsilon) * epsilon.ball().exp()
+        return self.reverse().integral(other, strip, -epsilon) * epsilon.ball().exp()
 
     @staticmethod
     def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
@@ -238,25 +218,11 @@ class SmoothPair(JointPair):
 
         Losses with atoms have other engines to ask where that is too much.
         """
-        best = ctx.prec - _SPARE
-        if (asked := asked_width.get()) is not None:
-            needed = (asked.denominator // asked.numerator).bit_length()
-            best = min(
-                best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34))
-            )
+        best = self.accuracy()
         if ctx.prec > _LONGEST_LADDER or self._has_atoms():
             return [best]
         fewer = [int(share * best) for share in _FEWER if share * best > _LEAST_BITS[0]]
         return [best, *fewer, *(bits for bits in _LEAST_BITS if bits < best)]
-
-    def estimate_log_delta(self, epsilon: float) -> float | None:
-        """Return ln H(ε) by the float engine; −∞ where ε is at or beyond the largest loss."""
-        if epsilon >= self._largest():
-            return -math.inf
-        try:
-            return estimator(self.loss()).log_delta(epsilon)
-        except (UndecidedError, ArithmeticError):
-            return None
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return ε with ln H(ε) = log_delta, None for a δ that is not small.
@@ -292,31 +258,11 @@ class SmoothPair(JointPair):
         near = Fraction(epsilon)
         aside = near + abs(near) * Fraction(1, 1 << 17)
         with ctx.workprec(_ROUGH), narrowed(asked_width.get() or _ROUGH_WIDTH):
-            ends = [self._on_contour(ExactReal.of_rational(at)).log() for at in (near, aside)]
+            ends = [self.on_contour(ExactReal.of_rational(at)).log() for at in (near, aside)]
         if not all(end.is_finite() for end in ends):
             raise UndecidedError(f"No value was found at epsilon={epsilon:.6g}.")
         first, second = (float(end.mid()) for end in ends)
         return first, (second - first) / float(aside - near)
-
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
-        outside = self._outside(epsilon)
-        if outside is not None:
-            return outside
-        loss = self.loss()
-        try:
-            c = Fraction(saddle(loss, CALL, float(epsilon)).c)
-        except ArithmeticError:
-            return arb(1)
-        if c <= 0:
-            return arb(1)
-        at = ball(c)
-        size = loss.log_value(c) - at * epsilon.ball() + at * at.log() - (1 + at) * at.log1p()
-        return size.exp().min(arb(1))
-
-    def _largest(self) -> float:
-        largest = self.max_loss()
-        return float(largest.mid()) if largest.is_finite() else math.inf
 
     def loss(self) -> Loss:
         """Return the transforms of the factors, with their counts.
@@ -331,15 +277,6 @@ class SmoothPair(JointPair):
             for part, times in _transforms(pair)
         ]
         return Loss(tuple(parts))
-
-    def _outside(self, epsilon: ExactReal) -> arb | None:
-        """Return H(ε) where ε is certainly not between the least and the largest loss."""
-        eps = epsilon.ball()
-        if self.max_loss() <= eps:
-            return arb(0)
-        if -self.reverse().max_loss() >= eps:
-            return -eps.expm1()
-        return None
 
     def renyi(self, order: arb) -> arb:
         """Return ln M(a − 1)/(a − 1) at an order with an exact ball, else between its ends."""

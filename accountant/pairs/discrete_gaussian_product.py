@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""
+_MANY = ((1 << 11, 256), (MAX_TERMS, 768))
+"""Values of the sum, and bits."""
 
 
 @final
@@ -183,6 +185,19 @@ class DiscreteGaussianProductPair(Pair):
             f"noise under Q with {self.scale**2 * self.shift}·(sum of {self.count} coordinates)"
             f"{last} at least {self._cut(epsilon)} (it is {self._distance} higher under P)"
         )
+
+
+def is_long(parameter: ExactReal, count: int) -> bool:
+    """Whether so many coordinates have many sums, and no closed form to a usual precision."""
+    known = parameter.rational
+    if known is None:
+        return False
+    for most, bits in _MANY:
+        values = 2 * count * math.sqrt(2 * known * bits)
+        with ctx.workprec(bits):
+            if values > most and _smooth(known, count) is None:
+                return True
+    return False
 
 
 def _smooth(v: Fraction, count: int) -> arb | None:

@@ -18,6 +18,12 @@ SHORT = "Composed([Gaussian(standard_deviation=3), Gaussian(standard_deviation=4
 MIXED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)], count=3)"
 MANY = "Composed(mechanism=Laplace(scale=1000), count=1000000000)"
 MOST = "Composed(mechanism=[Laplace(scale=10), RandomizedResponse(epsilon='0.1')], count=10**12)"
+COINS = "Composed(mechanism=RandomizedResponse(epsilon='0.001'), count=10**12)"
+PAIRED = (
+    "Composed(mechanism=[RandomizedResponse(epsilon='0.01'), RandomizedResponse(epsilon='0.025')], "
+    "count=1000000000)"
+)
+INTEGERS = "Composed(mechanism=DiscreteGaussian(parameter=2), count=1000000)"
 BOTH = f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])"
 
 CASES = [
@@ -34,6 +40,10 @@ CASES = [
     (f'kind = "approximate-dp"\nmechanism = "{MANY}"\nepsilon = 634\ndelta = "1e-5"', True),
     (f'kind = "approximate-dp"\nmechanism = "{MANY}"\nepsilon = 633\ndelta = "1e-5"', False),
     (f'kind = "approximate-dp"\nmechanism = "{MOST}"\nepsilon = "1e10"\ndelta = "1e-5"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{COINS}"\nepsilon = 504264\ndelta = "1e-5"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{COINS}"\nepsilon = 504263\ndelta = "1e-5"', False),
+    (f'kind = "approximate-dp"\nmechanism = "{PAIRED}"\nepsilon = 366114\ndelta = "1e-5"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{PAIRED}"\nepsilon = 366113\ndelta = "1e-5"', False),
     (f'kind = "approximate-dp"\nmechanism = "{SINGLE}"\nepsilon = "0.1"\ndelta = "0.2"', True),
     (f'kind = "approximate-dp"\nmechanism = "{MIXED}"\nepsilon = 1\ndelta = "0.2"', True),
     (f'kind = "approximate-dp"\nmechanism = "{MIXED}"\nepsilon = 1\ndelta = "0.19"', False),
@@ -44,6 +54,8 @@ ADD_REMOVE = [
     (f'kind = "approximate-dp"\nmechanism = "{STEP}"\nepsilon = 1\ndelta = "2.1e-13"', True),
     (f'kind = "approximate-dp"\nmechanism = "{STEP}"\nepsilon = 1\ndelta = "2e-13"', False),
     (f'kind = "approximate-dp"\nmechanism = "{FULL}"\nepsilon = "0.5"\ndelta = "0.1"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{INTEGERS}"\nepsilon = 253015\ndelta = "1e-5"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{INTEGERS}"\nepsilon = 253014\ndelta = "1e-5"', False),
     (f'kind = "approximate-dp"\nmechanism = "{BOTH}"\nepsilon = 1\ndelta = "1e-6"', True),
 ]
 

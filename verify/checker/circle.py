@@ -10,12 +10,17 @@ has no truncation: it is Σ_m f(ℓ + muN) e^{cmuN} exactly, where f(ℓ) is
 
 and the difference of both for H(ε). All terms are ≥ 0. As f ≤ 1 and f(x) ≤ M(s) e^{−sx}, those with
 m ≠ 0 have the bounds of `verify.checker.contour`, which also has the ledger of M and of rounding.
+
+Where that takes too many nodes only those with |n| < N' are summed: with w the masses tilted by
+e^{cL}, |M(c + it)/M(c)|² is at most 1 − Σ 2 w_x w_y (1 − cos t(l_x − l_y)), summed over
+neighbours x and y; on a cell of t without a multiple of 2π/(l_x − l_y) a term is least at an end.
 Losses are on one lattice where their differences have a common divisor to 50 digits, and they are
 above ε where they are so by more than 10^{−38} u.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,17 +28,20 @@ from typing import Any, TypeAlias
 
 from mpmath import mp
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, agree
 from verify.checker.contour import Answers, aliases, enclosed, ledger, values, working
 from verify.checker.moments import DiscreteNormal, Factor, Listed
 from verify.checker.search import LN10, STRETCHES, Factors, log_moment, period, saddle
 
+Gaps: TypeAlias = Sequence[tuple[Any, Any]]
+"""Differences of neighbouring losses, and 2 w_x w_y."""
 Lattice: TypeAlias = tuple[Any, Any]
 """A point b of the lattice and its step u."""
 
 _DIGITS = 40
-_MOST_WORK = 5_000_000
+_LONG_WORK, _MOST_WORK = 200_000, 5_000_000
 _OVERHEAD = 60
+_CELLS, _MOST_CELLS = 8, 2000
 _FINEST = 1_000_000
 """Most steps of the lattice in one difference of losses."""
 
@@ -89,11 +97,68 @@ def invert(factors: tuple[tuple[Factor, int], ...], where: Lattice, epsilon: Any
     except (OverflowError, ValueError, ZeroDivisionError):  # beyond the range of floats
         plans = [(math.inf, 0.0, 0.0, 0.0, 0.0)]
     work, digits, c, length, beyond = min(plans)
-    if work / float(unit) > _MOST_WORK:
+    if not math.isfinite(work):
         raise UnknownError("the law of this composition: its sum takes too long to recompute")
     half = max(math.ceil(length / float(unit) / 2), 1)
+    each = work / length * 2
+    kept = half
+    if each * half > _LONG_WORK:
+        kept = _enough(factors, mp.mpf(c), unit, half, digits)
+    if each * kept > _MOST_WORK:
+        raise UnknownError("the law of this composition: its sum takes too long to recompute")
     with working(digits, half):
-        return _summed(factors, eps, (above, unit), (half, digits, mp.mpf(c), mp.mpf(beyond)))
+        chosen = half, kept, digits, mp.mpf(c), mp.mpf(beyond)
+        return _summed(factors, eps, (above, unit), chosen)
+
+
+def _enough(factors: Factors, c: Any, unit: Any, half: int, digits: float) -> int:
+    """Return a number of nodes from which on M is negligible; `half` if there is none."""
+    gaps = [(_gaps(factor, c, digits), count) for factor, count in factors]
+    kept = 8
+    while kept < half and _log_fall(gaps, unit, half, kept) > -digits * LN10 - math.log(half):
+        kept += kept // 3
+    return min(kept, half)
+
+
+def _gaps(factor: Factor, c: Any, digits: float) -> Gaps:
+    """Return the differences of neighbouring losses, and 2 w_x w_y."""
+    if isinstance(factor, DiscreteNormal):
+        unit = factor.shift / mp.mpf(factor.parameter)
+        rows = [(x * unit, weight) for x, weight in factor.terms(c, digits)]
+    elif isinstance(factor, Listed):
+        pieces = zip(factor.losses(), factor.masses, strict=True)
+        rows = sorted((loss, p * mp.exp(c * loss)) for loss, (p, _) in pieces)
+    else:
+        return ()
+    whole = mp.fsum(weight for _, weight in rows) * (1 + mp.mpf(10) ** -30)
+    return [
+        (other - loss, 2 * v * w / whole**2)
+        for (loss, v), (other, w) in itertools.pairwise(rows)
+        if not agree(loss, other)
+    ]
+
+
+def _log_fall(gaps: Sequence[tuple[Gaps, int]], unit: Any, half: int, kept: int) -> Any:
+    """Bound ln|M(c + it)/M(c)| from above for all nodes from `kept` on."""
+    end = mp.pi / unit
+    fine = end / (_CELLS * mp.ceil(max(gap for row, _ in gaps for gap, _ in row) / unit))
+    ends = [2 * mp.pi * kept / ((2 * half + 1) * unit)]
+    while ends[-1] < end:
+        ends.append(min(2 * ends[-1], ends[-1] + fine, end))
+        if len(ends) > _MOST_CELLS:
+            return mp.zero
+    cells = itertools.pairwise(ends)
+    return max(mp.fsum(n * _log_size(row, cell) for row, n in gaps) for cell in cells)
+
+
+def _log_size(gaps: Gaps, cell: tuple[Any, Any]) -> Any:
+    """Bound ln|M/M(c)| of one factor from above on a cell."""
+    fall, (low, high) = mp.zero, cell
+    for gap, share in gaps:
+        turns = [mp.floor(t * gap / (2 * mp.pi)) for t in (low, high * (1 + mp.mpf(10) ** -30))]
+        if turns[0] == turns[1]:
+            fall += share * (1 - max(mp.cos(low * gap), mp.cos(high * gap)))
+    return mp.log1p(-min(fall, mp.mpf(1) - mp.mpf(10) ** -6)) / 2
 
 
 def _plan(
@@ -110,13 +175,13 @@ def _plan(
 
 
 def _summed(
-    factors: Factors, eps: Any, where: Lattice, chosen: tuple[int, float, Any, Any]
+    factors: Factors, eps: Any, where: Lattice, chosen: tuple[int, int, float, Any, Any]
 ) -> Answers:
     """Sum over the circle, and add the bounds of the errors."""
-    (above, unit), (half, digits, c, beyond) = where, chosen
+    (above, unit), (half, kept, digits, c, beyond) = where, chosen
     number = 2 * half + 1
     step = 2 * mp.pi / (number * unit)
-    rows = [(factor.along(c, step, half, digits), count) for factor, count in factors]
+    rows = [(factor.along(c, step, kept, digits), count) for factor, count in factors]
     height, relative = ledger(rows, c, above)
     sums = [mp.zero] * 3
     for n, value in enumerate(values(rows, -step * above)):
@@ -127,6 +192,9 @@ def _summed(
         parts = (first - second, first, second)
         sums = [total + part.real for total, part in zip(sums, parts, strict=True)]
     weight = height / number
+    if kept < half:
+        gaps = [(_gaps(factor, c, digits), count) for factor, count in factors]
+        relative += 2 * mp.exp(_log_fall(gaps, unit, half, kept + 1))
     slack = height * relative / -mp.expm1(-c * unit)
     ahead = aliases(factors, above, (c, beyond, number * unit), digits)
     return enclosed([weight * total for total in sums], slack, ahead, (factors, eps))

@@ -246,6 +246,10 @@ class DiscreteNormal(_Periodic):
         left_out = 2 * (1 + mp.sqrt(mp.pi * v / 2)) * mp.exp(-((mp.mpf(reach) - 1) ** 2) / (2 * v))
         return terms, s**2 * line * (line + 1) / (2 * v) - mp.log(theta(v)), left_out
 
+    def terms(self, line: Any, digits: float) -> list[tuple[int, Any]]:
+        """Return the terms that count, but for a factor."""
+        return self._sum(line, digits)[0]
+
     def log_moment(self, line: Any, digits: float) -> Any:
         """Bound ln M(c) from above."""
         terms, log_scale, left_out = self._sum(line, digits)

@@ -115,9 +115,9 @@ def test_what_cannot_be_reached_is_refused() -> None:
     mechanism = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     with pytest.raises(UndecidedError, match=r"Reached .* Ask for a larger relative_width"):
         profile.delta(mechanism, 1, method="atoms", relative_width=Fraction("1e-20"))
-    other = Composed(Staircase(epsilon=1, gamma="1/3"), 3)
+    other = Composed([Staircase(epsilon=1, gamma="1/3"), RandomizedResponse(epsilon="sqrt(2)")], 3)
     with pytest.raises(NotApplicableError, match="or 'grid'"):
-        profile.delta(other, 1, method="saddle", adjacency="add-remove")
+        profile.delta(other, 1, method="saddle")
     with pytest.raises(NotApplicableError, match="does not sum"):
         engines.pairs_of(mechanism, "atoms", None)[0].reference()
 

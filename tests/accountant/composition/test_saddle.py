@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from accountant import guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_certified import _plan
+from accountant.composition.saddle_certified import plan_contour
 from accountant.composition.saddle_cut import _chosen
 from accountant.composition.saddle_kernels import (
     excess_of_exp,
@@ -338,12 +338,12 @@ def test_neighbours_share_a_contour_and_keep_their_values() -> None:
             return pairs(training(str(sigma), "0.01", 1000))[0].hockey_stick(exact(1))
 
     first, second = Fraction("1.4"), Fraction("1.4") * (1 + Fraction(1, 10**11))
-    _plan.cache_clear()
+    plan_contour.cache_clear()
     value(first)
-    planned = _plan.cache_info().misses
+    planned = plan_contour.cache_info().misses
     shared = value(second)
-    assert _plan.cache_info().misses == planned
-    _plan.cache_clear()
+    assert plan_contour.cache_info().misses == planned
+    plan_contour.cache_clear()
     _chosen.cache_clear()
     alone = value(second)
     assert shared.overlaps(alone)

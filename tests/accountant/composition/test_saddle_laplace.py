@@ -17,7 +17,11 @@ from accountant import profile, tradeoff
 from accountant.composition.atoms import AtomicPair
 from accountant.composition.saddle_certified import Kernel, Line, Loss, _truncation
 from accountant.composition.saddle_laplace import FloatLaplace, LaplaceTransform
-from accountant.composition.saddle_list import ListTransform, finite_list
+from accountant.composition.saddle_list import (
+    DiscreteGaussianTransform,
+    ListTransform,
+    finite_list,
+)
 from accountant.composition.saddle_pair import SmoothPair, applies
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, enclose
@@ -27,6 +31,7 @@ from accountant.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    IntegerNoise,
     Laplace,
     LaplaceVector,
     RandomizedResponse,
@@ -34,6 +39,7 @@ from accountant.mechanisms import (
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal, exact
 from accountant.pair import Pair
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
 from accountant.pairs.laplace_product_plan import Kernel as Part
 from accountant.pairs.laplace_product_sums import above
@@ -230,7 +236,10 @@ def test_no_point_of_the_line_exceeds_the_bounds(
     geometric = finite_list(worst(DiscreteLaplace(scale=3, sensitivity=4)))
     assert randomised is not None
     assert geometric is not None
-    for kind in (part, ListTransform(randomised), ListTransform(geometric)):
+    normal = worst(DiscreteGaussian(parameter=3, sensitivity=2))
+    assert isinstance(normal, DiscreteGaussianPair)
+    lists = ListTransform(randomised), ListTransform(geometric), DiscreteGaussianTransform(normal)
+    for kind in (part, *lists):
         decay = kind.decay(c)
         u = Fraction(t * further)
         ratio = abs(kind.line(c, u, 2)[1])
@@ -312,7 +321,11 @@ def test_what_has_no_density_or_no_transform_does_not_apply() -> None:
     lists = worst(RandomizedResponse(epsilon=1))
     assert not applies([lists])
     assert applies([lists, LaplacePair(exact(1))])
-    assert not applies([LaplacePair(exact(1)), worst(DiscreteGaussian(parameter=9))])
+    assert applies([LaplacePair(exact(1)), worst(DiscreteGaussian(parameter=9))])
+    assert not applies(
+        [LaplacePair(exact(1)), worst(IntegerNoise(["1/3", "1/3", "1/3"], lowest=-1))]
+    )
     assert applies([LaplaceProductPair.of_distances([exact(1), exact(2)])])
+    leaky = Composed([IntegerNoise(["1/7", "4/7", "2/7"], lowest=-1), Laplace(scale=3)])
     with pytest.raises(NotApplicableError, match="Laplace noise"):
-        profile.delta(Composed(RandomizedResponse(epsilon=1), 3), 1, method="saddle")
+        profile.delta(leaky, 1, adjacency="add-remove", method="saddle")

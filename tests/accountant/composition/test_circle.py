@@ -232,7 +232,8 @@ def test_beyond_all_losses() -> None:
         outside = leaky.tails(ExactReal.of_rational(9))
         assert outside.p_above.overlaps(1 - (1 - arb(1) / 8) ** 3)
         assert outside.q_above == 0
-    with pytest.raises(UnsuitedError, match="contour was not found"):  # near the end, where one value is left
+    # at the end, where one value is left
+    with pytest.raises(UnsuitedError, match="contour was not found"):
         enclose(lambda: circle.hockey_stick(ExactReal.of_rational(500)), relative_width=FINE)
     assert profile.delta(Composed(COIN, 5000), 500).upper == 0
     for first, second in itertools.pairwise(("499.7", "499.8", "499.9")):

@@ -29,6 +29,7 @@ from accountant.pair import Pair, Tails
 from accountant.pairs.finite import FinitePair
 
 if TYPE_CHECKING:
+    from accountant.pairs.density_moments import Base
     from accountant.reference import Reference
 
 _MOST_ORDER = 10_000
@@ -119,7 +120,8 @@ class SubsampledPair(Pair):
         the latter Minkowski's inequality, agree to the precision, they are returned for any order.
 
         E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
-        A subsampled Gaussian release has every order above 1, in both directions, by quadrature.
+        Subsampled Gaussian, discrete Gaussian and Laplace noise has every order above 1, in both
+        directions, by quadrature or a sum (`accountant.pairs.density_moments`).
         """
         if (extreme := self._renyi_of_large_losses(order)) is not None:
             return extreme
@@ -129,11 +131,17 @@ class SubsampledPair(Pair):
 
             if transform(self) is not None:
                 return SmoothPair(((self, 1),)).renyi(order)
+            base = self._base()
+            if base is not None:
+                from accountant.pairs.density_moments import sampled_renyi
+
+                q = self.sampling_prob.ball()
+                return sampled_renyi(base, q, order, mixed_first=self.mixed_first)
             raise NotApplicableError(
-                "The Rényi divergence of a subsampled release is computed at integer orders from "
-                f"2 to {_MOST_ORDER}, of its pair in direction REMOVE alone; of a Gaussian one at "
-                "all orders. Ask for delta, epsilon or the trade-off function, which are exact in "
-                "both directions."
+                "The Rényi divergence of a subsampled release is computed at all orders of "
+                "Gaussian, discrete Gaussian and Laplace noise, and at integer orders from 2 to "
+                f"{_MOST_ORDER} of the pair in direction REMOVE of other noise. Ask for delta, "
+                "epsilon or the trade-off function, which are exact in both directions."
             )
         a, q = int(whole), self.sampling_prob.ball()
         total, weight = arb(0), (1 - q) ** a
@@ -159,8 +167,35 @@ class SubsampledPair(Pair):
             return None
         return (least + arb(0).union(excess.upper())) / (order - 1)
 
+    def _base(self) -> Base | None:
+        """Return the means over the loss of the noise under the law that is not mixed."""
+        from accountant.mechanisms.laplace import LaplacePair
+        from accountant.pairs import density_moments as moments
+        from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+
+        match self.inner:  # each is its own reverse
+            case LaplacePair(distance):
+                return moments.laplace(distance)
+            case DiscreteGaussianPair(parameter, shift):
+                return moments.discrete_gaussian(parameter, shift)
+        return None
+
     def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError: it has no closed form."""
+        """Return D_1 of Gaussian, discrete Gaussian and Laplace noise: an integral, or a sum.
+
+        Raises NotApplicableError for other noise.
+        """
+        from accountant.pairs import density_moments as moments
+        from accountant.pairs.gaussian import GaussianPair
+
+        q = self.sampling_prob.ball()
+        if isinstance(self.inner, GaussianPair):
+            mixed, plain = [(1 - q, arb(0)), (q, self.inner.mu())], [(arb(1), arb(0))]
+            sides = (mixed, plain) if self.mixed_first else (plain, mixed)
+            return moments.mixture_kullback_leibler(*sides)
+        base = self._base()
+        if base is not None:
+            return moments.sampled_kullback_leibler(base, q, mixed_first=self.mixed_first)
         raise NotApplicableError(
             "The Kullback–Leibler divergence of a subsampled release has no closed form. Ask for "
             "delta, epsilon, the trade-off function or a Rényi divergence of integer order."

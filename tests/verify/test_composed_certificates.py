@@ -24,6 +24,11 @@ PAIRED = (
     "count=1000000000)"
 )
 INTEGERS = "Composed(mechanism=DiscreteGaussian(parameter=2), count=1000000)"
+SAMPLE = "PoissonSubsampled(mechanism=Laplace(scale=1), sampling_prob='1/10')"
+THREE = (
+    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.5', '0.3', '0.2'])"
+)
 BOTH = f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])"
 
 CASES = [
@@ -57,6 +62,11 @@ ADD_REMOVE = [
     (f'kind = "approximate-dp"\nmechanism = "{INTEGERS}"\nepsilon = 253015\ndelta = "1e-5"', True),
     (f'kind = "approximate-dp"\nmechanism = "{INTEGERS}"\nepsilon = 253014\ndelta = "1e-5"', False),
     (f'kind = "approximate-dp"\nmechanism = "{BOTH}"\nepsilon = 1\ndelta = "1e-6"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{THREE}"\nepsilon = "1/10"\ndelta = "0.2"', True),
+    (f'kind = "approximate-dp"\nmechanism = "{THREE}"\nepsilon = "1/10"\ndelta = "1e-3"', False),
+    (f'kind = "renyi-dp"\nmechanism = "{THREE}"\norder = 3\nepsilon = 1', True),
+    (f'kind = "renyi-dp"\nmechanism = "{SAMPLE}"\norder = "2.5"\nepsilon = 1', True),
+    (f'kind = "zcdp"\nmechanism = "{SAMPLE}"\nrho = "1/5"', True),
 ]
 
 

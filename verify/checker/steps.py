@@ -64,8 +64,8 @@ class Steps:
         self.cuts = [number(cut) for cut in swept[0]] if swept else []
         self.found: dict[int, dict[str, Any]] = {}
         """What the numbers of each fact were found to be."""
-        self.wrapped = False
-        """Whether the mechanism is a composition or a sample, whose law has no one form."""
+        self.by_parts = False
+        """Whether the mechanism composes, samples or mixes: its law has no one form."""
         self.product = False
         """Whether a law of the claim is a product, with intervals for answers."""
         self.recomputed: list[str] = []
@@ -187,7 +187,7 @@ class Steps:
             )
             adjacency = self.claim.get("adjacency")
             self._expect(fits(derived, adjacency), "claim.adjacency", "does not fit")
-            self.wrapped = derived.name in WRAPPERS
+            self.by_parts = derived.name in (*WRAPPERS, "MixtureOfGaussians")
             self.product = any(map(intervals, pairs(derived)))
         else:
             self._expect(not shown, "mechanism", "is not named by the claim")
@@ -237,7 +237,7 @@ class Steps:
             if all(same(value, given.get(key)) for key, value in law.items()):
                 return lambda: derived()[index]
         for index, law in enumerate(laws):
-            if self.wrapped and alike(law, given):
+            if self.by_parts and alike(law, given):
                 return lambda: derived()[index]
         raise ValueError(f"{path} does not follow from the mechanism")
 

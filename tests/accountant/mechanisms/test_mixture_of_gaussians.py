@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from accountant import notation, profile, tradeoff, utility
 from accountant.adjacency import Adjacency, Direction
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.errors import AdjacencyError, InvalidInputError
 from accountant.mechanisms import Composed, Gaussian, MixtureOfGaussians, PoissonSubsampled
 from accountant.number import exact
+from tests.accountant.mechanisms.quadrature import divergence
 
 THREE = MixtureOfGaussians(1, [0, 1, 2], ["0.2", "0.6", "0.2"])
 BOTH = MixtureOfGaussians("3/2", [1, "sqrt(2)"], ["0.2", "0.8"])  # every loss can be far below 0
@@ -113,5 +114,15 @@ def test_refusals_and_utility() -> None:
         MixtureOfGaussians(1, [0, 1], ["0.5", "0.4"])
     with pytest.raises(InvalidInputError, match="2 entries"):
         MixtureOfGaussians(1, [0, 1], [1])
-    with pytest.raises(NotApplicableError, match="no closed form"):
-        THREE.worst_case(Adjacency.ADD_REMOVE).remove[0].kullback_leibler()
+
+
+@pytest.mark.parametrize("order", ["1", "1.25", "2", "9.5"])
+def test_divergences_against_quadrature(order: str) -> None:
+    replaced = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    for mechanism, relation in ((THREE, Adjacency.ADD_REMOVE), (replaced, Adjacency.REPLACE_ONE)):
+        for pair in mechanism.worst_case(relation).pairs(None):
+            with ctx.workprec(128):
+                at = exact(order).ball()
+                found = pair.kullback_leibler() if order == "1" else pair.renyi(at)
+                assert found.rel_accuracy_bits() > 90
+            assert abs(float(found.mid()) / divergence(pair, order) - 1) < 1e-13

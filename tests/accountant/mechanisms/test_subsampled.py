@@ -24,10 +24,12 @@ from accountant.mechanisms import (
     Gaussian,
     IntegerNoise,
     Laplace,
+    LaplaceVector,
     PoissonSubsampled,
     RandomizedResponse,
 )
 from accountant.number import exact
+from tests.accountant.mechanisms.quadrature import divergence
 
 RELEASES: list[Mechanism] = [
     Gaussian(standard_deviation="1.1"),
@@ -168,14 +170,51 @@ def test_integer_renyi_orders_against_quadrature() -> None:
         value = pair.reference().renyi(exact(order), 35)
         found = pair.renyi(exact(order).ball())
         assert abs(float(found.mid()) / float(value) - 1) < 1e-13
-    continuous = PoissonSubsampled(Laplace(scale=2), "1/10")
-    for text in ("2", "2.5"):  # in direction ADD, or at a fraction, it has no closed form
+    several = PoissonSubsampled(LaplaceVector(scale=2, shifts=[1, 2]), "1/10")
+    for text in ("2", "2.5"):  # in direction ADD, or at a fraction
         with pytest.raises(NotApplicableError, match="integer orders"):
-            guarantees.renyi(continuous, text, adjacency="add-remove")
+            guarantees.renyi(several, text, adjacency="add-remove")
     finite = PoissonSubsampled(DiscreteLaplace(scale=1), "1/10")
     for pair in finite.worst_case(Adjacency.ADD_REMOVE).pairs(None):
         value = pair.reference().renyi(exact("2.5"), 35)
         assert abs(float(pair.renyi(exact("2.5").ball()).mid()) / float(value) - 1) < 1e-13
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Gaussian(standard_deviation=2),
+        Laplace(scale=2),
+        Laplace(scale="1/5"),
+        DiscreteGaussian(parameter=4),
+        DiscreteGaussian(parameter="1/4", sensitivity=2),
+    ],
+)
+@pytest.mark.parametrize("order", ["1", "1.25", "2", "7.5"])
+def test_divergences_of_samples_against_quadrature(noise: Mechanism, order: str) -> None:
+    step = PoissonSubsampled(noise, "1/10")
+    for pair in step.worst_case(Adjacency.ADD_REMOVE).pairs(None):
+        with ctx.workprec(128):
+            at = exact(order).ball()
+            value = pair.kullback_leibler() if order == "1" else pair.renyi(at)
+            assert value.rel_accuracy_bits() > 90
+        assert abs(float(value.mid()) / divergence(pair, order) - 1) < 1e-13
+    # a composition adds them up, and the limits of small and of large orders are those of zCDP
+    whole = guarantees.renyi(Composed(step, 50), order, adjacency="add-remove")
+    one = guarantees.renyi(step, order, adjacency="add-remove")
+    assert abs(float(whole.lower) / float(one.lower) / 50 - 1) < 1e-14
+
+
+def test_zcdp_of_a_sample_of_laplace_noise() -> None:
+    step = PoissonSubsampled(Laplace(scale=1), "1/10")
+    found = guarantees.rho(Composed(step, 10), adjacency="add-remove")
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**5)
+    slopes = [
+        float(guarantees.renyi(step, order, adjacency="add-remove").lower) / order * 10
+        for order in (1, 2, 4, 8, 16)
+    ]
+    assert max(slopes) <= float(found.upper) <= max(slopes) * 1.5
 
 
 @pytest.mark.parametrize("order", ["1.001", "3/2", "2", "20.5"])

@@ -30,6 +30,7 @@ from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, Number
 from accountant.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)
@@ -66,9 +67,9 @@ def gaussian_bounds(
     1e-4 of the largest one.
 
     Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
-    sampling rates q_i > 0: a test of level α has a power of at least Π q_i Φ(μ − z_α), which as α
-    falls is more than that of any smaller μ. All that sampling gains is in the regret, and in the
-    lower μ.
+    sampling rates q_i > 0 (`MixtureOfGaussians`: that of the largest shift). A test of level α has
+    a power of at least Π q_i Φ(μ − z_α), which as α falls is more than that of any smaller μ. All
+    that sampling gains is in the regret, and in the lower μ.
 
     Raises
     ------
@@ -116,9 +117,14 @@ def gaussian_bounds(
 
 
 def _mu_of_all(pair: Pair) -> arb | None:
-    """Return the μ of Gaussian releases as if none was subsampled; None for other pairs."""
+    """Return the μ of Gaussian releases as if none was subsampled; None for other pairs.
+
+    Of a mixture of normal laws beside a single one it is that of the largest shift.
+    """
     if isinstance(pair, GaussianPair):
         return pair.mu()
+    if isinstance(pair, GaussianMixturePair) and min(len(pair.p), len(pair.q)) == 1:
+        return pair.largest_shift()
     if isinstance(pair, SubsampledPair):
         return _mu_of_all(pair.inner)
     if not isinstance(pair, JointPair):

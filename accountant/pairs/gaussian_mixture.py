@@ -135,6 +135,10 @@ class GaussianMixturePair(Pair):
 
         return mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
 
+    def largest_shift(self) -> arb:
+        """Return the largest a_i − b_j."""
+        return _largest(self.p)[1].ball() + _largest(_reflected(self.q))[1].ball()
+
     def max_loss(self) -> arb:
         """Return the limit of L on the right: finite where the largest means are equal."""
         (w, a), (v, b) = _largest(self.p), _largest(self.q)

@@ -18,6 +18,7 @@ from accountant.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    MixtureOfGaussians,
     PoissonSubsampled,
     RandomizedResponse,
     Tabulated,
@@ -111,6 +112,18 @@ def test_a_subsampled_gaussian_release_keeps_its_mu() -> None:
             assert profile.delta(below, epsilon).lower <= own.upper
         largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
     assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
+
+
+def test_a_mixture_has_the_mu_of_its_largest_shift() -> None:
+    mixture = MixtureOfGaussians(2, [0, 1, 3], ["0.9", "0.09", "0.01"])
+    bounds = gaussian_bounds(mixture, adjacency="add-remove", down_to="1e-4")
+    assert str(bounds.upper) == "1.5"
+    power = tradeoff.power(mixture, "1e-300", adjacency="add-remove")
+    smaller = tradeoff.power(Gaussian(standard_deviation=1, l2_sensitivity="1.3"), "1e-300")
+    assert power.lower > smaller.upper
+    for i in range(20):
+        own = profile.delta(mixture, Fraction(i, 20), adjacency="add-remove")
+        assert own.lower <= profile.delta(Gaussian("2/3"), Fraction(i, 20)).upper
 
 
 def test_subsampled_releases_keep_the_mu_of_all_of_them() -> None:

@@ -5,6 +5,7 @@
                                                  [--digits N] [--limit SECONDS]
                                                  [--peers-python PYTHON]
     python -P benchmarks/accountant.py speed
+    python -P benchmarks/accountant.py ratios    --peers-python PYTHON [--limit SECONDS]
     python -P benchmarks/accountant.py gaussian
 
 Every question asks for ε at δ under add/remove. The certified enclosure (relative width 1e-9)
@@ -268,6 +269,66 @@ def speed(options: argparse.Namespace) -> None:
     print(f"| most releases | {_calibrated(_most_releases):.0f} |")
 
 
+def ratios(options: argparse.Namespace) -> None:
+    """Compare times with those of dp-accounting on its default grid, and on its finest that ends.
+
+    Beside the compiled estimate, an enclosure that is at least as narrow as the peer's ε is wrong.
+    """
+    delta = "1e-5"
+    questions = [[[[sigma, float(Fraction(q)), count]], delta] for sigma, q, count in SETTINGS]
+    peers = ask_peers(options.peers_python, questions, options.limit)
+    row = "σ | q | count | grid | off by | s | estimate, ms | ratio | enclosed as well, ms | ratio"
+    print(f"| {row} |", "|---" * (row.count("|") + 1) + "|", sep="\n")
+    for part, answers in zip(SETTINGS, peers, strict=True):
+        mechanism = composed([part])
+        truth, _ = certified(mechanism, delta)
+        names = [name for name, (found, _) in answers.items() if not isinstance(found[-1], str)]
+        grids = [name for name in names if name.startswith("dp-accounting")]
+        if isinstance(truth, str) or not grids:
+            continue
+        estimate_ms = _compiled(mechanism, delta)
+        for name in dict.fromkeys((DEFAULT_GRID, grids[-1])):
+            (found, seconds) = answers[name]
+            line = [*map(str, part), name.split()[1], *(["–"] * 6)]
+            if name in grids:
+                off = abs(found[-1] / float(truth.lower) - 1)
+                width = Fraction(max(off, 1e-9)).limit_denominator(10**12)
+                enclosed_ms = _enclosed(part, delta, width)
+                line[4:] = [f"{off:.0e}", f"{seconds:.2f}", *_beside(seconds, estimate_ms)]
+                line += _beside(seconds, enclosed_ms)
+            print("| " + " | ".join(line) + " |", flush=True)
+
+
+DEFAULT_GRID = "dp-accounting 0.0001"
+
+
+def _beside(seconds: float, ours: float | None) -> list[str]:
+    """Return our milliseconds, and how many times as long a peer took."""
+    return ["refused", "–"] if ours is None else [f"{ours:.2f}", f"{1e3 * seconds / ours:.0f}"]
+
+
+def _compiled(mechanism: Composed, delta: str, times: int = 50) -> float | None:
+    """Return the milliseconds of a compiled estimate of ε, engines made anew; None if refused."""
+    known: dict[str, Any] = {"adjacency": "add-remove", "compiled": True}
+    try:
+        estimate.estimate_epsilon(mechanism, float(delta), **known)
+    except DpassayError:
+        return None
+    started = time.process_time()
+    for _ in range(times):
+        forget()
+        estimate.estimate_epsilon(mechanism, float(delta), **known)
+    return 1e3 * (time.process_time() - started) / times
+
+
+def _enclosed(part: Part, delta: str, width: Fraction) -> float:
+    """Return the milliseconds of an enclosure of ε of a release that was not asked about before."""
+    sigma, q, count = part
+    point = "" if "." in sigma else "."
+    alike = [composed([(f"{sigma}{point}000{i}", q, count)]) for i in range(1, 8)]
+    return 1e3 * statistics.median(certified(one, delta, [width])[1] for one in alike)
+
+
 BUDGETS = [
     ("1", "1e-5", "0.01", 1000),
     ("1", "1e-6", "0.01", 1000),
@@ -364,7 +425,7 @@ def gaussian(options: argparse.Namespace) -> None:
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("settings", "soundness", "speed", "gaussian"))
+    parser.add_argument("part", choices=("settings", "soundness", "speed", "ratios", "gaussian"))
     parser.add_argument("--peers-python")
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--seconds", type=int, default=LIMIT, help="for one certified answer")

@@ -65,7 +65,8 @@ def saddle(
     `start`, if that is in the strip.
 
     A point with no known moment is not passed. Raises ArithmeticError where no bracket is found, as
-    for an ε beyond every loss, and UndecidedError where the moments stay unknown.
+    for an ε beyond every loss, or where f is not curved, and UndecidedError where the moments stay
+    unknown.
     """
     low, high = _End(strip.low), _End(strip.high)
     s = start if start is not None and strip.low < start < strip.high else _start(strip)
@@ -80,6 +81,8 @@ def saddle(
             continue
         value = first - epsilon - sum(1 / (s - pole) for pole in strip.poles)
         curvature = second + sum((s - pole) ** -2 for pole in strip.poles)
+        if not curvature > 0:  # beyond every loss but one
+            break
         height = size - s * epsilon - sum(math.log(abs(s - pole)) for pole in strip.poles)
         width = high.s - low.s
         here = _End(s, height, value, curvature)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import acb, acb_mat, arb, ctx
+from flint import acb, arb, ctx
 
 from accountant.composition.bent_curves import log_beyond
 from accountant.composition.bent_moments import Rule
@@ -29,6 +29,7 @@ from accountant.composition.phases import (
     error_of_sums,
     phase_sums,
 )
+from accountant.composition.raised_line import raised_line, sums
 from accountant.composition.saddle import FloatGaussian, FloatTransform
 from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
 from accountant.composition.saddle_decay import Decay, GaussianDecay, MixtureDecay
@@ -38,8 +39,6 @@ from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MOST_WORK = 24_000_000
-"""Most products of a node in x and a node on the line."""
 MOST_POINTS = 24_000
 """Most nodes in x."""
 _LOWER = 1.5
@@ -176,7 +175,11 @@ class MixtureTransform(Transform):
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the ratios of Λ on the line."""
         s = c + 1 if self.mixed_first else -c
-        found = self._quadrature(s, float(step * count)).line(step, count)
+        if s >= 0 and self.cut is None and self.rise is None:
+            nodes = raised_line(self.pair, self.sampling_prob, self.floats(), s)
+            found = nodes.line(step, count)
+        else:
+            found = self._quadrature(s, float(step * count)).line(step, count)
         return found if self.mixed_first else [value.conjugate() for value in found]
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
@@ -337,33 +340,10 @@ class Quadrature:
         return rough + arb(0, self.error.upper())
 
     def line(self, step: Fraction, count: int) -> list[acb]:
-        """Return Λ(s + ij·step)/Λ(s).
-
-        With j = bG + g the terms factor into e^{ibGhL} and e^{ighL}: a product of two matrices.
-        """
-        if count * len(self.losses) > MOST_WORK:
-            raise UndecidedError(
-                f"The contour needs {count} × {len(self.losses)} terms at {ctx.prec} bits, more "
-                f"than {MOST_WORK}. Ask for a larger relative_width, such as 1e-9."
-            )
-        inner = max(1, math.isqrt(count))
-        outer = -(-count // inner)
-        total = self.total()
-        ways = [ball(step) * loss for loss in self.losses]
-        small: list[acb] = []
-        for way in ways:
-            small.append(acb(1))
-            small += [_turn(g * way) for g in range(1, inner)]
-        large: list[acb] = []
-        for b in range(outer):
-            shift = b * inner
-            for way, weight in zip(ways, self.weights, strict=True):
-                large.append(_turn(shift * way, weight) if b else acb(weight))
-        nodes = len(ways)
-        product = acb_mat(outer, nodes, large) * acb_mat(nodes, inner, small)
-        blur = arb(0, self.error.upper())
-        around = acb(blur, blur)
-        return [(product[j // inner, j % inner] + around) / total for j in range(count)]
+        """Return Λ(s + ij·step)/Λ(s)."""
+        total, blur = self.total(), arb(0, self.error.upper())
+        turns = [acb(0, ball(step) * loss) for loss in self.losses]
+        return [(value + acb(blur, blur)) / total for value in sums(turns, self.weights, count)]
 
     def quick_line(self, step: Fraction, count: int, rate: float) -> list[acb] | None:
         """Return the same with sums in floats, e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.

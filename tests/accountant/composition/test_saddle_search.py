@@ -72,3 +72,16 @@ def test_a_line_beside_the_saddle_has_a_shorter_period() -> None:
     assert 0.8 * at < line.c < 0.9 * at
     assert 2 * math.pi / line.step < 20
     assert len(line.terms) < 200
+
+
+class Certain:
+    """A loss that is 5."""
+
+    @staticmethod
+    def cumulants(c: float) -> tuple[float, float, float]:
+        return 5 * c, 5.0, 0.0
+
+
+def test_there_is_no_saddle_where_nothing_is_curved() -> None:
+    with pytest.raises(ArithmeticError, match="no saddle for epsilon=4"):
+        saddle(Certain(), Strip(-math.inf, math.inf, ()), 4.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -22,7 +23,10 @@ MAX_TERMS = 2_000_000
 MAX_NODES = 200_000
 """Most nodes of the contour."""
 _FEW = 20_000
-_PARTS = (2, 4, 8, 16, 32, 64, 128)
+MAX_HALF = 1 << 18
+"""Most sums of signed shifts of half of the coordinates."""
+_PARTS = (2, 3, 4, 6, 8, 16, 32, 64, 128)
+_HALF, _HALF_SQUARE = 2.0, 0.15  # microseconds of one of them, and of M² of it
 _PARTS_STEP = 16
 _TERM, _NODE, _COEFFICIENT, _ROW = 0.7, 12.0, 2.0, 3.0  # microseconds, roughly
 _CHEAP = 1e5  # microseconds: what an exact sum may take before a contour is looked for
@@ -61,6 +65,8 @@ class Plan:
     lost: int
     cost: float = 0.0
     """Roughly how many microseconds it takes."""
+    halved: bool = False
+    """Whether the exact terms are sums over two halves of the coordinates."""
 
 
 @final
@@ -157,7 +163,7 @@ class Floats:
         """Return W in steps."""
         h = 2 * math.pi / period
         target = self.log_value(c) - bits * math.log(2)
-        start = math.fsum(n * math.log(math.cosh(t * c)) for t, n in self.distances)
+        start = math.fsum(n * _log_cosh(t * abs(c)) for t, n in self.distances)
 
         def log_beyond(last: float) -> float:
             excess = self.kernel is Kernel.EXCESS
@@ -195,6 +201,11 @@ class Floats:
         return epsilon, size + (epsilon - self.top) / 2
 
 
+def _log_cosh(x: float) -> float:
+    """Return ln cosh x, x ≥ 0."""
+    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
+
+
 def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: int) -> Plan:
     """Choose the sums that take the least time.
 
@@ -212,22 +223,43 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
         terms = jumps * parts
         return _COEFFICIENT * terms + build * (1 + parts / 64) if terms <= MAX_TERMS else math.inf
 
+    entries = [_signs(half) for half in split(groups)]
+
+    def halved_cost(parts: int) -> float:
+        each = _HALF + _HALF_SQUARE * parts**2
+        return sum(entries) * each if max(entries) <= MAX_HALF else math.inf
+
     cost = exact_cost(whole)
     best = Plan(c, 0.0, 0, whole, floats.lost(c, whole), cost)
     if cost > _CHEAP:
         period = floats.period(c, bits)
         for parts in _PARTS:
-            if parts >= whole or exact_cost(parts) >= cost:
+            sums, in_halves = exact_cost(parts), halved_cost(parts)
+            if parts >= whole or min(sums, in_halves) >= cost:
                 break
             nodes = floats.nodes(c, parts, bits, period)
             each = _NODE + _TERM * len(groups) * (6 + 4 * parts)
-            own = nodes * each + exact_cost(parts)
+            own = nodes * each + min(sums, in_halves)
             if nodes <= MAX_NODES and own < cost:
-                best = Plan(c, period, math.ceil(nodes), parts, floats.lost(c, parts), own)
+                lost, halved = floats.lost(c, parts), in_halves < sums
+                best = Plan(c, period, math.ceil(nodes), parts, lost, own, halved)
                 cost = own
     if cost == math.inf:
         raise too_long(float(jumps * whole))
     return best
+
+
+def split(groups: Groups) -> tuple[Groups, Groups]:
+    """Return two parts of the groups with about as many sums of signed shifts each."""
+    halves: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    for group in sorted(groups, key=lambda group: -group[1]):
+        min(halves, key=_signs).append(group)
+    return tuple(sorted(halves[0])), tuple(sorted(halves[1]))
+
+
+def _signs(groups: Sequence[tuple[int, int]]) -> int:
+    """Return at most how many sums of signed shifts there are."""
+    return math.prod(count + 1 for _, count in groups)
 
 
 def _count_jumps(groups: Groups, bar: float) -> int:

@@ -15,7 +15,8 @@ With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε and 0
 
     s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
 
-so that a jump J contributes an exponential and a polynomial of degree < M in z.
+so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to about thirty
+coordinates that all differ the signs are taken apart (`accountant.pairs.laplace_product_halves`).
 
 *The terms m ≥ M by the trapezoidal rule* on Re s = c. By Poisson summation it adds the values at
 ε + jB, j ≠ 0, times e^{cjB}: all ≥ 0 and bounded by Chernoff at two real points (none for
@@ -42,6 +43,7 @@ from flint import acb, acb_poly, arb, arb_poly, ctx, fmpz, fmpz_poly
 from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, asked_width
 from accountant.number import ExactReal
+from accountant.pairs.laplace_product_halves import sum_of_halves
 from accountant.pairs.laplace_product_plan import (
     MAX_TERMS,
     Floats,
@@ -49,6 +51,7 @@ from accountant.pairs.laplace_product_plan import (
     Kernel,
     Plan,
     choose,
+    split,
     too_long,
 )
 
@@ -59,7 +62,8 @@ _MOST_WANTED = 1 << 15
 _BARS = 32
 _ROUGH = 60
 _SECANTS = 12
-_PATIENCE = 2e6  # microseconds
+_PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
+_FINE = Fraction(1, 10**8)
 _WIDE = Fraction(1, 10**10)
 
 
@@ -93,24 +97,22 @@ def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel
     asked = asked_width.get()
     if asked is not None and asked < _WIDE:
         return True  # they are the only way
-    patience = math.inf if asked is None else _PATIENCE
-    return is_possible(groups, unit, epsilon, kernel, patience=patience)
+    plan = _plan(groups, unit, epsilon, kernel)
+    if plan is None or asked is None:
+        return plan is not None
+    return plan.cost < (_LONG_PATIENCE if plan.halved and asked < _FINE else _PATIENCE)
 
 
-def is_possible(
-    groups: Groups,
-    unit: ExactReal,
-    epsilon: ExactReal,
-    kernel: Kernel,
-    *,
-    patience: float = math.inf,
-) -> bool:
-    """Whether the sums can be formed, in so many microseconds, for the current goal."""
+def is_possible(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> bool:
+    """Whether the sums can be formed for the current goal."""
+    return _plan(groups, unit, epsilon, kernel) is not None
+
+
+def _plan(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> Plan | None:
     try:
-        plan = choose(groups, float(unit), float(epsilon), kernel, _goal() + _SPARE_BITS)
+        return choose(groups, float(unit), float(epsilon), kernel, _goal() + _SPARE_BITS)
     except UndecidedError:
-        return False
-    return plan.cost < patience
+        return None
 
 
 def _goal() -> int:
@@ -146,19 +148,35 @@ class _Integral:
         distances = [(multiple * self.unit.ball(), count) for multiple, count in self.groups]
         top = sum((count * t for t, count in distances), start=arb(0))
         eps = self.epsilon.ball()
-        total = self._exact(plan.parts)
+        total = self._of_halves(plan.parts) if plan.halved else self._exact(plan.parts)
         if plan.parts <= self.coordinates:
             rest = _Rest(distances, eps, self.kernel, plan)
             total += rest.by_contour(top) if plan.nodes else rest.bound()
         shift = -eps if self.kernel is Kernel.Q else eps
         return ((shift - top) / 2).exp() * total
 
-    def _exact(self, parts: int) -> arb:
-        """Return the terms m < M."""
+    def _bar(self) -> tuple[int, int]:
+        """Return the last jump in units that does not count, and a rounded one below it."""
         bar, on_grid = in_units(self.epsilon, self.unit)
         bar -= self.at_least and on_grid
-        step = max(1, sum(multiple * count for multiple, count in self.groups) // _BARS)
-        jumps, terms = _terms(self.groups, self.kernel, parts, bar // step * step, ctx.prec)
+        step = max(1, _reach(self.groups) // _BARS)
+        return bar, bar // step * step
+
+    def _of_halves(self, parts: int) -> arb:
+        """Return the terms m < M, where all signs are too many."""
+        bar, below = self._bar()
+        first, second = split(self.groups)
+        halves = (
+            _half(first, parts, below - _reach(second)),
+            _half(second, parts, below - _reach(first)),
+        )
+        where = self.unit, self.epsilon, bar
+        return sum_of_halves(halves, parts, where, self.kernel) / fmpz(2) ** self.coordinates
+
+    def _exact(self, parts: int) -> arb:
+        """Return the terms m < M."""
+        bar, below = self._bar()
+        jumps, terms = _terms(self.groups, self.kernel, parts, below, ctx.prec)
         start = bisect_right(jumps, bar)
         half, eps, total = self.unit.ball() / 2, self.epsilon.ball() / 2, arb(0)
         growth, last, exponential = half.exp(), 0, (-eps).exp()
@@ -171,6 +189,11 @@ class _Integral:
                 total += second / exponential
             total -= polynomial(jump * half - eps)
         return total / fmpz(2) ** self.coordinates
+
+
+def _reach(groups: Groups) -> int:
+    """Return the largest jump."""
+    return sum(multiple * count for multiple, count in groups)
 
 
 def in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
@@ -220,7 +243,7 @@ def _terms(
 def _weights(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
     """Return Σ_m w_m(J) y^m, m < M, of the jumps J above the bar."""
     table = {0: fmpz_poly([1])}
-    left = sum(multiple * count for multiple, count in groups)
+    left = _reach(groups)
     for multiple, count in groups:
         left -= multiple * count
         rows = _rows(count, parts, (max(table) + multiple * count + left - bar) // (2 * multiple))
@@ -236,6 +259,12 @@ def _weights(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
                 raise too_long(len(grown) * parts)
         table = grown
     return table
+
+
+@lru_cache(maxsize=2)
+def _half(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
+    """Return the same for half of the coordinates; these tables are large."""
+    return _weights.__wrapped__(groups, parts, bar)
 
 
 def _rows(count: int, parts: int, last: int) -> list[fmpz_poly]:

@@ -77,7 +77,7 @@ class Integrand:
     """The second derivative of ln|f| at c along the real line."""
 
     @property
-    def poles(self) -> tuple[int, ...]:
+    def poles(self) -> tuple[float, ...]:
         """The poles of κ as a function of s."""
         return tuple(p + 1 if self.mixed_first else -p for p in self.kernel.poles)
 
@@ -289,7 +289,7 @@ def bent_integral(  # noqa: PLR0917
     while True:
         contour = _contour(loss, mixed_first, kernel, strip, _near(epsilon), bits + extra)
         with ctx.workprec(bits + extra + 2 * _GUARD + loss.count.bit_length()):
-            value = abs(contour.integral(epsilon))
+            value = abs(contour.integral(epsilon)) * arb(2) ** -kernel.damping  # 2z + 1 = 2(z + ½)
             reached = value.rel_accuracy_bits()
         if reached >= bits - 4 or bits + extra > _MOST_BITS:
             return value

@@ -236,7 +236,7 @@ class Moments:
         return self.rules(box, needed + lost), lost
 
     def on_discs(
-        self, rules: Sequence[Rule], s: Complexes, radius: Floats, poles: Sequence[int], e: float
+        self, rules: Sequence[Rule], s: Complexes, radius: Floats, poles: Sequence[float], e: float
     ) -> tuple[Floats, Floats]:
         """Return ln|f| at every s, and upper bounds of ln|f| on discs around them.
 
@@ -246,7 +246,7 @@ class Moments:
             return self._on_discs(rules, s, radius, poles, e)
 
     def _on_discs(
-        self, rules: Sequence[Rule], s: Complexes, radius: Floats, poles: Sequence[int], e: float
+        self, rules: Sequence[Rule], s: Complexes, radius: Floats, poles: Sequence[float], e: float
     ) -> tuple[Floats, Floats]:
         shift = e - self.mean
         value = np.real(s * (s - 1)) * self.half - s.real * shift

@@ -254,12 +254,12 @@ class CirclePair(ContourPair):
         step = 2 * arb.pi() / (number * unit)
         count = min(math.ceil(line.count * float(line.step) / float(step)) + 1, half + 1)
         gap = (eps - ahead).exp()
-        falls = {pole: ((pole - c) * unit).exp() for pole in kernel.poles}
+        falls = {pole: ((pole - c) * unit).exp() for pole in kernel.whole}
         sizes = {0: arb(1), -1: gap}
 
         def kappa(turn: acb) -> acb:
             """Return κ, or one of its terms, up to the sign."""
-            terms = [sizes[pole] / (1 - falls[pole] * turn) for pole in kernel.poles]
+            terms = [sizes[pole] / (1 - falls[pole] * turn) for pole in kernel.whole]
             return terms[0] - terms[1] if len(terms) == 2 else terms[0]
 
         first = kappa(acb(1)).real
@@ -271,7 +271,7 @@ class CirclePair(ContourPair):
             total += (ratio * shift * kappa(turn)).real
         rest = arb(0)
         if count <= half:
-            most = sum((sizes[pole] / abs(1 - falls[pole]) for pole in kernel.poles), start=arb(0))
+            most = sum((sizes[pole] / abs(1 - falls[pole]) for pole in kernel.whole), start=arb(0))
             last = float((count * step).lower()) * (1 - _ULP)
             fallen = arb(loss.log_between(line.c, last, _end(where))).exp()
             rest = (half + 1 - count) * fallen * most

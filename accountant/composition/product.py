@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from accountant.composition import atoms, circle, halved, pieces, saddle_pair
+from accountant.composition import atoms, circle, expanded, halved, pieces, saddle_pair
 from accountant.composition.apart import apart
 from accountant.composition.circle import CirclePair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
@@ -116,6 +116,8 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
         rungs = [SmoothPair(all_factors), *rungs]
     elif circle.applies(tuple(pair for pair, _ in all_factors)):
         rungs = [CirclePair(all_factors), *rungs]
+    if expanded.applies(all_factors):
+        rungs = [expanded.ExpandedPair(all_factors), *rungs]
     return rungs[0] if len(rungs) == 1 else LadderPair(tuple(rungs))
 
 

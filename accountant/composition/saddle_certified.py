@@ -11,6 +11,8 @@ where ± is the sign of κ(c) and G is, by the residues at the poles that lie to
     1/z:           P(L > ε) for c > 0;  P(L ≤ ε) for c < 0;
     1/(z + 1):     e^ε Q(L > ε) for c > −1;  e^ε Q(L ≤ ε) for c < −1.
 
+With further factors 1/(2z + 1) in the first kernel it is E[δ(ε + U)] for c > 0 (`Kernel`).
+
 In every case 0 ≤ G(ε) ≤ E(s) := M(s) e^{−sε} for all s between the same two poles as c.
 
 *Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB},
@@ -34,9 +36,8 @@ import itertools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
-from typing import Generic, Protocol, TypeVar, final
+from typing import ClassVar, Generic, Protocol, TypeVar, final
 
 from flint import acb, arb, ctx
 
@@ -73,35 +74,50 @@ _CLOSED = (LaplaceTransform, Listed)
 M = TypeVar("M", bound="Measure")
 
 
-class Kernel(Enum):
-    """What is integrated against M(z) e^{−zε}."""
+@final
+@dataclass(frozen=True)
+class Kernel:
+    """What is integrated against M(z) e^{−zε}: a product of 1/(z − pole), and 1/(2z + 1)^m.
 
-    CALL = (0, -1)
+    The latter is E[e^{−zU}] for the sum U ≥ 0 of m independent exponential variables of mean 2. So
+    for c > 0 the kernel 1/(z(z + 1)(2z + 1)^m) has G(ε) = E[δ(ε + U)], between 0 and E(s) as well.
+    """
+
+    CALL: ClassVar[Kernel]
     """1/(z(z + 1))"""
-    ABOVE_P = (0,)
+    ABOVE_P: ClassVar[Kernel]
     """1/z"""
-    ABOVE_Q = (-1,)
+    ABOVE_Q: ClassVar[Kernel]
     """1/(z + 1)"""
 
+    whole: tuple[int, ...]
+    """The poles that are integers."""
+    damping: int = 0
+    """m; for c > 0 only."""
+
     @property
-    def poles(self) -> tuple[int, ...]:
-        """The poles."""
-        poles: tuple[int, ...] = self.value
-        return poles
+    def poles(self) -> tuple[float, ...]:
+        """The poles, as often as their order."""
+        return (*self.whole, *(-0.5,) * self.damping)
 
     def at(self, z: acb) -> acb:
         """Return κ(z)."""
-        first, *others = self.value
+        first, *others = self.whole
         product = z - first if first else z
         for pole in others:
             product *= z - pole
+        if self.damping:
+            product *= (2 * z + 1) ** self.damping
         return 1 / product
 
     def strip(self, c: float) -> Strip:
         """Return the strip between poles that contains c."""
-        below = max((float(p) for p in self.value if p < c), default=-math.inf)
-        above = min((float(p) for p in self.value if p > c), default=math.inf)
-        return Strip(below, above, tuple(float(p) for p in self.value))
+        below = max((float(p) for p in self.poles if p < c), default=-math.inf)
+        above = min((float(p) for p in self.poles if p > c), default=math.inf)
+        return Strip(below, above, tuple(float(p) for p in self.poles))
+
+
+Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q = Kernel((0, -1)), Kernel((0,)), Kernel((-1,))
 
 
 class Measure(Protocol):
@@ -381,12 +397,16 @@ def power(ratio: acb, count: int) -> acb:
 
 
 def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
-    """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
+    """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles.
+
+    A pole at −½ counts as 1/(2t): it belongs to 1/(2z + 1).
+    """
     step, count = line.step, line.count
     h, last = float(step), count - 1
     ratio = arb(loss.log_ratio(line.c, h * count)).exp()
-    if len(kernel.poles) == 2:
-        return ratio / (ball(step) ** 2 * last)
+    if (order := len(kernel.poles)) >= 2:
+        fall = arb(2) ** kernel.damping * ball(step) ** order
+        return ratio / (fall * arb(last) ** (order - 1))
     atoms = loss.atoms(line.c) if isinstance(loss, Loss) else None
     if atoms is not None:
         share, rate, least = atoms
@@ -402,10 +422,13 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
 
 
 def log_ray(loss: Loss, kernel: Kernel, c: Fraction, t: float) -> float:
-    """Return an upper bound of ln ∫ |M(c + iu) κ(c + iu)| du over u ≥ t > 0."""
+    """Return an upper bound of ln ∫ |M(c + iu) κ(c + iu)| du over u ≥ t > 0.
+
+    For κ with damping, of that of Π 1/|z − pole|.
+    """
     total = sum(count * part.log_beyond(c, t, count) for part, count in loss.factors)
-    if len(kernel.poles) == 2:
-        return total - math.log(t) + 1e-9
+    if (order := len(kernel.poles)) >= 2:
+        return total - (order - 1) * math.log(t) + 1e-9
     with ctx.workprec(_ROUGH + loss.count.bit_length()):
         size = float(_log_value(loss, c, ctx.prec).upper())
     scale, times = loss.far(c)
@@ -488,7 +511,7 @@ def plan_contour(
     c = _abscissa(loss, kernel, point, epsilon)
     here = float(c)
     size, _, spread = loss.cumulants(here)
-    kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles)
+    kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles) - kernel.damping * _LOG_2
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
     sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
     period = max(needed for needed, _ in sides)
@@ -512,7 +535,8 @@ def plan_contour(
 
 def _rest(kernel: Kernel, t: float) -> float:
     """Return about −ln of the integral of |κ(c + iu)| over u ≥ t that is taken with |M| at t."""
-    return math.log(t) if len(kernel.poles) == 2 else -_FAR_LOG
+    order = len(kernel.poles)
+    return (order - 1) * math.log(t) if order >= 2 else -_FAR_LOG
 
 
 def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
@@ -536,5 +560,5 @@ def _rounded_down(value: float) -> Fraction:
 
 
 def _rounded_up(value: int) -> int:
-    grain = max(1, 1 << (value.bit_length() - 4))
+    grain = 1 << max(0, value.bit_length() - 4)
     return -(-value // grain) * grain

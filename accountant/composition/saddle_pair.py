@@ -21,6 +21,7 @@ from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.jumps_integral import estimate, jump_integral
+from accountant.composition.rough import rough_root
 from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
 from accountant.composition.saddle_cut import chosen, coarse, lost, near, smoothly_cut, start
@@ -35,7 +36,7 @@ from accountant.composition.saddle_search import Strip
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import asked_width, narrowed
+from accountant.interval import asked_width
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
@@ -53,10 +54,8 @@ _LEAST_BITS = (40, 30)
 _LONGEST_LADDER = 200
 _FINEST_GRID = 512
 _SMALL_DELTA = -2.5
-_MOST_STEPS = 30
-_CLOSE = 1e-7
-_ROUGH = 64
 _ROUGH_WIDTH = Fraction(1, 10**8)
+_CLOSE = 1e-7
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -161,7 +160,7 @@ class SmoothPair(ContourPair):
                 problem = error
             if self._has_atoms():
                 continue
-            if self._mixed_first() and math.isinf(strip.high):
+            if self.is_mixed_first() and math.isinf(strip.high):
                 try:
                     return jump_integral(self.loss(), kernel, strip, epsilon, bits)
                 except UndecidedError as error:
@@ -169,7 +168,7 @@ class SmoothPair(ContourPair):
             loss = chosen(self.loss(), strip, at, planned, guarded=False)
             more = self._cut_off(loss, kernel, strip, epsilon)
             try:
-                found = bent_integral(loss, self._mixed_first(), kernel, strip, epsilon, bits)
+                found = bent_integral(loss, self.is_mixed_first(), kernel, strip, epsilon, bits)
                 return found + more
             except UndecidedError as error:
                 problem = error
@@ -192,7 +191,7 @@ class SmoothPair(ContourPair):
             first = (second * epsilon.ball().exp()).upper()
         return arb(0).union(first)
 
-    def _mixed_first(self) -> bool:
+    def is_mixed_first(self) -> bool:
         """Whether the mixtures are the first laws of their pairs, as they are in all or in none."""
         sides = self._sides()
         if len(sides) > 1:
@@ -235,34 +234,11 @@ class SmoothPair(ContourPair):
     def root(self, log_delta: float) -> float | None:
         """Return the same by Newton's method on enclosures of few bits."""
         try:
-            return self._newton(log_delta, start(self.loss(), log_delta))
+            width = asked_width.get() or _ROUGH_WIDTH
+            first = start(self.loss(), log_delta)
+            return rough_root(self.on_contour, log_delta, first, width, _CLOSE)
         except (UndecidedError, ArithmeticError):
             return None
-
-    def _newton(self, log_delta: float, start: float) -> float | None:
-        """Return the root of ln H(ε) − log_delta, from a point right of it."""
-        low, high, point = -math.inf, math.inf, start
-        for _ in range(_MOST_STEPS):
-            value, slope = self._rough(point)
-            low, high = (point, high) if value > log_delta else (low, point)
-            move = (log_delta - value) / slope
-            point, last = point + move, point
-            if not low < point < high:
-                point = 0.5 * (low + high)
-            if abs(move) < _CLOSE * abs(last):
-                return last + move
-        return None
-
-    def _rough(self, epsilon: float) -> tuple[float, float]:
-        """Return ln H(ε) to a few digits, and its slope."""
-        near = Fraction(epsilon)
-        aside = near + abs(near) * Fraction(1, 1 << 17)
-        with ctx.workprec(_ROUGH), narrowed(asked_width.get() or _ROUGH_WIDTH):
-            ends = [self.on_contour(ExactReal.of_rational(at)).log() for at in (near, aside)]
-        if not all(end.is_finite() for end in ends):
-            raise UndecidedError(f"No value was found at epsilon={epsilon:.6g}.")
-        first, second = (float(end.mid()) for end in ends)
-        return first, (second - first) / float(aside - near)
 
     def loss(self) -> Loss:
         """Return the transforms of the factors, with their counts.

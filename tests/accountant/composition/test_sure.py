@@ -84,7 +84,7 @@ def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
     assert sure_delta(cut, 0.01) == pytest.approx(float(more.log().mid()), rel=1e-6, abs=0)
 
 
-@pytest.mark.parametrize("kernel", list(Kernel))
+@pytest.mark.parametrize("kernel", [Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q])
 @pytest.mark.parametrize("place", ["-1", "1", "2", "2.5", "3", "3.5", "4"])
 @pytest.mark.parametrize("epsilon", ["-0.3", "0", "0.5", "2"])
 def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None:

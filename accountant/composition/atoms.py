@@ -166,7 +166,9 @@ class AtomicPair(JointPair):
                 return self._value(ExactReal.of_rational(at), line, wanted)[0] - target
 
             here = Fraction(near)
-            value, _ = self._value(ExactReal.of_rational(here), line, wanted)
+            value, width = self._value(ExactReal.of_rational(here), line, wanted)
+            if not value > 0:
+                raise _refusal(value, width, wanted)
             here += Fraction(float((value / target).log().mid()) / slope)
             gap = Fraction(fine / 3)
             for _ in range(_WIDENINGS):

@@ -256,6 +256,13 @@ def test_values_of_laplace_noise_are_within_their_bound(c: str) -> None:
     assert error < 1e-12
 
 
+def test_a_value_without_a_digit_is_refused() -> None:
+    """A billion releases whose losses are 1e-9: sixteen digits leave δ no sign."""
+    whole = Composed(Laplace(scale=10**9), 10**9)
+    with pytest.raises(UndecidedError, match="larger relative_width"):
+        profile.epsilon(whole, "0.01", relative_width=Fraction(1, 10**9))
+
+
 def test_a_million_releases() -> None:
     """The search for ε keeps to where a line has digits; the law is nearly normal."""
     whole = Composed(Laplace(scale=1), 10**6)

@@ -287,13 +287,13 @@ def ratios(options: argparse.Namespace) -> None:
         if isinstance(truth, str) or not grids:
             continue
         estimate_ms = _compiled(mechanism, delta)
-        for name in dict.fromkeys((DEFAULT_GRID, grids[-1])):
+        for turn, name in enumerate(dict.fromkeys((DEFAULT_GRID, grids[-1]))):
             (found, seconds) = answers[name]
             line = [*map(str, part), name.split()[1], *(["–"] * 6)]
             if name in grids:
                 off = abs(found[-1] / float(truth.lower) - 1)
                 width = Fraction(max(off, 1e-9)).limit_denominator(10**12)
-                enclosed_ms = _enclosed(part, delta, width)
+                enclosed_ms = _enclosed(part, delta, width, turn)
                 line[4:] = [f"{off:.0e}", f"{seconds:.2f}", *_beside(seconds, estimate_ms)]
                 line += _beside(seconds, enclosed_ms)
             print("| " + " | ".join(line) + " |", flush=True)
@@ -321,11 +321,11 @@ def _compiled(mechanism: Composed, delta: str, times: int = 50) -> float | None:
     return 1e3 * (time.process_time() - started) / times
 
 
-def _enclosed(part: Part, delta: str, width: Fraction) -> float:
+def _enclosed(part: Part, delta: str, width: Fraction, turn: int) -> float:
     """Return the milliseconds of an enclosure of ε of a release that was not asked about before."""
     sigma, q, count = part
     point = "" if "." in sigma else "."
-    alike = [composed([(f"{sigma}{point}000{i}", q, count)]) for i in range(1, 8)]
+    alike = [composed([(f"{sigma}{point}000{turn}{i}", q, count)]) for i in range(1, 8)]
     return 1e3 * statistics.median(certified(one, delta, [width])[1] for one in alike)
 
 
@@ -379,7 +379,7 @@ def _time(parts: list[Part], compiled: bool, what: str) -> float:
     }
     epsilon = estimate.estimate_epsilon(mechanism, log_delta=-12.0, **known)
     samples = []
-    for _ in range(15):
+    for _ in range(101):
         forget()
         started = time.process_time()
         if what == "delta":

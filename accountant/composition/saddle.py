@@ -130,9 +130,10 @@ class Estimator:
         if shorter < _SHORTER * period:
             there = self.cumulants(at)
             if there[0] - at * epsilon + _log_kernel(strip, at) < top + _MOST_RISE:
-                c, period, (size, mean, _) = at, shorter, there
+                c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
-        terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / curvature))
+        spread += sum((c - pole) ** -2 for pole in strip.poles)
+        terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
         return Line(c, step, size, mean, level + c * epsilon, terms)
 
     def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:

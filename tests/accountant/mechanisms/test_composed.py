@@ -368,6 +368,6 @@ def test_adjacency_that_does_not_fit() -> None:
 
 def test_refusals_say_what_is_exact() -> None:
     with pytest.raises(UndecidedError, match="Reached delta in"):
-        profile.delta(Composed([Gaussian(standard_deviation=1), Laplace(scale=1)]), 1)
+        profile.delta(Composed([Laplace(scale=1), Laplace(scale="sqrt(2)")]), 1)
     with pytest.raises(UndecidedError, match="GiB"):
-        profile.delta(Composed(Laplace(scale=10**6), 10**12), 1)
+        profile.delta(Composed(Laplace(scale=10**6), 10**6), "0.001")

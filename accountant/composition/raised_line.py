@@ -64,8 +64,8 @@ def raised_line(pair: Pair, sampling_prob: ExactReal, floats: Mixture, s: Fracti
     `pair` is (N(μ, 1), N(0, 1)); `floats` are the same numbers, for the choice of nodes.
     """
     fall = (ctx.prec + 4) * _LOG_2
-    v = _down(min(_HIGHEST * math.pi / floats.mu, _TALLEST))
-    step = _down(2 * math.pi * float(v) / (fall + 2 * float(v) ** 2 + 1))
+    v = dyadic(min(_HIGHEST * math.pi / floats.mu, _TALLEST))
+    step = dyadic(2 * math.pi * float(v) / (fall + 2 * float(v) ** 2 + 1))
     low, high = floats.reach(float(s), 0.0, 0.0, fall + 8)
     first, last = math.floor(low / step), math.ceil(high / step)
     rates = floats.rates(float(first * step), float(last * step), float(s), 0.0)
@@ -125,7 +125,7 @@ def _powers(base: acb, number: int) -> list[acb]:
     return found[:number]
 
 
-def _down(value: float) -> Fraction:
+def dyadic(value: float) -> Fraction:
     """Round down to six bits."""
     mantissa, exponent = math.frexp(value)
     return Fraction(math.floor(mantissa * 64), 64) * Fraction(2) ** exponent

@@ -29,7 +29,7 @@ from accountant.composition.phases import (
     error_of_sums,
     phase_sums,
 )
-from accountant.composition.raised_line import raised_line, sums
+from accountant.composition.raised_line import dyadic, raised_line, sums
 from accountant.composition.saddle import FloatGaussian, FloatTransform
 from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
 from accountant.composition.saddle_decay import Decay, GaussianDecay, MixtureDecay
@@ -415,7 +415,7 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
         except UndecidedError:  # the phases of large losses grow too fast so high
             continue
         if found > step and reached <= tolerance:
-            step, log_error = _dyadic(found), reached
+            step, log_error = dyadic(found), reached
             if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
                 break
         elif step:  # the best height lies between the last two
@@ -454,9 +454,3 @@ def rounded(value: float) -> float:
     """Round to 28 bits."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, 28)), exponent - 28)
-
-
-def _dyadic(value: float) -> Fraction:
-    """Round down to six bits."""
-    mantissa, exponent = math.frexp(value)
-    return Fraction(math.floor(mantissa * 64), 64) * Fraction(2) ** exponent

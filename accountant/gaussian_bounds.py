@@ -101,8 +101,8 @@ def gaussian_bounds(
         if leak > 0:
             upper = infinite
             stop = _beyond(gaussian)
-        elif all(_mu_of_all(pair) is not None for pair in pairs):
-            upper = enclose(lambda: profile.most([_known(_mu_of_all(pair)) for pair in pairs]))
+        elif limiting_mu(pairs) is not None:
+            upper = enclose(lambda: _known(limiting_mu(pairs)))
             gaussian = _profile_of(ExactReal.of_rational(Fraction(upper.upper)))
             stop = _beyond(gaussian)
         else:
@@ -114,6 +114,15 @@ def gaussian_bounds(
         lower = _lower(value, Fraction(end), relative_width)
         regret = _regret(value, gaussian, stop)
     return GaussianBounds(upper, lower, regret)
+
+
+def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
+    """Return the least μ of worst pairs, where small levels alone decide it; else None.
+
+    It is that of Gaussian releases, subsampled or mixed in any way (see `gaussian_bounds`).
+    """
+    found = [_mu_of_all(pair) for pair in pairs]
+    return None if any(mu is None for mu in found) else profile.most([_known(mu) for mu in found])
 
 
 def _mu_of_all(pair: Pair) -> arb | None:

@@ -17,6 +17,7 @@ from accountant.adjacency import Adjacency
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.dominance import largest_ratio
 from accountant.errors import NotApplicableError, UndecidedError, expected
+from accountant.gaussian_bounds import limiting_mu
 from accountant.interval import START_PRECISION, Interval, ball, enclose, narrowed, sign
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
@@ -170,10 +171,9 @@ class Mu(Target):
     mu: Positive = Positive()
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
-        """Return ln(μ'/μ) for a mechanism with an exact μ', else that of the profiles."""
-        try:
-            value = mechanism.gaussian_mu(adjacency)
-        except NotApplicableError:
+        """Return ln(μ'/μ) for a mechanism with a known least μ', else that of the profiles."""
+        value = _least_mu(mechanism, adjacency)
+        if value is None:
             return self._profile().excess(mechanism, adjacency)
         return log_ratio(value, self.mu.ball())
 
@@ -184,10 +184,9 @@ class Mu(Target):
 
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose μ', or the largest ratio of the profiles."""
-        try:
-            return {"mu": enclose(lambda: mechanism.gaussian_mu(adjacency))}
-        except NotApplicableError:
+        if _least_mu(mechanism, adjacency) is None:
             return self._profile().achieved(mechanism, adjacency)
+        return {"mu": enclose(lambda: _least_mu(mechanism, adjacency) or arb(0))}  # 0 is false
 
     def _profile(self) -> ProfileBelow:
         return ProfileBelow(Gaussian(standard_deviation=1, l2_sensitivity=self.mu))
@@ -355,6 +354,14 @@ class ProfileBelow(Target):
     def __str__(self) -> str:
         end = "" if self.up_to is None else f" up to epsilon={self.up_to}"
         return f"the profile of {self.limit!r}{end}"
+
+
+def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
+    """Return the least μ for which a mechanism is μ-GDP, where it is known without a search."""
+    try:
+        return mechanism.gaussian_mu(adjacency)
+    except NotApplicableError:
+        return limiting_mu(mechanism.worst_case(adjacency).pairs(None))
 
 
 def log_ratio(value: arb, limit: arb) -> arb:

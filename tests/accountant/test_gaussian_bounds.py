@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from accountant import profile, tradeoff
+from accountant.calibrate import calibrate
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.gaussian_bounds import gaussian_bounds
 from accountant.mechanism import Mechanism
@@ -23,6 +24,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
+from accountant.target import Mu
 
 WIDE = Fraction(1, 10**9)
 
@@ -112,6 +114,13 @@ def test_a_subsampled_gaussian_release_keeps_its_mu() -> None:
             assert profile.delta(below, epsilon).lower <= own.upper
         largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
     assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
+
+
+def test_the_least_noise_for_a_mu_of_samples() -> None:
+    # whatever the sampling rate, 100 releases of μ/10 have μ
+    found = calibrate("Gaussian", Mu(1), count=100, sampling_prob="0.1", adjacency="add-remove")
+    assert Fraction(10) in found.least
+    assert found.achieved["mu"].upper <= 1
 
 
 def test_a_mixture_has_the_mu_of_its_largest_shift() -> None:

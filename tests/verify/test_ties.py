@@ -34,3 +34,14 @@ def test_size_released_beside_the_counts(relation: str, mu: str) -> None:
     mechanism = "KnownSizeGaussian(dimension=3, mu='0.1')"
     claim = KINDS["gaussian-dp"](id="tie", mechanism=mechanism, mu=mu, adjacency=relation)
     assert verify(claim).verdict is Verdict.HOLDS
+
+
+def test_a_claim_about_samples_holds_by_their_least_mu() -> None:
+    # nine releases of μ = 1/2, however few records they take
+    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob=1/10)"
+    whole = f"Composed({step}, count=9)"
+    found = verify(
+        KINDS["gaussian-dp"](id="it", mechanism=whole, adjacency="add-remove", mu="1.5001")
+    )
+    assert found.verdict is Verdict.HOLDS
+    assert found.true["mu"] == {"lower": "1.5", "upper": "1.5"}

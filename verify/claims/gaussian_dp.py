@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, final
 
+from flint import arb
+
 from accountant.errors import NotApplicableError
+from accountant.gaussian_bounds import limiting_mu
 from accountant.interval import Interval, enclose
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.pairs.gaussian import GaussianPair
 from accountant.profile import hockey_stick, most
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
@@ -49,7 +53,7 @@ class GaussianDP(
         try:
             value = enclose(lambda: mechanism.gaussian_mu(self.relation()))
         except NotApplicableError:
-            return self._by_profile(scope, claimed)
+            return self._by_small_levels(scope, claimed) or self._by_profile(scope, claimed)
         known = mechanism.exact_gaussian_mu(self.relation())
         if known is not None:  # settles a claim that is just met
             truth: bool | None = known <= claimed
@@ -65,6 +69,32 @@ class GaussianDP(
             reason=f"The mechanism is exactly mu-GDP, and its mu {words[truth]} the claimed one."
             + describe_factor(differences.get("factor"), "mu"),
             route="the exact mu, in balls",
+        )
+
+    def _by_small_levels(self, scope: Scope, claimed: ExactReal) -> Decision | None:
+        """Decide that the claim holds by the least μ where small levels alone decide it."""
+        pairs = self.worst(scope).pairs(None)
+        if limiting_mu(pairs) is None:
+            return None
+
+        def least() -> arb:
+            found = limiting_mu(pairs)
+            assert found is not None
+            return found
+
+        if compare(least, "<=", claimed.ball) is not True:
+            return None
+        value = enclose(least)
+        differences = margin(value, claimed)
+        return Decision(
+            verdict=Verdict.HOLDS,
+            true={"mu": value},
+            claimed={"mu": str(claimed)},
+            margin=differences,
+            reason="The least mu is that of the same Gaussian releases of every record, whatever "
+            "the sampling rates, and does not exceed the claimed one."
+            + describe_factor(differences.get("factor"), "mu"),
+            route="the least mu, from tests of small levels, in balls",
         )
 
     def _by_profile(self, scope: Scope, claimed: ExactReal) -> Decision:
@@ -100,6 +130,10 @@ class GaussianDP(
         """Add the pair, and its μ, or the event or divergence at the ε of the witness, else 0."""
         worst = self.worst(scope)
         pairs = worst.pairs(None)
+        exact = all(isinstance(pair, GaussianPair) for pair in pairs)
+        if "mu" in decision.true and not exact and limiting_mu(pairs) is not None:
+            shown_mechanism = {"mechanism": repr(self.built(scope)), "worst_case": worst.reason}
+            return dataclasses.replace(decision, witness=shown_mechanism)
         eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
         claimed = Expression(self.mu).exact(scope)
         target = _standard(claimed).worst_case(None).remove[0]

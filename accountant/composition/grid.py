@@ -51,6 +51,7 @@ _MOST_STEPS = 60
 _CLOSE = Fraction(1, 10**12)
 _TILTS = 1.25
 _MOST_DEEPENINGS = 12
+_STEEPEST = 2.5
 
 
 @final
@@ -192,13 +193,20 @@ def memory(cells: int) -> int:
 
 
 def _refuse_early(widths: list[float], wanted: float, reached: str) -> None:
-    """Raise UndecidedError if the finest grid will not do, as far as the widths so far tell."""
-    done = len(widths)
+    """Raise UndecidedError if the finest grid will not do, as far as the widths so far tell.
+
+    One width below 1 tells it where even a fall with a power of the grid above the square, which no
+    loss has for long, would not do.
+    """
+    done, order = len(widths), 2.0
+    finest = widths[-1] * (CELLS[done - 1] / CELLS[-1]) ** _STEEPEST
+    hopeless = widths[-1] < 1 and finest > wanted
     told = done > 1 and widths[-1] > wanted and math.isfinite(widths[-1])
-    if done < len(CELLS) and not told:
+    if done < len(CELLS) and not (told or hopeless):
         return
-    order = math.log(widths[-2] / widths[-1]) / math.log(CELLS[done - 1] / CELLS[done - 2])
-    order = min(max(order, 0.5), 2.0) if math.isfinite(order) else 1.0
+    if done > 1:
+        order = math.log(widths[-2] / widths[-1]) / math.log(CELLS[done - 1] / CELLS[done - 2])
+        order = min(max(order, 0.5), 2.0) if math.isfinite(order) else 1.0
     if widths[-1] * (CELLS[done - 1] / CELLS[-1]) ** order <= wanted:
         return
     if not math.isfinite(widths[-1]):

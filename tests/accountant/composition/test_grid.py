@@ -181,3 +181,10 @@ def test_a_lower_end_of_zero_is_refused_with_what_was_reached() -> None:
     widths = [math.inf] * len(CELLS)
     with pytest.raises(UndecidedError, match=r"Reached delta in \[0, 1\].*larger relative_width"):
         _refuse_early(widths, 1e-9, "delta in [0, 1]")
+
+
+def test_a_width_far_out_of_reach_is_refused_after_one_grid() -> None:
+    with pytest.raises(UndecidedError, match=rf"of {CELLS[0]} points; 1\.0e-12 would take about"):
+        _refuse_early([1e-3], 1e-12, "something")
+    _refuse_early([1e-3], 1e-7, "something")  # the finest grid may reach it
+    _refuse_early([math.inf], 1e-12, "something")  # nothing is known yet

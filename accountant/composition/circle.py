@@ -160,6 +160,10 @@ class _HalfCircle:
         """Return M(c + ij·step)/M(c)."""
         return self.loss.line(c, step, count)
 
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+        """Return the same from floats, None where their error matters."""
+        return self.loss.quick_line(c, step, count)
+
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound of ln|M(c + iu)/M(c)| for t ≤ u ≤ last; −∞ if there is none."""
         return -math.inf if t >= self.last else self.loss.log_between(c, t, self.last)

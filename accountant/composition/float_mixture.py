@@ -7,7 +7,8 @@ is looked up. On the axis w^{it} turns, the faster the larger t. But Im x = v ma
 instead, where |w^{it}| = e^{−t arg w} falls: between the axis and Im x = 2v the integrand is as
 small as for t = 0, and so one rule serves every t ≥ 0.
 
-Beside a cut χ grows off the axis; there the rule stays on it, and its step depends on t.
+Beside a cut χ grows off the axis; there the rule stays on it, and its step depends on t; moments
+on the real axis are sums over `panels`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from accountant.composition.panels import Panels
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_kernels import (
     BY_EXCESS,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 TARGET = 34.5
 """−ln of the relative error that is aimed at."""
-MOST_POINTS = 1 << 16
+MOST_POINTS = 1 << 14
 """Most nodes of the rule in x."""
 _AIM = TARGET + 2.0
 _REACH = 8.8
@@ -63,7 +65,7 @@ class _Rule(NamedTuple):
     low: float
     high: float
     grade: int
-    """On the real axis, for t = 0."""
+    """On the real axis, for t = 0, where nothing is cut."""
     line_grade: int
     """On the line Im x = height, for t ≥ 0."""
     height: float
@@ -99,7 +101,7 @@ class FloatMixture:
 
     def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
         self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
-        self._whole = math.isinf(floats.cut) and math.isinf(floats.rise)
+        self._panels = Panels(floats, loops) if floats.is_cut else None
         self._lost = floats.lost
         self._law = floats.mu, floats.log_share, floats.log_rest
         self._axes: dict[int, _Axis] = {}
@@ -112,16 +114,20 @@ class FloatMixture:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self._mixed_first else -c
         rule = self._rule(s)
-        table, kept = self._axis(rule.grade, rule.low, rule.high)
-        bell, loss, gap = table.bell[kept], table.loss[kept], table.gap[kept]
-        size, mean, variance = self._moments(s, table.step, bell, loss, gap)
+        if self._panels is None:
+            table, kept = self._axis(rule.grade, rule.low, rule.high)
+            bell, loss, gap = table.bell[kept], table.loss[kept], table.gap[kept]
+            size, mean, variance = self._loops.moments(s, table.step, bell, loss, gap)
+        else:
+            self._panels.cover(rule.low, rule.high)
+            size, mean, variance = self._on_panels(s, self._panels)
         return size, mean if self._mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
-        if not self._whole:
-            mass, away = self._tilted_beside_cut(s, float(t[-1]))
+        if self._panels is not None:
+            mass, away = self._tilted_beside_cut(s, float(t[-1]), self._panels)
         elif self._last is not None and self._last[0] == s:
             _, mass, away = self._last
         else:
@@ -134,13 +140,13 @@ class FloatMixture:
         log_size, angle = _log_one_plus(value)
         return log_size, angle if self._mixed_first else -angle
 
-    def _moments(
-        self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats
-    ) -> tuple[float, float, float]:
+    def _on_panels(self, s: float, nodes: Panels) -> tuple[float, float, float]:
+        """Return them for a law that is cut."""
+        bell, loss = nodes.bell, nodes.loss
         if math.isinf(self._floats.rise):
-            size, mean, variance = self._loops.moments(s, step, bell, loss, gap)
-            first, second = self._lost  # where the loops rely on E[1] = E[w] = 1
-            if abs(size) < BY_EXCESS and first > 0:
+            size, mean, variance = self._loops.moments(s, 1.0, bell, loss, nodes.gap)
+            if abs(size) < BY_EXCESS:  # where the loops rely on E[1] = E[w] = 1
+                first, second = self._lost
                 whole = math.exp(size)
                 less = whole - first - s * (second - first)
                 return math.log(less), (mean * whole + first - second) / less, variance
@@ -151,7 +157,7 @@ class FloatMixture:
         total = float(mass.sum())
         mean = float(np.dot(mass, loss)) / total
         variance = float(np.dot(mass, (loss - mean) ** 2)) / total
-        return top + math.log(total * step / ROOT_2PI), mean, variance
+        return top + math.log(total / ROOT_2PI), mean, variance
 
     def _tilted(self, s: float) -> tuple[Complexes, Complexes]:
         """Return the tilted law on the raised line, as shares of its mass, and L − m there."""
@@ -168,8 +174,13 @@ class FloatMixture:
         kept = slice(first - table.start, last - table.start + 1)
         return _shares(s, table.loss[kept], table.bell[kept])
 
-    def _tilted_beside_cut(self, s: float, t: float) -> tuple[Complexes, Complexes]:
+    def _tilted_beside_cut(self, s: float, t: float, panels: Panels) -> tuple[Complexes, Complexes]:
         """Return the same on the real axis, fine enough for arguments up to t."""
+        rule = self._rule(s)
+        panels.cover(rule.low, rule.high)
+        mass, away = _shares(s, panels.loss, panels.bell)
+        if panels.resolve(away, t):
+            return mass, away
         low, high = self._low(s), self._end(s)
         table, kept = self._axis(self._grade_of_line(s, t, low, high), low, high)
         return _shares(s, table.loss[kept], table.bell[kept])
@@ -196,9 +207,10 @@ class FloatMixture:
     def _rule(self, s: float) -> _Rule:
         """Return a rule for real s, often the same for all s of a sign between two powers of 2."""
         far = self._floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
-        if self._whole and s >= 0 and far < _NEAR:
+        whole = self._panels is None
+        if whole and s >= 0 and far < _NEAR:
             return _Rule(-_REACH, far + _REACH, *self._steps)
-        key = math.frexp(max(abs(s), _MODERATE) if self._whole else abs(s))[1], s > 0
+        key = math.frexp(max(abs(s), _MODERATE) if whole else abs(s))[1], s > 0
         found = self._rules.get(key)
         if found is None:
             found = self._rules[key] = self._new_rule(math.copysign(2.0 ** key[0], s))
@@ -207,13 +219,8 @@ class FloatMixture:
     def _new_rule(self, far: float) -> _Rule:
         """Return the rule for s between far/2 and far."""
         low, high = min(self._low(far), self._low(0.5 * far)), self._end(far)
-        if not self._whole:
-            grade = self._grade(far, 0.0, low, high)
-            if far > 2.0 or math.isfinite(self._floats.cut):
-                end = self._end(0.5 * far)
-                high = max(high, end)
-                grade = max(grade, self._grade(0.5 * far, 0.0, low, end))
-            return _Rule(low, high, grade, 0, 0.0)
+        if self._panels is not None:
+            return _Rule(low, max(high, self._end(0.5 * far)), 0, 0, 0.0)
         if far > 2.0:
             high = max(high, self._end(0.5 * far))
         if far > 0:
@@ -257,11 +264,11 @@ class FloatMixture:
     ) -> tuple[Floats, Floats, Floats]:
         """Return heights, contours, and ln of how much larger the integrand is there."""
         floats = self._floats
-        x = low + (high - low) * (_COARSE if self._whole else _FINE)
+        x = low + (high - low) * (_COARSE if self._panels is None else _FINE)
         heights = min(floats.largest_shift, _TALLEST) * _SHARES
         y = heights[:, None]
         plain, grown = s * floats.log_density(x) - 0.5 * x * x, -0.5 * x * x
-        if not self._whole:
+        if self._panels is not None:
             y = floats.lowered(x[None, :], np.repeat(y, len(x), axis=1), s)
             plain = plain + floats.log_kept(x, np.zeros_like(x))
             grown = grown + floats.log_kept(x + 0 * y, y)

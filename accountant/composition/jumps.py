@@ -35,7 +35,7 @@ from typing import final
 from flint import acb, arb
 
 from accountant.composition.saddle import FloatTransform
-from accountant.composition.saddle_certified import Loss, power
+from accountant.composition.saddle_certified import Loss, power, quick_rate
 from accountant.composition.saddle_decay import Decay
 from accountant.composition.saddle_transform import MixtureTransform, Transform
 from accountant.errors import UndecidedError
@@ -86,17 +86,58 @@ class Jumps:
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return F(c + ij·step)/F(c) for j < count."""
+        small = [part.line(c, step, count) for part, _ in self.small.factors]
+        large = [None if jump is None else jump.line(c, step, count) for jump in self.large]
+        return self._ratios(c, small, large)
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+        """Return the same from floats, None where their error matters.
+
+        An error of T_i counts k_i times, one of J_i as often as there are large losses.
+        """
+        rate = quick_rate(self, c) / (2 * len(self.large))
+        small = [
+            part.quick_line(c, step, count, rate / times) for part, times in self.small.factors
+        ]
+        if all(ratios is None for ratios in small):
+            return None
+        large = [
+            None if jump is None else jump.quick_line(c, step, count, rate / self._jumps(c))
+            for jump in self.large
+        ]
+        return self._ratios(
+            c,
+            [
+                part.line(c, step, count) if ratios is None else ratios
+                for (part, _), ratios in zip(self.small.factors, small, strict=True)
+            ],
+            [
+                jump.line(c, step, count) if jump is not None and ratios is None else ratios
+                for jump, ratios in zip(self.large, large, strict=True)
+            ],
+        )
+
+    def _jumps(self, c: Fraction) -> float:
+        """Return about the number of large losses under the tilt c, at least 1."""
+        ratios = [
+            (floats_of(jump).cumulants(float(c))[0] - floats_of(part).cumulants(float(c))[0], times)
+            for (part, times), jump in zip(self.small.factors, self.large, strict=True)
+            if jump is not None
+        ]
+        return 1 + sum(times * math.exp(min(ratio, _LARGEST)) for ratio, times in ratios)
+
+    def _ratios(
+        self, c: Fraction, small: list[list[acb]], large: list[list[acb] | None]
+    ) -> list[acb]:
+        """Return the ratios of F on a line from those of the T_i and J_i."""
         rows, whole = [], arb(0)
-        for (part, times), jump in zip(self.small.factors, self.large, strict=True):
-            ratios = part.line(c, step, count)
-            if jump is None:
-                rows.append(_Row(times, ratios, None, arb(0)))
-                continue
-            share = jump.value(c) / part.value(c)
-            rows.append(_Row(times, ratios, jump.line(c, step, count), share))
+        factors = zip(self.small.factors, self.large, small, large, strict=True)
+        for (part, times), jump, ratios, beyond in factors:
+            share = arb(0) if jump is None else jump.value(c) / part.value(c)
+            rows.append(_Row(times, ratios, beyond, share))
             whole += times * share.log1p()
         scale = whole.expm1()
-        return [_excess(rows, j) / scale for j in range(count)]
+        return [_excess(rows, j) / scale for j in range(len(small[0]))]
 
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound of ln(|F(c + iu)|/F(c)) for all u ≥ t."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -11,19 +12,29 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from flint import arb, ctx
 
+from accountant.composition.float_mixture import TARGET
 from accountant.composition.jumps import Jumps, floats_of
 from accountant.composition.jumps_plan import (
     cut_for_jumps,
     is_all,
     log_level,
+    no_jump,
     one_jump,
+    plateau,
     single_at,
     tilt_of_small,
     window,
 )
 from accountant.composition.saddle import CALL, Estimator
-from accountant.composition.saddle_certified import Kernel, Loss, Measure, integral
-from accountant.composition.saddle_cut import chosen, coarse, near, saddle_value, start
+from accountant.composition.saddle_certified import Kernel, Loss, Measure, estimator, integral
+from accountant.composition.saddle_cut import (
+    chosen,
+    coarse,
+    near,
+    saddle_value,
+    smoothly_cut,
+    start,
+)
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Transform
 from accountant.composition.sure import beyond, slack, sure_delta
@@ -50,7 +61,9 @@ _SPARE = 6.0
 _FEWEST = 24
 _MOST_EXTRA = 400
 _MOST_WINDOWS = 8
-_MOST_SECANTS = 12
+_MOST_SECANTS, _MOST_LINES = 12, 8
+_AWAY = 4.0
+_MOST_LOSS, _TARGET = 16.0, 26.0
 _ENOUGH = 1e-5  # the error is of second order
 _CLOSE = 1e-3
 _SETTLED = 1e-10
@@ -69,10 +82,22 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     """
     at, planned = near(float(epsilon)), coarse(bits)
     cut = whole = cut_for_jumps(loss, strip, at, planned, _SPARE)
-    total, more, level = arb(0), arb(0), None
+    total, more = arb(0), arb(0)
+    level: float | None = None
     single = single_at(loss, at)
     expected = None if single is None else single.log_delta
     lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
+    flat = plateau(whole, strip, at, planned, lowest, single)
+    if flat is not None:
+        with contextlib.suppress(UndecidedError):
+            found = _below_plateau(flat.jumps, kernel, strip, epsilon, bits)
+            more = beyond(loss, cut, kernel, epsilon, found, bits)
+            more += arb(0, slack(cut, None, kernel, epsilon))
+            more += arb(0, slack(cut, flat.jumps, kernel, epsilon))
+            if (found + more).rel_accuracy_bits() >= bits - _LOSS:
+                return found + more
+        expected = level = flat.log_value
+        single = None
     for _ in range(_MOST_WINDOWS):
         jumps = window(whole, strip, at, planned, level, lowest, single=single is not None)
         if jumps is None:
@@ -80,7 +105,7 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         total += _beside(jumps, kernel, strip, epsilon, bits, total, expected)
         if not total > 0:
             break
-        if level is None:
+        if whole is cut:
             more = beyond(loss, cut, kernel, epsilon, total, bits)
             more += arb(0, slack(cut, None, kernel, epsilon))
         level = expected = float(total.log().mid())
@@ -95,6 +120,23 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
             if found.rel_accuracy_bits() >= bits - _LOSS:
                 return found
     raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
+
+
+def _below_plateau(
+    jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+) -> arb:
+    """Return the integral of the small losses, and what little the large ones add."""
+    main = integral(jumps.small, kernel, strip, epsilon, bits)
+    large = saddle_value(jumps, strip, float(epsilon), bits)
+    if large is None or not main > 0:
+        raise UndecidedError("No saddle was found for the large losses.")
+    with ctx.workprec(_ROUGH + jumps.count.bit_length()):
+        c = ball(Fraction(large.c))
+        bound = _chernoff(jumps.log_upper(Fraction(large.c)), c, kernel, epsilon)
+    if bound < main * arb(2) ** -(bits - _LOSS + 1):
+        return main + arb(0).union(bound)
+    above = math.ceil((large.log_value - float(main.log().mid())) / _LOG_2)
+    return main + integral(jumps, kernel, strip, epsilon, max(bits + above, _FEWEST))
 
 
 def _beside(  # noqa: PLR0917
@@ -125,10 +167,7 @@ def _beside(  # noqa: PLR0917
 
 
 def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-    """Return Chernoff's bound of the integral without large losses, at a tilt found by floats.
-
-    For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
-    """
+    """Return Chernoff's bound of the integral without large losses, at a tilt found by floats."""
     try:
         tilt = tilt_of_small(jumps, strip, float(epsilon))[0]
     except ArithmeticError as error:
@@ -136,12 +175,32 @@ def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal)
     for share in _SHARES:
         c = Fraction(share * tilt)
         with contextlib.suppress(UndecidedError), ctx.workprec(_ROUGH + jumps.count.bit_length()):
-            size = jumps.small.log_upper(c) - ball(c) * epsilon.ball()
-            if kernel is Kernel.CALL:
-                size += ball(c) * ball(c).log() - (1 + ball(c)) * ball(c).log1p()
-            if (found := size.exp().upper()).is_finite():
+            found = _chernoff(jumps.small.log_upper(c), ball(c), kernel, epsilon)
+            if found.is_finite():
                 return found
     raise UndecidedError("No bound was found for the small losses alone.")
+
+
+def _chernoff(log_moment: arb, c: arb, kernel: Kernel, epsilon: ExactReal) -> arb:
+    """Return Chernoff's bound of an integral, from ln M(c) at some c > 0.
+
+    For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
+    """
+    size = log_moment - c * epsilon.ball()
+    if kernel is Kernel.CALL:
+        size += c * c.log() - (1 + c) * c.log1p()
+    return size.exp().upper()
+
+
+def cut_estimate(loss: Loss, log_delta: float) -> float:
+    """Return ε with ln δ(ε) = log_delta by a smooth cut, without proof.
+
+    Raises UndecidedError where a lower cut says something else: larger losses cancel.
+    """
+    at, below = start(loss, log_delta), no_jump(loss, log_delta)[0]
+    if abs(at - below) > _SAME * abs(at):
+        raise UndecidedError(f"Large losses hide the small ones near epsilon={below:.6g}.")
+    return estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta)
 
 
 def estimate(loss: Loss, log_delta: float) -> float:
@@ -161,44 +220,81 @@ def _in_floats(loss: Loss, log_delta: float) -> float:
         at = near(epsilon)
         cut = cut_for_jumps(loss, CALL, at, _BITS, _SPARE)
         lowest = log_level(loss, CALL, at, _BITS) - _BITS * _LOG_2 - _SPARE
-        single = single_at(loss, at) is not None
-        apart = window(cut, CALL, at, _BITS, None, lowest, single=single)
-        if apart is None or not is_all(apart, CALL, at, _BITS):
+        single = single_at(loss, at)
+        flat = plateau(cut, CALL, at, _BITS, lowest, single)
+        last = epsilon
+        if flat is not None:
+            single = None
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                epsilon = _root(_small_and_large(flat.jumps, at), cut, log_delta, epsilon)
+                if abs(last - epsilon) < _SAME * epsilon:
+                    break
+                continue
+        level = None if flat is None else flat.log_value
+        apart = window(cut, CALL, at, _BITS, level, lowest, single=single is not None)
+        if apart is None or not is_all(apart, CALL, at, _BITS, level):
             raise UndecidedError(f"No losses are rare and large at epsilon={epsilon:.6g}.")
-        engine = Estimator([(FloatJumps(apart), 1)])
-        last, epsilon = epsilon, _root(engine, cut, log_delta, epsilon)
+        engine = Estimator([(FloatJumps(apart), 1)], _MOST_LOSS, _TARGET)
+        epsilon = _root([engine], cut, log_delta, epsilon)
         if abs(last - epsilon) < _SAME * epsilon:
             break
     return epsilon
 
 
-def _root(engine: Estimator, cut: Loss, log_delta: float, epsilon: float) -> float:
-    """Return ε where the large losses, and what a cut takes, add up to e^log_delta."""
+def _small_and_large(jumps: Jumps, epsilon: float) -> list[Estimator]:
+    """Return the engines of the small losses, which are nearly everything, and of the large ones.
 
-    def excess(at: float) -> float:
-        parts = engine.log_integral(CALL, at)[0], sure_delta(cut, at)  # no law of mass 1
-        return float(np.logaddexp(*parts)) - log_delta
+    The latter may lose as many digits as their terms are smaller.
+    """
+    small = saddle_value(jumps.small, CALL, epsilon, _BITS)
+    above = saddle_value(jumps, CALL, epsilon, _BITS)
+    if small is None or above is None:
+        raise UndecidedError(f"No saddle was found at epsilon={epsilon:.6g}.")
+    lower = small.log_value - above.log_value
+    if lower > TARGET:
+        return [estimator(jumps.small)]
+    large = Estimator([(FloatJumps(jumps), 1)], max(lower, 0.0) + _SPARE, _TARGET)
+    return [estimator(jumps.small), large]
 
-    value, slope = excess(epsilon), -saddle(engine, CALL, epsilon).c
-    for _ in range(_MOST_SECANTS):
-        move = -value / slope
-        last, epsilon = epsilon, max(epsilon + move, 0.5 * epsilon)
-        if abs(move) < _SETTLED * epsilon:
-            return epsilon
-        before, value = value, excess(epsilon)
-        slope = (value - before) / (epsilon - last)
-        if not slope < 0:
-            break
+
+def _root(engines: Sequence[Estimator], cut: Loss, log_delta: float, epsilon: float) -> float:
+    """Return ε where these integrals, and what a cut takes, add up to e^log_delta.
+
+    Each integral is asked on one line for all ε near the one that it was made for.
+    """
+    for _ in range(_MOST_LINES):
+        lines = [engine.line(CALL, epsilon) for engine in engines]
+        first = epsilon
+        for _ in range(_MOST_SECANTS):
+            values, slopes = zip(*(line(epsilon) for line in lines), strict=True)
+            for engine, line, value in zip(engines, lines, values, strict=True):
+                line.check(epsilon, value, engine.most_loss)
+            total = float(np.logaddexp.reduce([*values, sure_delta(cut, epsilon)]))
+            fall = sum(s * math.exp(v - total) for v, s in zip(values, slopes, strict=True))
+            move = (log_delta - total) / fall if fall < 0 else math.inf
+            if abs((epsilon + move - first) * slopes[0]) > _AWAY:
+                break
+            epsilon += move
+            if abs(move) < _SETTLED * epsilon:
+                return epsilon
+        limit = _AWAY / abs(slopes[0])
+        epsilon = first + min(max(epsilon + move - first, -limit), limit)
     raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
 
 
 def _first(loss: Loss, log_delta: float) -> tuple[float, float]:
-    """Return a first ε, and the slope of ln δ there."""
-    try:
-        return one_jump(loss, log_delta)
-    except (UndecidedError, ArithmeticError):
-        epsilon = start(loss, log_delta)
-        return epsilon, -saddle(chosen(loss, CALL, near(epsilon), _BITS), CALL, epsilon).c
+    """Return a first ε, and the slope of ln δ there: one large loss explains δ, or small ones do.
+
+    Either alone makes δ too small, and so ε.
+    """
+    found: list[tuple[float, float]] = []
+    for way in (one_jump, no_jump):
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            found.append(way(loss, log_delta))
+    if found:
+        return max(found)
+    epsilon = start(loss, log_delta)
+    return epsilon, -saddle(chosen(loss, CALL, near(epsilon), _BITS), CALL, epsilon).c
 
 
 def _by_secants(loss: Loss, log_delta: float) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from flint import ctx
 
 from accountant.composition.jumps import Jumps
+from accountant.composition.saddle import CALL
 from accountant.composition.saddle_certified import Loss, estimator
 from accountant.composition.saddle_cut import (
     are_tame,
@@ -39,15 +40,19 @@ _LOG_2 = math.log(2)
 _BITS = 46
 _USUAL = Fraction(13, 16)
 _SHARES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
+_DOWN = tuple(Fraction(i, 32) for i in range(30, 6, -2))
+_ALL = Fraction(1)
+_LEVEL, _NEAR = 0.05, 0.7
+_LITTLE = 0.01
 _LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 _SURE = 4.0
-_STEEPER = 2.0
+_STEEPER, _GENTLER = 2.0, 0.25
 _APART = 0.5
 _LEAST_PLACE = 1.0
 _MOST_STEPS = 60
 _FEW_STEPS = 6
-_TILTED = 1.3
+_TILTED, _FURTHER = 1.3, 1.5
 _MOST_TILTS = 12
 _BESIDE = 1e-6
 _ROUGH = 128
@@ -87,6 +92,46 @@ def window(  # noqa: PLR0917
     return default
 
 
+@final
+@dataclass(frozen=True)
+class Plateau:
+    """How a cut loss is taken apart so that the small losses alone are nearly everything."""
+
+    jumps: Jumps
+    log_value: float
+    """The logarithm of the integral, about."""
+
+
+@functools.lru_cache(maxsize=64)
+def plateau(  # noqa: PLR0917
+    whole: Loss,
+    strip: Strip,
+    epsilon: float,
+    bits: int,
+    log_error: float,
+    single: Single | None,
+) -> Plateau | None:
+    """Return the highest threshold below which the losses are nearly everything, None without one.
+
+    Between such thresholds the saddle-point value of the small losses hardly changes: far lower
+    than with losses that are too large and cancel, and far above what one large loss adds.
+    """
+    values: list[tuple[Fraction, float]] = []
+    start: float | None = None
+    for share in _DOWN:
+        jumps = _split(whole, _threshold_at(whole, share), None, bits)
+        small = None if jumps is None else saddle_value(jumps.small, strip, epsilon, bits, start)
+        if small is None or (single is not None and small.log_value < single.log_delta):
+            return None
+        level, start = small.log_value, small.c
+        if values and abs(level - values[-1][1]) < _LEVEL:
+            at = next(share for share, value in values if abs(value - level) < _NEAR)
+            found = _apart(whole, at, strip, epsilon, bits, log_error, None)
+            return None if found is None else Plateau(found, level)
+        values.append((share, level))
+    return None
+
+
 def is_all(
     jumps: Jumps, strip: Strip, epsilon: float, bits: int, level: float | None = None
 ) -> bool:
@@ -103,20 +148,15 @@ def tilt_of_small(jumps: Jumps, strip: Strip, epsilon: float) -> tuple[float, fl
     The bound is convex in c; the search begins at the saddle of the large losses, and stays near
     it: small losses that cannot reach ε have their least bound where floats say nothing.
     """
-
-    def bound(c: float) -> float:
-        poles = sum(math.log(abs(c - pole)) for pole in strip.poles)
-        return jumps.small.cumulants(c)[0] - c * epsilon - poles
-
     c = saddle(jumps, strip, epsilon).c
-    found = c, bound(c)
+    found = c, chernoff(jumps.small, strip, epsilon, c)
     for factor in (_TILTED, 1 / _TILTED):
         for _ in range(_MOST_TILTS):
             c *= factor
             if not are_tame(jumps.small, c):
                 break
             try:
-                value = bound(c)
+                value = chernoff(jumps.small, strip, epsilon, c)
             except (ArithmeticError, UndecidedError):
                 break
             if not value < found[1]:
@@ -124,6 +164,12 @@ def tilt_of_small(jumps: Jumps, strip: Strip, epsilon: float) -> tuple[float, fl
             found = c, value
         c = found[0]
     return found
+
+
+def chernoff(small: Loss, strip: Strip, epsilon: float, c: float) -> float:
+    """Return ln of M(c) e^{−cε} |κ(c)|, without proof."""
+    poles = sum(math.log(abs(c - pole)) for pole in strip.poles)
+    return small.cumulants(c)[0] - c * epsilon - poles
 
 
 def log_level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> float:
@@ -151,16 +197,7 @@ def cut_for_jumps(loss: Loss, strip: Strip, epsilon: float, bits: int, spare: fl
         near = sure_cut(loss, epsilon, -depth - bits * _LOG_2 - _SURE, rounded(_STEEPER * single.s))
     except UndecidedError:
         return far
-    return near if _farthest(near) < _farthest(far) else far
-
-
-def _farthest(loss: Loss) -> float:
-    """Return the largest loss at a cut."""
-    return max(
-        float(part.floats().log_density(np.array([float(part.cut.at)]))[0])
-        for part, _ in loss.factors
-        if isinstance(part, MixtureTransform) and part.cut is not None
-    )
+    return near if _threshold_at(near, _ALL) < _threshold_at(far, _ALL) else far
 
 
 def _apart(  # noqa: PLR0917
@@ -173,22 +210,45 @@ def _apart(  # noqa: PLR0917
     start: float | None,
 ) -> Jumps | None:
     """Take the loss apart where the factor with the largest losses has a share of its cut."""
-    cuts = [
-        (part, float(part.cut.at))
-        for part, _ in loss.factors
-        if isinstance(part, MixtureTransform) and part.cut is not None
-    ]
-    ends = [float(part.floats().log_density(np.array([float(share) * at]))[0]) for part, at in cuts]
-    threshold = max(ends)
+    threshold = _threshold_at(loss, share)
     sharpest = _split(loss, threshold, None, bits, log_error)  # whose saddles are the true ones
     large = None if sharpest is None else saddle_value(sharpest, strip, epsilon, bits, start)
     if sharpest is None or large is None:
         return None
     small = saddle_value(sharpest.small, strip, epsilon, bits, large.c)
     least = rounded(large.furthest)
-    most = rounded(_most_tilt(sharpest.small) if small is None else small.furthest)
-    found = _split(loss, threshold, max(least, most), bits, log_error)
-    return found or _split(loss, threshold, least, bits, log_error)
+    most = _most_tilt(sharpest.small) if small is None else small.furthest
+    target = large.log_value - bits * _LOG_2 - _BELOW
+    most = rounded(_enough(sharpest.small, strip, epsilon, large.c, most, target))
+    while most > least:
+        if (found := _split(loss, threshold, most, bits, log_error)) is not None:
+            return found
+        most *= _GENTLER
+    return _split(loss, threshold, least, bits, log_error)
+
+
+def _threshold_at(loss: Loss, share: Fraction) -> float:
+    """Return the largest loss at this share of a cut."""
+    return max(
+        float(part.floats().log_density(np.array([float(share * part.cut.at)]))[0])
+        for part, _ in loss.factors
+        if isinstance(part, MixtureTransform) and part.cut is not None
+    )
+
+
+def _enough(  # noqa: PLR0917
+    small: Loss, strip: Strip, epsilon: float, least: float, most: float, target: float
+) -> float:
+    """Return a tilt of at most `most` at which Chernoff's bound is e^target, if there is one."""
+    c, low = least, max(strip.low, -1.0)
+    while c < most:
+        try:
+            if chernoff(small, strip, epsilon, c) < target:
+                return min(c + (_FURTHER - 1) * (c - low), most)
+        except (ArithmeticError, UndecidedError):
+            break
+        c += (_TILTED - 1) * (c - low)
+    return most
 
 
 def _most_tilt(small: Loss) -> float:
@@ -252,6 +312,24 @@ def _slowness(jump: MixtureTransform, bits: int) -> float:
     return reach / (floats.rise_width * floats.mu * float(floats.share(left)[0]))
 
 
+@functools.lru_cache(maxsize=64)
+def no_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
+    """Return ε with ln δ(ε) = log_delta, and the slope, if no release has a large loss.
+
+    Where losses end is lowered until that does not matter.
+    """
+    whole, before = cut_off(loss, -log_delta + _BITS, guarded=True), math.inf
+    for share in _DOWN:
+        jumps = _split(whole, _threshold_at(whole, share), None, _BITS)
+        if jumps is None:
+            break
+        epsilon = estimator(jumps.small).start(log_delta)
+        if abs(epsilon - before) < _LITTLE * epsilon:
+            return epsilon, -saddle(jumps.small, CALL, epsilon).c
+        before = epsilon
+    raise UndecidedError(f"Small losses do not explain ln(delta)={log_delta:.6g}.")
+
+
 def one_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
     """Return ε with ln δ(ε) = log_delta, and the slope, if one release alone has a large loss."""
     apart = start(loss, log_delta)
@@ -295,7 +373,7 @@ def _single(loss: Loss, apart: float) -> Single:
     """
     part, count = max(
         ((part, count) for part, count in loss.factors if isinstance(part, MixtureTransform)),
-        key=lambda row: row[0].floats().log_share + math.log(row[1]),
+        key=lambda row: _log_tail(row[0], apart) + math.log(row[1]),
     )
     pair = SubsampledPair(part.pair, part.sampling_prob, part.mixed_first)
     with ctx.workprec(_ROUGH):
@@ -308,6 +386,14 @@ def _single(loss: Loss, apart: float) -> Single:
         raise UndecidedError(f"No single large loss is near {apart:.6g}.")
     size, mean, _ = estimator(_small_part(loss, apart, s, here)).cumulants(s)
     return Single(apart + mean, here + math.log(count) + size - s * mean, s)
+
+
+def _log_tail(part: MixtureTransform, large: float) -> float:
+    """Return about ln P(L > large) for one release."""
+    floats = part.floats()
+    x = place_of(floats, large)
+    shifted = floats.log_share - 0.5 * max(x - floats.mu, 0.0) ** 2
+    return max(shifted, floats.log_rest - 0.5 * max(x, 0.0) ** 2)
 
 
 def _small_part(loss: Loss, large: float, s: float, log_delta: float) -> Loss:

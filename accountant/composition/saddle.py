@@ -35,7 +35,6 @@ _TINY = 1e-12
 _MOST_STEPS = 100
 _MOST_LOSS = 8.0
 _AHEAD = 1.2
-_NEGLIGIBLE = math.exp(-TARGET - 1.0)
 _CUBIC = 1e-5
 """An error in ln δ whose cube is no longer seen."""
 _LEAST_BEND = 0.5
@@ -89,9 +88,12 @@ class Estimator:
     """Estimates for a sum of independent losses."""
 
     def __init__(
-        self, factors: Sequence[tuple[FloatTransform, int]], most_loss: float = _MOST_LOSS
+        self,
+        factors: Sequence[tuple[FloatTransform, int]],
+        most_loss: float = _MOST_LOSS,
+        target: float = TARGET,
     ) -> None:
-        self._factors, self._most_loss = tuple(factors), most_loss
+        self._factors, self.most_loss, self._target = tuple(factors), most_loss, target
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:
@@ -109,11 +111,14 @@ class Estimator:
 
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip."""
-        point = saddle(self, strip, epsilon, close=_CLOSE)
-        line = self._on_line(strip, point.c, epsilon)
+        line = self.line(strip, epsilon)
         value, slope = line(epsilon)
-        line.check(epsilon, value, self._most_loss)
+        line.check(epsilon, value, self.most_loss)
         return value, slope
+
+    def line(self, strip: Strip, epsilon: float) -> Line:
+        """Return the line through the saddle, to be asked at and near ε."""
+        return self._on_line(strip, saddle(self, strip, epsilon, close=_CLOSE).c, epsilon)
 
     def _on_line(self, strip: Strip, c: float, epsilon: float) -> Line:
         """Return a line at or near the saddle c, with a step that is good at and near ε.
@@ -124,7 +129,9 @@ class Estimator:
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
         top = size - c * epsilon + _log_kernel(strip, c)
         level = top - 0.5 * math.log(2 * math.pi * curvature)
-        bounds = [nearest_bound(self, strip, epsilon, c, side, level, TARGET) for side in (-1, 1)]
+        bounds = [
+            nearest_bound(self, strip, epsilon, c, side, level, self._target) for side in (-1, 1)
+        ]
         period = max(bounds)[0]
         at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
         if shorter < _SHORTER * period:
@@ -133,7 +140,7 @@ class Estimator:
                 c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
-        terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
+        terms = self._terms(strip, c, step, math.sqrt(2 * self._target / spread))
         return Line(c, step, size, mean, level + c * epsilon, terms)
 
     def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
@@ -151,13 +158,13 @@ class Estimator:
             for pole in strip.poles:
                 found /= z - pole
             sizes = np.abs(found) / abs(found[0])
-            count = int(np.flatnonzero(sizes > _NEGLIGIBLE)[-1]) + 1
+            count = int(np.flatnonzero(sizes > math.exp(-self._target - 1.0))[-1]) + 1
             if 8 * count <= 7 * len(t):
                 return found[:count]
             if reach == most:
                 raise UndecidedError(f"The contour at {c:.6g} needs more than {MOST_NODES} nodes.")
             size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
-            reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
+            reach *= min(max((self._target + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
 
     def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         real, imaginary = np.zeros(len(t)), np.zeros(len(t))
@@ -211,7 +218,7 @@ class Estimator:
         δ. Then Newton's method runs on one line.
         """
         s = self._saddle_of(log_delta)
-        epsilon, margin = self._at_saddle(s), self._most_loss / s  # δ falls like e^{−sε}
+        epsilon, margin = self._at_saddle(s), self.most_loss / s  # δ falls like e^{−sε}
         floor, ceiling = epsilon - margin, epsilon + margin
         line = self._on_line(CALL, s, epsilon)
         for _ in range(_MOST_STEPS):
@@ -229,7 +236,7 @@ class Estimator:
             epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)
         else:
             raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
-        line.check(epsilon, log_delta, self._most_loss)
+        line.check(epsilon, log_delta, self.most_loss)
         return epsilon + move
 
     def start(self, log_delta: float) -> float:

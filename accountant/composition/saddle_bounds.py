@@ -87,6 +87,11 @@ class Mixture:
     """Where χ falls once more, sharply: it has a third factor, of width `GUARD_WIDTH`."""
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the normal law is cut off, or begins somewhere."""
+        return math.isfinite(self.cut) or math.isfinite(self.rise)
+
+    @property
     def lost(self) -> tuple[float, float]:
         """What the cut takes from N(0, 1) and from the mixture, without proof."""
         scale = math.sqrt(2 * (1 + self.width * self.width))
@@ -95,7 +100,7 @@ class Mixture:
 
     def bell(self, x: Floats) -> Floats:
         """Return an upper bound of ln(√(2π) φ χ), which is nearly met."""
-        if math.isinf(self.cut) and math.isinf(self.rise):
+        if not self.is_cut:
             return -0.5 * x * x
         return -0.5 * x * x + self.log_kept(x, np.zeros_like(x))
 
@@ -281,15 +286,18 @@ class Mixture:
         return left, right
 
     def _falls(self, high: float, s: float, share: float) -> float:
-        """Return a lower bound of x + (x − cut)⁺/τ² − sμ|v/w| for all x ≥ high.
+        """Return a lower bound of x + (x − cut)⁺/τ² + (x − guard)⁺/τ″² − sμ|v/w| for all x ≥ high.
 
-        |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1.
+        |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1. The guard,
+        of width τ″, is left out where it lies ahead.
         """
         pull = max(s, 0.0) * self.mu
         further = math.log(max(1.0, 0.5 / max(share, 1e-300))) / self.mu
+        guard = self.guard if high >= self.guard else math.inf
 
         def at(x: float, size: float) -> float:
-            return x + max(x - self.cut, 0.0) / self.width**2 - pull * size
+            beyond = max(x - self.cut, 0.0) / self.width**2
+            return x + beyond + max(x - guard, 0.0) / GUARD_WIDTH**2 - pull * size
 
         if high < self.cut < high + further:
             return min(at(high, min(1.0, 2 * share)), at(self.cut, 1.0))

@@ -135,6 +135,9 @@ class Measure(Protocol):
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count."""
 
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+        """Return the same from floats, None where their error matters."""
+
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
 
@@ -178,13 +181,8 @@ class Loss:
         return self._powers([part.line(c, step, count) for part, _ in self.factors])
 
     def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
-        """Return the same from floats, where their error does not matter much; None where it does.
-
-        Their error per t may be about what is asked for over the deviation of the tilted loss.
-        """
-        size, _, variance = self.cumulants(float(c))
-        bits = ctx.prec - guard(self.count, size) - _LOSS
-        rate = 2.0**-bits * math.sqrt(variance) / len(self.factors)
+        """Return the same from floats, None where their error matters."""
+        rate = quick_rate(self, c) / len(self.factors)
         found = [part.quick_line(c, step, count, rate / times) for part, times in self.factors]
         if all(ratios is None for ratios in found):
             return None
@@ -331,6 +329,16 @@ def _turned(terms: Sequence[acb], angle: arb) -> arb:
     return total
 
 
+def quick_rate(measure: Measure, c: Fraction) -> float:
+    """Return the error per t that ratios on a line may have, at flint's current precision.
+
+    It is about what is asked for over the deviation of the tilted loss.
+    """
+    size, _, variance = measure.cumulants(float(c))
+    bits = ctx.prec - guard(measure.count, size) - _LOSS
+    return 2.0**-bits * math.sqrt(variance)
+
+
 def guard(count: int, size: float) -> int:
     """Return the bits by which the precision exceeds the accuracy, for ln M(c) of this size."""
     return _GUARD + count.bit_length() + math.frexp(1 + abs(size))[1]
@@ -375,7 +383,7 @@ class _Contour:
 @functools.lru_cache(maxsize=32)
 def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool) -> _Contour:
     c, step = line.c, line.step
-    values = loss.quick_line(c, step, line.count) if quick and isinstance(loss, Loss) else None
+    values = loss.quick_line(c, step, line.count) if quick else None
     size = _log_value(loss, c, precision)
     at, h = ball(c), ball(step)
     terms = [
@@ -518,7 +526,7 @@ def plan_contour(
     step = _rounded_down(2 * math.pi / period)
     share = target - kappa + 0.5 * math.log(point.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
-    with ctx.workprec(bits + guard(loss.count, size)):  # that of the integral: moments are kept
+    with ctx.workprec(bits + guard(loss.count, size)):  # as for the integral
         while (fall := -loss.log_ratio(c, t)) < (
             needed := max(target, share - _rest(kernel, t)) + _REST
         ):

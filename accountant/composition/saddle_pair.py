@@ -20,11 +20,19 @@ from accountant.composition.bent import bent_integral
 from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, UnsuitedError
-from accountant.composition.jumps_integral import estimate, jump_integral
+from accountant.composition.jumps_integral import cut_estimate, estimate, jump_integral
 from accountant.composition.rough import rough_root
 from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, PUT
 from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
-from accountant.composition.saddle_cut import chosen, coarse, lost, near, smoothly_cut, start
+from accountant.composition.saddle_cut import (
+    chosen,
+    coarse,
+    cut_off,
+    lost,
+    near,
+    saddle_value,
+    start,
+)
 from accountant.composition.saddle_laplace import LaplaceTransform
 from accountant.composition.saddle_list import (
     DiscreteGaussianTransform,
@@ -36,7 +44,7 @@ from accountant.composition.saddle_search import Strip
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import asked_width
+from accountant.interval import asked_width, ball, narrowed
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
@@ -54,6 +62,9 @@ _LEAST_BITS = (40, 30)
 _LONGEST_LADDER = 200
 _FINEST_GRID = 512
 _SMALL_DELTA = -2.5
+_SETTLED = 1e-12
+_MOST_STEPS = 30
+_ROUGH = 64
 _ROUGH_WIDTH = Fraction(1, 10**8)
 _CLOSE = 1e-7
 _MIRROR = {
@@ -127,6 +138,27 @@ class SmoothPair(ContourPair):
                 raise
             return GridPair(self.smooth_factors).hockey_stick(epsilon)
 
+    def on_contour(self, epsilon: ExactReal) -> arb:
+        """Return H(ε); 1 − e^ε for an ε < 0 so small that the reversed pair adds nothing."""
+        sure = -epsilon.ball().expm1()
+        if sure > 0 and self.reversed_below(-epsilon, limit := sure * arb(2) ** -ctx.prec):
+            return sure + arb(0).union(limit)
+        return super().on_contour(epsilon)
+
+    def reversed_below(self, epsilon: ExactReal, limit: arb) -> bool:
+        """Whether Chernoff's inequality shows H(ε) of the reversed pair to be below a limit."""
+        whole, log_limit = self.reverse().loss(), float(limit.log().mid())
+        loss = cut_off(whole, -log_limit, guarded=True)
+        level = saddle_value(loss, CALL, float(epsilon), ctx.prec)
+        if level is None or level.log_value > log_limit:
+            return False
+        c = Fraction(level.c)
+        try:
+            size = (loss.log_upper(c) - ball(c) * epsilon.ball()).exp()
+        except UndecidedError:
+            return False
+        return bool(size + self._cut_off(loss, Kernel.CALL, CALL, epsilon) < limit)
+
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral of its own, or 1 minus a smaller one."""
         if (known := self.surely(epsilon)) is not None:
@@ -145,34 +177,51 @@ class SmoothPair(ContourPair):
         """
         if math.isinf(strip.low) and self._sides() == {False}:
             return self._mirrored(kernel, epsilon)
+        problem = UndecidedError("No contour was found.")
         for bits in self._accuracies():
-            at, planned = near(float(epsilon)), coarse(bits)
-            problem = UndecidedError(f"The contour does not give {bits} bits.")
-            loss = self.loss()
-            if self.is_mixed():
-                loss = chosen(loss, strip, at, planned)
-            more = self._cut_off(loss, kernel, strip, epsilon)
-            try:
-                found = integral(loss, kernel, strip, epsilon, bits) + more
-                if found.rel_accuracy_bits() >= bits - _LOSS:
-                    return found
-            except UndecidedError as error:
-                problem = error
-            if self._has_atoms():
-                continue
-            if self.is_mixed_first() and math.isinf(strip.high):
+            for way in self._ways(kernel, strip, epsilon, bits):
                 try:
-                    return jump_integral(self.loss(), kernel, strip, epsilon, bits)
+                    return way(kernel, strip, epsilon, bits)
                 except UndecidedError as error:
                     problem = error
-            loss = chosen(self.loss(), strip, at, planned, guarded=False)
-            more = self._cut_off(loss, kernel, strip, epsilon)
-            try:
-                found = bent_integral(loss, self.is_mixed_first(), kernel, strip, epsilon, bits)
-                return found + more
-            except UndecidedError as error:
-                problem = error
         raise UnsuitedError(str(problem)) if self._has_atoms() else problem
+
+    def _ways(
+        self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+    ) -> Sequence[Callable[[Kernel, Strip, ExactReal, int], arb]]:
+        """Return the contours that may serve, the best first.
+
+        A loss that has to be cut has rare large values.
+        """
+        if self._has_atoms() or len(self._sides()) > 1:
+            return [self._straight]
+        if not (self.is_mixed_first() and math.isinf(strip.high)):
+            return [self._straight, self._bent]
+        whole = self.loss()
+        if chosen(whole, strip, near(float(epsilon)), coarse(bits)) == whole:
+            return [self._straight, self._apart, self._bent]
+        return [self._apart, self._straight, self._bent]
+
+    def _straight(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+        """Return the integral on a vertical line."""
+        loss = self.loss()
+        if self.is_mixed():
+            loss = chosen(loss, strip, near(float(epsilon)), coarse(bits))
+        found = integral(loss, kernel, strip, epsilon, bits)
+        found += self._cut_off(loss, kernel, strip, epsilon)
+        if found.rel_accuracy_bits() < bits - _LOSS:
+            raise UndecidedError(f"The contour does not give {bits} bits.")
+        return found
+
+    def _apart(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+        """Return the integral with the large losses taken apart."""
+        return jump_integral(self.loss(), kernel, strip, epsilon, bits)
+
+    def _bent(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+        """Return the integral on a contour that bends."""
+        loss = chosen(self.loss(), strip, near(float(epsilon)), coarse(bits), guarded=False)
+        found = bent_integral(loss, self.is_mixed_first(), kernel, strip, epsilon, bits)
+        return found + self._cut_off(loss, kernel, strip, epsilon)
 
     def _mirrored(self, kernel: Kernel, epsilon: ExactReal) -> arb:
         """Return an integral left of all poles as one of the reversed pair, right of them at −ε.
@@ -192,11 +241,8 @@ class SmoothPair(ContourPair):
         return arb(0).union(first)
 
     def is_mixed_first(self) -> bool:
-        """Whether the mixtures are the first laws of their pairs, as they are in all or in none."""
-        sides = self._sides()
-        if len(sides) > 1:
-            raise UndecidedError("Mixtures on both sides have no contour that bends.")
-        return sides != {False}
+        """Whether the mixtures are the first laws of their pairs, where they are in all or none."""
+        return self._sides() != {False}
 
     def _has_atoms(self) -> bool:
         """Whether some loss is not smooth, so that the straight line is the only contour."""
@@ -280,15 +326,39 @@ class SmoothPair(ContourPair):
         return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
 
 
+def _below_zero(pair: SmoothPair, log_delta: float) -> float:
+    """Return ε < 0 with ln H(ε) = log_delta: 1 − δ = e^ε (1 − H′(−ε)), H′ of the reversed pair.
+
+    Raises UndecidedError where ε may be 0 or more: H(0) is at most the sum of those of the factors.
+    """
+    delta, zero = math.exp(log_delta), ExactReal.of_rational(Fraction(0))
+    with ctx.workprec(_ROUGH):
+        most = sum((n * part.hockey_stick(zero) for part, n in pair.smooth_factors), start=arb(0))
+    if not delta > most:
+        raise UndecidedError(f"No epsilon below 0 is sure to have delta={delta:.6g}.")
+    other, whole = pair.reverse(), -math.log1p(-delta)
+    found = whole
+    for _ in range(_MOST_STEPS):
+        at = ExactReal.of_rational(Fraction(found))
+        with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH):
+            tiny = pair.reversed_below(at, delta * arb(2) ** -_ROUGH)
+            less = 0.0 if tiny else float(other.hockey_stick(at).mid())
+        last, found = found, whole + math.log1p(-less)
+        if abs(found - last) < _SETTLED * found:
+            return -found
+    raise UndecidedError(f"No epsilon below 0 was found for delta={delta:.6g}.")
+
+
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
     loss = pair.loss()
     ways: tuple[Callable[[], float], ...] = (
+        lambda: _below_zero(pair, log_delta),
         lambda: estimator(loss).epsilon(log_delta),
-        lambda: estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta),
+        lambda: cut_estimate(loss, log_delta),
         lambda: estimate(loss, log_delta),
     )
-    for way in ways if pair.is_mixed() else ways[:1]:
+    for way in ways if pair.is_mixed() else ways[:2]:
         try:
             return way()
         except (UndecidedError, ArithmeticError):

@@ -150,6 +150,15 @@ class Cut:
         kept = ((-z if above else z).erfc() / 2).log()
         return kept + self.guard.log_kept(x) if self.guarded and not above else kept
 
+    def log_kept_on(self, points: Sequence[arb], *, above: bool = False) -> list[arb]:
+        """Return the same at real points."""
+        at, scale = ball(self.at), ball(self.width) * arb(2).sqrt()
+        scale = -scale if above else scale
+        kept = [(((x - at) / scale).erfc() / 2).log() for x in points]
+        if not self.guarded or above:
+            return kept
+        return [a + b for a, b in zip(kept, self.guard.log_kept_on(points), strict=True)]
+
 
 @final
 @dataclass(frozen=True)
@@ -433,17 +442,16 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     half, exponent, rest = mu * mu / 2, ball(s), 1 - q
     h = ball(step)
     odds, scale = (q.log() - half).exp(), h / (2 * arb.pi()).sqrt()
-    losses, weights = [], []
-    for j in range(first, last + 1):
-        x = h * j
-        loss = (rest + odds * (mu * x).exp()).log()
-        losses.append(loss)
-        kept = x * x / -2
-        if of.cut is not None:
-            kept += of.cut.log_kept(acb(x)).real
-        if of.rise is not None:
-            kept += of.rise.log_kept(acb(x), above=True).real
-        weights.append(scale * (exponent * loss + kept).exp())
+    x = [h * j for j in range(first, last + 1)]
+    losses = [(rest + odds * (mu * point).exp()).log() for point in x]
+    kept = [point * point / -2 for point in x]
+    for cut, above in ((of.cut, False), (of.rise, True)):
+        if cut is not None:
+            more = cut.log_kept_on(x, above=above)
+            kept = [a + b for a, b in zip(kept, more, strict=True)]
+    weights = [
+        scale * (exponent * loss + log).exp() for loss, log in zip(losses, kept, strict=True)
+    ]
     left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
     error = arb(log_error).exp()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()

@@ -241,8 +241,11 @@ class SmoothPair(ContourPair):
         return arb(0).union(first)
 
     def is_mixed_first(self) -> bool:
-        """Whether the mixtures are the first laws of their pairs, where they are in all or none."""
-        return self._sides() != {False}
+        """Whether the mixtures are the first laws of their pairs, as they are in all or in none."""
+        sides = self._sides()
+        if len(sides) > 1:
+            raise UndecidedError("Mixtures on both sides have no contour that bends.")
+        return sides != {False}
 
     def _has_atoms(self) -> bool:
         """Whether some loss is not smooth, so that the straight line is the only contour."""

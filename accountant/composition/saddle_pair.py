@@ -6,6 +6,7 @@ of many releases is as good as 0 (`accountant.composition.saddle_laplace`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -30,7 +31,6 @@ from accountant.composition.saddle_cut import (
     cut_off,
     lost,
     near,
-    saddle_value,
     start,
 )
 from accountant.composition.saddle_laplace import LaplaceTransform
@@ -139,23 +139,32 @@ class SmoothPair(ContourPair):
             return GridPair(self.smooth_factors).hockey_stick(epsilon)
 
     def on_contour(self, epsilon: ExactReal) -> arb:
-        """Return H(ε); 1 − e^ε for an ε < 0 so small that the reversed pair adds nothing."""
+        """Return H(ε), for ε < 0 as 1 − e^ε and what the reversed pair adds, if anything.
+
+        Rare large losses, which make the variance, do not matter then.
+        """
         sure = -epsilon.ball().expm1()
-        if sure > 0 and self.reversed_below(-epsilon, limit := sure * arb(2) ** -ctx.prec):
+        if not (sure > 0 and self.is_mixed()):
+            return super().on_contour(epsilon)
+        if self.reversed_below(-epsilon, limit := sure * arb(2) ** -ctx.prec):
             return sure + arb(0).union(limit)
+        if self.loss().cumulants(0.0)[2] <= 1:
+            with contextlib.suppress(UndecidedError):
+                return sure + self.integral(Kernel.CALL, PUT, epsilon)
         return super().on_contour(epsilon)
 
     def reversed_below(self, epsilon: ExactReal, limit: arb) -> bool:
         """Whether Chernoff's inequality shows H(ε) of the reversed pair to be below a limit."""
-        whole, log_limit = self.reverse().loss(), float(limit.log().mid())
+        whole, log_limit, at = self.reverse().loss(), float(limit.log().mid()), float(epsilon)
         loss = cut_off(whole, -log_limit, guarded=True)
-        level = saddle_value(loss, CALL, float(epsilon), ctx.prec)
-        if level is None or level.log_value > log_limit:
-            return False
-        c = Fraction(level.c)
+        c, least = 1 / at, math.inf
         try:
-            size = (loss.log_upper(c) - ball(c) * epsilon.ball()).exp()
-        except UndecidedError:
+            while (value := loss.cumulants(c)[0] - c * at) > log_limit - 1.0:
+                if value > least:
+                    return False
+                c, least = 2 * c, value
+            size = (loss.log_upper(Fraction(c)) - ball(Fraction(c)) * epsilon.ball()).exp()
+        except (ArithmeticError, UndecidedError):
             return False
         return bool(size + self._cut_off(loss, Kernel.CALL, CALL, epsilon) < limit)
 
@@ -345,7 +354,8 @@ def _below_zero(pair: SmoothPair, log_delta: float) -> float:
         at = ExactReal.of_rational(Fraction(found))
         with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH):
             tiny = pair.reversed_below(at, delta * arb(2) ** -_ROUGH)
-            less = 0.0 if tiny else float(other.hockey_stick(at).mid())
+            beyond = arb(0) if tiny else other.outside(at)
+            less = float((other.on_contour(at) if beyond is None else beyond).mid())
         last, found = found, whole + math.log1p(-less)
         if abs(found - last) < _SETTLED * found:
             return -found

@@ -41,7 +41,7 @@ from accountant import estimate, profile
 from accountant.adjacency import Direction
 from accountant.allotment import Share, largest_sampling_prob, most_releases
 from accountant.calibrate import Calibration, calibrate
-from accountant.composition.saddle_certified import estimator
+from accountant.composition.measure import estimator
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_transform import float_mixture
 from accountant.errors import DpassayError

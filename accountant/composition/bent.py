@@ -34,7 +34,8 @@ import numpy as np
 from flint import acb, arb, ctx
 
 from accountant.composition.bent_moments import Box, Moments, Rule
-from accountant.composition.saddle_certified import Kernel, Loss, log_ray
+from accountant.composition.measure import Loss
+from accountant.composition.saddle_certified import Kernel, log_ray
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import GaussianTransform, MixtureTransform
 from accountant.errors import UndecidedError

@@ -32,18 +32,8 @@ from accountant.composition.finite import finite
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.lattice import Basis, Generators, Vector
 from accountant.composition.listed import MAX_VALUES
-from accountant.composition.saddle_certified import (
-    Alike,
-    Kernel,
-    Loss,
-    Plan,
-    alias,
-    estimator,
-    guard,
-    near,
-    plan_contour,
-    power,
-)
+from accountant.composition.measure import Alike, Loss, estimator, guard, power
+from accountant.composition.saddle_certified import Kernel, Plan, alias, near, plan_contour
 from accountant.composition.saddle_list import DiscreteGaussianTransform, Listed, ListTransform
 from accountant.composition.saddle_search import Strip
 from accountant.composition.saddle_transform import Quadrature

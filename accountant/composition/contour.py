@@ -9,8 +9,9 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from accountant.composition.joint import JointPair
+from accountant.composition.measure import Loss, estimator
 from accountant.composition.saddle import CALL, MIDDLE, PUT
-from accountant.composition.saddle_certified import Kernel, Loss, estimator
+from accountant.composition.saddle_certified import Kernel
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, asked_width, ball

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
+from accountant.composition.measure import estimator
 from accountant.composition.saddle import (
     ABOVE_P,
     ABOVE_Q,
@@ -21,7 +22,6 @@ from accountant.composition.saddle import (
     MIDDLE,
     PUT,
 )
-from accountant.composition.saddle_certified import estimator
 from accountant.composition.saddle_cut import chosen, start
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip

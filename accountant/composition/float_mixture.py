@@ -137,7 +137,7 @@ class FloatMixture:
             value = self._loops.on_line(mass, away, float(t[1]), len(t))
         else:
             value = self._loops.line(mass, away, t)
-        log_size, angle = _log_one_plus(value)
+        log_size, angle = log_one_plus(value)
         return log_size, angle if self._mixed_first else -angle
 
     def _on_panels(self, s: float, nodes: Panels) -> tuple[float, float, float]:
@@ -277,7 +277,7 @@ class FloatMixture:
         return heights, y, grown + 0.5 * y * y - float(plain.max())
 
 
-def _log_one_plus(z: Complexes) -> tuple[Floats, Floats]:
+def log_one_plus(z: Complexes) -> tuple[Floats, Floats]:
     """Return the parts of ln(1 + z), with the relative accuracy of z, and that of 1 + z."""
     real, imaginary = z.real, z.imag
     square = real * (2.0 + real) + imaginary * imaginary

@@ -34,8 +34,8 @@ from typing import final
 
 from flint import acb, arb
 
+from accountant.composition.measure import Loss, power, quick_rate
 from accountant.composition.saddle import FloatTransform
-from accountant.composition.saddle_certified import Loss, power, quick_rate
 from accountant.composition.saddle_decay import Decay
 from accountant.composition.saddle_transform import MixtureTransform, Transform
 from accountant.errors import UndecidedError
@@ -49,7 +49,7 @@ _FEW = 64
 @final
 @dataclass(frozen=True)
 class Jumps:
-    """F(z) = Π (T_i + J_i)^{k_i} − Π T_i^{k_i}, a `Measure` of `saddle_certified`."""
+    """F(z) = Π (T_i + J_i)^{k_i} − Π T_i^{k_i}, a `measure.Measure`."""
 
     small: Loss
     """The transforms T_i, and k_i."""

@@ -25,8 +25,9 @@ from accountant.composition.jumps_plan import (
     tilt_of_small,
     window,
 )
+from accountant.composition.measure import Loss, Measure, estimator
 from accountant.composition.saddle import CALL, Estimator
-from accountant.composition.saddle_certified import Kernel, Loss, Measure, estimator, integral
+from accountant.composition.saddle_certified import Kernel, integral
 from accountant.composition.saddle_cut import (
     chosen,
     coarse,

@@ -17,8 +17,8 @@ import numpy as np
 from flint import ctx
 
 from accountant.composition.jumps import Jumps
+from accountant.composition.measure import Loss, estimator
 from accountant.composition.saddle import CALL
-from accountant.composition.saddle_certified import Loss, estimator
 from accountant.composition.saddle_cut import (
     are_tame,
     chosen,

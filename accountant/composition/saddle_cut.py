@@ -22,8 +22,8 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.float_mixture import TARGET
+from accountant.composition.measure import Alike, Loss, Measure, estimator
 from accountant.composition.saddle import CALL
-from accountant.composition.saddle_certified import Alike, Loss, Measure, estimator
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
 from accountant.errors import UndecidedError

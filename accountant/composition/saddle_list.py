@@ -27,6 +27,7 @@ import numpy as np
 from flint import acb, arb, ctx
 
 from accountant.composition.finite import finite
+from accountant.composition.float_mixture import log_one_plus
 from accountant.composition.listed import MAX_VALUES, listed
 from accountant.composition.saddle import FloatTransform
 from accountant.composition.saddle_decay import Decay, up
@@ -239,10 +240,7 @@ class _FloatSums(ABC):
         """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
         losses, shares, _ = self.tilted(c)
         away = losses - math.fsum(shares * losses)
-        sums = NumpyKernels.line(shares, away, t)
-        real, imaginary = sums.real, sums.imag
-        size = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary)
-        return size, np.arctan2(imaginary, 1 + real)
+        return log_one_plus(NumpyKernels.line(shares, away, t))
 
 
 @final

@@ -22,9 +22,10 @@ from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.jumps_integral import cut_estimate, estimate, jump_integral
+from accountant.composition.measure import Loss, estimator
 from accountant.composition.rough import rough_root
 from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, PUT
-from accountant.composition.saddle_certified import Kernel, Loss, estimator, integral
+from accountant.composition.saddle_certified import Kernel, integral
 from accountant.composition.saddle_cut import (
     chosen,
     coarse,

@@ -31,8 +31,9 @@ import numpy as np
 from flint import arb, ctx
 
 from accountant.composition.jumps import Jumps
+from accountant.composition.measure import Loss
 from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_certified import Kernel, Loss
+from accountant.composition.saddle_certified import Kernel
 from accountant.composition.saddle_cut import are_tame
 from accountant.composition.saddle_transform import Cut, MixtureTransform, Transform
 from accountant.errors import UndecidedError

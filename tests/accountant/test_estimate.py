@@ -12,7 +12,7 @@ import pytest
 import dpassay
 from accountant import estimate, guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency, Direction
-from accountant.composition.saddle_certified import estimator
+from accountant.composition.measure import estimator
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval

@@ -8,9 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.composition.float_mixture import FloatMixture
+from accountant.composition.float_mixture import FloatMixture, log_one_plus
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_kernels import kernels
+from accountant.composition.saddle_list import FloatList
 
 KINDS = [False, True]
 LAWS = [(1 / 1.1, 0.004), (0.05, 0.9), (1 / 0.3, 0.5), (1 / 2.4, 1e-6)]
@@ -79,3 +80,12 @@ def test_one_raised_line_serves_small_and_large_arguments(
             assert np.all(error <= 2e-14 * (1 + reach))
             near = reach < 0.5
             assert np.all(np.abs(real - size)[near] <= 2e-14 * np.abs(size)[near])
+
+
+def test_a_characteristic_function_that_vanishes_is_no_warning() -> None:
+    size, _ = log_one_plus(np.array([-1.0 + 0.0j]))
+    assert size[0] == -math.inf
+    coin = FloatList((1.0, -1.0), (0.5, 0.5))
+    size, _ = coin.log_ratio(0.0, np.array([0.0, 0.5 * math.pi]))
+    assert size[0] == 0
+    assert size[1] < -35

@@ -19,8 +19,9 @@ from accountant.composition import saddle
 from accountant.composition.jumps import Jumps
 from accountant.composition.jumps_integral import FloatJumps, estimate, jump_integral
 from accountant.composition.jumps_plan import cut_for_jumps, log_level, plateau, single_at, window
+from accountant.composition.measure import Loss
 from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_certified import Kernel, Loss, integral
+from accountant.composition.saddle_certified import Kernel, integral
 from accountant.composition.saddle_cut import cut_off
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip

@@ -189,7 +189,7 @@ def test_monotone_in_q_and_count(sigma: int, q: int, count: int) -> None:
 def test_estimates_against_enclosures(
     sigma: str, q: str, count: int, delta: str, compiled: bool
 ) -> None:
-    from accountant.composition.saddle_certified import estimator
+    from accountant.composition.measure import estimator
 
     if compiled:
         pytest.importorskip("numba")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from accountant import profile, tradeoff
 from accountant.composition.atoms import AtomicPair
-from accountant.composition.saddle_certified import Kernel, Line, Loss, _truncation
+from accountant.composition.measure import Loss
+from accountant.composition.saddle_certified import Kernel, Line, _truncation
 from accountant.composition.saddle_laplace import FloatLaplace, LaplaceTransform
 from accountant.composition.saddle_list import (
     DiscreteGaussianTransform,

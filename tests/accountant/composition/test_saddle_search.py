@@ -7,8 +7,8 @@ import math
 import pytest
 
 from accountant.adjacency import Adjacency, Direction
+from accountant.composition.measure import estimator
 from accountant.composition.saddle import ABOVE_P, CALL, MIDDLE, PUT, Estimator
-from accountant.composition.saddle_certified import estimator
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip, saddle
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled

@@ -16,8 +16,9 @@ from mpmath import mp, mpf
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition import saddle
 from accountant.composition.jumps_integral import jump_integral
+from accountant.composition.measure import Loss
 from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
-from accountant.composition.saddle_certified import Kernel, Loss
+from accountant.composition.saddle_certified import Kernel
 from accountant.composition.saddle_cut import are_tame, cut_off, lost
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip

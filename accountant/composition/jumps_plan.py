@@ -41,7 +41,7 @@ _BITS = 46
 _USUAL = Fraction(13, 16)
 _SHARES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
 _DOWN = tuple(Fraction(i, 32) for i in range(30, 6, -2))
-_ALL = Fraction(1)
+_ALL, _MOSTLY = Fraction(1), Fraction(13, 16)
 _LEVEL, _NEAR = 0.05, 0.7
 _LITTLE = 0.01
 _LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
@@ -130,6 +130,20 @@ def plateau(  # noqa: PLR0917
             return None if found is None else Plateau(found, level)
         values.append((share, level))
     return None
+
+
+@functools.lru_cache(maxsize=128)
+def cancel(cut: Loss, strip: Strip, epsilon: float, bits: int) -> bool:
+    """Whether the largest losses that a cut leaves make a line longer than it has to be.
+
+    They do if the saddle-point value falls without them: then they cancel.
+    """
+    whole = saddle_value(cut, strip, epsilon, bits)
+    jumps = _split(cut, _threshold_at(cut, _MOSTLY), None, bits)
+    if whole is None or jumps is None:
+        return True
+    small = saddle_value(jumps.small, strip, epsilon, bits, whole.c)
+    return small is None or small.log_value < whole.log_value - _LEVEL
 
 
 def is_all(

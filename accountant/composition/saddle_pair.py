@@ -22,6 +22,7 @@ from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.jumps_integral import cut_estimate, estimate, jump_integral
+from accountant.composition.jumps_plan import cancel
 from accountant.composition.measure import Loss, estimator
 from accountant.composition.rough import rough_root
 from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, PUT
@@ -199,16 +200,14 @@ class SmoothPair(ContourPair):
     def _ways(
         self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
     ) -> Sequence[Callable[[Kernel, Strip, ExactReal, int], arb]]:
-        """Return the contours that may serve, the best first.
-
-        A loss that has to be cut has rare large values.
-        """
+        """Return the contours that may serve, the best first."""
         if self._has_atoms() or len(self._sides()) > 1:
             return [self._straight]
         if not (self.is_mixed_first() and math.isinf(strip.high)):
             return [self._straight, self._bent]
-        whole = self.loss()
-        if chosen(whole, strip, near(float(epsilon)), coarse(bits)) == whole:
+        whole, at, planned = self.loss(), near(float(epsilon)), coarse(bits)
+        cut = chosen(whole, strip, at, planned)
+        if cut == whole or not cancel(cut, strip, at, planned):
             return [self._straight, self._apart, self._bent]
         return [self._apart, self._straight, self._bent]
 

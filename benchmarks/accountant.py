@@ -19,6 +19,7 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import platform
 import random
 import signal
@@ -34,6 +35,9 @@ from typing import Any
 
 if Path(sys.path[0]) == Path(__file__).resolve().parent:
     sys.path.pop(0)  # this script has the name of the package
+
+for library in ("OMP", "OPENBLAS", "MKL"):  # one core, for the peers too; read by numpy
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 import numpy as np
 

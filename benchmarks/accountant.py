@@ -36,8 +36,8 @@ from typing import Any
 if Path(sys.path[0]) == Path(__file__).resolve().parent:
     sys.path.pop(0)  # this script has the name of the package
 
-for library in ("OMP", "OPENBLAS", "MKL"):  # one core, for the peers too; read by numpy
-    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"  # one core, for the peers too; read by numpy
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 

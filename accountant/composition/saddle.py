@@ -146,18 +146,21 @@ class Estimator:
     def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
         """Return the terms of `Line` that count: the first guess is that those up to `reach` do.
 
-        Raises UndecidedError if they are too many.
+        Raises UndecidedError if they are too many, or beyond floats.
         """
         most = MOST_NODES * step
         while True:
             reach = min(_AHEAD * reach, most)
             t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
-            real, imaginary = self._log_ratio(c, t)
-            logs, z = real + 1j * imaginary, c + 1j * t
-            found: Complexes = np.exp(logs)
-            for pole in strip.poles:
-                found /= z - pole
-            sizes = np.abs(found) / abs(found[0])
+            with np.errstate(over="ignore", invalid="ignore"):
+                real, imaginary = self._log_ratio(c, t)
+                logs, z = real + 1j * imaginary, c + 1j * t
+                found: Complexes = np.exp(logs)
+                for pole in strip.poles:
+                    found /= z - pole
+                sizes = np.abs(found) / abs(found[0])
+            if not np.isfinite(sizes).all():
+                raise UndecidedError(f"The terms of the contour at {c:.6g} are beyond floats.")
             count = int(np.flatnonzero(sizes > math.exp(-self._target - 1.0))[-1]) + 1
             if 8 * count <= 7 * len(t):
                 return found[:count]

@@ -201,3 +201,10 @@ def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:
     assert isinstance(pair, SmoothPair)
     found = estimator(pair.loss()).epsilon(math.log(3.89e-103))
     assert math.isclose(found, 0.04467344264808897, rel_tol=1e-12)
+
+
+def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
+    """ε is all but the largest loss of ADD: the saddle is at −1.5e16. Enclosures have an answer."""
+    step = PoissonSubsampled(Gaussian(standard_deviation="0.4189"), "0.8903")
+    with pytest.raises(UndecidedError, match="digits"):
+        estimate.estimate_epsilon(Composed(step, 2), "2.8e-108", adjacency="add-remove")

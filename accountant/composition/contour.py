@@ -84,7 +84,7 @@ class ContourPair(JointPair):
         infinity = float("inf")
         strip = Strip(pole, infinity, (pole,)) if above else Strip(-infinity, pole, (pole,))
         value = self.integral(kernel, strip, epsilon)
-        if kernel is Kernel.ABOVE_Q:
+        if kernel == Kernel.ABOVE_Q:
             value *= (-epsilon.ball()).exp()
             rest = arb(0) if above else self.reverse().infinity_mass()
         else:

@@ -188,7 +188,7 @@ def _chernoff(log_moment: arb, c: arb, kernel: Kernel, epsilon: ExactReal) -> ar
     For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
     """
     size = log_moment - c * epsilon.ball()
-    if kernel is Kernel.CALL:
+    if kernel == Kernel.CALL:
         size += c * c.log() - (1 + c) * c.log1p()
     return size.exp().upper()
 

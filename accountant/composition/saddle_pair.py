@@ -245,7 +245,7 @@ class SmoothPair(ContourPair):
     def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return [0, b]: what large losses that are cut off can add to the integral."""
         first, second = lost(loss)
-        if kernel is Kernel.ABOVE_Q or strip == PUT:
+        if kernel == Kernel.ABOVE_Q or strip == PUT:
             first = (second * epsilon.ball().exp()).upper()
         return arb(0).union(first)
 

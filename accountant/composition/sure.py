@@ -179,14 +179,14 @@ def beyond(  # noqa: PLR0917
     with ctx.workprec(ctx.prec + 2 * _ROUGH):
         first, second = _masses(cut)
         growth = epsilon.ball().exp()
-        above = first if kernel is not Kernel.ABOVE_Q else second * growth
+        above = first if kernel != Kernel.ABOVE_Q else second * growth
         if above < found * arb(2) ** -bits:
             return arb(0).union(above.upper())
         enough = float(found.log().mid()) - bits * _LOG_2 - _SPARE if found > 0 else -math.inf
         rest = _undecided(loss, cut, epsilon, enough)
         if not rest.is_finite():
             return arb(0).union(above.upper())
-        if kernel is Kernel.CALL:
+        if kernel == Kernel.CALL:
             sure = first - second * growth
             lower, upper = sure.max(arb(0)), (sure + rest).min(first)
         else:
@@ -214,7 +214,7 @@ def slack(whole: Loss, jumps: Jumps | None, kernel: Kernel, epsilon: ExactReal) 
         for end in ends:
             p, q = part.between(small.cut, end)
             first, second = first + count * p, second + count * q
-    return (first if kernel is not Kernel.ABOVE_Q else second * epsilon.ball().exp()).upper()
+    return (first if kernel != Kernel.ABOVE_Q else second * epsilon.ball().exp()).upper()
 
 
 def sure_delta(cut: Loss, epsilon: float) -> float:

@@ -186,8 +186,8 @@ def test_no_block_of_nodes_has_more_than_the_first() -> None:
     """Σ a² over any block is at most twice the weighted sum around 0."""
     (pair,) = engines.pairs_of(CASES[5][0], "atoms", None)
     with ctx.workprec(192):
-        line = choose_line(pair.factors, 5.0, 1e-6)  # type: ignore[attr-defined]
-        laws = known_laws(pair.factors, line.log_missing)  # type: ignore[attr-defined]
+        line = choose_line(pair.factors, 5.0, 1e-6)  # type: ignore[attr-defined]  # the engine asked for
+        laws = known_laws(pair.factors, line.log_missing)  # type: ignore[attr-defined]  # the engine asked for
         rows = 64
         factors = [law.factor(arb(line.c), line.step, rows) for law in laws]
         whole = products(factors, 0, rows)

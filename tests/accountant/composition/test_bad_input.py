@@ -49,11 +49,11 @@ def test_bad_arguments_are_named_on_the_command_line(
     [
         (lambda: Composed(Gaussian(1), 0), "count=0 ≥ 1"),
         (lambda: Composed(Gaussian(1), -3), "count=-3 ≥ 1"),
-        (lambda: Composed(Gaussian(1), 1.5), "count=1.5 to be an integer"),  # type: ignore[arg-type]
+        (lambda: Composed(Gaussian(1), 1.5), "count=1.5 to be an integer"),  # type: ignore[arg-type]  # bad on purpose
         (lambda: PoissonSubsampled(Gaussian(1), -0.5), "sampling_prob=-0.5 in"),
         (lambda: PoissonSubsampled(Gaussian(1), 1.5), "sampling_prob=1.5 in"),
         (lambda: Gaussian(0), "standard_deviation=0 > 0"),
-        (lambda: baselines.basic([("0.1", 0, 1.5)]), "count=1.5 to be an integer"),  # type: ignore[list-item]
+        (lambda: baselines.basic([("0.1", 0, 1.5)]), "count=1.5 to be an integer"),  # type: ignore[list-item]  # bad on purpose
     ],
 )
 def test_bad_arguments_are_named_in_python(make: Callable[[], object], message: str) -> None:

@@ -146,7 +146,7 @@ def test_a_step_is_a_mean() -> None:
     for add in (False, True):
         ((pair, _),) = factors(1, 1, add=add)
         with ctx.workprec(192):
-            law = pieces._Law(pair.inner.distance, pair.sampling_prob, pair.mixed_first, 3.0)  # type: ignore[attr-defined]
+            law = pieces._Law(pair.inner.distance, pair.sampling_prob, pair.mixed_first, 3.0)  # type: ignore[attr-defined]  # the pair of the engine
             density, _ = law.density(-60.0)
             step = pieces._Step.of(law, density, len(density))
             step = step.over(step.moment)

@@ -20,7 +20,7 @@ from accountant.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
 
-_DECIMAL = r"^-?([0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,6})?|Infinity)$"
+_DECIMAL = r"^-?([0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,18})?|Infinity)$"
 Decimal = Annotated[str, msgspec.Meta(pattern=_DECIMAL)]
 
 

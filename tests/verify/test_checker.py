@@ -377,3 +377,34 @@ def test_the_checker_imports_nothing_that_made_the_certificate() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert found.stdout.decode().strip() == "[]"
+
+
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='0.3'), sampling_prob='0.5')"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "delta"),
+    [
+        ("Gaussian(standard_deviation=1, l2_sensitivity=3000)", "3000000", "1e-5"),
+        ("Gaussian(standard_deviation=1, l2_sensitivity='1e10')", "3e18", "1e-5"),
+        ("Gaussian(standard_deviation=1, l2_sensitivity=1000)", "3e9", "0"),
+        ("Gaussian(standard_deviation=1, l2_sensitivity=1000)", "3e29", "0"),
+        (f"Composed(mechanism={STEP}, count=10**7)", "22100000", "1e-5"),
+    ],
+)
+def test_a_refutation_at_a_large_epsilon_is_accepted(
+    mechanism: str, epsilon: str, delta: str
+) -> None:
+    """Q(L > ε) is below 10^−1000000 there, and an exponent of seven digits was malformed."""
+    claim = ApproximateDP(
+        id="x", mechanism=mechanism, epsilon=epsilon, delta=delta, adjacency="add-remove"
+    )
+    finding, data = certificate.certify(claim)
+    assert (finding.verdict.value, data is None) == ("REFUTED", False)
+    assert data is not None
+    checked = checker.check(json.loads(json.dumps(data)))
+    assert (checked.problems, checked.taken_as_given) == ([], [])
+    fact = next(index for index, entry in enumerate(data["facts"]) if entry["fact"] == "event")
+    data["facts"][fact]["q"] = {"lower": "1e-100", "upper": "1e-100"}
+    wrong = checker.check(sealed(data))
+    assert f"facts[{fact}].q.lower" in [path for path, _ in wrong.problems]

@@ -19,6 +19,8 @@ from verify.checker.mechanisms import Noise
 _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")
 """Parameters of a law that are positive."""
 _LAWS = ("pair", "factors")
+_LONGEST_EXPONENT = 100_000
+"""Of decimals that are written out as fractions."""
 
 
 def read(value: Any) -> Any:
@@ -30,12 +32,18 @@ def read(value: Any) -> Any:
 
 
 def ends(enclosure: seal.Enclosure) -> tuple[Any, Any]:
-    """Return both ends as exact numbers."""
-    low, high = (
-        mp.mpf(end.replace("Infinity", "inf")) if "I" in end else Fraction(end)
-        for end in (enclosure.lower, enclosure.upper)
-    )
-    return low, high
+    """Return both ends as exact numbers, or rounded where their powers of ten are too long."""
+    return decimal(enclosure.lower), decimal(enclosure.upper)
+
+
+def decimal(text: str) -> Any:
+    """Read a decimal: exactly, or to the working precision if its exponent is beyond 10⁵."""
+    if "I" in text:
+        return mp.mpf(text.replace("Infinity", "inf"))
+    mantissa, _, exponent = text.lower().partition("e")
+    if abs(int(exponent or 0)) <= _LONGEST_EXPONENT:
+        return Fraction(text)
+    return mp.mpf(Fraction(mantissa)) * mp.power(10, int(exponent))
 
 
 def answers(fact: Any, law: Law) -> dict[str, Any]:

@@ -208,3 +208,17 @@ def test_a_guard_tames_a_wide_cut() -> None:
 
     assert tame(guarded=True)
     assert not tame(guarded=False)
+
+
+@pytest.mark.parametrize(("c", "law"), [(0, 0), (-1, 1)])
+def test_at_a_pole_a_cut_law_has_less_than_the_mass_one(c: int, law: int) -> None:
+    """A contour may go through 0 or −1 where its kernel has no pole there."""
+    whole = one_release("1", "0.3").loss()
+    ((part, _),) = whole.factors
+    assert isinstance(part, MixtureTransform)
+    cut = replace(part, cut=Cut(Fraction(1), Fraction(1, 4)))
+    with ctx.workprec(PRECISION):
+        assert whole.log_value(Fraction(c)).is_zero()
+        found = Loss(((cut, 50),)).log_value(Fraction(c))
+        assert found.overlaps(50 * (-cut.lost()[law]).log1p())
+        assert found.rel_accuracy_bits() > BITS

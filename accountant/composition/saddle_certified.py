@@ -284,6 +284,8 @@ def plan_contour(
     c = _abscissa(loss, kernel, point, epsilon)
     here = float(c)
     size, _, spread = loss.cumulants(here)
+    if not spread > 0:
+        raise UndecidedError(f"Floats do not tell epsilon={epsilon:.6g} from an end of the losses.")
     kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles) - kernel.damping * _LOG_2
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
     sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]

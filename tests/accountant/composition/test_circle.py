@@ -239,3 +239,12 @@ def test_beyond_all_losses() -> None:
     for first, second in itertools.pairwise(("499.7", "499.8", "499.9")):
         one, two = (profile.delta(Composed(COIN, 5000), eps) for eps in (first, second))
         assert 0 < two.upper < one.lower
+
+
+def test_an_epsilon_just_below_the_largest_loss_is_for_other_engines() -> None:
+    """At the saddle all losses but one have no weight in floats."""
+    answer = worst(RandomizedResponse(epsilon="26/17"))
+    near = exact(Fraction(52, 17) - Fraction(1, 10**33))
+    pair = CirclePair(((answer, 2),))
+    with ctx.workprec(128), pytest.raises(UnsuitedError, match="from an end of the losses"):
+        pair.hockey_stick(near)

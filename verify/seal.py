@@ -74,7 +74,7 @@ class Renyi(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
 
 @final
 class GaussianMu(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="gaussian-mu"):
-    """The μ of a pair N(μ, 1), N(0, 1)."""
+    """The least μ of a pair: that of Gaussian releases, subsampled and mixed or not."""
 
     name: str
     law: dict[str, Any]

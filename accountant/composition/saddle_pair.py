@@ -313,7 +313,10 @@ class SmoothPair(ContourPair):
         return Loss(tuple(parts))
 
     def renyi(self, order: arb) -> arb:
-        """Return ln M(a − 1)/(a − 1) at an order with an exact ball, else between its ends."""
+        """Return ln M(a − 1)/(a − 1) at an order with an exact ball, else between its ends.
+
+        Where large losses dominate M it is the sum of closed forms, and else an integral.
+        """
         if not order.is_exact():
             ends = [self.renyi(order.lower()), self.renyi(order.upper())]
             return ends[0].union(ends[1])  # Rényi divergences increase with the order
@@ -321,6 +324,10 @@ class SmoothPair(ContourPair):
         less = Fraction(mantissa) * Fraction(2) ** exponent - 1
         if not less > 0:
             raise NotApplicableError(f"Expected an order above 1, not {order}.")
+        closed = [(_closed_renyi(pair, order), count) for pair, count in self.smooth_factors]
+        known = [count * divergence for divergence, count in closed if divergence is not None]
+        if len(known) == len(closed):
+            return sum(known, start=arb(0))
         return self.loss().log_value(less) / (order - 1)
 
     def reverse(self) -> SmoothPair:
@@ -336,6 +343,13 @@ class SmoothPair(ContourPair):
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
+
+
+def _closed_renyi(pair: Pair, order: arb) -> arb | None:
+    """Return D_a of Gaussian noise, or of a sample of it whose large losses dominate; else None."""
+    if isinstance(pair, GaussianPair):
+        return pair.renyi(order)
+    return pair.renyi_of_large_losses(order) if isinstance(pair, SubsampledPair) else None
 
 
 def _below_zero(pair: SmoothPair, log_delta: float) -> float:

@@ -123,7 +123,7 @@ class SubsampledPair(Pair):
         Subsampled Gaussian, discrete Gaussian and Laplace noise has every order above 1, in both
         directions, by quadrature or a sum (`accountant.pairs.density_moments`).
         """
-        if (extreme := self._renyi_of_large_losses(order)) is not None:
+        if (extreme := self.renyi_of_large_losses(order)) is not None:
             return extreme
         whole = order.unique_fmpz() if order.is_exact() else None
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
@@ -152,8 +152,11 @@ class SubsampledPair(Pair):
                 total += weight * ((k - 1) * self.inner.renyi(arb(k))).expm1()
         return total.log1p() / (a - 1)
 
-    def _renyi_of_large_losses(self, order: arb) -> arb | None:
-        """Return D_a between its two bounds where these agree, mixture first, else None."""
+    def renyi_of_large_losses(self, order: arb) -> arb | None:
+        """Return D_a between its two bounds (see `renyi`) where these agree, mixture first.
+
+        None elsewhere.
+        """
         if not self.mixed_first or not order > 1:
             return None
         try:

@@ -124,10 +124,35 @@ class GaussianMixturePair(Pair):
         raise UndecidedError("The loss of a mixture was not told from its limit.")
 
     def renyi(self, order: arb) -> arb:
-        """Return D_a, an integral."""
+        """Return D_a, an integral, or a closed form where the largest shift dominates it."""
         from accountant.pairs.density_moments import mixture_renyi
 
+        extreme = self._renyi_of_large_losses(order)
+        if extreme is not None:
+            return extreme
         return mixture_renyi(_in_balls(self.p), _in_balls(self.q), order)
+
+    def _renyi_of_large_losses(self, order: arb) -> arb | None:
+        """Return D_a between two bounds where these agree and Q is one normal law, else None.
+
+        With r_i the ratio of N(a_i, 1) to Q, and m the largest mean,
+        w_m^a E_Q[r_m^a] ≤ E_Q[(Σ w_i r_i)^a] ≤ (Σ w_i E_Q[r_i^a]^{1/a})^a (Minkowski), and
+        E_Q[r_i^a] = e^{a(a − 1)(a_i − b)²/2}.
+        """
+        if len(self.q) > 1 or not order > 1:
+            return None
+        (_, b), (weight, farthest) = self.q[0], _largest(self.p)
+        largest = (farthest.ball() - b.ball()) ** 2 / 2
+        least = order * (ball(weight).log() + (order - 1) * largest)
+        rest = arb(0)
+        for w, mean in self.p:
+            if mean != farthest:
+                less = (order - 1) * ((mean.ball() - b.ball()) ** 2 / 2 - largest)
+                rest += ball(w / weight) * less.exp()
+        excess = order * rest.log1p()
+        if not excess < least * arb(2) ** (-ctx.prec):
+            return None
+        return (least + arb(0).union(excess.upper())) / (order - 1)
 
     def kullback_leibler(self) -> arb:
         """Return D_1, an integral."""
@@ -138,6 +163,21 @@ class GaussianMixturePair(Pair):
     def largest_shift(self) -> arb:
         """Return the largest a_i − b_j."""
         return _largest(self.p)[1].ball() + _largest(_reflected(self.q))[1].ball()
+
+    def closed_rho(self) -> arb | None:
+        """Return μ²/2 for the largest mean μ of P where Q is one normal law, else None.
+
+        With w the weight of that component w^a e^{a(a−1)μ²/2} ≤ e^{(a−1)D_a}, so that D_a/a tends
+        to its bound.
+        """
+        return self.rho_bound() if len(self.q) == 1 else None
+
+    def rho_bound(self) -> arb:
+        """Return half the square of the largest shift: Rényi divergences are jointly quasi-convex.
+
+        P and Q are mixtures, with the weights w_i v_j, of N(a_i, 1) and N(b_j, 1).
+        """
+        return self.largest_shift() ** 2 / 2
 
     def max_loss(self) -> arb:
         """Return the limit of L on the right: finite where the largest means are equal."""

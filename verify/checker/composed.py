@@ -35,6 +35,7 @@ from verify.checker.lists import add_up
 from verify.checker.masses import masses
 from verify.checker.mixtures import Mixture
 from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
+from verify.checker.samples import of_large_losses
 
 Law: TypeAlias = dict[str, Any]
 Parts: TypeAlias = list[tuple[Factor, int]]
@@ -112,6 +113,11 @@ def renyi(law: Law, order: Any) -> Any:
         factors = tuple(parts(law))
         if infinite_mass(factors):
             return mp.inf
+        if [count for _, count in factors] == [1] and isinstance(factors[0][0], Mixture):
+            mixture = factors[0][0]
+            extreme = of_large_losses(list(mixture.parts), order) if mixture.first else None
+            if extreme is not None:
+                return extreme
         line = mp.mpf(order.numerator) / order.denominator - 1
         above = log_upper(factors, line, _RENYI_DIGITS)
         width = sum(count for _, count in factors) * mp.mpf(10) ** (5 - _RENYI_DIGITS)

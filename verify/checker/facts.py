@@ -15,6 +15,7 @@ from verify.checker.arithmetic import AGREEMENT, agree, interval
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
 from verify.checker.mechanisms import Noise
+from verify.checker.suprema import least_mu
 
 _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")
 """Parameters of a law that are positive."""
@@ -56,7 +57,7 @@ def answers(fact: Any, law: Law) -> dict[str, Any]:
             return {"value": hockey_stick(law, number(fact.epsilon))}
         case seal.Renyi():
             return {"value": renyi(law, number(fact.order))}
-    return {"value": law["mu"]}
+    return {"value": least_mu(law)}
 
 
 def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from verify.checker.laws import (
     trade_off,
 )
 from verify.checker.mechanisms import enveloped, pairs
+from verify.checker.suprema import bounded_rho, least_mu
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 
@@ -194,13 +195,12 @@ def needed(
         case "approximate-dp" | "pure-dp":
             return [{"value": hockey_stick(law, given("epsilon"))} for law in laws]
         case "gaussian-dp":
-            return [{"value": law["mu"]} for law in laws]
+            return [{"value": least_mu(law)} for law in laws]
         case "renyi-dp":
             return [{"value": renyi(law, given("order"))} for law in laws]
         case "zcdp":
-            if any(law["law"] != "gaussian" for law in laws):
-                raise UnknownError("that no other order has a larger divergence for its size")
-            return [{"value": renyi(law, Fraction(2)), "order": Fraction(2)} for law in laws]
+            bounds = [bounded_rho(law, given("rho")) for law in laws]
+            return [{"value": bound, "order": Fraction(1)} for bound in bounds]
     expressions = kind.expressions(claim)
     if "at" not in claim:
         return [{name: number(evaluate(text, scope)) for name, text in expressions.items()}]

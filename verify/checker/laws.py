@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from mpmath import iv, mp
 
-from verify.checker import composed
+from verify.checker import composed, samples
 from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, interval
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import masses, theta
@@ -86,10 +86,15 @@ def _subsampled_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
 
 def renyi(law: Law, order: Any) -> Any:
     """Return the Rényi divergence of an order ≥ 1, or raise UnknownError."""
-    if law["law"] in ("product", "subsampled", "gaussian-mixture", "discrete-gaussian-product"):
-        return composed.renyi(law, order)
     less = order - 1
     match law["law"]:
+        case "product":
+            pieces = zip(law["factors"], law["counts"], strict=True)
+            return _added([int(count) * renyi(factor, order) for factor, count in pieces])
+        case "subsampled" if law["pair"]["law"] in samples.KNOWN:
+            return samples.renyi(law, order)
+        case "subsampled" | "gaussian-mixture" | "discrete-gaussian-product":
+            return composed.renyi(law, order)
         case "gaussian":
             return order * law["mu"] ** 2 / 2
         case "laplace":
@@ -115,6 +120,13 @@ def renyi(law: Law, order: Any) -> Any:
     if not less:
         return mp.fsum(p * mp.log(mp.mpf(p) / q) for p, q in charged)
     return mp.log(mp.fsum(q * (mp.mpf(p) / q) ** mp.mpf(order) for p, q in charged)) / less
+
+
+def _added(values: list[Any]) -> Any:
+    """Return a sum of numbers and intervals."""
+    if mp.inf in values or not any(isinstance(value, iv.mpf) for value in values):
+        return sum(values)
+    return sum(map(interval, values), start=iv.mpf(0))
 
 
 def enveloped_renyi(laws: list[Law], order: Any) -> Any:

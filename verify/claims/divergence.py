@@ -12,7 +12,7 @@ from typing import ClassVar, final
 from flint import arb, ctx
 
 from accountant import guarantees
-from accountant.errors import BetweenError
+from accountant.errors import BetweenError, NotApplicableError, UndecidedError
 from accountant.interval import Interval, ball, enclose
 from accountant.number import ExactReal
 from accountant.pair import Pair
@@ -32,6 +32,7 @@ from verify.verdict import Verdict
 _RHO_WIDTHS = (Fraction(1, 10**4), Fraction(1, 10**8))
 _SEARCH_PRECISION = 96
 _SEARCH_STEPS = 30
+_LARGE_ORDERS = tuple(Fraction(2) ** power for power in range(11, 61))
 
 
 class DivergenceClaim(
@@ -172,24 +173,40 @@ class ZeroConcentratedDP(
         return self.against("rho", truth, value, {"rho": claimed})
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the divergence at the order where D_a/a is largest, as far as a search finds it."""
-        order = ExactReal.of_rational(_steepest(self.worst(scope).pairs(None)))
-        explained = self.with_divergence(scope, decision, order, "rho*order")
-        if decision.verdict is Verdict.REFUTED:
-            claimed = Expression(self.rho).exact(scope)
+        """Add the divergence at the order where D_a/a is largest, as far as a search finds it.
+
+        A supremum that is the limit at large orders is exceeded there, or hardly so: a refutation
+        looks on, at orders that double.
+        """
+        pairs = self.worst(scope).pairs(None)
+        found = _steepest(pairs)
+        if decision.verdict is not Verdict.REFUTED:
+            return self.with_divergence(scope, decision, ExactReal.of_rational(found), "rho*order")
+        claimed = Expression(self.rho).exact(scope)
+        explained = decision
+        for order in map(ExactReal.of_rational, (found, *_LARGE_ORDERS)):
+            try:
+                explained = self.with_divergence(scope, decision, order, "rho*order")
+            except (UndecidedError, NotApplicableError):
+                continue
             lower = Decimal(explained.evidence[0]["value"]["lower"])
-            above = lower == inf or ball(Fraction(lower)) > (claimed * order).ball()
-            if not above:  # the supremum exceeds ρ by less than the search has come near it
-                return dataclasses.replace(explained, evidence=[])
-        return explained
+            if lower == inf or ball(Fraction(lower)) > (claimed * order).ball():
+                return explained
+        return dataclasses.replace(explained, evidence=[])
 
 
 def _steepest(pairs: Sequence[Pair]) -> Fraction:
-    """Return an order near the largest D_a/a; the first one that is infinite, from above."""
+    """Return an order near the largest D_a/a; the first one that is infinite, from above.
+
+    Orders that the engines refuse are passed over.
+    """
 
     def steepness(order: Fraction) -> float:
         with ctx.workprec(_SEARCH_PRECISION):
-            values = [pair.renyi(ball(order)) / ball(order) for pair in pairs]
+            try:
+                values = [pair.renyi(ball(order)) / ball(order) for pair in pairs]
+            except UndecidedError:
+                return -inf
             return max(float(value.mid()) if value.is_finite() else inf for value in values)
 
     orders: list[Fraction] = [1 + Fraction(2) ** power for power in (*range(10, -11, -1), -20, -40)]

@@ -13,7 +13,6 @@ from accountant.interval import Interval, enclose
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal
 from accountant.pair import Pair
-from accountant.pairs.gaussian import GaussianPair
 from accountant.profile import hockey_stick, most
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
@@ -130,10 +129,6 @@ class GaussianDP(
         """Add the pair, and its μ, or the event or divergence at the ε of the witness, else 0."""
         worst = self.worst(scope)
         pairs = worst.pairs(None)
-        exact = all(isinstance(pair, GaussianPair) for pair in pairs)
-        if "mu" in decision.true and not exact and limiting_mu(pairs) is not None:
-            shown_mechanism = {"mechanism": repr(self.built(scope)), "worst_case": worst.reason}
-            return dataclasses.replace(decision, witness=shown_mechanism)
         eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
         claimed = Expression(self.mu).exact(scope)
         target = _standard(claimed).worst_case(None).remove[0]
@@ -145,7 +140,7 @@ class GaussianDP(
             facts = [*(hockey(pair, eps) for pair in pairs), limit, *decision.evidence]
             conclusion = "value <= gaussian_delta"
         else:
-            facts = [_exact(pair, decision.true) for pair in pairs]
+            facts = [_least(pair, decision.true["mu"]) for pair in pairs]
             conclusion = "value <= mu"
         return dataclasses.replace(
             decision,
@@ -160,14 +155,17 @@ class GaussianDP(
         )
 
 
-def _exact(pair: Pair, true: dict[str, Interval]) -> dict[str, Any]:
-    """Return the exact μ of a Gaussian pair as a checkable fact."""
-    return {
-        "fact": "gaussian-mu",
-        "name": "value",
-        "law": law(pair),
-        "value": true["mu"].to_json(),
-    }
+def _least(pair: Pair, found: Interval) -> dict[str, Any]:
+    """Return the least μ of a pair as a checkable fact; `found` where its law has no own."""
+    own = limiting_mu([pair])
+    value = found if own is None else enclose(lambda: _least_of(pair))
+    return {"fact": "gaussian-mu", "name": "value", "law": law(pair), "value": value.to_json()}
+
+
+def _least_of(pair: Pair) -> arb:
+    found = limiting_mu([pair])
+    assert found is not None
+    return found
 
 
 def _standard(mu: ExactReal) -> Gaussian:

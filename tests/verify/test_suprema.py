@@ -1,0 +1,123 @@
+"""Verdicts by the least μ and ρ: their certificates, and the checker's own bounds."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from mpmath import iv, mp
+
+import dpassay
+from verify import certificate, checker, document, seal
+from verify.checker import suprema
+from verify.checker.arithmetic import UnknownError
+from verify.checker.facts import mechanism
+from verify.checker.mechanisms import pairs
+
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
+TRAINING = f"Composed(mechanism={STEP}, count=7032)"
+MIXTURE = (
+    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.5', '0.3', '0.2'])"
+)
+BOTH = f"Composed(mechanism=[{MIXTURE}, {STEP}], count=5)"
+INTEGERS = (
+    "Composed(mechanism=PoissonSubsampled(mechanism=DiscreteGaussian(parameter=2), "
+    "sampling_prob='1/10'), count=100)"
+)
+SAMPLES = (
+    "Composed(mechanism=PoissonSubsampled(mechanism=Laplace(scale=1), sampling_prob='1/10'), "
+    "count=20)"
+)
+COINS = "Composed(mechanism=[RandomizedResponse(epsilon='0.1'), RandomizedResponse(epsilon=1)])"
+MIXED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)], count=3)"
+STAIRS = "Staircase(epsilon=1, gamma='0.4')"
+
+
+def certified(kind: str, noise: str, bound: str) -> tuple[str, Any]:
+    number = "mu" if kind == "gaussian-dp" else "rho"
+    relation = "replace-one" if "Response" in noise else "add-remove"
+    (claim,) = document.read_text(
+        f'schema_version = 1\n[[claims]]\nid = "it"\nstatement = "it"\nkind = "{kind}"\n'
+        f'mechanism = "{noise}"\n{number} = "{bound}"\nadjacency = "{relation}"'
+    ).claims
+    finding, data = certificate.certify(claim)
+    return finding.verdict.value, json.loads(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise", "bound"),
+    [
+        ("gaussian-dp", STEP, "0.91"),
+        ("gaussian-dp", TRAINING, "77"),
+        ("gaussian-dp", MIXTURE, "1.01"),
+        ("gaussian-dp", BOTH, "3.1"),
+        ("zcdp", STEP, "0.42"),
+        ("zcdp", TRAINING, "3000"),
+        ("zcdp", MIXTURE, "0.51"),
+        ("zcdp", INTEGERS, "26"),
+        ("zcdp", "DiscreteGaussian(parameter=2)", "1/4"),
+        ("zcdp", SAMPLES, "0.0958"),
+        ("zcdp", COINS, "0.5"),
+        ("zcdp", MIXED, "0.7"),
+        ("zcdp", STAIRS, "0.445"),
+        ("zcdp", "Laplace(scale=1)", "0.36789"),
+    ],
+)
+def test_a_claim_that_holds_has_evidence_that_the_checker_finds_again(
+    kind: str, noise: str, bound: str
+) -> None:
+    verdict, data = certified(kind, noise, bound)
+    assert verdict == "HOLDS"
+    checked = checker.check(data)
+    assert (checked.problems, checked.taken_as_given) == ([], [])
+
+
+@pytest.mark.parametrize("bound", ["2900", "2905"])
+def test_a_refutation_by_a_limit_has_evidence_at_a_large_order(bound: str) -> None:
+    verdict, data = certified("zcdp", TRAINING, bound)
+    assert verdict == "REFUTED"
+    checked = checker.check(data)
+    assert (checked.problems, checked.taken_as_given) == ([], [])
+    assert checked.seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise", "bound", "less", "field"),
+    [
+        ("gaussian-dp", BOTH, "3.1", "3", "conclusion"),
+        ("zcdp", TRAINING, "3000", "2905", "verdict"),
+        ("zcdp", "Laplace(scale=1)", "0.38", "0.3678", "verdict"),
+        ("zcdp", SAMPLES, "0.096", "0.0956", "verdict"),
+    ],
+)
+def test_a_bound_below_the_least_one_is_found(
+    kind: str, noise: str, bound: str, less: str, field: str
+) -> None:
+    _, data = certified(kind, noise, bound)
+    name = "mu" if kind == "gaussian-dp" else "rho"
+    data["claim"][name] = data["claimed"][name] = less
+    plain = {key: value for key, value in data.items() if key != "seal"}
+    checked = checker.check({**plain, "seal": seal.seal(plain)})
+    assert field in [path for path, _ in checked.problems]
+
+
+@pytest.mark.parametrize("noise", [SAMPLES, COINS, MIXED, STAIRS, "DiscreteLaplace(scale=2)"])
+def test_the_searched_rho_is_the_one_of_the_accountant(noise: str) -> None:
+    relation = "replace-one" if "Response" in noise else "add-remove"
+    least = dpassay.rho(dpassay.parse(noise), adjacency=relation)
+    above, below = Fraction(least.upper) * 1001 / 1000, Fraction(least.lower) * 999 / 1000
+    with mp.workdps(45):
+        found = [suprema.bounded_rho(law, above) for law in pairs(mechanism(noise))]
+        assert all(isinstance(value, iv.mpf) and mp.mpf(value.b) <= above for value in found)
+        assert any(mp.mpf(value.a) >= below for value in found)
+        found = [suprema.bounded_rho(law, below) for law in pairs(mechanism(noise))]
+        assert any(not isinstance(value, iv.mpf) and value > below for value in found)
+
+
+def test_no_least_mu_is_known_of_other_losses() -> None:
+    (law,) = pairs(mechanism("Laplace(scale=1)"))
+    with pytest.raises(UnknownError, match="least mu"):
+        suprema.least_mu(law)

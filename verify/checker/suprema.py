@@ -1,0 +1,162 @@
+"""Numbers that bound a pair at all levels or orders: the least μ and ρ, a second time in mpmath.
+
+N(μ, 1) against N(0, 1) bounds what it is mixed with (hockey-stick divergences are jointly convex)
+and what is composed of parts that it bounds, Σ μ_i² = μ² (Dong, Roth and Su 2022, Corollary 3.3).
+So does μ²a/2 for D_a, which adds up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpmath import iv, mp
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.laws import Law, renyi
+from verify.checker.masses import masses
+
+_DIGITS = 40
+_SLACK = mp.mpf(10) ** -25
+"""What a proved bound lies below the claimed one, relatively: more than rounding takes."""
+_MOST_ORDERS = 4000
+_PLAIN = [[1, 0]]
+
+
+def least_mu(law: Law) -> Any:
+    """Return the least μ of a pair of Gaussian releases, sampled or mixed; else UnknownError."""
+    match law["law"]:
+        case "gaussian":
+            return law["mu"]
+        case "subsampled":
+            return least_mu(law["pair"])
+        case "gaussian-mixture":
+            return _largest_shift(law)
+        case "product":
+            pieces = zip(law["factors"], law["counts"], strict=True)
+            return mp.sqrt(sum(int(count) * least_mu(factor) ** 2 for factor, count in pieces))
+    raise UnknownError(f"the least mu of the law {law['law']!r}")
+
+
+def _largest_shift(law: Law) -> Any:
+    sides = [[list(part) for part in law[side]] for side in ("p", "q")]
+    if _PLAIN not in sides:
+        raise UnknownError("the least mu of two mixtures")
+    return max(abs(mean) for side in sides for _, mean in side)
+
+
+def bounded_rho(law: Law, claimed: Any) -> Any:
+    """Return a number that is at least sup D_a/a over a > 1, or an interval that contains it.
+
+    Parts with a closed bound give it: μ²/2 of Gaussian noise, s²/2v of discrete Gaussian noise, of
+    samples that of what is sampled. The others have bounded losses, and a search over the orders
+    proves that all their D_a/a together are at most what `claimed` leaves: (a − 1) D_a is convex,
+    0 at a = 1, hence below its chords; D_a is at most the largest loss.
+
+    Raises
+    ------
+    UnknownError
+        If a part has neither, or the orders become too many.
+    """
+    known: Any = 0
+    rest: list[tuple[Law, int]] = []
+    for factor, count in _parts(law):
+        closed = _closed(factor)
+        if closed is None:
+            rest.append((factor, count))
+        else:
+            known += count * closed
+    if not rest:
+        return known
+    with mp.workdps(_DIGITS):
+        goal = mp.mpf(claimed) * (1 - _SLACK)
+        found, proved = _search(rest, goal - mp.mpf(known))
+        return iv.mpf([known + found, goal]) if proved else mp.mpf(known) + found
+
+
+def _parts(law: Law) -> list[tuple[Law, int]]:
+    if law["law"] != "product":
+        return [(law, 1)]
+    pieces = zip(law["factors"], law["counts"], strict=True)
+    inner = [(entry, int(count)) for piece, count in pieces for entry in _parts(piece)]
+    return [(factor, times * count) for (factor, times), count in inner]
+
+
+def _closed(law: Law) -> Any:
+    """Return a bound of D_a/a at all orders in closed form; None where there is none."""
+    match law["law"]:
+        case "gaussian":
+            return law["mu"] ** 2 / 2
+        case "gaussian-mixture":
+            return _largest_shift(law) ** 2 / 2
+        case "discrete-gaussian":
+            return law["shift"] ** 2 / (2 * law["parameter"])
+        case "subsampled":
+            return _closed(law["pair"])
+    return None
+
+
+def _largest_loss(law: Law) -> Any:
+    match law["law"]:
+        case "laplace":
+            return mp.mpf(law["distance"])
+        case "laplace-product":
+            return mp.fsum(law["distances"])
+        case "subsampled":
+            inner, q = _largest_loss(law["pair"]), mp.mpf(law["sampling_prob"])
+            if law["mixture"] == "P":
+                return mp.log1p(q * mp.expm1(inner))
+            return -mp.log1p(q * mp.expm1(-inner))
+    ratios = [mp.mpf(p) / q if q else mp.inf for p, q in masses(law) if p]
+    return mp.log(max(ratios))
+
+
+def _search(parts: list[tuple[Law, int]], goal: Any) -> tuple[Any, bool]:
+    """Return the largest D_a/a that was met, and whether none is above `goal`: else it is."""
+    largest = mp.fsum(count * _largest_loss(factor) for factor, count in parts)
+    if mp.isinf(largest) or goal <= 0:
+        return mp.inf if mp.isinf(largest) else _divergence(parts, mp.one), False
+    found = {mp.one: _divergence(parts, mp.one)}
+    best, end, pieces = found[mp.one], mp.mpf(2), [(mp.one, mp.mpf(2))]
+    while largest > goal * end:
+        pieces.append((end, 2 * end))
+        end *= 2
+    while pieces:
+        low, high = pieces.pop()
+        for order in (low, high):
+            if order not in found:
+                found[order] = _divergence(parts, order)
+                best = max(best, found[order] / order)
+        if best > goal:
+            return best, False
+        if _above(low, high, found[low], found[high]) <= goal:
+            continue
+        if len(found) > _MOST_ORDERS:
+            raise UnknownError("that no other order has a larger divergence for its size")
+        middle = (low + high) / 2
+        pieces += [(low, middle), (middle, high)]
+    return best, True
+
+
+def _divergence(parts: list[tuple[Law, int]], order: Any) -> Any:
+    return mp.fsum(count * mp.mpf(renyi(factor, order)) for factor, count in parts)
+
+
+def _above(low: Any, high: Any, at_low: Any, at_high: Any) -> Any:
+    """Bound K(x)/(x(x − 1)) on [low, high] by the chord sx + c of K(a) = (a − 1) D_a.
+
+    From 1 on it is D_high (x − 1). Else it is −c/x + (c + s)/(x − 1), which rises up to the x
+    with x/(x − 1) = √(c/(c + s)), and falls after it.
+    """
+    if low == 1:
+        return at_high
+    k_low, k_high = (low - 1) * at_low, (high - 1) * at_high
+    s = (k_high - k_low) / (high - low)
+    c = k_low - s * low
+    candidates = [at_low / low, at_high / high]
+    if c < c + s < 0:
+        root = mp.sqrt((c + s) / c)
+        if low < 1 / (1 - root) < high:
+            candidates.append(-c * (1 - root) ** 2)
+    elif c + s >= 0:  # rounding: K(1) = 0 lies on the chord
+        candidates.append(max(s, 0) / low)
+    return max(candidates)

@@ -252,7 +252,7 @@ def _beside_estimate(
         return None
     with ctx.workprec(_ROUGH):
         log_delta = float(target.ball().log().mid())
-    guess, most = -math.inf, 0
+    guess, most, known = -math.inf, 0, {}
     ends = [float(pair.max_loss().upper()) for pair in pairs]
     for i in sorted(range(len(pairs)), key=lambda i: -ends[i]):
         if ends[i] < guess:
@@ -260,6 +260,7 @@ def _beside_estimate(
         found = pairs[i].estimate_epsilon(log_delta)
         if found is None or not math.isfinite(found):
             return None
+        known[i] = found
         guess, most = max((guess, most), (found, i))
     alone = _excess([pairs[most]], target)
     interval = solve.beside(alone, Fraction(guess), relative_width=relative_width)
@@ -268,9 +269,24 @@ def _beside_estimate(
     upper = exact(interval.upper)
     with ctx.workprec(START_PRECISION):
         for i, pair in enumerate(pairs):
-            if i != most and not below(pair, upper, target.ball()):
+            if i != most and not _surely_below(pair, known.get(i), guess, upper, target):
                 return None
     return interval
+
+
+def _surely_below(
+    pair: Pair, found: float | None, guess: float, epsilon: ExactReal, target: ExactReal
+) -> bool:
+    """Whether H(ε) < δ is proved, where ε is about `guess` and `found` is the ε of this pair.
+
+    A simple bound is tried first where ln H at `found` and at ε seem to differ enough.
+    """
+    limit = target.ball()
+    apart = abs(guess) if found is None else guess - found
+    falls = -float(limit.log().mid()) * apart > _LOOSE * abs(guess)
+    if falls and pair.bound(epsilon) < limit:
+        return True
+    return below(pair, epsilon, limit)
 
 
 def below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:

@@ -124,7 +124,7 @@ class ContourPair(JointPair):
         if c <= 0:
             return arb(1)
         at = ball(c)
-        size = loss.log_value(c) - at * epsilon.ball() + at * at.log() - (1 + at) * at.log1p()
+        size = loss.log_upper(c) - at * epsilon.ball() + at * at.log() - (1 + at) * at.log1p()
         return (size.exp() + self.infinity_mass()).min(arb(1))
 
     def _largest(self) -> float:

@@ -56,6 +56,13 @@ class Jumps:
     large: tuple[MixtureTransform | None, ...]
     """The transforms J_i, None for losses without any."""
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.small, self.large))
+
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln F(c) and its first two derivatives, without proof.
 

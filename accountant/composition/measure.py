@@ -19,7 +19,7 @@ from accountant.composition.saddle import Estimator
 from accountant.composition.saddle_decay import Decay
 from accountant.composition.saddle_laplace import LaplaceDecay, LaplaceTransform
 from accountant.composition.saddle_list import ListDecay, Listed
-from accountant.composition.saddle_transform import MixtureTransform, Transform
+from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
 
 _GUARD = 24
@@ -70,6 +70,13 @@ class Loss:
 
     factors: tuple[tuple[Transform, int], ...]
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self.factors)
+
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives, without proof."""
         return self._engine.cumulants(c)
@@ -80,7 +87,7 @@ class Loss:
 
     def log_value(self, c: Fraction) -> arb:
         """Return ln M(c)."""
-        if c in (0, -1) and all(_is_whole(part) for part, _ in self.factors):
+        if c in (0, -1) and all(part.is_whole for part, _ in self.factors):
             return arb(0)
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
 
@@ -183,13 +190,6 @@ class Alike(Generic[M]):
 
     def __hash__(self) -> int:
         return hash(self._key)
-
-
-def _is_whole(part: Transform) -> bool:
-    """Whether both laws have the mass 1: what is cut has less, and a list with infinite losses."""
-    if isinstance(part, MixtureTransform):
-        return part.cut is None and part.rise is None
-    return not isinstance(part, Listed)
 
 
 def quick_rate(measure: Measure, c: Fraction) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 
 from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
+from accountant.composition.saddle_cells import distinct
 from accountant.composition.saddle_kernels import Kernels
 from accountant.errors import UndecidedError
 
@@ -80,5 +81,5 @@ class Panels:
                 doublings = math.ceil(math.log2(max(_LONGEST / (_NEAREST * width), 1.0))) + 1
                 away = _NEAREST * width * 2.0 ** np.arange(doublings)
                 ends += [at - away, np.array([at]), at + away]
-        found = np.unique(np.concatenate(ends))
+        found = distinct(np.concatenate(ends))
         return found[(found >= self._low) & (found <= self._high)]

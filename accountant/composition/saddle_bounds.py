@@ -31,6 +31,7 @@ from accountant.composition.saddle_cells import (
     HALF_LOG_2PI,
     ROOT_HALF,
     SLACK,
+    distinct,
     log_half_erfc,
     log_masses,
     log_near,
@@ -183,6 +184,8 @@ class Mixture:
         low, high = self._left(s, width), self.right(s) + width
         tall = height if tau > 0 and height > 0 else math.inf
         while True:
+            if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
+                raise UndecidedError(f"The mass of a mixture tilted by {s:.6g} spreads too far.")
             x = np.linspace(low, high, max(64, int(4 * (high - low))))
             value = self._integrand(x, s, tau, height)
             floor = float(value.max()) - fall
@@ -196,8 +199,6 @@ class Mixture:
                 low -= _STRETCH
             if right < _LEAST_RATE or value[-1] > floor:
                 high += _STRETCH
-            if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
-                raise UndecidedError(f"The mass of a mixture tilted by {s:.6g} spreads too far.")
 
     def _trimmed(  # noqa: PLR0917
         self, x: Floats, first: int, last: int, s: float, tau: float, height: float
@@ -364,7 +365,7 @@ class Mixture:
         if not places:
             return x
         added = np.concatenate(places)
-        return np.unique(np.concatenate([x, added[(added > x[0]) & (added < x[-1])]]))
+        return distinct(np.concatenate([x, added[(added > x[0]) & (added < x[-1])]]))
 
     def _edges(self) -> list[tuple[float, float]]:
         """Return the places of the cuts and their widths."""

@@ -186,10 +186,7 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
 def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
     """Return E(s)/(e^{distance·B} − 1)."""
     with ctx.workprec(_ROUGH + loss.count.bit_length()):
-        try:
-            moment = _log_value(loss, s, ctx.prec)
-        except UndecidedError:
-            moment = loss.log_upper(s)
+        moment = _log_upper(loss, s, ctx.prec)
         bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
         return bound.upper()
 
@@ -198,6 +195,12 @@ def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: 
 def _log_value(loss: Measure, s: Fraction, precision: int) -> arb:
     with ctx.workprec(precision):
         return loss.log_value(s)
+
+
+@functools.lru_cache(maxsize=256)
+def _log_upper(loss: Measure, s: Fraction, precision: int) -> arb:
+    with ctx.workprec(precision):
+        return loss.log_upper(s)
 
 
 @final

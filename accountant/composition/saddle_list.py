@@ -74,6 +74,11 @@ class Tilted:
 class Listed(Transform):
     """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the masses have the sum 1, which is not looked up."""
+        return False
+
     @abstractmethod
     def tilted(self, c: Fraction) -> Tilted:
         """Return the terms of M(c), and a bound of what is left out."""

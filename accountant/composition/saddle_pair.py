@@ -305,6 +305,10 @@ class SmoothPair(ContourPair):
         """
         if self.is_mixed():
             ledger.note("saddle")
+        return self._loss
+
+    @functools.cached_property
+    def _loss(self) -> Loss:
         parts = [
             (part, times * count)
             for pair, count in self.smooth_factors

@@ -22,6 +22,7 @@ from flint import acb, arb, ctx
 from accountant.composition.bent_curves import log_beyond
 from accountant.composition.bent_moments import Rule
 from accountant.composition.float_mixture import FloatMixture
+from accountant.composition.float_moments import log_moment
 from accountant.composition.phases import (
     LARGEST_ANGLE,
     MOST_PHASES,
@@ -45,7 +46,7 @@ _LOWER = 1.5
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
 _LOG_2 = math.log(2)
 _ROUGH = 64
-_FEW = 100
+_FEW = 8
 _SPARE = 16
 _GUARD = 40
 _FEWEST_CELLS, _CELLS, _MOST_CELLS = 2400, 200, 24_000
@@ -53,6 +54,11 @@ _FEWEST_CELLS, _CELLS, _MOST_CELLS = 2400, 200, 24_000
 
 class Transform(ABC):
     """M(z) = E_P[e^{zL}] of one factor."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether M(0) = M(−1) = 1: no mass is cut off, and none has an infinite loss."""
+        return True
 
     @abstractmethod
     def value(self, c: Fraction) -> arb:
@@ -176,6 +182,18 @@ class MixtureTransform(Transform):
     rise: Cut | None = None
     """With it, φ is multiplied by 1 − χ as well: only large x are left."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no mass is cut off."""
+        return self.cut is None and self.rise is None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
+
     def value(self, c: Fraction) -> arb:
         """Return Λ at a real point."""
         s = c + 1 if self.mixed_first else -c
@@ -206,11 +224,16 @@ class MixtureTransform(Transform):
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `saddle_bounds`."""
         s = c + 1 if self.mixed_first else -c
+        deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
+        return MixtureDecay(self.floats(), float(s), self._log_lower(s), deviation)
+
+    def _log_lower(self, s: Fraction) -> float:
+        """Return a lower bound of ln Λ(s)."""
+        if (quick := log_moment(self.floats(), float(s))) is not None:
+            return quick[0]
         with ctx.workprec(max(_ROUGH, ctx.prec)):
             size = self._quadrature(s, 0.0).total().log()
-        deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
-        lower = float(size.mid()) - 2 * float(size.rad())
-        return MixtureDecay(self.floats(), float(s), lower, deviation)
+        return float(size.mid()) - 2 * float(size.rad())
 
     def log_beyond(self, c: Fraction, t: float, count: int) -> float:
         """Return the better one of two bounds of `saddle_bounds`."""
@@ -232,8 +255,10 @@ class MixtureTransform(Transform):
         return *near, self.mixed_first, self.cut, self.rise
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return the value, or the bound of `saddle_bounds` where it takes too many nodes."""
+        """Return the bound of `float_moments`, the value, or the bound of `saddle_bounds`."""
         s = float(c + 1 if self.mixed_first else -c)
+        if (quick := log_moment(self.floats(), s)) is not None:
+            return arb(quick[1])
         with contextlib.suppress(UndecidedError):
             if (found := self.value(c).log().upper()).is_finite():
                 return found
@@ -259,6 +284,10 @@ class MixtureTransform(Transform):
 
     def floats(self) -> Mixture:
         """Return the numbers as floats."""
+        return self._floats
+
+    @functools.cached_property
+    def _floats(self) -> Mixture:
         return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
 
     def lost(self) -> tuple[arb, arb]:

@@ -201,7 +201,7 @@ def test_estimates_against_enclosures(
             epsilon,
             adjacency="add-remove",
             direction=direction,
-            relative_width=NARROW,
+            relative_width=NARROW / 1000,
         )
         assert near(value, math.log(float(delta)), 1e-11)
         assert near(value, engine.log_delta(epsilon), 1e-11)

@@ -26,6 +26,7 @@ from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
 from accountant.composition.halved import HalvedPair
 from accountant.composition.halved import applies as are_listed
+from accountant.composition.heavy import HeavyPair
 from accountant.composition.joint import Factor
 from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MixedPair
@@ -105,7 +106,7 @@ def _is_numerical(pair: Pair) -> bool:
     if isinstance(pair, MixedPair):
         return _is_numerical(pair.first)
     return isinstance(
-        pair, (AtomicPair, GridPair, HalvedPair, LadderPair, PiecewisePair, ContourPair)
+        pair, (AtomicPair, GridPair, HalvedPair, HeavyPair, LadderPair, PiecewisePair, ContourPair)
     )
 
 

@@ -21,6 +21,8 @@
   `accountant.composition.pieces`.
 - Other losses among lists of values, (subsampled) Laplace noise and mixtures of normal laws:
   Fourier inversion, `accountant.composition.atoms`.
+- Rank-one Gaussian noise, and all that is beside it: two quick bounds,
+  `accountant.composition.heavy`.
 - Everything else: two discretised laws that bracket it, `accountant.composition.grid`.
 
 Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
@@ -31,7 +33,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from accountant.composition import atoms, circle, expanded, halved, pieces, saddle_pair
+from accountant.composition import atoms, circle, expanded, halved, heavy, pieces, saddle_pair
 from accountant.composition.apart import apart
 from accountant.composition.circle import CirclePair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
@@ -126,6 +128,8 @@ def _rungs(factors: tuple[Factor, ...]) -> list[JointPair]:
     each = tuple(pair for pair, _ in factors)
     if halved.applies(each):
         return [halved.HalvedPair(factors), atoms.AtomicPair(factors)]
+    if heavy.applies(each):
+        return [heavy.HeavyPair(factors)]
     if not atoms.applies(each):
         return [GridPair(factors)]
     if pieces.applies(factors):

@@ -1,0 +1,182 @@
+"""Products with losses of heavy tails and no transform: bounds that take few tails and moments.
+
+The loss of rank-one Gaussian noise has P(L > l) about e^{−l/(M − 1)}, finite moments E[e^{cL}] for
+c < 1/(M − 1) alone, and tails that are integrals of thousands of terms each: too slow for a grid.
+
+*Below*: the event that some of the k releases of one factor has a loss above l has the
+probabilities 1 − (1 − p)^k and 1 − (1 − q)^k, with p = P(L > l) and q = Q(L > l), so that
+
+    H(ε) ≥ 1 − (1 − p)^k − e^ε (1 − (1 − q)^k).
+
+Where one large loss decides, this is most of H.
+
+*Above*: Chernoff's inequality, (1 − e^{−x})⁺ ≤ e^{cx} c^c/(1 + c)^{1 + c}, hence
+
+    H(ε) ≤ E[e^{cL}] e^{−cε} c^c/(1 + c)^{1 + c},   0 < c < 1/(M − 1).
+
+A sample with probability q has E_Q[(1 − q + q e^l)^a] ≤ 1 − q + q E_Q[e^{al}] by convexity, and
+E_P[(1 − q + q e^{−l})^{−c}] ≤ 1 − q + q E_P[e^{cl}] for the reversed pair.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb, ctx
+
+from accountant.composition.joint import Factor, JointPair
+from accountant.composition.subsampling import SubsampledPair
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import Interval, asked_width, ball
+from accountant.number import ExactReal
+from accountant.pair import Pair
+from accountant.pairs.rank_one import RankOnePair
+
+_PRECISION = 53
+_SHARES = (Fraction(1, 2), Fraction(4, 5), Fraction(14, 15))
+_PLACES = (Fraction(1, 2), Fraction(3, 4), Fraction(9, 10), Fraction(1))
+_START = Fraction(1, 8)
+_MOST_DOUBLINGS = 40
+_HALVINGS = 4
+
+
+def applies(pairs: Sequence[Pair]) -> bool:
+    """Whether some loss is that of rank-one noise, subsampled or not."""
+    return any(_rank_one(pair) is not None for pair in pairs)
+
+
+def _rank_one(pair: Pair) -> RankOnePair | None:
+    inner = pair.inner if isinstance(pair, SubsampledPair) else pair
+    return inner if isinstance(inner, RankOnePair) else None
+
+
+@final
+@dataclass(frozen=True)
+class HeavyPair(JointPair):
+    """A product that `applies` is true of, between the two bounds."""
+
+    any_factors: tuple[Factor, ...]
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The pairs and their counts."""
+        return self.any_factors
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both bounds.
+
+        Raises UndecidedError, with what was reached, if a width is asked for that it has not.
+        """
+        with ctx.workprec(_PRECISION):
+            eps = epsilon.ball()
+            lower = (-eps.expm1()).max(arb(0))
+            for pair, count in self._heavy():
+                for share in _PLACES:
+                    p, q = _some(pair, count, max(epsilon.ball(), arb(0)) * ball(share))
+                    lower = lower.max(p - eps.exp() * q)
+            lower, upper = lower.lower(), self.bound(epsilon)
+            wanted = asked_width.get()
+            if wanted is not None and not upper - lower <= lower * ball(wanted):
+                raise _refusal("delta", float(lower), float(upper.upper()))
+            return lower.union(upper)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the points at which the bounds pass δ.
+
+        Raises UndecidedError as for `hockey_stick`.
+        """
+        with ctx.workprec(_PRECISION):
+            target = delta.ball()
+            lower = self._passed_below(target)
+            upper = arb.pos_inf()
+            for c, log_size in self._chernoff:
+                upper = upper.min((log_size - target.log()) / ball(c))
+            narrow = lower > 0 and upper - lower <= lower * ball(relative_width)
+            if not (narrow and upper.is_finite()):
+                raise _refusal("epsilon", float(lower.lower()), float(upper.upper()))
+            return Interval.of_ball(lower.union(upper))
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the upper bound."""
+        with ctx.workprec(_PRECISION):
+            found = arb(1)
+            for c, log_size in self._chernoff:
+                found = found.min((log_size - ball(c) * epsilon.ball()).exp().upper())
+            return found
+
+    @functools.cached_property
+    def _chernoff(self) -> tuple[tuple[Fraction, arb], ...]:
+        """Some c, and ln E[e^{cL}] c^c/(1 + c)^{1 + c}."""
+        most = max(rank_one.dimension for rank_one in map(_rank_one, self._kinds()) if rank_one)
+        found = []
+        for share in _SHARES:
+            c = share / (most - 1)
+            place = ball(c)
+            try:
+                moment = sum((n * _log_moment(pair, c) for pair, n in self.factors), start=arb(0))
+            except (NotApplicableError, UndecidedError):
+                continue
+            found.append((c, moment + place * place.log() - (1 + place) * place.log1p()))
+        return tuple(found)
+
+    def _kinds(self) -> list[Pair]:
+        return [pair for pair, _ in self.any_factors]
+
+    def _heavy(self) -> Iterator[Factor]:
+        return ((pair, n) for pair, n in self.any_factors if _rank_one(pair) is not None)
+
+    def _passed_below(self, target: arb) -> arb:
+        """Return the largest ε found at which the lower bound is δ; it is near p = δ/k."""
+        best = arb(0)
+        for pair, count in self._heavy():
+            low, high = Fraction(0), _START
+            for _ in range(_MOST_DOUBLINGS):
+                p, q = _some(pair, count, ball(high))
+                if not p > target or not q > 0:
+                    break
+                best = best.max(((p - target) / q).log().lower())
+                low, high = high, 2 * high
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                p, q = _some(pair, count, ball(middle))
+                if p > target and q > 0:
+                    best = best.max(((p - target) / q).log().lower())
+                low, high = (middle, high) if p > 2 * target else (low, middle)
+        return best
+
+    def reverse(self) -> HeavyPair:
+        """Return the product of the reversed pairs."""
+        return HeavyPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
+
+
+def _some(pair: Pair, count: int, loss: arb) -> tuple[arb, arb]:
+    """Return the probabilities of a loss above some number in one of the releases."""
+    mid = loss.mid()
+    mantissa, exponent = (int(part) for part in mid.man_exp())
+    tails = pair.tails(ExactReal.of_rational(Fraction(mantissa) * Fraction(2) ** exponent))
+    p, q = (-(count * (-x).log1p()).expm1() for x in (tails.p_above, tails.q_above))
+    return p, q
+
+
+@functools.lru_cache(maxsize=256)
+def _log_moment(pair: Pair, c: Fraction) -> arb:
+    """Return an upper bound of ln E[e^{cL}]."""
+    with ctx.workprec(_PRECISION):
+        if isinstance(pair, SubsampledPair) and _rank_one(pair) is not None:
+            return (pair.sampling_prob.ball() * _log_moment(pair.inner, c).expm1()).log1p()
+        place = ball(c)
+        return place * pair.renyi(1 + place)
+
+
+def _refusal(what: str, lower: float, upper: float) -> UndecidedError:
+    end = f"{upper:.6g}" if math.isfinite(upper) else "infinity"
+    return UndecidedError(
+        f"Reached {what} in [{lower:.6g}, {end}]: a composition with rank-one noise is enclosed by "
+        "two quick bounds, as its tails are too slow for a fine grid. Ask for a larger "
+        "relative_width, for Rényi divergences, or with method='grid', which takes minutes."
+    )

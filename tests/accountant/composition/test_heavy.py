@@ -1,0 +1,76 @@
+"""Bounds of products with rank-one noise: they contain what is known, and say what they reach."""
+
+from __future__ import annotations
+
+import re
+import time
+from fractions import Fraction
+
+import pytest
+from flint import ctx
+
+from accountant import profile
+from accountant.adjacency import Adjacency
+from accountant.composition.heavy import HeavyPair
+from accountant.errors import UndecidedError
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    Laplace,
+    PoissonSubsampled,
+    RankOneGaussian,
+    Staircase,
+)
+from accountant.number import exact
+from accountant.pair import Pair
+
+NOISE = RankOneGaussian(dimension=10, sigma_star=100)
+SAMPLE = PoissonSubsampled(NOISE, "0.1")
+MIXED = SAMPLE.worst_case(Adjacency.ADD_REMOVE)
+
+
+@pytest.mark.parametrize("pair", [NOISE.worst_case(None).remove[0], MIXED.remove[0], MIXED.add[0]])
+@pytest.mark.parametrize("epsilon", ["-1", "3"])
+def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
+    alone = HeavyPair(((pair, 1),))
+    with ctx.workprec(53):
+        value = pair.hockey_stick(exact(epsilon))
+    assert alone.hockey_stick(exact(epsilon)).contains(value)
+    assert not alone.bound(exact(epsilon)) < value
+
+
+def test_a_list_beside_it_of_no_loss_changes_nothing() -> None:
+    pair, none = NOISE.worst_case(None).remove[0], Laplace(scale=10**6).worst_case(None).remove[0]
+    value = HeavyPair(((pair, 1), (none, 1))).hockey_stick(exact(5))
+    with ctx.workprec(53):
+        assert value.contains(pair.hockey_stick(exact(5)))
+
+
+@pytest.mark.parametrize("count", [2, 1000])
+def test_the_inverse_of_many_releases(count: int) -> None:
+    whole = Composed([NOISE, Laplace(scale=4)], count)
+    found = profile.epsilon(whole, "1e-6", relative_width=Fraction(99, 100)) if count < 99 else None
+    single = profile.epsilon(NOISE, "1e-6", relative_width=Fraction(1, 10))
+    if found is None:  # many small losses are not bounded from below
+        with pytest.raises(UndecidedError, match="Reached epsilon in"):
+            profile.epsilon(whole, "1e-6", relative_width=Fraction(99, 100))
+    else:
+        assert found.upper > single.lower
+        # δ at the two ends is on both sides of the target
+        (pair,) = whole.worst_case(None).remove
+        assert not pair.hockey_stick(exact(found.lower)) < exact("1e-6").ball()
+        assert pair.bound(exact(found.upper)) <= exact("1.001e-6").ball()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [Composed([Staircase(epsilon=1, gamma="0.3"), NOISE], 10), Composed(NOISE, 10**6)],
+)
+def test_a_narrow_width_is_refused_at_once(mechanism: Mechanism) -> None:
+    start = time.process_time()
+    with pytest.raises(UndecidedError, match="Reached epsilon in") as caught:
+        profile.epsilon(mechanism, "1e-6", relative_width=Fraction(1, 10**9))
+    assert time.process_time() - start < 15
+    ends = re.search(r"\[([\d.e+]+), ([\d.e+]+)\]", str(caught.value))
+    assert ends is not None
+    assert 0 < float(ends[1]) < float(ends[2])

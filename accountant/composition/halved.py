@@ -116,12 +116,12 @@ class HalvedPair(JointPair):
                 at_high = self._at(ExactReal.of_rational(high), lists)[0]
                 if at_low > target and at_high < target:
                     break
-                near += float(((at_low + at_high) / 2 - target).mid()) / slope
+                move = float(((at_low + at_high) / 2 - target).mid()) / slope
+                if not math.isfinite(near + move):
+                    raise _not_enclosed(near, relative_width)
+                near += move
             else:
-                raise UndecidedError(
-                    f"epsilon near {near:.12g} was not enclosed to {float(relative_width):.1e}: "
-                    "the sums are in sixteen digits. Ask for a larger relative_width."
-                )
+                raise _not_enclosed(near, relative_width)
         return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
 
     def _newton(self, target: arb, near: float) -> tuple[float, float]:
@@ -149,3 +149,10 @@ class HalvedPair(JointPair):
     def reverse(self) -> HalvedPair:
         """Return the product of the reversed pairs."""
         return HalvedPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
+
+
+def _not_enclosed(near: float, relative_width: Fraction) -> UndecidedError:
+    return UndecidedError(
+        f"epsilon near {near:.12g} was not enclosed to {float(relative_width):.1e}: "
+        "the sums are in sixteen digits. Ask for a larger relative_width."
+    )

@@ -201,6 +201,9 @@ def test_what_cannot_be_reached_is_refused() -> None:
         value(factors((NARROW, 100)), "40", Fraction(1, 10**20))
     with pytest.raises(NotApplicableError, match="mpmath"):
         HalvedPair(factors((NARROW, 100))).reference()
+    noise = DiscreteLaplace(scale="0.53", sensitivity=2)
+    with pytest.raises(UndecidedError, match=r"epsilon near 37\.73.* sixteen digits"):
+        HalvedPair(factors((noise, 10))).inverse(exact("1e-48"), Fraction(1, 10**6))
 
 
 def test_exponentials_are_within_their_bound() -> None:

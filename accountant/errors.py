@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -26,7 +27,14 @@ class NotApplicableError(DpassayError):
 
 
 class UndecidedError(DpassayError):
-    """The highest precision of the ladder did not separate the two sides of a question."""
+    """The highest precision of the ladder did not separate the two sides of a question.
+
+    `reached` is the relative width of the enclosure that was found, +∞ where none is known.
+    """
+
+    def __init__(self, message: str = "", *, reached: float = math.inf) -> None:
+        super().__init__(message)
+        self.reached = reached
 
 
 class BetweenError(UndecidedError):
@@ -37,7 +45,8 @@ class BetweenError(UndecidedError):
         super().__init__(
             f"Reached {what} in [{lower:.12g}, {upper:.12g}]: one end is attained, the other is "
             "that of a pair with the largest of the profiles of all neighbours, no one of which "
-            "is worst. What lies between is not known. Ask for a larger relative_width."
+            "is worst. What lies between is not known. Ask for a larger relative_width.",
+            reached=float((upper - lower) / lower) if 0 < lower < upper < math.inf else math.inf,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -244,9 +245,15 @@ def enclose(
             reached = "no enclosure" if ball.is_nan() else str(Interval.of_ball(ball, digits))
             raise UndecidedError(
                 f"Relative width {float(relative_width):.1e} was not reached at {precision} bits; "
-                f"reached {reached}. Ask for a larger relative_width."
+                f"reached {reached}. Ask for a larger relative_width.",
+                reached=_width(ball),
             )
         precision = min(2 * precision, max_precision)
+
+
+def _width(value: arb) -> float:
+    """Return the relative width of a ball, +∞ for one around 0."""
+    return float(2 * value.rad() / abs(value).lower()) if not value.contains(0) else math.inf
 
 
 def _narrow(value: arb, relative_width: Fraction) -> bool:

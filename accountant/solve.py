@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -14,13 +15,14 @@ from accountant.number import ExactReal
 Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]
 _MAX_DOUBLINGS = 4096
-_WIDENINGS = 3
 _PRECISIONS = 4
 _SLOW_STEPS = 3
 _GUESSES = 3
 HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
+_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
+"""Widths of the answers that are tried, of the largest one."""
 
 
 def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
@@ -59,24 +61,35 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
     Raises
     ------
     UndecidedError
-        If the signs beside the root cannot be told apart at the highest precision.
+        If the signs so near to the root cannot be told apart at the highest precision; the
+        message carries the enclosure that was reached.
     """
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
     low, high = between
     at_zero = low <= 0 <= high and _sign(function, Fraction(0)) == 0
+
+    def around(guess: Fraction, slack: Fraction) -> Interval | None:
+        lower, upper = max(low, guess - slack), min(high, guess + slack)
+        proved_low = lower == low or _sign(function, lower) > 0
+        proved = proved_low and (upper == high or _sign(function, upper) < 0)
+        return _hull(lower, upper, bits) if proved else None
+
     for precision in [(2 * bits + 64) << doublings for doublings in range(_PRECISIONS)]:
         with ctx.workprec(precision):
             guess = Fraction(0) if at_zero else _approximate(function, low, high, bits)
-        slack = abs(guess) * relative_width / 4 or Fraction(1, 1 << (4 * bits))
-        for _ in range(_WIDENINGS):
-            lower, upper = max(low, guess - slack), min(high, guess + slack)
-            proved_low = lower == low or _sign(function, lower) > 0
-            if proved_low and (upper == high or _sign(function, upper) < 0):
-                return _hull(lower, upper, bits)
-            slack *= 4
+        most = HALF * abs(guess) * relative_width / (1 + relative_width)
+        for share in _SHARES:
+            found = around(guess, most * share or Fraction(1, 1 << (4 * bits)))
+            if found is not None:
+                return found
+    slack = 4 * most or Fraction(1, 1 << (3 * bits))
+    while (found := around(guess, slack)) is None:
+        slack *= 4
     raise UndecidedError(
         f"The root near {float(guess):.6g} could not be proved to relative width "
-        f"{float(relative_width):.1e}. Ask for a larger relative_width."
+        f"{float(relative_width):.1e}; reached [{found.lower:.12g}, {found.upper:.12g}]. "
+        "Ask for a larger relative_width.",
+        reached=float(found.relative_width or math.inf),
     )
 
 

@@ -314,5 +314,6 @@ def _refusal(what: str, low: float, high: float, width: float) -> UndecidedError
     return UndecidedError(
         f"Reached {what} in [{low:.8g}, {high:.8g}], of relative width {width:.1e}: below by "
         "releases that each keep to one of their worst pairs, above by a pair that dominates every "
-        "choice of them. Ask for a larger relative_width."
+        "choice of them. Ask for a larger relative_width.",
+        reached=width,
     )

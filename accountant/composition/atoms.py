@@ -185,7 +185,8 @@ class AtomicPair(JointPair):
         if (found.relative_width or 1) > relative_width:
             raise UndecidedError(
                 f"Reached epsilon in [{found.lower}, {found.upper}], wider than "
-                f"{float(relative_width):.1e}. Ask for a larger relative_width."
+                f"{float(relative_width):.1e}. Ask for a larger relative_width.",
+                reached=float(found.relative_width or math.inf),
             )
         return found
 
@@ -236,11 +237,12 @@ class AtomicPair(JointPair):
 
 def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:
     within = value.max(arb(0)).min(arb(1))
-    low, high = within.lower().str(10, radius=False), within.upper().str(10, radius=False)
+    low, high = within.lower().str(16, radius=False), within.upper().str(16, radius=False)
     return UndecidedError(
         f"Reached delta in [{low}, {high}], of relative width {width:.1e}, for {wanted:.1e}; "
         f"{MAX_NODES} nodes ({MAX_NODES * BYTES / 2**30:.2g} GiB), or the sixteen digits that "
-        "they are computed in, do not give it. Ask for a larger relative_width."
+        "they are computed in, do not give it. Ask for a larger relative_width.",
+        reached=width,
     )
 
 

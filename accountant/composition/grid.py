@@ -219,7 +219,8 @@ def _refuse_early(widths: list[float], wanted: float, reached: str) -> None:
         f"Reached {reached}, of relative width {widths[-1]:.1e}, on a grid of {CELLS[done - 1]} "
         f"points; {wanted:.1e} would take about {cells:.1e} points and "
         f"{memory(int(cells)) / 2**30:.1e} GiB, and {CELLS[-1]} points are the most. Ask for a "
-        "larger relative_width."
+        "larger relative_width.",
+        reached=widths[-1],
     )
 
 

@@ -87,7 +87,8 @@ class HalvedPair(JointPair):
         low, high = value.lower().str(16, radius=False), value.upper().str(16, radius=False)
         raise UndecidedError(
             f"Reached delta in [{low}, {high}], of relative width {width:.1e}, for "
-            f"{float(asked):.1e}: the sums are in sixteen digits. Ask for a larger relative_width."
+            f"{float(asked):.1e}: the sums are in sixteen digits. Ask for a larger relative_width.",
+            reached=width,
         )
 
     def _at(self, epsilon: ExactReal, lists: TiltedLists) -> tuple[arb, arb]:

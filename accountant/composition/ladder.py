@@ -68,7 +68,10 @@ class LadderPair(JointPair):
         return self.rungs[0].bound(epsilon)
 
     def _first(self, ask: Callable[[JointPair], T], relative_width: Fraction) -> T:
-        """Return the first answer, or raise the last refusal that says what was reached."""
+        """Return the first answer, or raise the refusal that reached the narrowest enclosure.
+
+        Of several that say of none, the last one.
+        """
         refusals: list[UndecidedError] = []
         for rung in self.rungs:
             try:
@@ -78,7 +81,7 @@ class LadderPair(JointPair):
             if relative_width < LEAST_WIDTH and not isinstance(refusals[-1], UnsuitedError):
                 break
         known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
-        raise (known or refusals)[-1]
+        raise min(reversed(known or refusals), key=lambda refusal: refusal.reached)
 
     def reverse(self) -> LadderPair:
         """Return the product of the reversed pairs."""

@@ -112,7 +112,8 @@ class PiecewisePair(JointPair):
             raise UndecidedError(
                 f"Reached delta in [{value.lower().str(12, radius=False)}, "
                 f"{value.upper().str(12, radius=False)}], of relative width {width:.1e}, by "
-                "polynomials between breaks. Ask for a larger relative_width."
+                "polynomials between breaks. Ask for a larger relative_width.",
+                reached=width,
             )
         return value
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -124,8 +125,35 @@ def test_a_root_that_cannot_be_proved_is_refused() -> None:
         noise = arb(2).sqrt() ** 2 - 2
         return noise if abs(distance) < Fraction(1, 10) else arb(1 if distance > 0 else -1)
 
-    with pytest.raises(UndecidedError, match="could not be proved to relative width"):
+    with pytest.raises(UndecidedError, match="could not be proved to relative width") as refusal:
         find(flat, Fraction(1, 10**6))
+    reached = re.search(r"reached \[(.*), (.*)\]", str(refusal.value))
+    assert reached is not None
+    lower, upper = map(Fraction, reached.groups())
+    assert lower < third - Fraction(1, 10) < third + Fraction(1, 10) < upper
+    assert upper - lower < 1
+
+
+@pytest.mark.parametrize("share", ["0.1", "0.4", "0.6", "0.9", "1.5", "3"])
+@pytest.mark.parametrize("width", [Fraction(1, 10**9), Fraction(1, 10), Fraction(2)])
+def test_the_width_that_is_asked_for_is_reached_or_refused(share: str, width: Fraction) -> None:
+    """Where signs are told apart only `share` widths away, four widths were once returned."""
+    at = Fraction(1, 3)
+
+    def blurred(x: ExactReal) -> arb:
+        distance = (at - (x.rational or 0)) / (at * width)
+        noise = arb(0, float(Fraction(share) / 2))
+        return ExactReal.of_rational(distance).ball() + noise
+
+    between = (Fraction(0), Fraction(10))
+    try:
+        found = solve.root(blurred, between, relative_width=width)
+    except UndecidedError:
+        assert Fraction(share) > Fraction(1, 2) or width == 2
+    else:
+        assert at in found
+        assert found.relative_width is not None
+        assert found.relative_width <= width
 
 
 def test_a_good_guess_is_proved_by_few_signs() -> None:

@@ -204,18 +204,20 @@ class MixtureLaw(Law):
         logs = -middle * middle / 2 + (1 + line) * log_a - line * log_b - log_moment
         logs += bend * width**2 / 8 + np.log(np.sinh(slope) / slope)
         logs += math.log(width / math.sqrt(2 * math.pi))
-        outside = sum(
-            math.exp(log_size + k * k / 2 - (end - k) ** 2 / 2 - log_moment)
+        outside = [
+            log_size + k * k / 2 - (end - k) ** 2 / 2 - log_moment
             for (log_size, k), end in zip((left, right), ends, strict=True)
-        )
-        best = 1.0
-        for share in _HEIGHTS:
+        ]
+        best = 0.0
+        for share in _HEIGHTS:  # logarithms, as a high line has an e^{y²/2} beyond floats
             y = share * math.pi / 2 / max(self._a, self._b)
             turned = _angle(self._floats[0], y, edges[:-1]) + _angle(self._floats[1], -y, edges[1:])
             rise = y * y / 2 - max(line, 0.0) * math.log(math.cos(self._b * y / 2))
-            whole = float(np.exp(logs - omega * turned * (1 - 1e-12)).sum()) + outside
-            best = min(best, whole * math.exp(rise))
-        return min(1.0, best * _SLACK)
+            whole = np.concatenate([logs - omega * turned * (1 - 1e-12), outside])
+            top = float(whole.max())
+            size = math.log(float(np.exp(whole - top).sum()))
+            best = min(best, top + size + rise * (1 + 1e-12))
+        return min(1.0, math.exp(best) * _SLACK)
 
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the nodes of the sum as a list; 0 where φ^count is negligible, or not known."""

@@ -107,6 +107,16 @@ def test_values_at_nodes_and_beyond(number: int, c: float) -> None:
     assert beyond[300] < 0.99
 
 
+@pytest.mark.parametrize("omega", [100.0, 300.0, 800.0])
+def test_lines_far_above_the_axis_bound_wide_noise(omega: float) -> None:
+    """There e^{y²/2} is beyond floats, though what is integrated is small."""
+    with ctx.workprec(192):
+        p, q = [(arb("0.5"), arb(0)), (arb("0.5"), arb("0.02"))], [(arb(1), arb(0))]
+        true = abs(by_definition(p, q, acb("0.8", omega)) / by_definition(p, q, acb("0.8")))
+        bound = MixtureLaw(p, q, 1).beyond(arb("0.8"), omega)
+    assert true < bound < 0.9
+
+
 def test_what_is_negligible_is_not_summed() -> None:
     """Beyond some node the value is 0 with a bound, whose power is negligible."""
     with ctx.workprec(192):

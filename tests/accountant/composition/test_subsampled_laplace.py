@@ -22,6 +22,7 @@ from accountant.interval import enclose
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
     PoissonSubsampled,
@@ -237,3 +238,19 @@ def test_a_direction_that_cannot_matter_need_not_be_decided() -> None:
     both = profile.epsilon(whole, "1e-50", adjacency=RELATION, relative_width=WIDTH)
     (remove,) = whole.worst_case(RELATION).pairs(Direction.REMOVE)
     assert both == remove.inverse(exact("1e-50"), WIDTH)
+
+
+def test_a_tiny_delta_lies_next_to_the_largest_loss() -> None:
+    """There the tilt is so large that no frequency of the expansion is known in floats."""
+    sampled = PoissonSubsampled(Laplace(scale="3.18"), "0.00355")
+    mechanism = Composed([Composed(sampled, 2), Composed(DiscreteLaplace(scale="0.41"), 3)])
+    found = profile.epsilon(
+        mechanism,
+        "1e-190",
+        adjacency=RELATION,
+        direction=Direction.ADD,
+        relative_width=Fraction(1, 100),
+    )
+    (pair,) = mechanism.worst_case(RELATION).add
+    assert found.lower < float(pair.max_loss()) * (1 - 1e-6)
+    assert found.upper > float(pair.max_loss()) * (1 - 1e-2)

@@ -18,6 +18,8 @@ vertical ray. Both halves together are 2i times the imaginary part of the upper 
 - *M* is bounded on discs that cover the ellipse, in floats with a ledger (`bent_moments`); no
   pole of κ may lie on it or inside.
 - *The ray* is bounded by the decay of the transforms (`saddle_certified.log_ray`).
+- *Damping.* With κ comes a polynomial Y = Σ w_m y^m in y = 1/(2z + 1), for sums of integrals with
+  the kernels of `saddle_certified.Kernel`: one contour, and |Y| ≤ Σ |w_m| |y|^m in all bounds.
 - *The nodes* are evaluated in balls.
 """
 
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
+    Complexes: TypeAlias = NDArray[np.complex128]
 
 _LOG_2 = math.log(2)
 _ARCS = 40
@@ -63,6 +66,8 @@ _SPARE = 6.0
 _FLATTEST = 0.42
 _APART = 1.2
 _SHARED = 10
+_BELOW = 1 - 1e-12
+_LAST_BITS = 1e-12  # of a logarithm of few rounded sums and powers
 
 
 @final
@@ -76,6 +81,8 @@ class Integrand:
     c: float
     curvature: float
     """The second derivative of ln|f| at c along the real line."""
+    weights: tuple[int, ...] = (1,)
+    """The coefficients of Y."""
 
     @property
     def poles(self) -> tuple[float, ...]:
@@ -95,6 +102,26 @@ class Integrand:
             else:
                 half += count * part.estimate().cumulants(1.0)[0] / 2
         return Moments(tuple(mixtures), half, tuple(means))
+
+    def log_damping(self, away: Floats) -> Floats:
+        """Return an upper bound of ln|Y|, but for rounding, at distances from z = −½."""
+        y = 0.5 / away
+        powers = [abs(w) * y**m for m, w in enumerate(self.weights)]
+        found: Floats = np.log(np.sum(powers, axis=0)) + _LAST_BITS
+        return found
+
+    def away(self, s: Complexes) -> Floats:
+        """Return |z + ½|."""
+        found: Floats = np.abs(s - 0.5)  # s is z + 1, or −z
+        return found
+
+    def damping(self, s: acb) -> acb:
+        """Return Y."""
+        y = 1 / (2 * s - 1) if self.mixed_first else 1 / (1 - 2 * s)
+        total = acb(0)
+        for weight in reversed(self.weights):
+            total = total * y + weight
+        return total
 
     def slope(self, epsilon: float) -> float:
         """Return E."""
@@ -167,7 +194,7 @@ class Planner:
     def _ray(self, s: complex) -> float:
         f = self._f
         bound = log_ray(f.loss, f.kernel, f.real_point(s.real), s.imag)
-        return bound - s.real * self._e
+        return bound - s.real * self._e + float(f.log_damping(np.array([s.imag]))[0])
 
     def _piece(self, start: complex, length: float) -> Piece:
         for _ in range(_MOST_HALVINGS):
@@ -217,6 +244,10 @@ class Planner:
             points = middle + half * (turn + 1 / turn) / 2
             radius = np.full(_ARCS, abs(half) * (rho + 1 / rho) / 2 * math.pi / _ARCS)
             values, bounds = moments.on_discs(rules, points, radius, self._f.poles, self._e)
+            away = self._f.away(points) * _BELOW - radius
+            if not away.min() > 0:
+                continue
+            bounds = bounds + self._f.log_damping(away)
             level = float(bounds.max())
             if not level < math.inf:
                 continue
@@ -262,9 +293,11 @@ class Contour:
     least: float
     most: float
     mixed_first: bool
+    sign: int
+    """That of Y = 1 at the real point."""
 
     def integral(self, epsilon: ExactReal) -> arb:
-        """Return |(1/2πi) ∫ f ds| for an ε near ε₀, at flint's current precision."""
+        """Return ±(1/2πi) ∫ f ds for an ε near ε₀, at flint's current precision."""
         move = epsilon.ball() - ball(self.epsilon)
         turn = -move if self.mixed_first else move
         total = acb(0)
@@ -272,14 +305,20 @@ class Contour:
             total += term * (turn * s).exp()
         growth = (turn * arb(self.least)).exp().max((turn * arb(self.most)).exp())
         error = arb(self.log_error).exp() * growth
-        value = total.imag + arb(0, error.upper())
+        value = self.sign * total.imag + arb(0, error.upper())
         return (value / arb.pi()) * (epsilon.ball().exp() if self.mixed_first else arb(1))
 
 
 def bent_integral(  # noqa: PLR0917
-    loss: Loss, mixed_first: bool, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+    loss: Loss,
+    mixed_first: bool,
+    kernel: Kernel,
+    strip: Strip,
+    epsilon: ExactReal,
+    bits: int,
+    weights: tuple[int, ...] = (1,),
 ) -> arb:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+    """Return a ball around G(ε), or Σ w_m G_m(ε), of relative accuracy of about 2^−bits.
 
     `strip` is the one of `saddle_certified`, in z. Where G is far below |f| at the saddle, digits
     cancel: then the same is done with as many bits more.
@@ -288,9 +327,10 @@ def bent_integral(  # noqa: PLR0917
     """
     extra = 0
     while True:
-        contour = _contour(loss, mixed_first, kernel, strip, _near(epsilon), bits + extra)
+        near, most = _near(epsilon), bits + extra
+        contour = _contour(loss, mixed_first, kernel, strip, near, most, weights)
         with ctx.workprec(bits + extra + 2 * _GUARD + loss.count.bit_length()):
-            value = abs(contour.integral(epsilon)) * arb(2) ** -kernel.damping  # 2z + 1 = 2(z + ½)
+            value = contour.integral(epsilon)
             reached = value.rel_accuracy_bits()
         if reached >= bits - 4 or bits + extra > _MOST_BITS:
             return value
@@ -306,7 +346,13 @@ def _near(epsilon: ExactReal) -> Fraction:
 
 @functools.lru_cache(maxsize=32)
 def _contour(  # noqa: PLR0917
-    loss: Loss, mixed_first: bool, kernel: Kernel, strip: Strip, epsilon: Fraction, bits: int
+    loss: Loss,
+    mixed_first: bool,
+    kernel: Kernel,
+    strip: Strip,
+    epsilon: Fraction,
+    bits: int,
+    weights: tuple[int, ...],
 ) -> Contour:
     eps = float(epsilon)
     try:
@@ -314,8 +360,9 @@ def _contour(  # noqa: PLR0917
     except ArithmeticError as error:
         raise UndecidedError(f"A contour was not found: {error}.") from error
     c = point.c + 1 if mixed_first else -point.c
-    integrand = Integrand(loss, kernel, mixed_first, c, point.curvature)
-    kappa = -sum(math.log(abs(point.c - pole)) for pole in strip.poles)
+    integrand = Integrand(loss, kernel, mixed_first, c, point.curvature, weights)
+    kappa = float(integrand.log_damping(integrand.away(np.array([c])))[0])
+    kappa -= sum(math.log(abs(point.c - pole)) for pole in strip.poles)
     level = loss.cumulants(point.c)[0] - point.c * eps + kappa
     level -= 0.5 * math.log(2 * math.pi * point.curvature) + integrand.constant(eps)
     tolerance = level - bits * _LOG_2
@@ -325,7 +372,8 @@ def _contour(  # noqa: PLR0917
     top = max(errors)
     log_error = top + math.log(sum(math.exp(e - top) for e in errors)) + 1e-9
     sides = [side for piece in pieces for side in piece.sides]
-    return Contour(tuple(terms), log_error, epsilon, min(sides), max(sides), mixed_first)
+    sign = 1 if math.prod(c - pole for pole in integrand.poles) > 0 else -1
+    return Contour(tuple(terms), log_error, epsilon, min(sides), max(sides), mixed_first, sign)
 
 
 def _terms(
@@ -375,7 +423,7 @@ def _values(
                 factors[i] *= total**count
     values = []
     for s, x, factor in zip(points, exponents, factors, strict=True):
-        value = x.exp() * factor
+        value = x.exp() * factor * f.damping(s)
         for pole in f.poles:
             value /= s - pole
         values.append(value)

@@ -113,26 +113,39 @@ def end_rate(  # noqa: PLR0917
 ) -> tuple[float, float]:
     """Return ln of the largest integrand at an end, and a lower bound of its rate of decay beyond.
 
+    Both for all s at once.
+    """
+    values, rates = end_rates(mixture, curve, s, u, side, offset)
+    return float(values.max()), float(rates.min())
+
+
+def end_rates(  # noqa: PLR0917
+    mixture: Mixture, curve: Curve, s: Complexes, u: float, side: int, offset: float
+) -> tuple[Floats, Floats]:
+    """Return ln of the integrand at an end, and lower bounds of its rate of decay, for every s.
+
     To the left |v/w| ≤ |v|/(1 − |v|), Im x and x' − 1 get smaller; to the right
     |1 − v/w| ≤ 1/(|v| − 1) does, and u − m Im x grows.
     """
     h, x, speed, _ = _exponents(mixture, curve, s, np.array([complex(u, offset)]))
-    value = float(h.max()) + math.log(float(speed[0])) - _HALF_LOG_2PI
+    values = h[:, 0] + math.log(float(speed[0])) - _HALF_LOG_2PI
     growth = math.exp(min(float(mixture.log_odds(x).real[0]), 700.0))
-    y, m = abs(float(x.imag[0])), float(curve.slope)
-    size = float(np.abs(s).max()) * mixture.mu * (1 + 2 * m)
+    y, m, absolute = abs(float(x.imag[0])), float(curve.slope), np.abs(s)
+    size = absolute * mixture.mu * (1 + 2 * m)
+    none = np.full(len(s), -1.0)
     if side < 0:
         if growth >= 1:
-            return value, -1.0
+            return values, none
         extra = 2 * m * math.exp(min((u - float(curve.start)) / float(curve.scale), 0.0))
-        return value, -u - (y + abs(u)) * extra - size * growth / (1 - growth)
+        return values, -u - (y + abs(u)) * extra - size * growth / (1 - growth)
     if growth <= 1 or (m > 0 and u < float(curve.start) + float(curve.scale)):
-        return value, -1.0
+        return values, none
     logistic = 1 / (1 + math.exp(-(u - float(curve.start)) / float(curve.scale)))
     logistic = max(0.0, 1 - 2 * (1 - logistic))  # on Im u = offset, |offset| < πβ/2
-    rise = float(s.real.max()) * mixture.mu - float(s.imag.min()) * mixture.mu * m * logistic
-    lost = 2 * (1 - logistic) * mixture.mu * float(np.abs(s).max())
-    return value, u - m * (y + abs(offset)) - max(rise, 0.0) - lost - size / (growth - 1)
+    rise = s.real * mixture.mu - s.imag * mixture.mu * m * logistic
+    lost = 2 * (1 - logistic) * mixture.mu * absolute
+    falls = u - m * (y + abs(offset)) - np.maximum(rise, 0.0) - lost - size / (growth - 1)
+    return values, falls
 
 
 def curve_bound(mixture: Mixture, curve: Curve, s: Complexes, offset: float, fall: float) -> float:
@@ -155,18 +168,16 @@ def curve_bound(mixture: Mixture, curve: Curve, s: Complexes, offset: float, fal
     turn = mixture.mu * np.abs(s)[:, None] * more[None, :]
     steep = speed * (np.abs(x)[None, :] + speed * radius + turn)
     logs = h + radius * steep + math.log(2 * radius * speed) - _HALF_LOG_2PI
-    found = -math.inf
-    for row, at in zip(logs, s, strict=True):
-        outside = [
-            value - math.log(rate)
-            for value, rate in (
-                end_rate(mixture, curve, np.array([at]), ends[0], -1, offset),
-                end_rate(mixture, curve, np.array([at]), ends[1], 1, offset),
-            )
-        ]
-        terms = np.concatenate([row, outside])
-        top = float(terms.max())
-        found = max(found, top + math.log(float(np.exp(terms - top).sum())))
+    outside = [
+        values - np.log(rates)
+        for values, rates in (
+            end_rates(mixture, curve, s, end, side, offset)
+            for end, side in zip(ends, (-1, 1), strict=True)
+        )
+    ]
+    terms = np.column_stack([logs, *outside])
+    top = terms.max(axis=1)
+    found = float((top + np.log(np.exp(terms - top[:, None]).sum(axis=1))).max())
     return found + _SLACK * (1 + float(np.abs(h).max()))
 
 

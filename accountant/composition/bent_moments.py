@@ -147,10 +147,11 @@ def _curved_rule(mixture: Mixture, box: Box, fall: float, base: float) -> Rule |
         height = share * tallest
         away = part * min(height, 0.9 * math.pi / mixture.mu - height, 2.5 * float(scale))
         curve = Curve(Fraction(height), _RISE, start, scale)
-        here, *aside = [
-            curve_bound(mixture, curve, corners, offset, fall) for offset in (0.0, -away, away)
-        ]
-        if not math.isfinite(here + sum(aside)) or here > base:
+        here = curve_bound(mixture, curve, corners, 0.0, fall)
+        if not here <= base:
+            continue
+        aside = [curve_bound(mixture, curve, corners, offset, fall) for offset in (-away, away)]
+        if not math.isfinite(sum(aside)):
             continue
         level = _log_sum(aside)
         size = 2 * math.pi * away / (fall + max(level - here, 0.0) + _SPARE)

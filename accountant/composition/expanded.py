@@ -15,8 +15,9 @@ of mean 2, whose transform y^m is, the profile of all together is
     2^{−d} Σ_J e^{(J − T)/2} Σ_m w_m(J) K_m(ε − J),    K_m(ε) = E[H(ε + U_m)],
 
 without the jumps that make a transform oscillate on every line: each K_m is a contour integral of
-its own (`saddle_certified.Kernel`), straight or bent. A list of losses adds its values to J. As
-0 ≤ K_m ≤ H, what is beyond all that matters is bounded by Chernoff's inequality.
+its own (`saddle_certified.Kernel`), on a straight line, or those of one J are on one that bends. A
+list of losses adds its values to J. As 0 ≤ K_m ≤ H, what is beyond all that matters is bounded by
+Chernoff's inequality.
 
 *Below the least loss.* With x = L − ε ≥ 0, partial fractions of y^m/(z(z + 1)) give
 
@@ -67,6 +68,7 @@ _ENOUGH = 24
 _TINY = 1e-9
 _RHO = 0.375
 _ROUGH_WIDTH = Fraction(1, 10**6)
+_LEAST_WIDTH = Fraction(1, 10**12)
 _CLOSE = 1e-3
 
 
@@ -195,13 +197,9 @@ class ExpandedPair(JointPair):
             bits += min(0, _LESS + math.ceil(float((most / total).log()) / math.log(2)))
             if bits < _FEWEST:
                 return arb(0, most.upper())
-        found = arb(0)
-        for m, sign in enumerate(jump.signs):
-            if sign:
-                value = damped(self.smooth, m, low, bits)
-                if low != high:
-                    value = value.union(damped(self.smooth, m, high, bits))
-                found += sign * value
+        found = damped(self.smooth, jump.signs, low, bits)
+        if low != high:
+            found = found.union(damped(self.smooth, jump.signs, high, bits))
         return jump.weight * found
 
     def _jumps(self) -> Iterator[_Jump]:
@@ -222,10 +220,14 @@ class ExpandedPair(JointPair):
                 yield _Jump((*sizes, exact), more, weight * mass, coefficients)
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return ε with ln H(ε) = log_delta by Newton's method on rough enclosures."""
+        """Return ε with ln H(ε) = log_delta by Newton's method on enclosures.
+
+        As accurate as those that the answer is asked for: they are likely to share their contours.
+        """
+        width = max(asked_width.get() or _ROUGH_WIDTH, _LEAST_WIDTH)
         try:
             start = self._start(log_delta)
-            return rough_root(self.hockey_stick, log_delta, start, _ROUGH_WIDTH, _CLOSE)
+            return rough_root(self.hockey_stick, log_delta, start, width, _CLOSE)
         except (UndecidedError, ArithmeticError):
             return None
 
@@ -259,29 +261,37 @@ def _accuracy() -> int:
     return needed + _SPARE + more
 
 
-def damped(pair: SmoothPair, times: int, epsilon: ExactReal, bits: int) -> arb:
-    """Return K_m(ε), m = `times`, on a straight line or else on one that bends.
+def damped(pair: SmoothPair, signs: tuple[int, ...], epsilon: ExactReal, bits: int) -> arb:
+    """Return Σ w_m K_m(ε), of the weights `signs`, each on a straight line or all on a bent one.
 
     Raises UndecidedError where both would be too long.
     """
     eps = epsilon.ball()
     if pair.max_loss() <= eps:
         return arb(0)
+    terms = [(m, sign) for m, sign in enumerate(signs) if sign]
     if -pair.reverse().max_loss() >= eps:
-        return _below(pair, times, eps)
-    kernel = Kernel(Kernel.CALL.whole, times)
-    strip = Strip(0.0, math.inf, kernel.poles)
-    at, planned = near(float(epsilon)), coarse(bits)
-    loss = chosen(pair.loss(), strip, at, planned)
+        return sum((sign * _below(pair, m, eps) for m, sign in terms), start=arb(0))
     try:
-        found = integral(loss, kernel, strip, epsilon, bits) + arb(0).union(lost(loss)[0])
-        if found.rel_accuracy_bits() >= bits - _SPARE:
-            return found
+        return sum((sign * _straight(pair, m, epsilon, bits) for m, sign in terms), start=arb(0))
     except UndecidedError:
         pass
-    loss = chosen(pair.loss(), strip, at, planned, guarded=False)
-    side = pair.is_mixed_first()
-    return bent_integral(loss, side, kernel, strip, epsilon, bits) + arb(0).union(lost(loss)[0])
+    strip = Strip(0.0, math.inf, Kernel.CALL.poles)
+    loss = chosen(pair.loss(), strip, near(float(epsilon)), coarse(bits), guarded=False)
+    most = sum(map(abs, signs)) * lost(loss)[0]
+    found = bent_integral(loss, pair.is_mixed_first(), Kernel.CALL, strip, epsilon, bits, signs)
+    return found + arb(0, most.upper())
+
+
+def _straight(pair: SmoothPair, times: int, epsilon: ExactReal, bits: int) -> arb:
+    """Return K_m(ε), m = `times`. Raises UndecidedError where the line would be too long."""
+    kernel = Kernel(Kernel.CALL.whole, times)
+    strip = Strip(0.0, math.inf, kernel.poles)
+    loss = chosen(pair.loss(), strip, near(float(epsilon)), coarse(bits))
+    found = integral(loss, kernel, strip, epsilon, bits) + arb(0).union(lost(loss)[0])
+    if found.rel_accuracy_bits() < bits - _SPARE:
+        raise UndecidedError(f"The contour does not give {bits} bits.")
+    return found
 
 
 def _below(pair: SmoothPair, times: int, eps: arb) -> arb:

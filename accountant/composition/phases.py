@@ -15,7 +15,7 @@ that make 2i sin(y/2) e^{iy/2} of it lose 6u|y|. In all e^{iy} − 1 is wrong by
 |e^{iy} − 1| ≤ |y|. So, with weights that are wrong by 2u and |1 + b| = 1 rounded, the product is
 wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation. What the sums of N rests
 add is N·u times the sum of their sizes, at most N 2^−B Σ v_n|bGhx_n| for heads of B bits (below 4u
-of the sum for N ≤ 2^11), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|). So far
+of the sum for N ≤ 2^13), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|). So far
 the sum is wrong by less than 24u(bG + 2g)h Σ v_n|x_n|, and what the rests beside v add.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.floating[Any]]
     Complexes: TypeAlias = NDArray[np.complex128]
 
-MOST_PHASES = 1 << 11
+MOST_PHASES = 1 << 13
 _UNIT = 2.0**-53
 _ERROR = 24 * _UNIT
 LARGEST_ANGLE = 2.0**20

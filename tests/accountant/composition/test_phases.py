@@ -8,7 +8,13 @@ import pytest
 from flint import acb, arb, ctx
 
 from accountant.adjacency import Adjacency, Direction
-from accountant.composition.phases import blocks, error_of_sums, phase_sums, turned
+from accountant.composition.phases import (
+    MOST_PHASES,
+    blocks,
+    error_of_sums,
+    phase_sums,
+    turned,
+)
 from accountant.composition.saddle_kernels import kernels
 from accountant.composition.saddle_pair import transform
 from accountant.mechanisms.gaussian import Gaussian
@@ -25,7 +31,13 @@ def exact_sum(weights: np.ndarray, x: np.ndarray, t: float) -> acb:
 
 @pytest.mark.parametrize(
     ("size", "count", "step", "spread"),
-    [(637, 640, 0.125, 1.0), (100, 20, 2.0**-10, 0.25), (1500, 300, 0.5, 3.0), (7, 5, 2.0, 400.0)],
+    [
+        (637, 640, 0.125, 1.0),
+        (100, 20, 2.0**-10, 0.25),
+        (1500, 300, 0.5, 3.0),
+        (7, 5, 2.0, 400.0),
+        (MOST_PHASES, 100, 0.25, 1.0),
+    ],
 )
 def test_sums_of_phases_are_within_their_bound(
     size: int, count: int, step: float, spread: float

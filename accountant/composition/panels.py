@@ -7,10 +7,12 @@ has nothing left.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
+from flint import arb
 
 from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
 from accountant.composition.saddle_cells import distinct
@@ -29,6 +31,14 @@ _NEAREST = 3.0
 _GRAIN = 8.0
 _FARTHEST = 4096.0
 _MOST_PHASE = 16.0
+
+
+@functools.cache
+def _rule() -> tuple[Floats, Floats]:
+    """Return points on (−1, 1), ascending, and weights; to load `numpy.polynomial` takes 15 ms."""
+    rows = [arb.legendre_p_root(_POINTS, i, weight=True) for i in reversed(range(_POINTS))]
+    points, weights = np.array([[float(x.mid()), float(w.mid())] for x, w in rows]).T
+    return points, weights
 
 
 @final
@@ -53,7 +63,7 @@ class Panels:
         self._low = min(self._low, _GRAIN * math.floor(low / _GRAIN))
         self._high = max(self._high, _GRAIN * math.ceil(high / _GRAIN))
         ends, floats = self._ends(), self._floats
-        points, weights = np.polynomial.legendre.leggauss(_POINTS)
+        points, weights = _rule()
         middle, half = 0.5 * (ends[1:] + ends[:-1])[:, None], 0.5 * np.diff(ends)[:, None]
         x = (middle + half * points).ravel()
         self.bell = floats.bell(x) + np.log((half * weights).ravel())

@@ -25,7 +25,7 @@ from accountant.composition.jumps_plan import (
     tilt_of_small,
     window,
 )
-from accountant.composition.measure import Loss, Measure, estimator
+from accountant.composition.measure import LOSS, Loss, Measure, estimator
 from accountant.composition.saddle import CALL, Estimator
 from accountant.composition.saddle_certified import Kernel, integral
 from accountant.composition.saddle_cut import (
@@ -68,7 +68,6 @@ _MOST_LOSS, _TARGET = 16.0, 26.0
 _ENOUGH = 1e-5  # the error is of second order
 _CLOSE = 1e-3
 _SETTLED = 1e-10
-_LOSS = 10
 _SHARES = (1.0, 0.5, 0.25)
 
 
@@ -95,7 +94,7 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
             more = beyond(loss, cut, kernel, epsilon, found, bits)
             more += arb(0, slack(cut, None, kernel, epsilon))
             more += arb(0, slack(cut, flat.jumps, kernel, epsilon))
-            if (found + more).rel_accuracy_bits() >= bits - _LOSS:
+            if (found + more).rel_accuracy_bits() >= bits - LOSS:
                 return found + more
         expected = level = flat.log_value
         single = None
@@ -114,11 +113,11 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         whole = jumps.small
         rest = _small_alone(jumps, kernel, strip, epsilon)
         found = total + more + arb(0).union(rest)
-        if found.rel_accuracy_bits() >= bits - _LOSS:
+        if found.rel_accuracy_bits() >= bits - LOSS:
             return found
         with contextlib.suppress(UndecidedError):
             found = total + more + _beside(whole, kernel, strip, epsilon, bits, total, level)
-            if found.rel_accuracy_bits() >= bits - _LOSS:
+            if found.rel_accuracy_bits() >= bits - LOSS:
                 return found
     raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
 
@@ -134,7 +133,7 @@ def _below_plateau(
     with ctx.workprec(_ROUGH + jumps.count.bit_length()):
         c = ball(Fraction(large.c))
         bound = _chernoff(jumps.log_upper(Fraction(large.c)), c, kernel, epsilon)
-    if bound < main * arb(2) ** -(bits - _LOSS + 1):
+    if bound < main * arb(2) ** -(bits - LOSS + 1):
         return main + arb(0).union(bound)
     above = math.ceil((large.log_value - float(main.log().mid())) / _LOG_2)
     return main + integral(jumps, kernel, strip, epsilon, max(bits + above, _FEWEST))
@@ -162,7 +161,7 @@ def _beside(  # noqa: PLR0917
     while True:
         value = integral(measure, kernel, strip, epsilon, asked + extra)
         missing = bits - (known + value).rel_accuracy_bits()
-        if missing <= _LOSS or extra > _MOST_EXTRA:
+        if missing <= LOSS or extra > _MOST_EXTRA:
             return value
         extra += max(missing, _FEWEST)
 

@@ -361,13 +361,14 @@ class Mixture:
 
     def refined(self, x: Floats) -> Floats:
         """Add points beside the cuts, closer the nearer they are."""
-        places = [place + width * _BESIDE for place, width in self._edges() if x[0] < place < x[-1]]
+        places = [place + width * _BESIDE for place, width in self.edges if x[0] < place < x[-1]]
         if not places:
             return x
         added = np.concatenate(places)
         return distinct(np.concatenate([x, added[(added > x[0]) & (added < x[-1])]]))
 
-    def _edges(self) -> list[tuple[float, float]]:
+    @property
+    def edges(self) -> list[tuple[float, float]]:
         """Return the places of the cuts and their widths."""
         edges = [(self.cut, self.width), (self.rise, self.rise_width), (self.guard, GUARD_WIDTH)]
         return [edge for edge in edges if math.isfinite(edge[0])]

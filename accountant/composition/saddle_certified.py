@@ -40,7 +40,7 @@ from typing import ClassVar, final
 
 from flint import acb, arb, ctx
 
-from accountant.composition.measure import Alike, Loss, Measure, guard
+from accountant.composition.measure import LOSS, Alike, Loss, Measure, guard
 from accountant.composition.saddle_search import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.interval import ball
@@ -50,7 +50,6 @@ MOST_NODES = 40_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
 _ROUGH = 56
-_LOSS = 10
 _GROWTH = 1.1
 _MOST_GROWTH = 2.0
 _CAUTION = 0.75
@@ -140,7 +139,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
         for quick in (True, False):
             contour = _contour(loss, kernel, line, precision, quick)
             found = _summed(loss, plan, contour, epsilon)
-            if not contour.quick or found.rel_accuracy_bits() >= bits - _LOSS:
+            if not contour.quick or found.rel_accuracy_bits() >= bits - LOSS:
                 break
     return found
 

@@ -23,7 +23,7 @@ from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.jumps_integral import cut_estimate, estimate, jump_integral
 from accountant.composition.jumps_plan import cancel
-from accountant.composition.measure import Loss, estimator
+from accountant.composition.measure import LOSS, Loss, estimator
 from accountant.composition.rough import rough_root
 from accountant.composition.saddle import ABOVE_P, ABOVE_Q, CALL, PUT
 from accountant.composition.saddle_certified import Kernel, integral
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from accountant.reference import Reference
 
 _SPARE = 12
-_LOSS = 10
 _FEWER = (0.62, 0.4)
 _LEAST_BITS = (40, 30)
 _LONGEST_LADDER = 200
@@ -218,7 +217,7 @@ class SmoothPair(ContourPair):
             loss = chosen(loss, strip, near(float(epsilon)), coarse(bits))
         found = integral(loss, kernel, strip, epsilon, bits)
         found += self._cut_off(loss, kernel, strip, epsilon)
-        if found.rel_accuracy_bits() < bits - _LOSS:
+        if found.rel_accuracy_bits() < bits - LOSS:
             raise UndecidedError(f"The contour does not give {bits} bits.")
         return found
 

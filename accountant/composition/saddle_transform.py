@@ -22,7 +22,7 @@ from flint import acb, arb, ctx
 from accountant.composition.bent_curves import log_beyond
 from accountant.composition.bent_moments import Rule
 from accountant.composition.float_mixture import FloatMixture
-from accountant.composition.float_moments import log_moment
+from accountant.composition.float_moments import log_lower, log_upper
 from accountant.composition.phases import (
     LARGEST_ANGLE,
     MOST_PHASES,
@@ -229,8 +229,8 @@ class MixtureTransform(Transform):
 
     def _log_lower(self, s: Fraction) -> float:
         """Return a lower bound of ln Λ(s)."""
-        if (quick := log_moment(self.floats(), float(s))) is not None:
-            return quick[0]
+        if (quick := log_lower(self.floats(), float(s))) is not None:
+            return quick
         with ctx.workprec(max(_ROUGH, ctx.prec)):
             size = self._quadrature(s, 0.0).total().log()
         return float(size.mid()) - 2 * float(size.rad())
@@ -257,8 +257,8 @@ class MixtureTransform(Transform):
     def log_upper(self, c: Fraction) -> arb:
         """Return the bound of `float_moments`, the value, or the bound of `saddle_bounds`."""
         s = float(c + 1 if self.mixed_first else -c)
-        if (quick := log_moment(self.floats(), s)) is not None:
-            return arb(quick[1])
+        if (quick := log_upper(self.floats(), s)) is not None:
+            return arb(quick)
         with contextlib.suppress(UndecidedError):
             if (found := self.value(c).log().upper()).is_finite():
                 return found

@@ -1,0 +1,66 @@
+"""Lists of losses beside contour integrals: what is small takes little, and the sum is the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx
+
+from accountant import profile
+from accountant.adjacency import Adjacency
+from accountant.composition.mixture import MixedPair
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.interval import asked_width, narrowed
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import Composed, Gaussian, Guaranteed, PoissonSubsampled, Staircase
+from accountant.number import ExactReal, exact
+
+BOTH = Adjacency.ADD_REMOVE
+NINE = Fraction(1, 10**9)
+STEP = PoissonSubsampled(Gaussian(standard_deviation=1), "0.01")
+WHOLE = Composed([Composed(Staircase(epsilon=1, gamma="0.3"), 10), Composed(STEP, 200)])
+LEAKY = Composed([Guaranteed(epsilon="1/3", delta="1e-9"), Composed(STEP, 50)], 4)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
+    """Note the widths that contour integrals are asked for."""
+    found: list[Fraction] = []
+    before = SmoothPair.hockey_stick
+
+    def noted(self: SmoothPair, epsilon: ExactReal) -> arb:
+        found.append(asked_width.get() or Fraction(0))
+        return before(self, epsilon)
+
+    monkeypatch.setattr(SmoothPair, "hockey_stick", noted)
+    return found
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon"), [(WHOLE, "5"), (WHOLE, "11"), (LEAKY, "5")])
+def test_the_sum_is_the_same(mechanism: Mechanism, epsilon: str, asked: list[Fraction]) -> None:
+    pair = mechanism.worst_case(BOTH).remove[0]
+    assert isinstance(pair, MixedPair)
+    with ctx.workprec(64):
+        plain = pair.hockey_stick(exact(epsilon))
+        terms = len(asked)
+        with narrowed(NINE):
+            found = pair.hockey_stick(exact(epsilon))
+        bound = pair.bound(exact(epsilon))
+    assert found.overlaps(plain)
+    assert 2 * found.rad() < 2e-9 * found
+    assert len(asked) - terms <= terms
+    assert max(asked) > NINE
+    assert not bound < found
+
+
+def test_a_root_takes_few_values(asked: list[Fraction]) -> None:
+    found = profile.epsilon(WHOLE, "1e-6", adjacency=BOTH, relative_width=NINE)
+    assert found.relative_width is not None
+    assert found.relative_width < NINE
+    assert len(asked) < 120  # 38 values of 21 terms each without a place to begin
+    pair = WHOLE.worst_case(BOTH).remove[0]
+    for end, above in ((found.lower, True), (found.upper, False)):
+        with narrowed(NINE / 100), ctx.workprec(128):
+            value = pair.hockey_stick(exact(end))
+            assert bool(value > exact("1e-6").ball()) is above

@@ -17,19 +17,26 @@ as S γ(Q/S) grows with Q and with S (γ(r) − rγ'(r) ≥ 0 for a concave γ �
 is an integer. As g(t) ≤ z(z + 1)t²/2, which is γ'(0) and concavity again, all of this is at most
 what Gaussian noise of standard deviation `scale` has.
 
-*Hockey-stick divergences* are at most e^{κ g(t*) − zε} z^z/(1 + z)^{1+z} for every z > 0, and at
-most (e^{T₁} − e^ε)/(e^{T₁} + 1), as for every mechanism with the pure guarantee T₁. Which shift is
-worst for them is not proved: it depends on ε. It is searched among k equal coordinates, and k equal
-ones beside one other; what is found is attained, so that the truth lies between.
+*Hockey-stick divergences* have no one worst shift: it depends on ε. Four upper bounds hold for
+every shift, in any number of coordinates:
+
+- 1 − e^{(ε−T₁)/2}, one coordinate of size T₁; and for κ ≤ 6 the δ(ε) of ⌈κ⌉ coordinates whose
+  partial sums are √k T₂, the last one T₁ (`accountant.shifts.order`);
+- e^{κ g(t*) − zε} z^z/(1 + z)^{1+z} for every z > 0, from the Rényi divergences;
+- for κ ≥ 1.5 a sum over nodes of a line, each bounded for all shifts at once
+  (`accountant.shifts.line`), nearly δ of κ equal coordinates where κ is some hundreds.
+
+The worst shift itself is searched among k equal coordinates, and k equal ones beside one other;
+what is found is attained, so that the truth lies between.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias, final
 
 from flint import arb, ctx
@@ -42,6 +49,7 @@ from accountant.interval import Interval, enclose
 from accountant.mechanisms.laplace_vector import LaplaceVector
 from accountant.number import ExactReal, Number, exact
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.shifts import line_bound, majorant
 from accountant.target import EpsilonDelta
 
 Shifts: TypeAlias = tuple[tuple[Fraction, int], ...]
@@ -51,6 +59,10 @@ WIDTH = Fraction(1, 10**9)
 _ROUGH = 60
 _DIGITS = 9
 _MOST_SIZES = 24
+_ALL_SIZES = 12
+_MOST_MAJORANT, _LEAST_LINE = 6, Fraction(3, 2)
+_LINES = 4
+_CLOSE = 1 + Fraction(1, 10**5)
 _FIRST_PRECISION = 192
 
 
@@ -101,7 +113,9 @@ class BoundedShifts:
         )
 
     def delta_bound(self, epsilon: Number, *, relative_width: Fraction = WIDTH) -> Interval:
-        """Enclose an upper bound of δ(ε), ε ≥ 0, for every shift; 0 from ε = T₁ on.
+        """Enclose the least known upper bound of δ(ε), ε ≥ 0, for every shift; 0 from ε = T₁ on.
+
+        It takes up to some seconds. The bound is near the largest δ, not equal to it.
 
         Raises InvalidInputError for ε < 0.
         """
@@ -114,10 +128,7 @@ class BoundedShifts:
         Raises InvalidInputError for ε < 0.
         """
         eps = _not_negative(epsilon)
-        with ctx.workprec(_ROUGH):
-            best = max(
-                self.candidates(), key=lambda shifts: self._pair(shifts).hockey_stick(eps).mid()
-            )
+        best = self.search(eps)
         pair = self._pair(best)
         return WorstShift(
             best,
@@ -125,14 +136,25 @@ class BoundedShifts:
             self.delta_bound(epsilon, relative_width=relative_width),
         )
 
+    def search(self, epsilon: ExactReal) -> Shifts:
+        """Return the candidate with the largest δ(ε)."""
+        with ctx.workprec(_ROUGH):
+            return max(self.candidates(), key=lambda s: self._pair(s).hockey_stick(epsilon).mid())
+
+    def equal(self, count: int) -> Shifts:
+        """Return the largest equal coordinates in the set, rounded down."""
+        first, second = float(self.l1), float(self.l2)
+        return _rounded([(min(first / count, second / math.sqrt(count)), count)])
+
     def candidates(self) -> Iterator[Shifts]:
         """Yield shifts in the set: k equal coordinates, or k and another one, rounded down."""
         first, second, d = float(self.l1), float(self.l2), self.dimension
         kappa = self.coordinates()
         near = {math.floor(kappa), math.ceil(kappa)}
         steps = {min(d, round(2 ** (n / 2))) for n in range(_MOST_SIZES)}
+        steps |= set(range(1, min(_ALL_SIZES, d) + 1))
         for k in sorted(near | {n for n in steps if n <= d}):
-            yield _rounded([(min(first / k, second / math.sqrt(k)), k)])
+            yield self.equal(k)
         first = min(first, second * math.sqrt(d))
         for k in sorted({math.ceil(kappa) - 1, *near} | steps):
             room = k * ((k + 1) * second**2 - first**2)
@@ -158,14 +180,26 @@ class BoundedShifts:
         return ExactReal.of_rational(self.coordinates()).ball() * (rise / (2 * z + 1)).log1p()
 
     def _bound(self, epsilon: ExactReal) -> arb:
-        first, _ = self.norms()
+        first, second = self.norms()
         if epsilon >= first:
             return arb(0)
-        eps = epsilon.ball()
-        pure = -(eps - first.ball()).expm1() / (1 + (-first.ball()).exp())
+        rough = self._rough_bound(epsilon)
+        if self.coordinates() < _LEAST_LINE:
+            return rough
+        return rough.min(line_bound(first, second, epsilon))
+
+    def _rough_bound(self, epsilon: ExactReal) -> arb:
+        """Return the least of the bounds that take milliseconds, 0 from ε = T₁ on."""
+        first, second = self.norms()
+        if epsilon >= first:
+            return arb(0)
+        eps, kappa = epsilon.ball(), self.coordinates()
+        least = -((eps - first.ball()) / 2).expm1()
+        if kappa <= _MOST_MAJORANT:
+            least = least.min(majorant(second, kappa).hockey_stick(epsilon))
         z = arb(self._tilt(float(epsilon)))
         peak = z * z.log() - (1 + z) * z.log1p()
-        return pure.min((self._log_moment(z) - z * eps + peak).exp())
+        return least.min((self._log_moment(z) - z * eps + peak).exp())
 
     def _tilt(self, epsilon: float) -> float:
         """Return the z of the least bound, nearly."""
@@ -188,8 +222,8 @@ def least_scale(
 ) -> Interval:
     """Enclose the least scale at which Laplace noise is (ε, δ)-DP for all shifts, 0 < δ < 1.
 
-    At the upper end the bound of δ holds for every shift; below the lower end it is exceeded by
-    ⌊κ⌋ or ⌈κ⌉ equal coordinates.
+    At the upper end the bound of δ holds for every shift; below the lower end it is exceeded by one
+    that was found. Takes up to half a minute.
 
     Raises InvalidInputError for ε ≤ 0 or δ outside (0, 1).
     """
@@ -199,28 +233,56 @@ def least_scale(
     if not ExactReal.of_rational(0) < target < ExactReal.of_rational(1):
         raise expected("delta", delta, "in (0, 1)")
 
-    def excess(scale: ExactReal) -> arb:
-        value = BoundedShifts(scale, l1, l2, dimension)._bound(eps)
-        return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
-
-    start = BoundedShifts(1, l1, l2, dimension)
-    pure = start.norms()[0] / eps  # enough, by the pure guarantee
-    top = Fraction(float(pure)) * Fraction(1 + 10**9, 10**9)
-    with ctx.workprec(_FIRST_PRECISION):
-        proved = solve.root(excess, (top / 10**6, top), relative_width=WIDTH)
+    enough = _enough(eps, target, partial(BoundedShifts, l1=l1, l2=l2, dimension=dimension))
+    at_enough = BoundedShifts(enough, l1, l2, dimension)
+    kappa = at_enough.coordinates()
+    tried = {at_enough.equal(math.floor(kappa)), at_enough.equal(math.ceil(kappa))}
     needed = []
-    kappa = start.coordinates()
-    for count in {math.floor(kappa), math.ceil(kappa)}:
-        size = min(float(start.norms()[0]) / count, float(start.norms()[1]) / math.sqrt(count))
-        ((shift, _),) = _rounded([(size, count)])
+    for shifts in tried | {at_enough.search(eps)}:
         found = calibrate(
             LaplaceVector,
             EpsilonDelta(epsilon, delta),
-            shifts=[shift] * count,
+            shifts=[size for size, count in shifts for _ in range(count)],
             relative_width=WIDTH,
         )
         needed.append(found.least.lower)
-    return Interval(max(needed), max(proved.upper, *(Decimal(value) for value in needed)))
+    upper = Interval.of_exact(enough).upper
+    return Interval(max(needed), max(upper, *needed))
+
+
+def _enough(
+    epsilon: ExactReal, delta: ExactReal, bounded: Callable[[Fraction], BoundedShifts]
+) -> Fraction:
+    """Return a small scale at which the bound of δ(ε) is at most delta."""
+
+    def rough(goal: arb, width: Fraction = WIDTH) -> Fraction:
+        def excess(scale: ExactReal) -> arb:
+            assert scale.rational is not None
+            value = bounded(scale.rational)._rough_bound(epsilon)
+            return arb.neg_inf() if value.is_zero() else (value / goal).log()
+
+        with ctx.workprec(_FIRST_PRECISION):
+            found = solve.root(excess, (top / 10**6, top), relative_width=width)
+        return Fraction(found.upper)
+
+    pure = bounded(Fraction(1)).norms()[0] / epsilon  # enough, by the pure guarantee
+    top = Fraction(float(pure)) * Fraction(1 + 10**9, 10**9)
+    goal = delta.ball()
+    scale = least = rough(goal)
+    if bounded(scale).coordinates() < _LEAST_LINE:
+        return least
+    for _ in range(_LINES):
+        at_scale = bounded(scale)
+        value, roughly = at_scale._bound(epsilon), at_scale._rough_bound(epsilon)
+        if value <= goal:
+            least = min(least, scale)
+        if not value < roughly:
+            break
+        scale = rough(goal * roughly / value, _CLOSE - 1)
+        scale = Fraction(f"{float(scale):.7e}") * _CLOSE
+        if least / _CLOSE**2 < scale:
+            break
+    return least
 
 
 def _rounded(groups: Sequence[tuple[float, int]]) -> Shifts:

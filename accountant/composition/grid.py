@@ -51,6 +51,7 @@ _MOST_STEPS = 60
 _CLOSE = Fraction(1, 10**12)
 _TILTS = 1.25
 _MOST_DEEPENINGS = 12
+_MOST_LOG_CELLS = 600.0  # of a number that floats hold
 _STEEPEST = 2.5
 
 
@@ -204,17 +205,21 @@ def _refuse_early(widths: list[float], wanted: float, reached: str) -> None:
     told = done > 1 and widths[-1] > wanted and math.isfinite(widths[-1])
     if done < len(CELLS) and not (told or hopeless):
         return
-    if done > 1:
+    if done > 1 and math.isfinite(widths[-1]):
         order = math.log(widths[-2] / widths[-1]) / math.log(CELLS[done - 1] / CELLS[done - 2])
         order = min(max(order, 0.5), 2.0) if math.isfinite(order) else 1.0
     if widths[-1] * (CELLS[done - 1] / CELLS[-1]) ** order <= wanted:
         return
-    if not math.isfinite(widths[-1]):
+    log_cells = math.inf
+    if wanted > 0:
+        log_cells = math.log(CELLS[done - 1])
+        log_cells += (math.log(widths[-1]) - math.log(wanted)) / order
+    if log_cells > _MOST_LOG_CELLS:
         raise UndecidedError(
             f"Reached {reached} on a grid of {CELLS[done - 1]} points, and {CELLS[-1]} points are "
             "the most. Ask for a larger relative_width."
         )
-    cells = CELLS[done - 1] * (widths[-1] / wanted) ** (1 / order)
+    cells = math.exp(log_cells)
     raise UndecidedError(
         f"Reached {reached}, of relative width {widths[-1]:.1e}, on a grid of {CELLS[done - 1]} "
         f"points; {wanted:.1e} would take about {cells:.1e} points and "

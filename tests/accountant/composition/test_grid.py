@@ -183,6 +183,16 @@ def test_a_lower_end_of_zero_is_refused_with_what_was_reached() -> None:
         _refuse_early(widths, 1e-9, "delta in [0, 1]")
 
 
+@pytest.mark.parametrize("last", [(1e200, 1e200, 1e-2), (1e-3, math.inf, 1e-9), (0.5, 0.4, 0.0)])
+def test_widths_beyond_floats_are_refused_with_what_was_reached(
+    last: tuple[float, float, float],
+) -> None:
+    *widths, wanted = last
+    padded = [widths[0]] * (len(CELLS) - 2) + widths
+    with pytest.raises(UndecidedError, match=r"Reached delta in \[0, 1\].*larger relative_width"):
+        _refuse_early(padded, wanted, "delta in [0, 1]")
+
+
 def test_a_width_far_out_of_reach_is_refused_after_one_grid() -> None:
     with pytest.raises(UndecidedError, match=rf"of {CELLS[0]} points; 1\.0e-12 would take about"):
         _refuse_early([1e-3], 1e-12, "something")

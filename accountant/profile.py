@@ -7,6 +7,7 @@ the profile exceeds the total variation distance and tends to 1.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -40,6 +41,7 @@ _SHARE_OF_WIDTH = 16
 _FINEST_ESTIMATE = Fraction(1, 10**13)
 _COARSEST = 1 / 16
 _LOOSE = 2.0
+_LEAST_SHARE = 1e-9
 
 
 def worst_pairs(
@@ -343,9 +345,20 @@ def _estimated(
 
 def _complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
     """Return the least P(L ≤ ε) + e^ε Q(L > ε) among the pairs, at flint's current precision."""
-    factor = epsilon.ball().exp()
-    tails = [pair.tails(epsilon) for pair in pairs]
-    return least([tail.p_below + factor * tail.q_above for tail in tails])
+    return least([_complement_of(pair, epsilon) for pair in pairs])
+
+
+def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
+    """Return it of one pair; where its tails are too wide, what they have in common with 1 − H."""
+    tails = pair.tails(epsilon)
+    value = tails.p_below + epsilon.ball().exp() * tails.q_above
+    asked = asked_width.get()
+    if asked is None or 2 * value.rad() < ball(asked) * abs(value).lower():
+        return value
+    share = Fraction(min(1.0, max(_LEAST_SHARE, float(value.lower()))))
+    with contextlib.suppress(UndecidedError), narrowed(asked * share / 2):
+        return value.intersection(1 - pair.hockey_stick(epsilon))
+    return value
 
 
 def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:

@@ -276,10 +276,6 @@ class AdaptivePair(JointPair):
                         found[pair] = found.get(pair, 0) + count
             yield tuple(found.items())
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of W."""
-        return self.tails_by_slopes(epsilon)
-
     def reverse(self) -> AdaptivePair:
         """Return the same with every pair reversed."""
         return AdaptivePair(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from abc import abstractmethod
@@ -13,6 +14,7 @@ from flint import arb
 
 from accountant.composition.argument import exact_sum
 from accountant.errors import NotApplicableError, UndecidedError
+from accountant.interval import asked_width, narrowed
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 
@@ -23,6 +25,7 @@ Factor: TypeAlias = tuple[Pair, int]
 """A pair, and how many independent copies of it a product has."""
 
 _MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
+_CHORDS, _FINEST = 256, Fraction(1, 10**11)
 
 
 class UnsuitedError(UndecidedError):
@@ -113,7 +116,16 @@ class JointPair(Pair):
         return ExactReal.of_rational(1 - rest)
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H."""
+        """Return the tails, from the slopes of H.
+
+        Those of chords over a step are wrong by about the step, and by the error of H over it: H
+        is asked for with the square of a width, where that is no finer than engines reach.
+        """
+        asked = asked_width.get()
+        fine = None if asked is None else asked * asked / _CHORDS
+        if fine is not None and fine >= _FINEST:
+            with contextlib.suppress(UndecidedError), narrowed(fine):
+                return self.tails_by_slopes(epsilon)
         return self.tails_by_slopes(epsilon)
 
     def tails_by_slopes(self, epsilon: ExactReal) -> Tails:

@@ -48,7 +48,6 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
-from accountant.pair import Tails
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -173,10 +172,6 @@ class PiecewisePair(JointPair):
             above = pieces.at(arb(middle)).mid() > target.mid()
             low, high = (middle, high) if above else (low, middle)
         return (low + high) / 2
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, from the slopes of H."""
-        return self.tails_by_slopes(epsilon)
 
     def reverse(self) -> PiecewisePair:
         """Return the product of the reversed pairs."""

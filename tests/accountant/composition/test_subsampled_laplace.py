@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from accountant import profile
+from accountant import guarantees, profile
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.atoms import AtomicPair
 from accountant.composition.ends import Stitched
@@ -32,6 +34,7 @@ from accountant.number import exact
 
 RELATION = Adjacency.ADD_REMOVE
 WIDTH = Fraction(1, 10**9)
+FINER = Fraction(1, 15_000)
 LAWS = [("1", "0.01", True), ("1", "0.01", False), ("0.3", "0.7", True), ("2.5", "0.2", False)]
 
 
@@ -254,3 +257,27 @@ def test_a_tiny_delta_lies_next_to_the_largest_loss() -> None:
     (pair,) = mechanism.worst_case(RELATION).add
     assert found.lower < float(pair.max_loss()) * (1 - 1e-6)
     assert found.upper > float(pair.max_loss()) * (1 - 1e-2)
+
+
+@pytest.mark.parametrize("width", ["1e-3", "1e-4"])
+def test_tails_from_slopes_reach_a_few_digits(width: str) -> None:
+    sampled = Composed(PoissonSubsampled(Laplace(scale="0.93"), "0.201"), count=600)
+    asked: dict[str, Any] = {"adjacency": RELATION, "relative_width": Fraction(width)}
+    below = guarantees.loss_cdf(sampled, 2, **asked)
+    above = guarantees.loss_survival(sampled, 2, **asked)
+    finer = guarantees.loss_survival(sampled, 2, adjacency=RELATION, relative_width=FINER)
+    assert finer.overlaps(above)
+    assert below.lower + above.lower <= 1 <= below.upper + above.upper
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "-3"])
+def test_the_complement_is_known_as_well_as_delta(epsilon: str) -> None:
+    """Tails from slopes have half of its digits."""
+    sampled = Composed(PoissonSubsampled(Laplace(scale="0.93"), "0.201"), count=600)
+    asked: dict[str, Any] = {"adjacency": RELATION, "relative_width": Fraction(1, 10**6)}
+    found = profile.delta_complement(sampled, epsilon, **asked)
+    value = profile.delta(sampled, epsilon, **asked | {"relative_width": WIDTH})
+    assert value.lower + found.lower <= 1 <= value.upper + found.upper
+    logarithm = profile.log_delta(sampled, epsilon, **asked)
+    assert float(logarithm.lower) <= math.log(value.upper)
+    assert float(logarithm.upper) >= math.log(value.lower)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
 
 _ALIAS = 1e-8
-_SMOOTHINGS = (0.5, 0.25, 0.12, 0.06)
+_SMOOTHINGS = (0.5, 0.25, 0.12, 0.06)  # s, in units of 1/c
+_SHARES, _FEW = (0.85, 0.7, 0.55), 50  # of the saddle; where κ is below
 _SMOOTH_END = 4.0  # the nodes end where e^{−(sy)²/2} is e^{−8}
 _MOST_NODES = 700
 _ANGLES = (0.1, 0.25, 0.45, 0.7, 0.95, 1.2, 1.4)
@@ -31,7 +31,6 @@ _SLOPES = (-16.0, -8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 0.8, 1.0)
 _TURNS = (-16.0, -8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _CIRCLE = 2 * math.pi
 _ROOM = 1.42 * math.pi  # below 3π/2
-_FEW_ENDS = (0.0, 0.05, 0.15, 0.3, 0.5, 0.8, 1.5)
 _ENDS = (
     *(0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8),
     *(1.0, 1.3, 1.8, 2.5, 4.0, 7.0),
@@ -96,18 +95,21 @@ def plan(first: float, second: float, epsilon: float) -> LinePlan | None:
     line = saddle(first, second, epsilon)
     if line * second > _LARGEST_LINE:
         return None
-    best: _Planner | None = None
-    least = math.inf
-    for factor in _SMOOTHINGS:
+    best = _Planner(first, second, epsilon, line, _SMOOTHINGS[0] / line)
+    for factor in _SMOOTHINGS[1:]:
         tried = _Planner(first, second, epsilon, line, factor / line)
-        if best is not None and len(tried.size) > _MOST_NODES:
+        if len(tried.size) > _MOST_NODES or tried.log_bound >= best.log_bound:
             break
-        value = max(cell.log_bound for cell in tried.cells(_FEW_ENDS))
-        if value >= least:
+        best = tried
+    for share in _SHARES if first**2 < _FEW * second**2 else ():
+        factor = best.smoothing * best.line
+        moved = share * line
+        few = [_Planner(first, second, epsilon, moved, f / moved) for f in (factor, factor / 2)]
+        tried = min(few, key=lambda planner: planner.log_bound)
+        if tried.log_bound >= best.log_bound:
             break
-        best, least = tried, value
-    assert best is not None
-    return best.plan(_ENDS)
+        best = tried
+    return best.plan()
 
 
 def saddle(first: float, second: float, epsilon: float) -> float:
@@ -197,6 +199,11 @@ class _Cell:
     """Which slope in −A proves the phase, on either side."""
 
 
+def _log_sum(exponents: Floats, weight: Floats) -> float:
+    most = float(exponents.max())
+    return math.log(float((weight * np.exp(exponents - most)).sum())) + most
+
+
 @final
 class _Planner:
     """The set of shifts, ε, a line and a smoothing."""
@@ -263,12 +270,13 @@ class _Planner:
         bounds += (self.size + np.log(np.cos(angles)) + slopes * (angles - self.phase))[:, None]
         return slopes, bounds, phases
 
-    def cells(self, ends: Sequence[float]) -> list[_Cell]:
-        """Return the best cuts in each cell."""
+    @functools.cached_property
+    def cells(self) -> list[_Cell]:
+        """The best cuts in each cell."""
         slopes, bounds, phases = self.tables
         mus, turning = np.array(_SLOPES)[:, None], np.array(_TURNS)[:, None]
         found = []
-        for low, high in pairwise(ends):
+        for low, high in pairwise(_ENDS):
             reach = {
                 s: np.maximum(v - turning * low, v - turning * high) for s, v in phases.items()
             }
@@ -276,6 +284,7 @@ class _Planner:
             best = self.size + self.top - low
             matters = best + np.log(self.weight / self.step) > best[0] + math.log(_NEGLIGIBLE)
             chosen = np.full((3, len(best)), -1)
+            start, fall = self.size + self.top, np.ones(len(best))
             for number, slope in enumerate(slopes):
                 over = (
                     np.where(slope < 0, -least[-1], least[1]) - np.sign(slope) * _ROOM
@@ -287,23 +296,28 @@ class _Planner:
                 index, value = worst.argmin(0), worst.min(0)
                 better = (value < best) & matters
                 best = np.where(better, value, best)
+                start = np.where(better, values[index, np.arange(len(best))], start)
+                fall = np.where(better, mus[index, 0], fall)
                 cut = np.array([np.full(len(best), number), index, turns])
                 chosen[:, better] = cut[:, better]
-            most = float(best.max())
-            total = math.log(float((self.weight * np.exp(best - most)).sum())) + most
+            total = max(_log_sum(start - fall * a, self.weight) for a in (low, high))
             found.append(_Cell(total, best, chosen, {s: v.argmin(0) for s, v in reach.items()}))
         return found
 
-    def plan(self, ends: Sequence[float]) -> LinePlan:
+    @property
+    def log_bound(self) -> float:
+        """The logarithm of the bound."""
+        return max(cell.log_bound for cell in self.cells)
+
+    def plan(self) -> LinePlan:
         """Return the plan with the best cut of every node in every cell."""
-        cells = self.cells(ends)
         rows = [
-            tuple(self._cut(cell, start + row, block, row) for cell in cells)
+            tuple(self._cut(cell, start + row, block, row) for cell in self.cells)
             for start, block in self.blocks
             for row in range(len(block.gamma))
         ]
-        value = max(cell.log_bound for cell in cells)
-        return LinePlan(self.line, self.step, self.smoothing, tuple(ends), tuple(rows[1:]), value)
+        cuts = tuple(rows[1:])
+        return LinePlan(self.line, self.step, self.smoothing, _ENDS, cuts, self.log_bound)
 
     def _cut(self, cell: _Cell, node: int, block: _Block, row: int) -> Cut | None:
         number, index, turns = (int(v) for v in cell.cuts[:, node])

@@ -27,7 +27,7 @@ def test_no_shift_has_a_larger_renyi_divergence(shifts: list[int], order: str, s
     assert own.lower <= bounds.renyi(order).upper
 
 
-@settings(max_examples=25)  # each bound takes a quarter of a second
+@settings(max_examples=12)  # each bound takes half a second
 @given(SHIFTS, st.integers(0, 9), st.integers(1, 30))
 def test_no_shift_has_a_larger_delta(shifts: list[int], tenths: int, size: int) -> None:
     square = sum(shift**2 for shift in shifts)
@@ -125,7 +125,6 @@ def test_nothing_is_lost_from_the_l1_norm_on() -> None:
     ("bounds", "epsilon", "factor"),
     [
         (BoundedShifts("4.15", 10, 1, 1000), "1", "1.05"),
-        (BoundedShifts("0.55", 10, 1, 100), "8", "1.02"),
         (BoundedShifts(1, "1.5", 1, 3), "0.7", "1.12"),
         (BoundedShifts(10, 25, 2, 300), "1.2", "1.05"),
     ],

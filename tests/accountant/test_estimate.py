@@ -12,6 +12,7 @@ import pytest
 import dpassay
 from accountant import estimate, guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency, Direction
+from accountant.composition.float_curve import FloatCurve
 from accountant.composition.measure import estimator
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import InvalidInputError, UndecidedError
@@ -160,10 +161,22 @@ def test_compiled_loops_agree_with_numpy() -> None:
     assert np.allclose(plain, compiled, rtol=1e-12, atol=0)
 
 
-def test_lost_digits_are_refused() -> None:
-    rare = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "1e-6"), 3)
+def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
+    few = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01"), 2)
+    (pair,) = few.worst_case(Adjacency.ADD_REMOVE).remove
+    assert isinstance(pair, SmoothPair)
     with pytest.raises(UndecidedError, match="Ask for the enclosure"):
-        estimate.estimate_delta(rare, 1.0, adjacency=BOTH)
+        FloatCurve(pair, compiled=False).epsilon(math.log(1e-8))
+    found = estimate.estimate_epsilon(few, 1e-8, adjacency=BOTH)
+    assert isinstance(found, float)
+    enclosed = profile.epsilon(few, 1e-8, adjacency=BOTH, relative_width=Fraction(1, 10**9))
+    assert float(enclosed.lower) <= found <= float(enclosed.upper)
+
+
+def test_a_question_that_nothing_answers_is_refused() -> None:
+    few = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01"), 2)
+    with pytest.raises(UndecidedError, match="Reached"):
+        estimate.estimate_beta(few, 0.01, adjacency=BOTH)
 
 
 def test_bad_input_is_named() -> None:
@@ -206,5 +219,7 @@ def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:
 def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
     """ε is all but the largest loss of ADD: the saddle is at −1.5e16. Enclosures have an answer."""
     step = PoissonSubsampled(Gaussian(standard_deviation="0.4189"), "0.8903")
+    (pair,) = Composed(step, 2).worst_case(Adjacency.ADD_REMOVE).add
+    assert isinstance(pair, SmoothPair)
     with pytest.raises(UndecidedError, match="digits"):
-        estimate.estimate_epsilon(Composed(step, 2), "2.8e-108", adjacency="add-remove")
+        FloatCurve(pair, compiled=False).epsilon(math.log(2.8e-108))

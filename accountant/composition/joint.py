@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from flint import arb
 
-from accountant.composition.argument import exact_sum
+from accountant.composition.argument import ends, exact_sum
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import asked_width, narrowed
 from accountant.number import ExactReal
@@ -146,11 +146,13 @@ class JointPair(Pair):
         return Tails(p_above=p_above, p_below=1 - p_above, q_above=q_above, q_below=1 - q_above)
 
     def _beside(self, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
-        """Return a loss beside ε, and H there."""
-        if epsilon.rational is not None:
-            at = epsilon.rational + step
-        else:
-            at = Fraction(float(epsilon)) + step
+        """Return a loss beside ε, on the side of the step, and H there."""
+        at = epsilon.rational
+        if at is None:
+            low, high = ends(epsilon.ball())
+            at = (high if step > 0 else low).rational
+            assert at is not None
+        at += step
         point = ExactReal.of_rational(at)
         return point.ball(), self.hockey_stick(point)
 

@@ -19,7 +19,7 @@ from accountant.composition.pieces import PiecewisePair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import enclose
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.number import exact
+from accountant.number import ExactReal, exact
 
 RELATION = Adjacency.ADD_REMOVE
 WIDTH = Fraction(1, 10**9)
@@ -172,3 +172,12 @@ def test_steep_densities_go_to_other_engines() -> None:
         profile.delta(Composed(Gaussian(standard_deviation=1), 3), 1, method="pieces")
     with pytest.raises(NotApplicableError, match="mpmath"):
         pair.reference()
+
+
+@pytest.mark.parametrize(("square", "side"), [(10**9 + 4, -1), (10**9 + 7, 1)])
+def test_losses_beside_a_root_lie_on_their_side(square: int, side: int) -> None:
+    """The float next to the root is farther from it than the step."""
+    root, step = ExactReal.of_root(Fraction(square)), Fraction(side, 1 << 40)
+    with ctx.workprec(192):
+        beside, _ = sides(2)[0]._beside(root, step)
+        assert (beside - root.ball()) * side > 0

@@ -15,6 +15,8 @@
   count.
 - Very many releases of finite laws, or of discrete Gaussian ones of a small parameter, on one
   lattice: sums over a part of the circle, `accountant.composition.circle`.
+- Laplace noise beside discrete Gaussian noise of one kind: a sum over the values of the latter's
+  loss, `accountant.composition.integer_mixture`.
 - Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
   these are not too many.
 - Few releases of one subsampled Laplace noise: polynomials between breaks,
@@ -39,6 +41,7 @@ from accountant.composition.circle import CirclePair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
+from accountant.composition.integer_mixture import IntegerMixedPair, split
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MAX_VALUES as MAX_MIXED
@@ -56,6 +59,8 @@ from accountant.pairs.laplace_product import LaplaceProductPair
 
 MAX_LAPLACE = 100_000
 """Most Laplace coordinates whose distances are listed."""
+FEW = 80
+"""Releases up to which a sum over integers is faster than inversion."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:
@@ -114,6 +119,9 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
     """Return the product for an engine that reaches a width, not any width."""
     all_factors = tuple(factors)
     rungs = _rungs(all_factors)
+    if (integer := _beside_integers(all_factors)) is not None:
+        few = sum(count for _, count in all_factors) <= FEW
+        rungs = [integer, *rungs] if few else [*rungs, integer]
     if saddle_pair.applies(tuple(pair for pair, _ in all_factors)):
         rungs = [SmoothPair(all_factors), *rungs]
     elif circle.applies(tuple(pair for pair, _ in all_factors)):
@@ -121,6 +129,19 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
     if expanded.applies(all_factors):
         rungs = [expanded.ExpandedPair(all_factors), *rungs]
     return rungs[0] if len(rungs) == 1 else LadderPair(tuple(rungs))
+
+
+def _beside_integers(factors: tuple[Factor, ...]) -> IntegerMixedPair | None:
+    """Return Laplace noise beside discrete Gaussian noise of one kind, if it is that."""
+    found = split(factors)
+    if found is None:
+        return None
+    others, (integer, count) = found
+    assert isinstance(integer, DiscreteGaussianPair)
+    if not all(isinstance(pair, (LaplacePair, LaplaceProductPair)) for pair, _ in others):
+        return None
+    first = _exactly(others)
+    return None if first is None else IntegerMixedPair(first, integer, count)
 
 
 def _rungs(factors: tuple[Factor, ...]) -> list[JointPair]:

@@ -102,7 +102,7 @@ class Jumps:
 
         An error of T_i counts k_i times, one of J_i as often as there are large losses.
         """
-        rate = quick_rate(self, c) / (2 * len(self.large))
+        rate = quick_rate(self, c, float(step * count)) / (2 * len(self.large))
         small = [
             part.quick_line(c, step, count, rate / times) for part, times in self.small.factors
         ]

@@ -23,7 +23,7 @@ from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
 
 _GUARD = 24
-_QUICK = 10
+_QUICK, _USUAL = 10, 16.0
 _ENOUGH = 0.95
 _MOST_DECAYS = 8
 _PIECES, _MOST_PIECES = 8, 512
@@ -104,7 +104,7 @@ class Loss:
 
     def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
         """Return the same from floats, None where their error matters."""
-        rate = quick_rate(self, c) / len(self.factors)
+        rate = quick_rate(self, c, float(step * count)) / len(self.factors)
         found = [part.quick_line(c, step, count, rate / times) for part, times in self.factors]
         if all(ratios is None for ratios in found):
             return None
@@ -195,14 +195,15 @@ class Alike(Generic[M]):
         return hash(self._key)
 
 
-def quick_rate(measure: Measure, c: Fraction) -> float:
+def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
     """Return the error per t that ratios on a line may have, at flint's current precision.
 
-    It is about what is asked for over the deviation of the tilted loss.
+    It is about what is asked for over the deviation of the tilted loss, or, where the line reaches
+    much further than that, over a share of its length: terms far out count there.
     """
     size, _, variance = measure.cumulants(float(c))
     bits = ctx.prec - guard(measure.count, size) - _QUICK
-    return 2.0**-bits * math.sqrt(variance)
+    return 2.0**-bits * min(math.sqrt(variance), _USUAL / reach)
 
 
 def guard(count: int, size: float) -> int:

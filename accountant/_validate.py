@@ -241,13 +241,13 @@ def integer(name: str, value: object, *, least: int | None = None) -> int:
     if isinstance(value, (str, ExactReal, Fraction)):
         number = exact(value, name).rational
         if number is None or number.denominator != 1:
-            raise expected(name, value, "to be an integer")
+            raise expected(name, value, "to be an integer", "Give a whole number.")
         value = number.numerator
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise expected(name, value, "to be an integer", "Write it without a decimal point.")
     result = operator.index(value)
     if least is not None and result < least:
-        raise expected(name, result, f"≥ {least}")
+        raise expected(name, result, f"≥ {least}", f"Give a whole number from {least} on.")
     return result
 
 

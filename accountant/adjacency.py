@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from accountant.errors import AdjacencyError, suggestion
+from accountant.errors import AdjacencyError, InvalidInputError, suggestion
 
 
 class Adjacency(Enum):
@@ -40,6 +40,23 @@ class Direction(Enum):
     """P is the law on the larger (or shifted) dataset, Q the law without the record."""
     ADD = "add"
     """P is the law without the record, Q the law with it."""
+
+    @classmethod
+    def read(cls, value: Direction | str | None) -> Direction | None:
+        """Accept the member, its value, or None.
+
+        Raises InvalidInputError for anything else.
+        """
+        if value is None or isinstance(value, cls):
+            return value
+        try:
+            return cls(str(value).lower())
+        except ValueError:
+            known = [member.value for member in cls]
+            raise InvalidInputError(
+                f"Expected direction={value!r} to be one of {known}. "
+                f"{suggestion(str(value), known)}"
+            ) from None
 
 
 def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:

@@ -133,10 +133,10 @@ def calibrate(
     if objection := target.objection():
         raise InvalidInputError(objection)
     if digits < 1:
-        raise expected("digits", digits, "≥ 1")
+        raise expected("digits", digits, "≥ 1", "Give how many digits of the noise to keep.")
     relation = Adjacency.read(adjacency)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise expected("count", count, "an integer ≥ 1")
+        raise expected("count", count, "an integer ≥ 1", "Give the number of releases.")
     family = _Family(
         _class_of(name),
         _with_adjacency(name, fixed, relation),

@@ -36,6 +36,11 @@ class UndecidedError(DpassayError):
         super().__init__(message)
         self.reached = reached
 
+    def say_reached(self, lower: Decimal, upper: Decimal, width: float) -> None:
+        """Add the enclosure that was reached to the message, where it says none."""
+        self.reached = width
+        self.args = (f"{self} Reached [{lower}, {upper}], of relative width {width:.0e}.",)
+
 
 class BetweenError(UndecidedError):
     """A number is known to lie between two bounds that no precision brings together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -18,6 +19,9 @@ from accountant.errors import InvalidInputError, UndecidedError
 
 RELATIVE_WIDTH = Fraction(1, 10**30)
 """Relative width that an enclosure is narrowed to unless asked otherwise."""
+
+NEAR_WIDTH = Fraction(1, 10**9)
+"""What is reached, and fast, nearly everywhere."""
 
 asked_width: ContextVar[Fraction | None] = ContextVar("asked_width", default=None)
 """The width that the enclosure being computed is asked for; None outside of `enclose`.
@@ -228,6 +232,25 @@ def enclose(
     UndecidedError
         If the last rung is still wider; the message carries the enclosure that was reached.
     """
+    return or_reached(lambda width: _climbed(compute, width, max_precision), relative_width)
+
+
+def or_reached(ask: Callable[[Fraction], Interval], relative_width: Fraction) -> Interval:
+    """Return the answer to a question of a width, or a refusal that says what was reached.
+
+    A refusal of a width below `RELATIVE_WIDTH` that does not say it is asked at `NEAR_WIDTH`.
+    """
+    try:
+        return ask(relative_width)
+    except UndecidedError as refusal:
+        if relative_width < RELATIVE_WIDTH and not math.isfinite(refusal.reached):
+            with contextlib.suppress(UndecidedError):
+                found = ask(NEAR_WIDTH)
+                refusal.say_reached(found.lower, found.upper, float(NEAR_WIDTH))
+        raise
+
+
+def _climbed(compute: Callable[[], arb], relative_width: Fraction, max_precision: int) -> Interval:
     bits = _bits(relative_width)
     digits = int(bits * 0.30103) + _GUARD_DIGITS
     precision = max(START_PRECISION, bits + 32)

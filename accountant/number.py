@@ -16,6 +16,7 @@ from flint import arb, fmpq, fmpz
 from accountant.errors import expected
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
+_LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
 _MAX_LENGTH = 20_000
 _SHOWN_DIGITS = 40
@@ -212,7 +213,9 @@ def _read(text: str, argument: str) -> ExactReal:
 def _ratio(text: str, argument: str, whole: str) -> Fraction:
     parts = [part.strip() for part in text.split("/")]
     if len(parts) > 2 or not all(_DECIMAL.fullmatch(part) for part in parts):
-        raise expected(argument, whole, "to be a number", _REMEDY)
+        known = len(parts) <= 2 and all(map(_LONG_DECIMAL.fullmatch, parts))
+        long = "to have exponents of at most five digits" if known else "to be a number"
+        raise expected(argument, whole, long, _REMEDY)
     # through Decimal: Python converts no more than 4300 digits to an int directly
     numerator, denominator = Fraction(Decimal(parts[0])), Fraction(Decimal([*parts, "1"][1]))
     if denominator == 0:

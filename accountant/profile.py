@@ -27,6 +27,7 @@ from accountant.interval import (
     ball,
     enclose,
     narrowed,
+    or_reached,
     sign,
 )
 from accountant.mechanism import Mechanism
@@ -38,6 +39,8 @@ _HALF_EXACTLY = Fraction(1, 2)
 _ROUGH = 64
 _ESTIMATE_WIDTHS = (Fraction(1, 10**8), Fraction(1, 10**4))
 _SHARE_OF_WIDTH = 16
+_CHORD_BITS = 4
+_DEEP = Fraction(1, 10**60)
 _FINEST_ESTIMATE = Fraction(1, 10**13)
 _COARSEST = 1 / 16
 _LOOSE = 2.0
@@ -51,7 +54,7 @@ def worst_pairs(
     method: str = "auto",
 ) -> Sequence[Pair]:
     """Return the pairs that a question ranges over: of one direction, or (None) of both."""
-    relation = Adjacency.read(adjacency)
+    relation, direction = Adjacency.read(adjacency), Direction.read(direction)
     if method == "auto":
         return mechanism.worst_case(relation).pairs(direction)
     from accountant.composition.engines import pairs_of  # engines ask mechanisms, not the reverse
@@ -164,6 +167,11 @@ def epsilon(
         return enclose(
             lambda: most([pair.max_loss() for pair in pairs]), relative_width=relative_width
         )
+    return or_reached(lambda width: _inverse(pairs, target, width), relative_width)
+
+
+def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
+    """Enclose the largest ε at which the H of a pair passes δ, 0 < δ < 1."""
     sides = [_infinity_against(pair, target) for pair in pairs]
     if 1 in sides:
         return Interval.of_ball(arb.pos_inf())
@@ -220,6 +228,8 @@ def inverse_by_values(
     """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
     with narrowed(relative_width / 2):  # ε(δ) changes less than δ, in proportion, but near 0
         found = _beside_estimate(pairs, target, relative_width)
+        if found is None and relative_width < _FINEST_ESTIMATE:
+            found = _refined(pairs, target, relative_width)
         if found is not None:
             return found
     with narrowed(relative_width / _SHARE_OF_WIDTH):
@@ -274,6 +284,39 @@ def _beside_estimate(
             if i != most and not _surely_below(pair, known.get(i), guess, upper, target):
                 return None
     return interval
+
+
+def _refined(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval | None:
+    """Enclose ε(δ) by chords, from its estimate on with twice the digits each; None if one fails.
+
+    The error of a chord between the ends of an enclosure is of the order of its width squared.
+    """
+    widths = [relative_width]
+    while widths[-1] < _FINEST_ESTIMATE:
+        widths.append(Fraction(2) ** (_log_2(widths[-1]) // 2 - _CHORD_BITS))
+    coarse = widths.pop()
+    with narrowed(coarse / 2):
+        found = _beside_estimate(pairs, target, coarse)
+    excess = _excess(pairs, target)
+    if found is not None and relative_width < _DEEP:  # what is refused at last is refused at once
+        with narrowed(relative_width / _SHARE_OF_WIDTH), ctx.workprec(-_log_2(relative_width)):
+            excess(exact(found.lower))
+    for width in reversed(widths):
+        if found is None:
+            return None
+        low, high = Fraction(found.lower), Fraction(found.upper)
+        bits = _CHORD_BITS - _log_2(width)
+        with narrowed(width / _SHARE_OF_WIDTH), ctx.workprec(max(START_PRECISION, bits + 32)):
+            at_low, at_high = (excess(ExactReal.of_rational(end)) for end in (low, high))
+            guess = solve.secant(low, high, at_low, at_high, bits)
+            if guess is None:
+                return None
+            found = solve.beside(excess, guess, relative_width=width)
+    return found
+
+
+def _log_2(value: Fraction) -> int:
+    return value.numerator.bit_length() - value.denominator.bit_length()
 
 
 def _surely_below(

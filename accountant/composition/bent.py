@@ -68,6 +68,8 @@ _APART = 1.2
 _SHARED = 10
 _BELOW = 1 - 1e-12
 _LAST_BITS = 1e-12  # of a logarithm of few rounded sums and powers
+_BITS, _MOST_WORK = 256, 4e6
+"""Most terms of moments, at so many bits; they cost about their square."""
 
 
 @final
@@ -368,7 +370,17 @@ def _contour(  # noqa: PLR0917
     tolerance = level - bits * _LOG_2
     pieces, ray = Planner(integrand, eps, tolerance, bits).pieces()
     errors = [piece.log_error for piece in pieces] + [ray]
-    terms = [term for p in pieces if p.nodes for term in _terms(integrand, p, epsilon, tolerance)]
+    asked = [(p, *_rules(integrand, p, eps, tolerance)) for p in pieces if p.nodes]
+    work = sum(
+        p.nodes * sum(r.last - r.first + 1 for r in rules) * max(1.0, needed / _BITS) ** 2
+        for p, rules, needed in asked
+    )
+    if work > _MOST_WORK:
+        raise UndecidedError(
+            f"The contour for epsilon={eps:.6g} takes {work:.1e} terms of {_BITS} bits for {bits} "
+            f"bits, more than {_MOST_WORK:.1e}. Ask for a larger relative_width, such as 1e-9."
+        )
+    terms = [term for entry in asked for term in _terms(integrand, *entry, epsilon)]
     top = max(errors)
     log_error = top + math.log(sum(math.exp(e - top) for e in errors)) + 1e-9
     sides = [side for piece in pieces for side in piece.sides]
@@ -376,18 +388,26 @@ def _contour(  # noqa: PLR0917
     return Contour(tuple(terms), log_error, epsilon, min(sides), max(sides), mixed_first, sign)
 
 
-def _terms(
-    f: Integrand, piece: Piece, epsilon: Fraction, tolerance: float
-) -> list[tuple[acb, acb]]:
-    """Return the nodes of a piece, and the weighted values of f there."""
+def _rules(
+    f: Integrand, piece: Piece, epsilon: float, tolerance: float
+) -> tuple[tuple[Rule, ...], int]:
+    """Return the rules of the moments on a piece, and how many bits they take."""
     start, end = piece.start, piece.end
     box = Box(
         min(start.real, end.real), max(start.real, end.real), start.imag, max(start.imag, end.imag)
     )
     needed = max(piece.log_size - tolerance, 0.0) + _SPARE
     rules, lost = f.moments.balanced(box, needed)
-    size = math.frexp(1 + abs(complex(end)) + abs(float(epsilon)))[1]
+    size = math.frexp(1 + abs(complex(end)) + abs(epsilon))[1]
     bits = math.ceil((needed + lost) / _LOG_2) + f.loss.count.bit_length() + 2 * size + _GUARD
+    return rules, bits
+
+
+def _terms(
+    f: Integrand, piece: Piece, rules: Sequence[Rule], bits: int, epsilon: Fraction
+) -> list[tuple[acb, acb]]:
+    """Return the nodes of a piece, and the weighted values of f there."""
+    start, end = piece.start, piece.end
     with ctx.workprec(bits):
         first = acb(ball(Fraction(start.real)), ball(Fraction(start.imag)))
         last = acb(ball(Fraction(end.real)), ball(Fraction(end.imag)))

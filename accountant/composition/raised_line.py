@@ -28,7 +28,8 @@ from accountant.number import ExactReal
 from accountant.pair import Pair
 
 MOST_WORK = 24_000_000
-"""Most products of a node in x and a node on the line."""
+"""Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""
+_BITS = 256
 _SPARE = 12
 _HIGHEST = 0.475
 """v, as a part of π/μ."""
@@ -99,10 +100,10 @@ def sums(turns: Sequence[acb], weights: Sequence[acb | arb], count: int) -> list
 
     Raises UndecidedError where that is too much work.
     """
-    if count * len(turns) > MOST_WORK:
+    if count * len(turns) * max(1.0, ctx.prec / _BITS) ** 2 > MOST_WORK:
         raise UndecidedError(
-            f"The contour needs {count} × {len(turns)} terms at {ctx.prec} bits, more than "
-            f"{MOST_WORK}. Ask for a larger relative_width, such as 1e-9."
+            f"The contour needs {count} × {len(turns)} terms at {ctx.prec} bits, more work than "
+            f"{MOST_WORK} at {_BITS} bits. Ask for a larger relative_width, such as 1e-9."
         )
     inner = max(1, math.isqrt(count))
     outer = -(-count // inner)

@@ -40,6 +40,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 
+_LARGE = 700.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
 _SHARP = Fraction(1, 64)
 _FINE, _REACH, _FAR = 4.0, 9.0, 40.0
@@ -86,8 +87,11 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
 
 def place_of(floats: Mixture, threshold: float) -> float:
     """Return the x where the loss is a threshold, −∞ where all losses are larger."""
-    odds = math.expm1(threshold) + math.exp(floats.log_share)
-    log_odds = math.log(odds) if odds > 0 else -math.inf
+    if threshold > _LARGE:  # e^threshold would overflow, and the share does not count
+        log_odds = threshold
+    else:
+        odds = math.expm1(threshold) + math.exp(floats.log_share)
+        log_odds = math.log(odds) if odds > 0 else -math.inf
     return (log_odds - floats.log_share) / floats.mu + 0.5 * floats.mu
 
 

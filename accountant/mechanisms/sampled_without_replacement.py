@@ -57,7 +57,12 @@ class SampledWithoutReplacement(Mechanism):
     def __post_init__(self) -> None:
         """Require a sample that the population has."""
         if self.sample_size > self.population:
-            raise expected("sample_size", self.sample_size, f"≤ population={self.population}")
+            raise expected(
+                "sample_size",
+                self.sample_size,
+                f"≤ population={self.population}",
+                "A sample is drawn from the population, without replacement.",
+            )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the worst pairs of the mechanism, with one side mixed.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from flint import arb
+from flint import arb, ctx
 
-from accountant.errors import NotApplicableError
+from accountant.composition.joint import JointPair
+from accountant.errors import NotApplicableError, expected
 from accountant.gaussian_bounds import limiting_mu
 from accountant.interval import Interval, enclose
 from accountant.mechanisms.gaussian import Gaussian
@@ -30,6 +33,12 @@ from verify.claims.sweep import Bound, prove_below
 from verify.expression import Expression
 from verify.verdict import Verdict
 
+_HINTS = 20
+"""Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""
+_MOST_HINTS = 5
+_CLEAR = 1e-3
+_HINT_BITS = 128
+
 
 @final
 class GaussianDP(
@@ -48,6 +57,8 @@ class GaussianDP(
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact μ, or the whole profile, with that of N(μ, 1) against N(0, 1)."""
         claimed = Expression(self.mu).exact(scope)
+        if claimed.sign <= 0:
+            raise expected("mu", claimed, "> 0", "Give a positive number.")
         mechanism = self.built(scope)
         try:
             value = enclose(lambda: mechanism.gaussian_mu(self.relation()))
@@ -104,6 +115,7 @@ class GaussianDP(
             Bound(lambda eps: hockey_stick(pairs, eps), falling=True),
             Bound(lambda eps: hockey_stick(target, eps), falling=True),
             end=lambda: most([pair.max_loss() for pair in pairs]),
+            hints=lambda: _hints(pairs, target[0]),
         )
         truth = swept.truth
         witness = {} if swept.point is None else {"epsilon": str(swept.point)}
@@ -153,6 +165,34 @@ class GaussianDP(
             evidence=facts,
             conclusion=conclusion,
         )
+
+
+def _hints(pairs: Sequence[Pair], target: Pair) -> list[Fraction] | None:
+    """Return ε where estimates of δ exceed δ_μ, the least first; None where none are known.
+
+    They go far out: Gaussian releases of a larger μ, sampled, show it at large ε alone.
+    """
+    found: list[tuple[float, Fraction]] = []
+    for exponent in range(-_HINTS, 2 * _HINTS):
+        point = Fraction(2) ** (exponent // 2) * (1 + Fraction(exponent % 2, 2))
+        known = [_estimated_log_delta(pair, point) for pair in pairs]
+        values = [value for value in known if value is not None]
+        limit = _estimated_log_delta(target, point)
+        if values and limit is not None:
+            found.append((max(values) - limit, point))
+    if not found:
+        return None
+    return [point for excess, point in found if excess > _CLEAR][:_MOST_HINTS]
+
+
+def _estimated_log_delta(pair: Pair, epsilon: Fraction) -> float | None:
+    """Return about ln H(ε), −∞ for none; None where it takes long."""
+    estimate = pair.estimate_log_delta(float(epsilon))
+    if estimate is not None or isinstance(pair, JointPair):
+        return estimate
+    with ctx.workprec(_HINT_BITS):
+        value = pair.hockey_stick(ExactReal.of_rational(epsilon))
+        return float(value.log().mid()) if value > 0 else None
 
 
 def _least(pair: Pair, found: Interval) -> dict[str, Any]:

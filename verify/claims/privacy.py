@@ -9,6 +9,7 @@ from typing import Any
 
 from flint import arb, ctx
 
+from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, Interval, enclose, narrowed
 from accountant.mechanism import Mechanism
@@ -24,6 +25,7 @@ _FLOATS_WIDTH = Fraction(1, 10**11)
 """A width that sums in floats reach as a rule."""
 FACT_WIDTH = Fraction(1, 10**30)
 """Width of what a certificate states: enough to decide a claim that is nearly met."""
+_FEW = 100
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
 _LAST_PRECISION = 512
@@ -84,8 +86,9 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
 
     They are enclosed as narrowly as the engine of the pair reaches.
     """
-    p = _tail(lambda: pair.tails(epsilon).p_above)
-    q = _tail(lambda: pair.tails(epsilon).q_above)
+    width = _fact_width(pair)
+    p = _tail(lambda: pair.tails(epsilon).p_above, width)
+    q = _tail(lambda: pair.tails(epsilon).q_above, width)
     return {
         "fact": "event",
         "name": "event",
@@ -97,14 +100,22 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
     }
 
 
-def _tail(compute: Callable[[], arb]) -> Interval:
+def _fact_width(pair: Pair) -> Fraction:
+    """Return the width to ask for: few subsampled releases take minutes for thirty digits."""
+    if isinstance(pair, SmoothPair) and pair.is_mixed():
+        few = sum(count for _, count in pair.factors) <= _FEW
+        return VERDICT_WIDTH if few else FACT_WIDTH
+    return FACT_WIDTH
+
+
+def _tail(compute: Callable[[], arb], width: Fraction) -> Interval:
     """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
     try:
-        return enclose(compute, relative_width=FACT_WIDTH)
+        return enclose(compute, relative_width=width)
     except UndecidedError as error:
         refusal = error
-    for width in (_FLOATS_WIDTH, *_WIDER):
-        with ctx.workprec(START_PRECISION), narrowed(width):
+    for wider in (_FLOATS_WIDTH, *_WIDER):
+        with ctx.workprec(START_PRECISION), narrowed(wider):
             try:
                 return Interval.of_ball(compute())
             except UndecidedError as error:
@@ -114,7 +125,7 @@ def _tail(compute: Callable[[], arb]) -> Interval:
 
 def hockey(pair: Pair, epsilon: ExactReal, name: str = "value") -> dict[str, Any]:
     """Return H(ε) of a pair, enclosed as narrowly as its engine reaches: a checkable fact."""
-    value = reached(lambda: pair.hockey_stick(epsilon), FACT_WIDTH)
+    value = reached(lambda: pair.hockey_stick(epsilon), _fact_width(pair))
     return {
         "fact": "hockey-stick",
         "name": name,

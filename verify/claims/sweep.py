@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
 from flint import arb, ctx
 
-from accountant.interval import Interval, ball
+from accountant.interval import START_PRECISION, Interval, ball, narrowed
 from accountant.number import ExactReal
 
 _PRECISION = 192
 _MAX_PIECES = 20_000
 _FINEST = 1 << 64
 """Of a range that is cut into so small pieces, one is where the two curves are not told apart."""
+_ROUGH = Fraction(1, 1000)
 _POINTS, _STEP = 256, Fraction(1, 32)
 """Where a refutation is looked for on a range without an end."""
 
@@ -74,17 +76,19 @@ def prove_below(
     *,
     start: Fraction = Fraction(0),
     end: Callable[[], arb] | Fraction,
+    hints: Callable[[], Sequence[Fraction] | None] = lambda: None,
 ) -> Swept:
     """Decide value ≤ limit on [start, end]; beyond a finite ball `end`, value is 0.
 
     Each piece [a, b] is proved by value's largest against limit's smallest value on it, else
     halved; one point where value certainly exceeds limit refutes. `start` is at most
-    `end`. Without a finite end only a refutation is looked for.
+    `end`. Without a finite end only a refutation is looked for: at the `hints` where there are some
+    (none of them: estimates speak for the claim), else (None) at points of a grid.
     """
     with ctx.workprec(_PRECISION):
         stop = end if isinstance(end, Fraction) else _finite_end(end())
         if stop is None:
-            return _refute(value, limit, start)
+            return _refute(value, limit, start, hints())
         pieces, cuts = [(start, stop)], [start]
         for count in range(1, _MAX_PIECES + 1):
             if not pieces:
@@ -103,13 +107,18 @@ def prove_below(
     return Swept(None, _MAX_PIECES)
 
 
-def _refute(value: Bound, limit: Bound, start: Fraction) -> Swept:
+def _refute(value: Bound, limit: Bound, start: Fraction, hints: Sequence[Fraction] | None) -> Swept:
     """Look for a point of [start, ∞) where value certainly exceeds limit: nothing else is known."""
-    for count in range(_POINTS):
-        point = ExactReal.of_rational(start + count * _STEP)
-        if value.at(point) > limit.at(point):
-            return Swept(False, count + 1, point)
-    return Swept(None, _POINTS)
+    grid = [start + count * _STEP for count in range(_POINTS)]
+    points = grid if hints is None else hints
+    for count, point in enumerate(map(ExactReal.of_rational, points), 1):
+        with contextlib.ExitStack() as stack:
+            if hints is not None:  # a rough enclosure does where estimates differ
+                stack.enter_context(ctx.workprec(START_PRECISION))
+                stack.enter_context(narrowed(_ROUGH))
+            if value.at(point) > limit.at(point):
+                return Swept(False, count, point)
+    return Swept(None, len(points))
 
 
 def _finite_end(ball: arb) -> Fraction | None:

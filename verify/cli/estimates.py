@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, final
 
 from verify.cli.shell import say, say_json
@@ -19,6 +20,8 @@ KEYS = {
     "tpr_at_fpr": "true_positive_rate",
 }
 """The options that have estimates, and the keys of their answers."""
+_DIGITS_OF_LOGARITHMS = 6
+"""Digits of a number of which a logarithm down to −1e6 is known in floats."""
 _REFUSED = ("order", "total_variation", "mu", "rho", "mse", "variance", "export", "baselines")
 
 
@@ -29,12 +32,18 @@ class Estimate:
 
     option: str
     argument: str
-    value: float
+    value: float | Decimal
+    """A decimal below the smallest float."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return {option: argument, "estimate": number}; infinite ones as texts."""
-        finite = abs(self.value) < float("inf")
+        """Return {option: argument, "estimate": number}; texts for what JSON has no number for."""
+        finite = isinstance(self.value, float) and abs(self.value) < float("inf")
         return {self.option: self.argument, "estimate": self.value if finite else str(self.value)}
+
+    def text(self, digits: int) -> str:
+        """Return the value to so many digits, one from its logarithm to those that it has."""
+        digits = _DIGITS_OF_LOGARITHMS if isinstance(self.value, Decimal) else digits
+        return f"{self.value:.{digits}g}"
 
 
 def require_estimates(options: argparse.Namespace) -> None:
@@ -76,8 +85,20 @@ def estimates(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Est
                 at = {"log_delta": float("-inf") if delta.sign == 0 else _log(delta)}
                 value = ask[option](mechanism, **at, **known)
             else:
-                value = ask[option](mechanism, float(exact(argument, option)), **known)
+                point = float(exact(argument, option))
+                value = float(ask[option](mechanism, point, **known))
+                if option == "epsilon" and value == 0:
+                    logarithm = estimate.estimate_log_delta(mechanism, point, **known)
+                    value = _below_floats(float(logarithm))
             yield Estimate(option, argument, value)
+
+
+def _below_floats(logarithm: float) -> float | Decimal:
+    """Return e^logarithm, which is below the smallest float."""
+    if logarithm == float("-inf"):
+        return 0.0
+    with localcontext(prec=_DIGITS_OF_LOGARITHMS):
+        return Decimal(logarithm).exp()
 
 
 def _log(delta: Any) -> float:
@@ -104,14 +125,14 @@ def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
         return
     if options.quiet:
         for each in found:
-            say(f"{each.value:.15g}")
+            say(each.text(15))
         return
     say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
     rows = [
         (
             f"  {KEYS[each.option]}",
             f"at {each.option.replace('_', '-')} {each.argument}",
-            f"estimate {each.value:.12g}",
+            f"estimate {each.text(12)}",
         )
         for each in found
     ]

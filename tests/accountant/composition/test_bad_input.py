@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
 from accountant import baselines, notation, profile
+from accountant.adjacency import Direction
 from accountant.errors import AdjacencyError, DpassayError, InvalidInputError, UndecidedError
 from accountant.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    SampledWithoutReplacement,
+)
 from verify.cli import main
 
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='0.1')"
@@ -129,3 +138,47 @@ def test_calibration_refuses_the_same(
     target = ["calibrate", "Gaussian", "--epsilon", "1", "--delta", "1e-5"]
     assert main([*target, *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_errors_have_a_remedy() -> None:
+    bad: list[tuple[Callable[[], object], str]] = [
+        (lambda: Composed(Gaussian(1), 0), "Give a whole number from 1 on."),
+        (lambda: notation.parse("Composed(Gaussian(standard_deviation=1), count=1.5)"), "a whole"),
+        (lambda: SampledWithoutReplacement(Gaussian(1), 11, 10), "drawn from the population"),
+        (lambda: profile.epsilon(Gaussian(1), "1e-434294"), "exponents of at most five digits"),
+    ]
+    for make, remedy in bad:
+        with pytest.raises(InvalidInputError, match=remedy):
+            make()
+
+
+def test_a_direction_is_read_by_its_name_or_refused() -> None:
+    """A text was taken for both directions."""
+    sample = PoissonSubsampled(Gaussian(1), "0.1")
+    for direction in Direction:
+        named = direction.value
+        found = profile.delta(sample, 1, adjacency="add-remove", direction=named)  # type: ignore[arg-type]  # from JSON, say
+        assert found == profile.delta(sample, 1, adjacency="add-remove", direction=direction)
+    with pytest.raises(InvalidInputError, match="direction='both' to be one of"):
+        profile.delta(sample, 1, adjacency="add-remove", direction="both")  # type: ignore[arg-type]  # bad on purpose
+
+
+def test_a_negative_mu_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"Composed(mechanism={STEP}, count=3)"
+    assert main(["verify", text, "--mu", "-1", "--adjacency", "add-remove"]) == 2
+    assert "mu=-1 > 0" in capsys.readouterr().err
+
+
+def test_an_estimate_below_the_smallest_float_is_not_zero(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    question = ["profile", "Composed(Gaussian(standard_deviation=1), count=100)"]
+    question += ["--epsilon", "4521.88", "--adjacency", "add-remove"]
+    assert main([*question, "--quiet", "--estimate"]) == 0
+    estimate = Decimal(capsys.readouterr().out.strip())
+    assert main([*question, "--json"]) == 0
+    known = Decimal(json.loads(capsys.readouterr().out)["delta"]["lower"])
+    assert abs(estimate / known - 1) < Decimal("1e-4")
+    assert main([*question, "--json", "--estimate"]) == 0
+    shown = json.loads(capsys.readouterr().out)["delta_estimate"]["estimate"]
+    assert Decimal(shown) == estimate

@@ -1,0 +1,41 @@
+"""Widths far below what anyone needs: answered, or refused soon with what was reached."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import pytest
+
+import dpassay
+from accountant.errors import UndecidedError
+from accountant.interval import NEAR_WIDTH
+
+STEP = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="1.1"), "256/60000")
+
+
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 7032])
+@pytest.mark.parametrize(("question", "at"), [(dpassay.delta, "1"), (dpassay.epsilon, "1e-5")])
+def test_three_hundred_digits_are_refused_soon(count: int, question: object, at: str) -> None:
+    """They took more than a hundred seconds, without an end."""
+    assert callable(question)
+    releases = dpassay.Composed(STEP, count)
+    near = question(releases, at, adjacency="add-remove", relative_width=NEAR_WIDTH)
+    started = time.process_time()
+    with pytest.raises(UndecidedError, match=r"Reached \[") as refusal:
+        question(releases, at, adjacency="add-remove", relative_width=Fraction(1, 10**300))
+    assert time.process_time() - started < 40
+    assert refusal.value.reached == float(NEAR_WIDTH)
+    assert f"[{near.lower}, {near.upper}]" in str(refusal.value)
+
+
+def test_a_hundred_digits_of_epsilon() -> None:
+    releases = dpassay.Composed(STEP, 7032)
+    width = Fraction(1, 10**100)
+    epsilon = dpassay.epsilon(releases, "1e-5", adjacency="add-remove", relative_width=width)
+    assert epsilon.relative_width is not None
+    assert 0 < epsilon.relative_width <= width
+    assert epsilon.overlaps(dpassay.epsilon(releases, "1e-5", adjacency="add-remove"))
+    for end in (epsilon.lower, epsilon.upper):
+        delta = dpassay.delta(releases, end, adjacency="add-remove", relative_width=width)
+        assert abs(Fraction(delta.lower) - Fraction(1, 10**5)) < Fraction(1, 10**103)

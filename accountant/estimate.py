@@ -30,7 +30,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from accountant import guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency, Direction
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 WIDTH = Fraction(1, 10**12)
 """Relative width of the enclosures whose middles stand for a mechanism without a float engine."""
+
+_PRECISION = 160
 
 
 class Asked(TypedDict, total=False):
@@ -343,6 +345,8 @@ def _read(
     name: str, value: ArrayLike | None, least: float = -math.inf, largest: float = math.inf
 ) -> NDArray[np.float64]:
     """Require numbers between two ends; an end that is infinite is allowed where it is named."""
+    if np.asarray(value).dtype == bool:
+        raise expected(name, value, "to be a number, or an array of numbers")
     try:
         points = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -365,7 +369,8 @@ def _exponential(log_delta: float) -> ExactReal:
     """Return a rational number that is e^log_delta to 40 digits."""
     if log_delta == -math.inf:
         return ExactReal.of_rational(0)
-    return ExactReal.of_rational(Fraction(Interval.of_ball(arb(log_delta).exp(), 40).lower))
+    with ctx.workprec(_PRECISION):
+        return ExactReal.of_rational(Fraction(Interval.of_ball(arb(log_delta).exp(), 40).lower))
 
 
 def _middle(value: Interval) -> float:

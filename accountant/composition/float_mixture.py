@@ -128,8 +128,8 @@ class FloatMixture:
         s = c + 1 if self._mixed_first else -c
         if self._panels is not None:
             mass, away = self._tilted_beside_cut(s, float(t[-1]), self._panels)
-        elif self._last is not None and self._last[0] == s:
-            _, mass, away = self._last
+        elif (last := self._last) is not None and last[0] == s:
+            _, mass, away = last
         else:
             mass, away = self._tilted(s)
             self._last = s, mass, away

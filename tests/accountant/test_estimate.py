@@ -179,6 +179,12 @@ def test_a_question_that_nothing_answers_is_refused() -> None:
         estimate.estimate_beta(few, 0.01, adjacency=BOTH)
 
 
+def test_a_delta_near_1_keeps_the_digits_of_its_complement() -> None:
+    found = estimate.estimate_epsilon(Gaussian(standard_deviation=1), 1 - 2.0**-29)
+    assert isinstance(found, float)
+    assert math.isclose(found, -29 * math.log(2), rel_tol=1e-14)  # 1 − δ = e^ε, all but exactly
+
+
 def test_bad_input_is_named() -> None:
     cases: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: estimate.estimate_delta(TRAINING, math.nan, adjacency=BOTH), "epsilon=nan finite"),
@@ -188,6 +194,7 @@ def test_bad_input_is_named() -> None:
         (lambda: estimate.estimate_epsilon(TRAINING, log_delta=1), r"log_delta=1\.0 in"),
         (lambda: estimate.estimate_epsilon(TRAINING), "either delta or log_delta"),
         (lambda: estimate.estimate_beta(TRAINING, 2), r"alpha=2\.0 in"),
+        (lambda: estimate.estimate_power(TRAINING, alpha=True), "alpha=True to be"),
         (lambda: estimate.estimate_delta(TRAINING, 1, adjacency="none"), "adjacency='none'"),
     )
     for bad, message in cases:

@@ -69,6 +69,8 @@ CONFIRMED = {
     "different releases": (claim(MIXED, "2", "1e-4"), "HOLDS"),
     "different releases, refuted": (claim(MIXED, "0.5", "1e-5"), "REFUTED"),
     "one step": (claim(step("1.1", "256/60000"), "1", "2.1e-13"), "HOLDS"),
+    "replaced record": (claim(step("2", "0.1"), "0.3", "0.001", "replace-one"), "HOLDS"),
+    "replaced record, refuted": (claim(step("2", "0.1"), "0", "0.03", "replace-one"), "REFUTED"),
     "sample of fixed size": (claim(FIXED, "0.1", "0.01", "replace-one"), "HOLDS"),
     "three answers": (claim(COIN, "4", "0.001", "replace-one"), "HOLDS"),
     "three answers, refuted": (claim(COIN, "1", "0.001", "replace-one"), "REFUTED"),
@@ -176,6 +178,11 @@ TAMPERED: list[tuple[str, Callable[[Data], Data]]] = [
     ("training", _everywhere('\\"mixture\\": \\"P\\"', '\\"mixture\\": \\"Q\\"')),
     ("different releases", _value(30)),
     ("one step", _everywhere("8/1875", "8/1876")),
+    ("replaced record", _in_claim(adjacency="add-remove")),
+    ("replaced record", _everywhere("1/10", "1/11")),
+    ("replaced record", _everywhere("-0.5", "-0.6")),
+    ("replaced record", _value(30)),
+    ("one step", _in_claim(adjacency="replace-one")),
     ("sample of fixed size", _in_claim(adjacency="add-remove")),
     ("three answers", _everywhere("categories=3", "categories=4")),
     ("three answers", _in_claim(adjacency="add-remove")),
@@ -217,6 +224,19 @@ def test_what_is_not_recomputed_is_said(delta: str) -> None:
     if delta != "0.001":
         said.append("value <= delta, which the recomputed digits do not decide")
     assert checked.taken_as_given == said
+
+
+def test_replaced_records_of_several_samples_are_derived_and_their_value_is_taken() -> None:
+    inside = times(step("2", "0.1"), 3)
+    text = claim(inside, "0.3", "0.001", "replace-one")
+    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\n{text}')
+    _, data = certify(read.claims[0])
+    assert data is not None
+    checked = checker.check(data)
+    assert checked.problems == []
+    assert checked.taken_as_given == ["the law of this mixture"]
+    changed = _everywhere("1/10", "1/5")({key: data[key] for key in data if key != "seal"})
+    assert not checker.check({**changed, "seal": seal.seal(changed)}).valid
 
 
 LAWS = [

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 from mpmath import iv, mp
 
@@ -38,7 +38,7 @@ from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Norm
 from verify.checker.samples import of_large_losses
 
 Law: TypeAlias = dict[str, Any]
-Parts: TypeAlias = list[tuple[Factor, int]]
+
 
 _MOST_TERMS = 4_000_000
 """Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
@@ -54,7 +54,14 @@ def composite(law: Law) -> bool:
     """Whether a law is a product that has intervals for answers."""
     if law["law"] == "laplace-product":
         return laplace_work(law["distances"]) > _MOST_TERMS
-    return law["law"] in ("product", "gaussian-mixture", "discrete-gaussian-product")
+    if law["law"] == "gaussian-mixture":
+        return not two_sided(law)
+    return law["law"] in ("product", "discrete-gaussian-product")
+
+
+def two_sided(law: Law) -> bool:
+    """Whether a law compares two mixtures, whose tails are looked up."""
+    return law["law"] == "gaussian-mixture" and min(len(law["p"]), len(law["q"])) > 1
 
 
 def intervals(law: Law) -> bool:
@@ -82,7 +89,26 @@ def answers(law: Law, epsilon: Any) -> Answers:
     if mp.dps < _NEEDED and not _rational(law):
         raise FewDigitsError("the law of a composition with irrational parameters")
     with mp.workdps(DIGITS), interval_digits(DIGITS):
-        return _answers(tuple(parts(law)), epsilon)
+        return _answers(_losses(law), epsilon)
+
+
+@final
+@dataclass(frozen=True)
+class TwoMixtures:
+    """The loss between two mixtures of normal laws, weights and means; products are not known."""
+
+    p: tuple[tuple[Any, Any], ...]
+    q: tuple[tuple[Any, Any], ...]
+
+
+def _losses(law: Law) -> tuple[tuple[Factor, int], ...]:
+    """Take apart a law whose parts all have a transform."""
+    found = []
+    for factor, count in parts(law):
+        if isinstance(factor, TwoMixtures):
+            raise UnknownError("the law of this mixture")
+        found.append((factor, count))
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
@@ -110,7 +136,7 @@ def renyi(law: Law, order: Any) -> Any:
     if order <= 1:
         raise UnknownError("the Kullback–Leibler divergence of a composition")
     with mp.workdps(DIGITS), interval_digits(DIGITS):
-        factors = tuple(parts(law))
+        factors = _losses(law)
         if infinite_mass(factors):
             return mp.inf
         if [count for _, count in factors] == [1] and isinstance(factors[0][0], Mixture):
@@ -124,9 +150,9 @@ def renyi(law: Law, order: Any) -> Any:
         return iv.mpf([above - width, above]) / iv.mpf(line)
 
 
-def parts(law: Law) -> Parts:
+def parts(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
     """Take a law apart; equal parts are counted, Gaussian ones become one."""
-    found: Parts = []
+    found: list[tuple[Factor | TwoMixtures, int]] = []
     for factor, count in map(_one_normal, _factors(law)):
         for index, (known, times) in enumerate(found):
             if isinstance(known, Normal) and isinstance(factor, Normal):
@@ -143,7 +169,7 @@ def parts(law: Law) -> Parts:
     return found
 
 
-def _one_normal(part: tuple[Factor, int]) -> tuple[Factor, int]:
+def _one_normal(part: tuple[Factor | TwoMixtures, int]) -> tuple[Factor | TwoMixtures, int]:
     """Return several Gaussian laws of one μ as one law."""
     factor, count = part
     if not isinstance(factor, Normal) or count == 1:
@@ -176,7 +202,7 @@ def _rational(value: Any) -> bool:
     return isinstance(value, (Fraction, int, str))
 
 
-def _equal(one: Factor, other: Factor) -> bool:
+def _equal(one: Factor | TwoMixtures, other: Factor | TwoMixtures) -> bool:
     def same(left: Any, right: Any) -> bool:
         if isinstance(left, tuple):
             return len(left) == len(right) and all(map(same, left, right))
@@ -185,7 +211,7 @@ def _equal(one: Factor, other: Factor) -> bool:
     return type(one) is type(other) and same((*vars(one).values(),), (*vars(other).values(),))
 
 
-def _factors(law: Law) -> Parts:
+def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
     match law["law"]:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
@@ -227,8 +253,10 @@ def _subsampled(law: Law) -> Factor:
     return _listed(mixed)
 
 
-def _mixture(law: Law) -> Factor:
-    """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order."""
+def _mixture(law: Law) -> Factor | TwoMixtures:
+    """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order, or both."""
+    if two_sided(law):
+        return TwoMixtures(*(tuple((w, mean) for w, mean in law[side]) for side in ("p", "q")))
     first = len(law["q"]) == 1
     shifted, plain = (law["p"], law["q"]) if first else (law["q"], law["p"])
     sign = -1 if any(mean < 0 for _, mean in shifted) else 1  # x → −x changes nothing

@@ -29,7 +29,7 @@ from verify.checker.laws import (
     renyi,
     trade_off,
 )
-from verify.checker.mechanisms import enveloped, pairs
+from verify.checker.mechanisms import enveloped, pairs, under
 from verify.checker.suprema import bounded_rho, least_mu
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
@@ -180,7 +180,9 @@ def needed(
     def given(name: str) -> Any:
         return number(evaluate(claim[name], scope))
 
-    noise = mechanism(claim["mechanism"], scope) if "mechanism" in claim else None
+    noise = None
+    if "mechanism" in claim:
+        noise = under(mechanism(claim["mechanism"], scope), claim.get("adjacency"))
     laws = [] if noise is None else pairs(noise)
     together = noise is not None and enveloped(noise)
     if together and claim["kind"] == "zcdp":

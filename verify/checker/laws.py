@@ -47,6 +47,8 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             return 1 - rank_one_complement(*shape, epsilon), rank_one_complement(*shape, -epsilon)
         case "subsampled":
             return _subsampled_tails(law, epsilon)
+        case "gaussian-mixture":
+            return _mixture_tails(law, epsilon)
     factor = mp.exp(epsilon) * (1 + AGREEMENT)  # a loss of exactly ε is not above ε
     above = [(p, q) for p, q in masses(law) if p > factor * q]
     return mp.fsum(p for p, _ in above), mp.fsum(q for _, q in above)
@@ -66,6 +68,33 @@ def largest(values: list[Any]) -> Any:
         return max(values)
     boxes = [interval(value) for value in values]
     return iv.mpf([max(box.a for box in boxes), max(box.b for box in boxes)])
+
+
+def _mixture_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return those of mixtures of N(m, 1), m ≥ 0 as P, m ≤ 0 as Q: L increases with the outcome.
+
+    H at another threshold than that of L = ε is lower, by the square of how far it is.
+    """
+    p, q = ([(mp.mpf(weight), mp.mpf(mean)) for weight, mean in law[side]] for side in ("p", "q"))
+    means = sorted(mean for _, mean in p), sorted(mean for _, mean in q)
+    if not (means[0][0] >= 0 < means[0][-1] and means[1][0] < 0 >= means[1][-1]):
+        raise UnknownError("the law of this mixture")
+
+    def log_density(parts: list[tuple[Any, Any]], x: Any) -> Any:
+        return mp.log(mp.fsum(weight * mp.exp(mean * x - mean**2 / 2) for weight, mean in parts))
+
+    def above(x: Any) -> bool:
+        return bool(log_density(p, x) - log_density(q, x) > epsilon)
+
+    low, high = -mp.one, mp.one
+    while above(low):
+        low *= 2
+    while not above(high):
+        high *= 2
+    for _ in range(mp.prec):
+        middle = (low + high) / 2
+        low, high = (low, middle) if above(middle) else (middle, high)
+    return tuple(mp.fsum(w * mp.ncdf(mean - high) for w, mean in side) for side in (p, q))
 
 
 def _subsampled_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:

@@ -34,6 +34,8 @@ class Noise:
 
     name: str
     arguments: dict[str, Any]
+    adjacency: str | None = None
+    """The relation, where it was noted (`under`)."""
 
     def __getitem__(self, argument: str) -> Any:
         return self.arguments.get(argument, _DEFAULTS.get(argument))
@@ -176,9 +178,29 @@ def enveloped(noise: Noise) -> bool:
     return any(enveloped(release) for release in releases if isinstance(release, Noise))
 
 
+def under(noise: Noise, adjacency: str | None) -> Noise:
+    """Return the mechanism with a relation noted: the pair of a Poisson sample depends on it."""
+    if noise.name not in WRAPPERS or adjacency is None:
+        return noise
+    inside = noise["mechanism"]
+    known = (
+        [under(release, adjacency) for release in inside]
+        if isinstance(inside, list)
+        else under(inside, adjacency)
+    )
+    return Noise(noise.name, {**noise.arguments, "mechanism": known}, adjacency)
+
+
 def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
-    """Mix the pairs of a release (A, B): (1 − q)B + qA and B, or A and (1 − q)A + qB."""
+    """Mix the pairs of a release (A, B): (1 − q)B + qA and B, or A and (1 − q)A + qB.
+
+    A replaced record of a Poisson sample of Gaussian noise is there with probability q, before and
+    after, and moves the answer by ±μ: the two laws are reflections of each other.
+    """
     remove, add = _directions(noise["mechanism"])
+    if noise.name == "PoissonSubsampled" and noise.adjacency == "replace-one":
+        found = [_replaced(remove[0]["mu"], noise["sampling_prob"])]
+        return found, found
     if noise.name == "PoissonSubsampled":
         q = noise["sampling_prob"]
     else:  # the worse of both mixtures of every pair
@@ -191,6 +213,15 @@ def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
     return [_mixed(law, q, first=True) for law in remove], [
         _mixed(law, q, first=False) for law in add
     ]
+
+
+def _replaced(mu: Any, q: Any) -> Law:
+    if q == 0:
+        return _NOTHING[0]
+    if q == 1:
+        return {"law": "gaussian", "mu": 2 * mu}
+    rest, none = 1 - q, Fraction(0)
+    return {"law": "gaussian-mixture", "p": [[rest, none], [q, mu]], "q": [[q, -mu], [rest, none]]}
 
 
 def _mixed(law: Law, q: Any, *, first: bool) -> Law:
@@ -266,8 +297,9 @@ def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law
 def fits(noise: Noise, adjacency: str | None) -> bool:
     """Whether a relation is one for which the worst pairs are known.
 
-    A sample needs add/remove if every record takes part by chance, replace-one if their number is
-    fixed; a composition of releases whose directions differ needs add/remove.
+    A sample needs replace-one if its size is fixed; if every record takes part by chance it needs
+    one of both relations, and Gaussian noise under replace-one. A composition of releases whose
+    directions differ needs add/remove. The mechanism has been asked for what it is `under` it.
     """
     match noise.name:
         case "RandomizedResponse":
@@ -275,7 +307,10 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
         case "SampledWithoutReplacement":
             return adjacency != "add-remove" and fits(noise["mechanism"], "replace-one")
         case "PoissonSubsampled":
-            return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
+            inside = noise["mechanism"]
+            if adjacency == "replace-one":
+                return bool(inside.name == "Gaussian")
+            return adjacency == "add-remove" and fits(inside, adjacency)
         case "MixtureOfGaussians":
             return adjacency == "add-remove"
         case "Composed":

@@ -27,7 +27,7 @@ from verify.checker.facts import answers, ends, mechanism, named, parameters, re
 from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
-from verify.checker.mechanisms import WRAPPERS, fits, pairs
+from verify.checker.mechanisms import WRAPPERS, fits, pairs, under
 from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
@@ -186,6 +186,7 @@ class Steps:
                 "is not the claim's, with the values of the case",
             )
             adjacency = self.claim.get("adjacency")
+            derived = under(derived, adjacency)
             self._expect(fits(derived, adjacency), "claim.adjacency", "does not fit")
             self.by_parts = derived.name in (*WRAPPERS, "MixtureOfGaussians")
             self.product = any(map(intervals, pairs(derived)))
@@ -225,7 +226,8 @@ class Steps:
         def derived() -> list[Law]:
             if fact.name == "gaussian_delta":
                 return [{"law": "gaussian", "mu": evaluate(self.claim["mu"], self.scope)}]
-            return pairs(mechanism(self.claim["mechanism"], self.scope))
+            noise = mechanism(self.claim["mechanism"], self.scope)
+            return pairs(under(noise, self.claim.get("adjacency")))
 
         try:
             laws = derived()

@@ -30,6 +30,8 @@ from accountant.composition.heavy import HeavyPair
 from accountant.composition.joint import Factor
 from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MixedPair
+from accountant.composition.paired import PairedPair
+from accountant.composition.paired import applies as are_few
 from accountant.composition.pieces import PiecewisePair
 from accountant.composition.pieces import applies as in_pieces
 from accountant.composition.saddle_pair import SmoothPair
@@ -122,7 +124,10 @@ def _by_inversion(factors: tuple[Factor, ...]) -> Pair | None:
 
 
 def _by_lists(factors: tuple[Factor, ...]) -> Pair | None:
-    return HalvedPair(factors) if are_listed(tuple(pair for pair, _ in factors)) else None
+    if not are_listed(tuple(pair for pair, _ in factors)):
+        return None
+    halved = HalvedPair(factors)
+    return LadderPair((PairedPair(factors), halved)) if are_few(factors) else halved
 
 
 def _by_pieces(factors: tuple[Factor, ...]) -> Pair | None:

@@ -229,4 +229,5 @@ def _saddle(log_moment: Callable[[float], float], epsilon: float) -> float:
     right = search(-12.0, 18.0, math.exp)
     middle = search(-8.0, 8.0, lambda x: -1 / (1 + math.exp(x)))
     best = right if objective(right) <= objective(middle) + 1e-9 else middle
-    return float(f"{best:.3g}")
+    rounded = float(f"{best:.3g}")
+    return best if rounded == -1.0 else rounded  # no line is through a pole

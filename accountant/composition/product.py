@@ -17,8 +17,8 @@
   lattice: sums over a part of the circle, `accountant.composition.circle`.
 - Laplace noise beside discrete Gaussian noise of one kind: a sum over the values of the latter's
   loss, `accountant.composition.integer_mixture`.
-- Other lists of values: sums over pairs of partial sums, `accountant.composition.halved`, where
-  these are not too many.
+- Other lists of values: sums over pairs of partial sums, `accountant.composition.paired` for few
+  releases, `accountant.composition.halved` for more, where these are not too many.
 - Few releases of one subsampled Laplace noise: polynomials between breaks,
   `accountant.composition.pieces`.
 - Other losses among lists of values, (subsampled) Laplace noise and mixtures of normal laws:
@@ -35,7 +35,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from accountant.composition import atoms, circle, expanded, halved, heavy, pieces, saddle_pair
+from accountant.composition import (
+    atoms,
+    circle,
+    expanded,
+    halved,
+    heavy,
+    paired,
+    pieces,
+    saddle_pair,
+)
 from accountant.composition.apart import apart
 from accountant.composition.circle import CirclePair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
@@ -148,7 +157,8 @@ def _rungs(factors: tuple[Factor, ...]) -> list[JointPair]:
     """Return the product in the forms that engines of sixteen digits take, the best first."""
     each = tuple(pair for pair, _ in factors)
     if halved.applies(each):
-        return [halved.HalvedPair(factors), atoms.AtomicPair(factors)]
+        in_balls = [paired.PairedPair(factors)] if paired.applies(factors) else []
+        return [*in_balls, halved.HalvedPair(factors), atoms.AtomicPair(factors)]
     if heavy.applies(each):
         return [heavy.HeavyPair(factors)]
     if not atoms.applies(each):

@@ -206,6 +206,11 @@ def test_what_cannot_be_reached_is_refused() -> None:
         HalvedPair(factors((noise, 10))).inverse(exact("1e-48"), Fraction(1, 10**6))
 
 
+def test_no_line_is_put_through_a_pole() -> None:
+    parts = factors((PoissonSubsampled(DiscreteGaussian(parameter=4), "0.001"), 2))
+    assert -1 < choose_line(parts, -1e5, 1e-3).c < -0.999  # -1 to three digits
+
+
 def test_exponentials_are_within_their_bound() -> None:
     y = np.array([0.0, 1e-300, -1e-9, 0.005, -0.0054151, 0.0054153, 1.0, -299.9, 123.456, 299.99])
     found, error = exponentials(y)

@@ -46,7 +46,7 @@ _LOWER = 1.5
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
 _LOG_2 = math.log(2)
 _ROUGH = 64
-_FEW = 8
+_FEW, _MOST_RAISED = 8, 1 << 11
 _SPARE = 16
 _GUARD = 40
 _FEWEST_CELLS, _CELLS, _MOST_CELLS = 2400, 200, 24_000
@@ -202,7 +202,7 @@ class MixtureTransform(Transform):
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the ratios of Λ on the line."""
         s = c + 1 if self.mixed_first else -c
-        if s >= 0 and self.cut is None and self.rise is None:
+        if self._is_raised(s):
             nodes = raised_line(self.pair, self.sampling_prob, self.floats(), s)
             found = nodes.line(step, count)
         else:
@@ -216,10 +216,16 @@ class MixtureTransform(Transform):
         s = c + 1 if self.mixed_first else -c
         with ctx.workprec(max(_ROUGH, ctx.prec - _SPARE)):
             nodes = self._quadrature(s, float(step * count))
+        if self._is_raised(s) and len(nodes.losses) > _MOST_RAISED:
+            return None
         found = nodes.quick_line(step, count, rate)
         if found is None or self.mixed_first:
             return found
         return [value.conjugate() for value in found]
+
+    def _is_raised(self, s: Fraction) -> bool:
+        """Whether a line above the axis has fewer nodes."""
+        return s >= 0 and self.is_whole
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `saddle_bounds`."""

@@ -19,6 +19,7 @@ from accountant.composition.half_lists import SLACK, UNIT, Array, Halves, TooLon
 _ROW = 1024
 _STEPS = 64
 _LARGEST = 300.0  # exponents beyond it might leave the range of floats in a product
+_LEAST = 1e-300  # products below it may have lost digits to underflow
 _SPLIT_BITS = 32
 _BEYOND = 1 << 62  # sums of losses are below 2^61
 
@@ -36,12 +37,15 @@ def _roots() -> tuple[Array, float, float]:
 def exponentials(y: Array) -> tuple[Array, float]:
     """Return e^y, and a bound of the relative error, that of y (two roundings of it) included.
 
+    What is below e^−300 is returned as that.
+
     y = k ln 2/64 + r with |r| < 0.006: k times the leading bits of ln 2/64 is exact, and so is the
     difference from y (Sterbenz); of the series in r seven terms are taken, the next is below u/10.
     """
-    most = float(np.abs(y).max(initial=0.0))
-    if most > _LARGEST:
+    if float(y.max(initial=0.0)) > _LARGEST:
         raise TooLongError
+    y = np.maximum(y, -_LARGEST)
+    most = float(np.abs(y).max(initial=0.0))
     table, high, low = _roots()
     k = np.rint(y / (high + low))
     r = (y - k * high) - k * low
@@ -108,6 +112,9 @@ class PairSums:
     blocks: tuple[Block, ...]
     error: float
     """Bound of the relative error of each sum."""
+    p_rough: float
+    q_rough: float
+    """Bounds of what pairs add whose weights are known to be so small, but not to digits."""
 
     @staticmethod
     def of(halves: Halves, c: float, bits: int) -> PairSums:
@@ -121,10 +128,13 @@ class PairSums:
             tilt, first = exponentials(-c * at)
             untilt, second = exponentials(-at)
             p = half.weights * tilt
-            weighed.append((half.used, places, p, p * untilt))
+            q = np.maximum(p * untilt, _LEAST)
+            far = -c * at < -_LARGEST
+            small = far | (-at < -_LARGEST) | (q == _LEAST)
+            weighed.append((half.used, places, p, q, np.where(far, p, 0), np.where(small, q, 0)))
             error += half.error + first + second + 2 * UNIT
-        blocks, longest = [], 0
-        (used, a, p, q), (others, b, r, s) = weighed
+        blocks, longest, p_rough, q_rough = [], 0, 0.0, 0.0
+        (used, a, p, q, *own_rough), (others, b, r, s, *other_rough) = weighed
         starts = np.searchsorted(used, np.arange(halves.count + 2))
         ends = np.searchsorted(others, np.arange(halves.count + 2))
         for u in range(halves.count + 1):
@@ -133,12 +143,16 @@ class PairSums:
             if own.start == own.stop or other.start == other.stop:
                 continue
             longest = max(longest, other.stop - other.start)
+            p_rough += _rough(p[own], own_rough[0][own], r[other], other_rough[0][other])
+            q_rough += _rough(q[own], own_rough[1][own], s[other], other_rough[1][other])
             above = [cumulated(side[other][::-1])[::-1] for side in (r, s)]
             blocks.append(
                 Block(a[own], p[own], q[own], b[other], cumulated(r[other]), above[0], above[1])
             )
         error += (2 * _ROW + longest / _ROW + 8) * UNIT
-        return PairSums(middle, tuple(blocks), error * SLACK)
+        return PairSums(
+            middle, tuple(blocks), error * SLACK, p_rough * SLACK * SLACK, q_rough * SLACK * SLACK
+        )
 
     def at(self, threshold: int) -> tuple[float, float, float]:
         """Return the sums of the first weights above and at most a threshold, second ones above."""
@@ -146,6 +160,11 @@ class PairSums:
         sums = [block.at(within) for block in self.blocks]
         high, low, second = (math.fsum(entry[i] for entry in sums) for i in range(3))
         return high, low, second
+
+
+def _rough(own: Array, own_rough: Array, other: Array, other_rough: Array) -> float:
+    """Return Σ w w′ over pairs one of which is rough, from both and from the rough ones."""
+    return float(own_rough.sum()) * float(other.sum()) + float(own.sum()) * float(other_rough.sum())
 
 
 def _centres(halves: Halves) -> tuple[int, tuple[Array, Array]]:

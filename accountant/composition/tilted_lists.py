@@ -31,6 +31,7 @@ _BITS = 60  # of the largest sum of losses
 _LEAST_REACH = 2.0**-10
 _MOST_ENTROPY = 16.0
 _MOST_STEPS = 64
+_UNDERFLOW = 1e-290  # more than products and their sums lose to it
 
 
 @final
@@ -69,10 +70,11 @@ class TiltedLists:
         wide = 1 + arb(0, self.pairs.error)
         first = above if self.c > 0 else below
         shift = arb(0, 1) * self.rounding * (abs(c) + 1)
-        tiny = arb(0, 1e-290)
+        p_tiny = arb(0, _UNDERFLOW) + arb(0, self.pairs.p_rough)
+        q_tiny = arb(0, _UNDERFLOW) + arb(0, self.pairs.q_rough)
         return (
-            size * (c * apart + shift).exp() * (first * wide + tiny),
-            size * ((c + 1) * apart + shift).exp() * (second * wide + tiny),
+            size * (c * apart + shift).exp() * (first * wide + p_tiny),
+            size * ((c + 1) * apart + shift).exp() * (second * wide + q_tiny),
         )
 
     def _slack(self, epsilon: ExactReal) -> arb:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from accountant import profile
 from accountant.adjacency import Adjacency
-from accountant.composition import product
+from accountant.composition import paired, product
 from accountant.composition import tilted_lists as lists_module
 from accountant.composition.atoms import AtomicPair
 from accountant.composition.convolution import ConvolvedPair
@@ -27,6 +27,7 @@ from accountant.composition.halved import HalvedPair
 from accountant.composition.joint import Factor
 from accountant.composition.ladder import LadderPair
 from accountant.composition.line import choose_line
+from accountant.composition.paired import PairedPair
 from accountant.composition.tilted_lists import tilted_lists
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, ball, enclose
@@ -219,8 +220,25 @@ def test_exponentials_are_within_their_bound() -> None:
             true = arb(float(x)).exp()
             assert abs(arb(float(fast)) - true) <= error * true
     assert error < 1e-12
+    assert exponentials(np.array([-400.0]))[0][0] == exponentials(np.array([-300.0]))[0][0]
     with pytest.raises(TooLongError):
         exponentials(np.array([400.0]))
+
+
+@pytest.mark.parametrize("epsilon", ["0.6063334408", "4.802098216"])
+def test_losses_far_above_those_that_count(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten samples, with sums of losses whose weights are below e^−300; beside sums in balls."""
+    parts = factors((PoissonSubsampled(DiscreteGaussian(parameter=1), "0.01"), 10))
+    found = value(parts, epsilon)
+    with ctx.workprec(192):
+        lists = tilted_lists(parts, float(epsilon), 1e-9)
+    assert 0 < lists.pairs.p_rough < 1e-80
+    assert 0 < lists.pairs.q_rough < 1e-80
+    monkeypatch.setattr(paired, "MAX_VALUES", 1 << 18)
+    eps = exact(epsilon)
+    true = enclose(lambda: PairedPair(parts).hockey_stick(eps), relative_width=Fraction(1, 10**12))
+    assert found.lower <= true.lower
+    assert true.upper <= found.upper
 
 
 @settings(max_examples=20, deadline=None)

@@ -33,7 +33,7 @@ from accountant.composition.listed import Listed, listed
 from accountant.interval import asked_width, ball
 from accountant.number import ExactReal
 
-MAX_VALUES = 1 << 14
+MAX_VALUES = 1 << 16
 """Most sums of one half."""
 _FIRST = -80.0  # natural logarithm of the mass that lists lack at first
 _STEP = 16.0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeVar
 
-from accountant.errors import AdjacencyError, InvalidInputError, suggestion
+from accountant.errors import AdjacencyError, DpassayError, InvalidInputError, suggestion
+
+E = TypeVar("E", bound=Enum)
 
 
 class Adjacency(Enum):
@@ -21,16 +24,7 @@ class Adjacency(Enum):
 
         Raises AdjacencyError for anything else.
         """
-        if value is None or isinstance(value, cls):
-            return value
-        try:
-            return cls(str(value).replace("_", "-").lower())
-        except ValueError:
-            known = [member.value for member in cls]
-            raise AdjacencyError(
-                f"Expected adjacency={value!r} to be one of {known}. "
-                f"{suggestion(str(value), known)}"
-            ) from None
+        return _read(cls, "adjacency", value, AdjacencyError)
 
 
 class Direction(Enum):
@@ -47,16 +41,20 @@ class Direction(Enum):
 
         Raises InvalidInputError for anything else.
         """
-        if value is None or isinstance(value, cls):
-            return value
-        try:
-            return cls(str(value).lower())
-        except ValueError:
-            known = [member.value for member in cls]
-            raise InvalidInputError(
-                f"Expected direction={value!r} to be one of {known}. "
-                f"{suggestion(str(value), known)}"
-            ) from None
+        return _read(cls, "direction", value, InvalidInputError)
+
+
+def _read(kind: type[E], name: str, value: E | str | None, error: type[DpassayError]) -> E | None:
+    """Return the member that is named, None for None; raise the error for anything else."""
+    if value is None or isinstance(value, kind):
+        return value
+    try:
+        return kind(str(value).replace("_", "-").lower())
+    except ValueError:
+        known = [member.value for member in kind]
+        raise error(
+            f"Expected {name}={value!r} to be one of {known}. {suggestion(str(value), known)}"
+        ) from None
 
 
 def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:

@@ -43,6 +43,7 @@ _PLACES = (Fraction(1, 2), Fraction(3, 4), Fraction(9, 10), Fraction(1))
 _START = Fraction(1, 8)
 _MOST_DOUBLINGS = 40
 _HALVINGS = 4
+_SHOWN = 6
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
@@ -82,7 +83,7 @@ class HeavyPair(JointPair):
             lower, upper = lower.lower(), self.bound(epsilon)
             wanted = asked_width.get()
             if wanted is not None and not upper - lower <= lower * ball(wanted):
-                raise _refusal("delta", float(lower), float(upper.upper()))
+                raise _refusal("delta", lower, upper)
             return lower.union(upper)
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
@@ -98,7 +99,7 @@ class HeavyPair(JointPair):
                 upper = upper.min((log_size - target.log()) / ball(c))
             narrow = lower > 0 and upper - lower <= lower * ball(relative_width)
             if not (narrow and upper.is_finite()):
-                raise _refusal("epsilon", float(lower.lower()), float(upper.upper()))
+                raise _refusal("epsilon", lower, upper)
             return Interval.of_ball(lower.union(upper))
 
     def bound(self, epsilon: ExactReal) -> arb:
@@ -131,8 +132,11 @@ class HeavyPair(JointPair):
         return ((pair, n) for pair, n in self.any_factors if _rank_one(pair) is not None)
 
     def _passed_below(self, target: arb) -> arb:
-        """Return the largest ε found at which the lower bound is δ; it is near p = δ/k."""
-        best = arb(0)
+        """Return the largest ε found at which the lower bound is δ; it is near p = δ/k.
+
+        It is −∞ where none is found: for δ above H(0) it is below 0.
+        """
+        best = arb.neg_inf()
         for pair, count in self._heavy():
             low, high = Fraction(0), _START
             for _ in range(_MOST_DOUBLINGS):
@@ -173,10 +177,13 @@ def _log_moment(pair: Pair, c: Fraction) -> arb:
         return place * pair.renyi(1 + place)
 
 
-def _refusal(what: str, lower: float, upper: float) -> UndecidedError:
-    end = f"{upper:.6g}" if math.isfinite(upper) else "infinity"
+def _refusal(what: str, lower: arb, upper: arb) -> UndecidedError:
+    """Return what says the bounds, rounded outward."""
+    low, high = Interval.of_ball(lower, _SHOWN).lower, Interval.of_ball(upper, _SHOWN).upper
+    known = lower > 0 and bool(upper.is_finite())
     return UndecidedError(
-        f"Reached {what} in [{lower:.6g}, {end}]: a composition with rank-one noise is enclosed by "
-        "two quick bounds, as its tails are too slow for a fine grid. Ask for a larger "
-        "relative_width, for Rényi divergences, or with method='grid', which takes minutes."
+        f"Reached {what} in [{low}, {high}]: a composition with rank-one noise is enclosed by two "
+        "quick bounds, as its tails are too slow for a fine grid. Ask for a larger "
+        "relative_width, for Rényi divergences, or with method='grid', which takes minutes.",
+        reached=float(((upper - lower) / lower).upper()) if known else math.inf,
     )

@@ -25,13 +25,16 @@ _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 @numba.njit(cache=True)
-def _excess_of_exp(u: float) -> float:
+def _growth(u: float) -> tuple[float, float]:
+    """Return e^u − 1 and e^u − 1 − u."""
     if abs(u) >= _SMALL:
-        return math.expm1(u) - u
+        grown = math.expm1(u)
+        return grown, grown - u
     series = 0.0
     for n in range(16, 2, -1):
         series = (series + 1.0) * u / n
-    return (series + 1.0) * u * u * 0.5
+    excess = (series + 1.0) * u * u * 0.5
+    return excess + u, excess
 
 
 @numba.njit(cache=True)
@@ -55,11 +58,12 @@ def _moments(s: float, step: float, bell: Any, loss: Any, gap: Any) -> tuple[flo
     top = -math.inf
     for i in range(len(loss)):
         top = max(top, s * loss[i] + bell[i])
+    weights = np.empty(len(loss))
     total = first = 0.0
     for i in range(len(loss)):
-        weight = math.exp(s * loss[i] + bell[i] - top)
-        total += weight
-        first += weight * loss[i]
+        weights[i] = math.exp(s * loss[i] + bell[i] - top)
+        total += weights[i]
+        first += weights[i] * loss[i]
     size = top + math.log(total * step / _ROOT_2PI)
     mean = first / total
     if abs(size) < 0.5:
@@ -72,14 +76,14 @@ def _moments(s: float, step: float, bell: Any, loss: Any, gap: Any) -> tuple[flo
                 excess += whole - base * (1.0 + power - s * gap[i])
                 first += whole * loss[i] - base * (loss[i] - gap[i])
             else:
-                excess += base * (_excess_of_exp(power) + s * gap[i])
-                first += base * (math.expm1(power) * loss[i] + gap[i])
+                grown, beyond = _growth(power)
+                excess += base * (beyond + s * gap[i])
+                first += base * (grown * loss[i] + gap[i])
         size = math.log1p(excess)
         mean = first / (1.0 + excess)
     second = 0.0
     for i in range(len(loss)):
-        weight = math.exp(s * loss[i] + bell[i] - top)
-        second += weight * (loss[i] - mean) ** 2
+        second += weights[i] * (loss[i] - mean) ** 2
     return size, mean, second / total
 
 

@@ -24,6 +24,7 @@ seconds instead of milliseconds.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -86,8 +87,9 @@ def estimate_delta(
     NotApplicableError
         If `compiled` and numba is not installed.
     """
-    source = _source(mechanism, **asked)
-    return _each(lambda at: math.exp(source.log_delta(at)), _read("epsilon", epsilon))
+    sources = _sources(mechanism, **asked)
+    points = _read("epsilon", epsilon)
+    return _each(sources, lambda source, at: math.exp(source.log_delta(at)), points)
 
 
 def estimate_log_delta(
@@ -97,7 +99,7 @@ def estimate_log_delta(
 ) -> Floats:
     """Estimate ln δ(ε), to −1e5 and beyond; −∞ where δ(ε) = 0. Else as for `estimate_delta`."""
     points = _read("epsilon", epsilon)
-    return _each(_source(mechanism, **asked).log_delta, points)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.log_delta(at), points)
 
 
 def estimate_slope(
@@ -110,7 +112,7 @@ def estimate_slope(
     At a kink it is the slope to the right, and −∞ where δ = 0. Else as for `estimate_delta`.
     """
     points = _read("epsilon", epsilon)
-    return _each(_source(mechanism, **asked).slope, points)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.slope(at), points)
 
 
 def estimate_epsilon(
@@ -133,7 +135,7 @@ def estimate_epsilon(
             logs = np.asarray(np.log(points))
     else:
         logs = _read("log_delta", log_delta, -math.inf, 0.0)
-    return _each(_source(mechanism, **asked).epsilon, logs)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.epsilon(at), logs)
 
 
 def estimate_beta(
@@ -146,7 +148,7 @@ def estimate_beta(
     It is P(L ≤ ε) at the ε with Q(L > ε) = α. Else as for `estimate_delta`.
     """
     points = _read("alpha", alpha, 0.0, 1.0)
-    return _each(_source(mechanism, **asked).beta, points)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.beta(at), points)
 
 
 def estimate_power(
@@ -156,7 +158,7 @@ def estimate_power(
 ) -> Floats:
     """Estimate 1 − β(α), the largest true positive rate at the false positive rate α."""
     points = _read("alpha", alpha, 0.0, 1.0)
-    return _each(_source(mechanism, **asked).power, points)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.power(at), points)
 
 
 def estimate_log_loss_survival(
@@ -170,7 +172,7 @@ def estimate_log_loss_survival(
     """
     asked.setdefault("direction", Direction.REMOVE)
     points = _read("loss", loss)
-    return _each(_source(mechanism, **asked).log_survival, points)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.log_survival(at), points)
 
 
 def estimate_log_loss_cdf(
@@ -184,7 +186,7 @@ def estimate_log_loss_cdf(
     """
     asked.setdefault("direction", Direction.REMOVE)
     points = _read("loss", loss)
-    return _each(_source(mechanism, **asked).log_cdf, points)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.log_cdf(at), points)
 
 
 class _Source(Protocol):
@@ -199,60 +201,25 @@ class _Source(Protocol):
     def log_cdf(self, loss: float) -> float: ...
 
 
-def _source(
+def _sources(
     mechanism: Mechanism,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
     compiled: bool = False,
-) -> _Source:
+) -> tuple[_Source, ...]:
+    """Return the float engine if there is one, and enclosures where its digits are lost."""
     pairs = profile.worst_pairs(mechanism, adjacency, direction)
     smooth = [pair for pair in pairs if isinstance(pair, SmoothPair)]
     enclosures = _Enclosures(mechanism, Adjacency.read(adjacency), direction)
     if len(smooth) < len(pairs):
-        return enclosures
+        return (enclosures,)
     try:
         curves = _Curves([FloatCurve(pair, compiled=compiled) for pair in smooth])
     except ImportError as error:
         raise NotApplicableError(
             "Compiled estimates need numba. Install dpassay[fast], or ask with compiled=False."
         ) from error
-    return _Either(curves, enclosures)
-
-
-@final
-class _Either:
-    """The float engine, and enclosures where its digits are lost."""
-
-    def __init__(self, curves: _Source, enclosures: _Source) -> None:
-        self._sources = curves, enclosures
-
-    def _first(self, question: Callable[[_Source], float]) -> float:
-        curves, enclosures = self._sources
-        try:
-            return question(curves)
-        except UndecidedError:
-            return question(enclosures)
-
-    def log_delta(self, epsilon: float) -> float:
-        return self._first(lambda source: source.log_delta(epsilon))
-
-    def slope(self, epsilon: float) -> float:
-        return self._first(lambda source: source.slope(epsilon))
-
-    def epsilon(self, log_delta: float) -> float:
-        return self._first(lambda source: source.epsilon(log_delta))
-
-    def beta(self, alpha: float) -> float:
-        return self._first(lambda source: source.beta(alpha))
-
-    def power(self, alpha: float) -> float:
-        return self._first(lambda source: source.power(alpha))
-
-    def log_survival(self, loss: float) -> float:
-        return self._first(lambda source: source.log_survival(loss))
-
-    def log_cdf(self, loss: float) -> float:
-        return self._first(lambda source: source.log_cdf(loss))
+    return curves, enclosures
 
 
 @final
@@ -335,9 +302,20 @@ class _Enclosures:
         return _log(self._ask(guarantees.loss_cdf, _exactly(loss)))
 
 
-def _each(function: Callable[[float], float], points: NDArray[np.float64]) -> Floats:
-    """Return the values, a float for a single point."""
-    values = [function(float(at)) for at in points.flat]
+def _each(
+    sources: Sequence[_Source],
+    question: Callable[[_Source, float], float],
+    points: NDArray[np.float64],
+) -> Floats:
+    """Return the values, of the first source that has each; a float for a single point."""
+
+    def ask(at: float) -> float:
+        for source in sources[:-1]:
+            with contextlib.suppress(UndecidedError):
+                return question(source, at)
+        return question(sources[-1], at)
+
+    values = [ask(float(at)) for at in points.flat]
     return values[0] if points.ndim == 0 else np.array(values, float).reshape(points.shape)
 
 

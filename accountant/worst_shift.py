@@ -44,6 +44,7 @@ from flint import arb, ctx
 from accountant import solve
 from accountant._validate import Integer, Positive
 from accountant.calibrate import calibrate
+from accountant.chernoff import log_peak, rough_log_peak
 from accountant.errors import expected
 from accountant.interval import Interval, enclose
 from accountant.mechanisms.laplace_vector import LaplaceVector
@@ -198,8 +199,7 @@ class BoundedShifts:
         if kappa <= _MOST_MAJORANT:
             least = least.min(majorant(second, kappa).hockey_stick(epsilon))
         z = arb(self._tilt(float(epsilon)))
-        peak = z * z.log() - (1 + z) * z.log1p()
-        return least.min((self._log_moment(z) - z * eps + peak).exp())
+        return least.min((self._log_moment(z) - z * eps + log_peak(z)).exp())
 
     def _tilt(self, epsilon: float) -> float:
         """Return the z of the least bound, nearly."""
@@ -208,7 +208,7 @@ class BoundedShifts:
             with ctx.workprec(_ROUGH):
                 z = math.exp(x)
                 value = float(self._log_moment(arb(z)))
-            return value - z * epsilon + z * math.log(z) - (1 + z) * math.log1p(z)
+            return value - z * epsilon + rough_log_peak(z)
 
         low, high = -9.0, 9.0
         for _ in range(40):

@@ -36,7 +36,7 @@ import numpy as np
 from flint import arb, ctx
 
 from accountant import ledger
-from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.laws import ListedLaw
 from accountant.composition.line import (
     Line,
@@ -92,15 +92,8 @@ def applies(pairs: Sequence[Pair]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class AtomicPair(JointPair):
+class AtomicPair(FactorsPair):
     """A product of pairs that `applies` to."""
-
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.any_factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε).
@@ -230,10 +223,6 @@ class AtomicPair(JointPair):
             else:
                 high, at_high = middle, value
         return (low + high) / 2, slope
-
-    def reverse(self) -> AtomicPair:
-        """Return the product of the reversed pairs."""
-        return AtomicPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
 
 def _refusal(value: arb, width: float, wanted: float) -> UndecidedError:

@@ -173,19 +173,12 @@ class _HalfCircle:
 class CirclePair(ContourPair):
     """A product of pairs that `applies` to."""
 
-    listed_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.listed_factors
-
     def loss(self) -> Loss:
         """Return the transforms of the factors, with their counts."""
         return Loss(tuple((part, count) for part, count, _ in self._where().parts))
 
     def _where(self) -> _Lattice:
-        found = _lattice(self.listed_factors)
+        found = _lattice(self.any_factors)
         assert found is not None
         return found
 
@@ -219,10 +212,6 @@ class CirclePair(ContourPair):
             return estimator(self.loss()).epsilon(log_delta)
         except (UndecidedError, ArithmeticError):
             return None
-
-    def reverse(self) -> CirclePair:
-        """Return the product of the reversed pairs."""
-        return CirclePair(tuple((pair.reverse(), count) for pair, count in self.listed_factors))
 
     @staticmethod
     def _above(where: _Lattice, epsilon: ExactReal) -> list[int]:

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from accountant.composition.joint import JointPair
+from accountant.chernoff import log_peak
+from accountant.composition.joint import FactorsPair
 from accountant.composition.measure import Loss, estimator
 from accountant.composition.saddle import CALL, MIDDLE, PUT
 from accountant.composition.saddle_certified import Kernel
@@ -21,7 +22,7 @@ from accountant.pair import Tails
 _SPARE = 12
 
 
-class ContourPair(JointPair):
+class ContourPair(FactorsPair):
     """A product whose profile and tails are integrals of M(z) = E_P[e^{zL}; L finite]."""
 
     @abstractmethod
@@ -124,7 +125,7 @@ class ContourPair(JointPair):
         if c <= 0:
             return arb(1)
         at = ball(c)
-        size = loss.log_upper(c) - at * epsilon.ball() + at * at.log() - (1 + at) * at.log1p()
+        size = loss.log_upper(c) - at * epsilon.ball() + log_peak(at)
         return (size.exp() + self.infinity_mass()).min(arb(1))
 
     def _largest(self) -> float:

@@ -44,7 +44,7 @@ from accountant.composition.argument import ends, exact_sum
 from accountant.composition.bent import bent_integral
 from accountant.composition.convolution import ConvolvedPair
 from accountant.composition.finite import finite
-from accountant.composition.joint import Factor, JointPair
+from accountant.composition.joint import Factor, FactorsPair
 from accountant.composition.line import guess_epsilon
 from accountant.composition.rough import rough_root
 from accountant.composition.saddle_certified import Kernel, integral
@@ -143,15 +143,8 @@ class _Jump:
 
 @final
 @dataclass(frozen=True)
-class ExpandedPair(JointPair):
+class ExpandedPair(FactorsPair):
     """A product that `applies` is true of."""
-
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.any_factors
 
     @functools.cached_property
     def _parts(self) -> _Parts:
@@ -241,10 +234,6 @@ class ExpandedPair(JointPair):
             if found is not None:
                 return found + sum(float(distance) * count for distance, count in parts.laplace)
         return guess_epsilon(self.any_factors, min(log_delta, -_TINY))
-
-    def reverse(self) -> ExpandedPair:
-        """Return the product of the reversed pairs."""
-        return ExpandedPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""

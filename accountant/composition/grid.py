@@ -18,14 +18,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 from flint import arb, arb_poly, ctx
 
 from accountant import ledger
+from accountant.chernoff import log_peak
 from accountant.composition.discretised import Discretised, Law, discretise, reach
-from accountant.composition.joint import Factor, JointPair
+from accountant.composition.joint import Factor, FactorsPair
 from accountant.composition.tilting import Floats, log_bound, tilt, window
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
@@ -57,19 +58,14 @@ _STEEPEST = 2.5
 
 @final
 @dataclass(frozen=True)
-class GridPair(JointPair):
+class GridPair(FactorsPair):
     """A product of pairs, each asked for its tails alone.
 
     The enclosure gets narrower as flint's precision rises, as the square of the grid where losses
     have densities, down to the finest grid of `CELLS`.
     """
 
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.any_factors
+    seldom_below: ClassVar[Fraction] = Fraction(1, 10**8)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around the two bounds.
@@ -175,10 +171,6 @@ class GridPair(JointPair):
             )
             floor = -epsilon.ball().expm1()
             return below.max(floor).max(arb(0)), above.min(arb(1))
-
-    def reverse(self) -> GridPair:
-        """Return the product of the reversed pairs."""
-        return GridPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
     def reference(self) -> Reference:
         """Raise NotApplicableError: there is no second route to these products."""
@@ -398,8 +390,7 @@ class _Sum:
             second = (-(s + 1) * nearest).exp() * rest((-(s + 1) * h).exp())
             value = (first - second) * (self.log_moment - s * eps).exp()
         if dropped:
-            peak = s * s.log() - (1 + s) * s.log1p()
-            value += self.dropped * (self.log_moment - s * eps + peak).exp()
+            value += self.dropped * (self.log_moment - s * eps + log_peak(s)).exp()
         return self.infinity + value
 
 

@@ -25,7 +25,7 @@ from flint import arb, ctx
 
 from accountant import ledger
 from accountant.composition.half_lists import TooLongError
-from accountant.composition.joint import Factor, JointPair
+from accountant.composition.joint import FactorsPair
 from accountant.composition.line import guess_epsilon
 from accountant.composition.listed import listed
 from accountant.composition.tilted_lists import TiltedLists, tilted_lists
@@ -52,15 +52,8 @@ def applies(pairs: Sequence[Pair]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class HalvedPair(JointPair):
+class HalvedPair(FactorsPair):
     """A product of pairs that `applies` to."""
-
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.any_factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε).
@@ -146,10 +139,6 @@ class HalvedPair(JointPair):
                 lists = tilted_lists(self.any_factors, near + step, _NEAR)
             near += step
         return near, max(slope, 1e-300)
-
-    def reverse(self) -> HalvedPair:
-        """Return the product of the reversed pairs."""
-        return HalvedPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
 
 def _not_enclosed(near: float, relative_width: Fraction) -> UndecidedError:

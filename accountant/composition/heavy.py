@@ -29,7 +29,8 @@ from typing import final
 
 from flint import arb, ctx
 
-from accountant.composition.joint import Factor, JointPair
+from accountant.chernoff import log_peak
+from accountant.composition.joint import Factor, FactorsPair
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
@@ -58,15 +59,8 @@ def _rank_one(pair: Pair) -> RankOnePair | None:
 
 @final
 @dataclass(frozen=True)
-class HeavyPair(JointPair):
+class HeavyPair(FactorsPair):
     """A product that `applies` is true of, between the two bounds."""
-
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.any_factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds.
@@ -117,12 +111,11 @@ class HeavyPair(JointPair):
         found = []
         for share in _SHARES:
             c = share / (most - 1)
-            place = ball(c)
             try:
                 moment = sum((n * _log_moment(pair, c) for pair, n in self.factors), start=arb(0))
             except (NotApplicableError, UndecidedError):
                 continue
-            found.append((c, moment + place * place.log() - (1 + place) * place.log1p()))
+            found.append((c, moment + log_peak(ball(c))))
         return tuple(found)
 
     def _kinds(self) -> list[Pair]:
@@ -152,10 +145,6 @@ class HeavyPair(JointPair):
                     best = best.max(((p - target) / q).log().lower())
                 low, high = (middle, high) if p > 2 * target else (low, middle)
         return best
-
-    def reverse(self) -> HeavyPair:
-        """Return the product of the reversed pairs."""
-        return HeavyPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
 
 def _some(pair: Pair, count: int, loss: arb) -> tuple[arb, arb]:

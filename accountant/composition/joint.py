@@ -7,8 +7,9 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 from flint import arb
 
@@ -41,6 +42,8 @@ class JointPair(Pair):
 
     is_product: ClassVar[bool] = True
     """Whether H is that of the product of the factors, not of a choice among several pairs."""
+    seldom_below: ClassVar[Fraction] = Fraction(0)
+    """A relative width below which this engine hardly ever answers, after minutes."""
 
     @property
     @abstractmethod
@@ -174,6 +177,22 @@ class JointPair(Pair):
             "counts": [count for _, count in self.factors],
             "factors": [json.dumps(pair.law()) for pair, _ in self.factors],
         }
+
+
+@dataclass(frozen=True)
+class FactorsPair(JointPair):
+    """A product for an engine that takes its factors as they come."""
+
+    any_factors: tuple[Factor, ...]
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The pairs and their counts."""
+        return self.any_factors
+
+    def reverse(self) -> Self:
+        """Return the product of the reversed pairs, for the same engine."""
+        return replace(self, any_factors=tuple((pair.reverse(), n) for pair, n in self.factors))
 
 
 def _weighted(terms: Sequence[tuple[arb, int]]) -> arb:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from flint import arb, ctx
 
+from accountant.chernoff import log_peak
 from accountant.composition.float_mixture import TARGET
 from accountant.composition.jumps import Jumps, floats_of
 from accountant.composition.jumps_plan import (
@@ -188,7 +189,7 @@ def _chernoff(log_moment: arb, c: arb, kernel: Kernel, epsilon: ExactReal) -> ar
     """
     size = log_moment - c * epsilon.ball()
     if kernel == Kernel.CALL:
-        size += c * c.log() - (1 + c) * c.log1p()
+        size += log_peak(c)
     return size.exp().upper()
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar, final
 
 from flint import arb
 
-from accountant.composition.grid import GridPair
 from accountant.composition.joint import Factor, JointPair, UnsuitedError
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
@@ -23,7 +22,6 @@ T = TypeVar("T")
 
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
-_OF_GRIDS = Fraction(1, 10**8)
 _BETTER = 1e-4
 
 
@@ -73,12 +71,12 @@ class LadderPair(JointPair):
     def _first(self, ask: Callable[[JointPair], T], relative_width: Fraction) -> T:
         """Return the first answer, or raise the refusal that reached the narrowest enclosure.
 
-        Of several that say of none, the last one. A grid is not asked for a width that it hardly
-        ever has, after minutes, where another engine has reached more than its first refusal says.
+        Of several that say of none, the last one. A rung is not asked for a width that it hardly
+        ever has, after minutes, where another one has reached more than its first refusal says.
         """
         refusals: list[UndecidedError] = []
         for rung in self.rungs:
-            hopeless = isinstance(rung, GridPair) and relative_width < _OF_GRIDS
+            hopeless = relative_width < rung.seldom_below
             if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:

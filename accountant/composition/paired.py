@@ -28,7 +28,7 @@ from flint import arb, ctx
 
 from accountant import ledger
 from accountant.composition.finite import finite
-from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.listed import Listed, listed
 from accountant.interval import asked_width, ball
 from accountant.number import ExactReal
@@ -55,15 +55,8 @@ def applies(factors: Sequence[Factor]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class PairedPair(JointPair):
+class PairedPair(FactorsPair):
     """A product of pairs that `applies` to."""
-
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.any_factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε), at flint's precision.
@@ -115,10 +108,6 @@ class PairedPair(JointPair):
                 if abs(step) <= _FINE * abs(near):
                     return near
         return None
-
-    def reverse(self) -> PairedPair:
-        """Return the product of the reversed pairs."""
-        return PairedPair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
 
 @final

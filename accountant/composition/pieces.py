@@ -40,7 +40,7 @@ from accountant.composition.chebyshev import (
     to_chebyshev,
     unborel,
 )
-from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.line import guess_epsilon, known_laws
 from accountant.composition.subsampled_laplace import Mixture
 from accountant.composition.subsampling import SubsampledPair
@@ -83,15 +83,8 @@ def applies(factors: Sequence[Factor]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class PiecewisePair(JointPair):
+class PiecewisePair(FactorsPair):
     """A product that `applies` is true of."""
-
-    any_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pair and its count."""
-        return self.any_factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε).
@@ -172,10 +165,6 @@ class PiecewisePair(JointPair):
             above = pieces.at(arb(middle)).mid() > target.mid()
             low, high = (middle, high) if above else (low, middle)
         return (low + high) / 2
-
-    def reverse(self) -> PiecewisePair:
-        """Return the product of the reversed pairs."""
-        return PiecewisePair(tuple((pair.reverse(), count) for pair, count in self.any_factors))
 
     def reference(self) -> Reference:
         """Raise NotApplicableError: there is no second route to these products."""

@@ -20,7 +20,7 @@ from accountant import ledger
 from accountant.composition.bent import bent_integral
 from accountant.composition.contour import ContourPair
 from accountant.composition.grid import GridPair
-from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.joint import UnsuitedError
 from accountant.composition.jumps_integral import cut_estimate, estimate, jump_integral
 from accountant.composition.jumps_plan import cancel
 from accountant.composition.measure import LOSS, Loss, estimator
@@ -116,13 +116,6 @@ class SmoothPair(ContourPair):
     enclosed with all their errors (`accountant.composition.saddle_certified`).
     """
 
-    smooth_factors: tuple[Factor, ...]
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return self.smooth_factors
-
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε); on a grid where a contour would have too many nodes.
 
@@ -137,7 +130,7 @@ class SmoothPair(ContourPair):
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
-            return GridPair(self.smooth_factors).hockey_stick(epsilon)
+            return GridPair(self.any_factors).hockey_stick(epsilon)
 
     def on_contour(self, epsilon: ExactReal) -> arb:
         """Return H(ε), for ε < 0 as 1 − e^ε and what the reversed pair adds, if anything.
@@ -178,7 +171,7 @@ class SmoothPair(ContourPair):
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
-            return GridPair(self.smooth_factors).tails(epsilon)
+            return GridPair(self.any_factors).tails(epsilon)
 
     def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return the integral as accurately as the precision asks and a bounded effort allows.
@@ -257,7 +250,7 @@ class SmoothPair(ContourPair):
 
     def _has_atoms(self) -> bool:
         """Whether some loss is not smooth, so that the straight line is the only contour."""
-        return any(transform(pair) is None for pair, _ in self.smooth_factors)
+        return any(transform(pair) is None for pair, _ in self.any_factors)
 
     def is_mixed(self) -> bool:
         """Whether some loss is that of a mixture."""
@@ -266,7 +259,7 @@ class SmoothPair(ContourPair):
     def _sides(self) -> set[bool]:
         """Return for which pairs the mixture is the first law: none, some, or all."""
         return {
-            pair.mixed_first for pair, _ in self.smooth_factors if isinstance(pair, SubsampledPair)
+            pair.mixed_first for pair, _ in self.any_factors if isinstance(pair, SubsampledPair)
         }
 
     def _accuracies(self) -> list[int]:
@@ -310,7 +303,7 @@ class SmoothPair(ContourPair):
     def _loss(self) -> Loss:
         parts = [
             (part, times * count)
-            for pair, count in self.smooth_factors
+            for pair, count in self.any_factors
             for part, times in _transforms(pair)
         ]
         return Loss(tuple(parts))
@@ -327,21 +320,17 @@ class SmoothPair(ContourPair):
         less = Fraction(mantissa) * Fraction(2) ** exponent - 1
         if not less > 0:
             raise NotApplicableError(f"Expected an order above 1, not {order}.")
-        closed = [(_closed_renyi(pair, order), count) for pair, count in self.smooth_factors]
+        closed = [(_closed_renyi(pair, order), count) for pair, count in self.any_factors]
         known = [count * divergence for divergence, count in closed if divergence is not None]
         if len(known) == len(closed):
             return sum(known, start=arb(0))
         return self.loss().log_value(less) / (order - 1)
 
-    def reverse(self) -> SmoothPair:
-        """Return the product of the reversed pairs."""
-        return SmoothPair(tuple((pair.reverse(), count) for pair, count in self.smooth_factors))
-
     def reference(self) -> Reference:
         """Return the same contour integrals in mpmath, with nodes and steps of their own."""
         from accountant.composition.saddle_reference import SmoothReference
 
-        return SmoothReference(self.smooth_factors)
+        return SmoothReference(self.any_factors)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
@@ -362,7 +351,7 @@ def _below_zero(pair: SmoothPair, log_delta: float) -> float:
     """
     delta, zero = math.exp(log_delta), ExactReal.of_rational(Fraction(0))
     with ctx.workprec(_ROUGH):
-        most = sum((n * part.hockey_stick(zero) for part, n in pair.smooth_factors), start=arb(0))
+        most = sum((n * part.hockey_stick(zero) for part, n in pair.any_factors), start=arb(0))
     if not delta > most:
         raise UndecidedError(f"No epsilon below 0 is sure to have delta={delta:.6g}.")
     other, whole = pair.reverse(), -math.log1p(-delta)

@@ -14,6 +14,7 @@ from typing import final
 
 from flint import arb, ctx
 
+from accountant.chernoff import log_peak, rough_log_peak
 from accountant.composition import lattice
 from accountant.composition.finite import finite
 from accountant.composition.half_lists import Draws, Halves, TooLongError
@@ -85,7 +86,7 @@ class TiltedLists:
         lost = arb(self.dropped)
         if self.c < 0:
             return size * ((-lost.upper()).union(arb(0)) + arb(0).union(wrong.upper()))
-        peak = (c * c.log() - (1 + c) * c.log1p()).exp()
+        peak = log_peak(c).exp()
         return size * arb(0).union((lost * peak + wrong).upper())
 
 
@@ -94,7 +95,7 @@ def tilted_lists(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> 
     line = choose_line(factors, epsilon, wanted)
     # H is about M(c) e^{−cε}/(c(c + 1)√(2πv)): what is lost may be a share of its width
     c, spread = line.c, math.sqrt(2 * math.pi * curvature(factors, line))
-    peak = math.exp(c * math.log(c) - (1 + c) * math.log1p(c)) if c > 0 else 1.0
+    peak = math.exp(rough_log_peak(c)) if c > 0 else 1.0
     budget = wanted / 8 / max(peak * abs(c) * (1 + c) * spread, 1e-3)
     return _lists(factors, line, math.floor(math.log2(min(budget, 1e-3)) / 2))
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from accountant.chernoff import rough_log_peak
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -44,8 +46,7 @@ def tilt(floats: Sequence[Floats], epsilon: float) -> float:
 
 def log_bound(floats: Sequence[Floats], s: float, epsilon: float) -> float:
     """Return the logarithm of M(s) e^{−sε} s^s/(1 + s)^{1+s}."""
-    value = cumulants(floats, s)[0] - s * epsilon
-    return value + s * math.log(s) - (1 + s) * math.log1p(s)
+    return cumulants(floats, s)[0] - s * epsilon + rough_log_peak(s)
 
 
 def window(floats: Sequence[Floats], s: float) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from typing import TypeAlias, final
 
 from flint import acb, arb
 
+from accountant.chernoff import rough_log_peak
 from accountant.errors import UndecidedError
 
 Groups: TypeAlias = tuple[tuple[int, int], ...]
@@ -93,7 +94,7 @@ class Floats:
         s = c - 0.5
         peak = 0.0
         if self.kernel is Kernel.EXCESS:
-            peak = s * math.log(s) - (1 + s) * math.log1p(s)
+            peak = rough_log_peak(s)
         return self.log_phi(c) - c * self.epsilon + peak
 
     def line(self) -> float:

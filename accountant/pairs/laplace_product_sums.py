@@ -40,6 +40,7 @@ from typing import final
 
 from flint import acb, acb_poly, arb, arb_poly, ctx, fmpz, fmpz_poly
 
+from accountant.chernoff import log_peak
 from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, asked_width
 from accountant.number import ExactReal
@@ -299,7 +300,7 @@ class _Rest:
         if self._kernel is not Kernel.EXCESS:
             return arb(1)
         s = self._c - arb("0.5")
-        return (s * s.log() - (1 + s) * s.log1p()).exp()
+        return log_peak(s).exp()
 
     def _many(self, c: arb) -> arb:
         """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""

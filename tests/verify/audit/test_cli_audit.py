@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from accountant import notation
 from accountant.errors import AdjacencyError, InvalidInputError
-from verify.audit import PrivacyError, assert_private, neighbours
+from verify.audit import PrivacyError, assert_private, assertion, neighbours
 from verify.cli import main
 from verify.cli.audit import read_claim
 
@@ -123,13 +122,26 @@ def test_assert_private() -> None:
         assert_private(noise, "0.8", samples=50_000)
     assert caught.value.result.p_value <= 1e-6
 
+
+def test_assert_private_draws_for_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = 0
+
+    class Clock:
+        """A clock on which every run takes 1/4096 second, and nothing else any time."""
+
+        @staticmethod
+        def perf_counter() -> float:
+            return drawn / 4096
+
     def slow(dataset: int, rng: np.random.Generator) -> float:
+        nonlocal drawn
+        drawn += 1
         return dataset + float(rng.geometric(1 - np.exp(-1)) - rng.geometric(1 - np.exp(-1)))
 
-    started = time.process_time()
-    result = assert_private(slow, 1, pairs=[(0, 1)], seconds=1.0)
-    assert result.samples >= 900
-    assert time.process_time() - started < 10
+    monkeypatch.setattr(assertion, "time", Clock)
+    result = assert_private(slow, 1, pairs=[(0, 1)], seconds=2)
+    assert result.samples + result.training == 2048
+    assert 2 * 2048 <= drawn <= 2 * 2048 + 512
 
 
 @pytest.mark.parametrize("kind", ["count", "number", "vector", "table", "rows"])

@@ -11,20 +11,20 @@ from flint import ctx
 from numpy.typing import NDArray
 
 from accountant import notation
-from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.errors import expected
 from accountant.interval import Interval
 from accountant.mechanisms.linear_counter import LinearCounter
+from accountant.streams.counter import Counter, floating_noise
 from accountant.streams.exact_noise import PRECISION, ExactSource, Rounding, packed, unpacked
 from accountant.streams.noise import NoiseSource
 from accountant.streams.processes import process
-from accountant.streams.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
 @final
-class StreamCounter:
+class StreamCounter(Counter):
     """Release prefix sums of a stream in [0, 1]ⁿ: A x + L z, as its mechanism describes them.
 
     The noise L z comes from a process that stores little and costs amortised O(1) per output
@@ -76,21 +76,13 @@ class StreamCounter:
         Raises NotApplicableError for noise that is on no lattice.
         """
         if self._rounding is None:
-            raise NotApplicableError(
-                "Nothing bounds what the bits of floating-point noise give away. Ask for "
-                "lattice=True."
-            )
+            raise floating_noise()
         return self._rounding.extra_delta
 
     @property
     def step(self) -> Fraction | None:
         """The step of the lattice, if there is one."""
         return None if self._rounding is None else self._rounding.step
-
-    @property
-    def counted(self) -> int:
-        """How many inputs have come, and outputs been released."""
-        return self._counted
 
     @property
     def stored(self) -> int:
@@ -121,15 +113,7 @@ class StreamCounter:
         Raises InvalidInputError, and then has taken none of them, if one is outside [0, 1] or
         there are more than the mechanism has steps left.
         """
-        inputs = np.asarray(block, dtype=np.float64)
-        if inputs.ndim != 1:
-            raise expected("block", inputs.shape, "to have one axis")
-        if not self._open or self._counted + len(inputs) > self._steps:
-            raise self._refusal(len(inputs))
-        inside = (inputs >= 0) & (inputs <= 1)
-        if not inside.all():
-            index = int(np.argmin(inside))
-            raise expected(f"input {self._counted + 1 + index}", inputs[index], "in [0, 1]")
+        inputs = self._inputs(block)
         if not len(inputs):
             return np.empty(0)
         if self._rounding is not None:
@@ -142,24 +126,6 @@ class StreamCounter:
         self._noise.fill(noise)
         sums += noise
         return sums
-
-    def reset(self) -> None:
-        """Begin a new stream, with new noise; whoever is in both streams is protected by 2ε."""
-        if not self._open:
-            raise self._refusal(0)
-        self._clear()
-
-    def snapshot(self) -> Snapshot:
-        """Hand over to a snapshot, which `restore` continues once; this counter ends."""
-        if not self._open:
-            raise self._refusal(0)
-        self._open = False
-        return Snapshot(self.record())
-
-    @staticmethod
-    def restore(snapshot: Snapshot, *, rng: np.random.Generator) -> StreamCounter:
-        """Continue from a snapshot; noise that no output has used yet comes from `rng`."""
-        return StreamCounter.of_record(snapshot.take(), rng=rng)
 
     def record(self) -> dict[str, Any]:
         """Return what a continuation needs, as plain data: secret, and for one continuation."""
@@ -174,26 +140,13 @@ class StreamCounter:
             "noise": noise,
         }
 
-    @staticmethod
-    def of_record(record: dict[str, Any], *, rng: np.random.Generator) -> StreamCounter:
-        """Continue from a record.
-
-        Raises InvalidInputError where it is not one that `record` returns.
-        """
-        try:
-            return StreamCounter._continued(record, rng)
-        except (KeyError, TypeError) as error:
-            raise InvalidInputError(f"This is not the record of a counter: {error!r}.") from error
-
-    @staticmethod
-    def _continued(record: dict[str, Any], rng: np.random.Generator) -> StreamCounter:
+    @classmethod
+    def _continued(cls, record: dict[str, Any], rng: np.random.Generator) -> StreamCounter:
         mechanism = notation.parse(record["mechanism"])
         if not isinstance(mechanism, LinearCounter):
             raise expected("mechanism", record["mechanism"], "to count a stream")
         counter = StreamCounter(mechanism, rng=rng, lattice=record.get("lattice", False) is True)
-        counted, total = record["counted"], record["sum"]
-        if type(counted) is not int or not 0 <= counted <= mechanism.steps:
-            raise expected("counted", counted, f"to be an integer in 0..{mechanism.steps}")
+        counted, total = cls._read_counted(record, mechanism.steps), record["sum"]
         unit = 1 if counter.step is None else counter.step
         kinds = (int, float) if counter.step is None else (int,)
         if type(total) not in kinds or not (math.isfinite(total) and 0 <= total * unit <= counted):
@@ -208,14 +161,3 @@ class StreamCounter:
         else:
             counter._whole = total
         return counter
-
-    def _refusal(self, wanted: int) -> InvalidInputError | NotApplicableError:
-        if not self._open:
-            return NotApplicableError(
-                "This counter has been handed over to a snapshot. Restore that, and go on there."
-            )
-        return InvalidInputError(
-            f"Expected at most {self._steps - self._counted} more inputs, not {wanted}: "
-            f"{self._mechanism!r} was built for {self._steps}. Build it for more steps; its noise "
-            "grows with their logarithm."
-        )

@@ -13,14 +13,14 @@ from flint import arb
 from numpy.typing import NDArray
 
 from accountant import notation
-from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.errors import expected
 from accountant.interval import Interval
 from accountant.lattice import RESOLUTION, LatticeSampler
 from accountant.lattice_noise import independent
 from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.kary_tree import KaryTree
 from accountant.sampling import discrete_laplace
-from accountant.streams.snapshot import Snapshot
+from accountant.streams.counter import Counter, floating_noise
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ _FEW_ROWS = 64
 
 
 @final
-class TreeCounter:
+class TreeCounter(Counter):
     """Release prefix sums of a stream in [0, 1]ⁿ, as `KaryTree` describes them.
 
     Algorithm 2: the digits of the time step t say which noise variables its output adds. Level i
@@ -110,21 +110,13 @@ class TreeCounter:
         Raises NotApplicableError for noise that is on no lattice.
         """
         if self._integer_scale is None and self._sampler is None:
-            raise NotApplicableError(
-                "Nothing bounds what the bits of floating-point noise give away. Ask for "
-                "lattice=True."
-            )
+            raise floating_noise()
         if self._sampler is None or isinstance(self._mechanism, DiscreteKaryTree):
             return Interval.of_exact(0)
         variables = self._steps * self._arity * self._height
         chance = variables * arb(-_FARTHEST).exp()
         factor = 1 + self._mechanism.epsilon.ball().exp()
         return Interval.of_exact(0).hull(Interval.of_ball(factor * chance))
-
-    @property
-    def counted(self) -> int:
-        """How many inputs have come, and outputs been released."""
-        return self._counted
 
     @property
     def stored(self) -> int:
@@ -150,15 +142,7 @@ class TreeCounter:
         Raises InvalidInputError, and then has taken none of them, if one is outside [0, 1] or
         there are more than the mechanism has steps left.
         """
-        inputs = np.asarray(block, dtype=np.float64)
-        if inputs.ndim != 1:
-            raise expected("block", inputs.shape, "to have one axis")
-        if not self._open or self._counted + len(inputs) > self._steps:
-            raise self._refusal(len(inputs))
-        inside = (inputs >= 0) & (inputs <= 1)
-        if not inside.all():
-            index = int(np.argmin(inside))
-            raise expected(f"input {self._counted + 1 + index}", inputs[index], "in [0, 1]")
+        inputs = self._inputs(block)
         if self._integer_scale is not None and not (whole := inputs % 1 == 0).all():
             index = int(np.argmin(whole))
             raise expected(f"input {self._counted + 1 + index}", inputs[index], "0 or 1")
@@ -176,24 +160,6 @@ class TreeCounter:
         sums += noise
         return sums
 
-    def reset(self) -> None:
-        """Begin a new stream, with new noise; whoever is in both streams is protected by 2ε."""
-        if not self._open:
-            raise self._refusal(0)
-        self._clear()
-
-    def snapshot(self) -> Snapshot:
-        """Hand over to a snapshot, which `restore` continues once; this counter ends."""
-        if not self._open:
-            raise self._refusal(0)
-        self._open = False
-        return Snapshot(self.record())
-
-    @staticmethod
-    def restore(snapshot: Snapshot, *, rng: np.random.Generator) -> TreeCounter:
-        """Continue from a snapshot; noise that no output has used yet comes from `rng`."""
-        return TreeCounter.of_record(snapshot.take(), rng=rng)
-
     def record(self) -> dict[str, Any]:
         """Return what a continuation needs, as plain data: secret, and for one continuation.
 
@@ -208,26 +174,13 @@ class TreeCounter:
             "waiting": [list(entries) for entries in self._waiting],
         }
 
-    @staticmethod
-    def of_record(record: dict[str, Any], *, rng: np.random.Generator) -> TreeCounter:
-        """Continue from a record.
-
-        Raises InvalidInputError where it is not one that `record` returns.
-        """
-        try:
-            return TreeCounter._continued(record, rng)
-        except (KeyError, TypeError) as error:
-            raise InvalidInputError(f"This is not the record of a counter: {error!r}.") from error
-
-    @staticmethod
-    def _continued(record: dict[str, Any], rng: np.random.Generator) -> TreeCounter:
+    @classmethod
+    def _continued(cls, record: dict[str, Any], rng: np.random.Generator) -> TreeCounter:
         mechanism = notation.parse(record["mechanism"])
         if not isinstance(mechanism, (KaryTree, DiscreteKaryTree)):
             raise expected("mechanism", record["mechanism"], "to be a KaryTree")
         counter = TreeCounter(mechanism, rng=rng, lattice=record.get("lattice", False) is True)
-        counted, total = record["counted"], record["sum"]
-        if type(counted) is not int or not 0 <= counted <= mechanism.steps:
-            raise expected("counted", counted, f"to be an integer in 0..{mechanism.steps}")
+        counted, total = cls._read_counted(record, mechanism.steps), record["sum"]
         if not _all_finite([total]) or not 0 <= total <= counted:
             raise expected("sum", total, f"in [0, {counted}]")
         values, waiting = record["values"], record["waiting"]
@@ -241,17 +194,6 @@ class TreeCounter:
         counter._values = [*map(float, values), 0.0]
         counter._waiting = [list(map(float, entries)) for entries in waiting]
         return counter
-
-    def _refusal(self, wanted: int) -> InvalidInputError | NotApplicableError:
-        if not self._open:
-            return NotApplicableError(
-                "This counter has been handed over to a snapshot. Restore that, and go on there."
-            )
-        return InvalidInputError(
-            f"Expected at most {self._steps - self._counted} more inputs, not {wanted}: "
-            f"{self._mechanism!r} was built for {self._steps}. Build it for more steps; its noise "
-            "grows with their logarithm."
-        )
 
     def _advance(self, level: int) -> None:
         """Count one up at a level; all digits below it are at their highest."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.bridged_tree import BridgedTree
 from accountant.number import ExactReal, Number
+from accountant.streams.counter import read_inputs
 from accountant.streams.stream_counter import StreamCounter
 
 if TYPE_CHECKING:
@@ -96,13 +97,7 @@ class UnboundedCounter:
 
         Raises InvalidInputError, and then has taken none of them, if one is outside [0, 1].
         """
-        inputs = np.asarray(block, dtype=np.float64)
-        if inputs.ndim != 1:
-            raise expected("block", inputs.shape, "to have one axis")
-        inside = (inputs >= 0) & (inputs <= 1)
-        if not inside.all():
-            index = int(np.argmin(inside))
-            raise expected(f"input {self.counted + 1 + index}", inputs[index], "in [0, 1]")
+        inputs = read_inputs(block, self.counted)
         found = np.empty(len(inputs))
         position = 0
         while position < len(inputs):

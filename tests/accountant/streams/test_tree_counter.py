@@ -166,6 +166,8 @@ def test_bad_input_takes_nothing() -> None:
             counter.extend([1, bad])
     with pytest.raises(InvalidInputError, match="at most 4 more inputs, not 5: KaryTree"):
         counter.extend(np.ones(5))
+    with pytest.raises(InvalidInputError, match="to be an array of numbers"):
+        counter.extend(["one", "two"])
     with pytest.raises(InvalidInputError, match="to have one axis"):
         counter.extend(np.ones((2, 2)))
     assert counter.counted == 1

@@ -21,6 +21,7 @@ errors of its few operations a thousand times.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -33,6 +34,7 @@ from accountant.composition.saddle_cells import (
     SLACK,
     distinct,
     log_half_erfc,
+    log_half_erfc_at,
     log_masses,
     log_near,
     log_sum,
@@ -59,7 +61,7 @@ _FLOAT = 36.0
 _NEAR_PEAK = 0.01
 _CUT = 3.0
 _FAR_WIDTHS = 60.0
-_AWAY = np.concatenate([1.0 + 0.12 * np.arange(9), 2.0 * 1.3 ** np.arange(1, 16)])
+_STEP, _GROWTH = 0.12, 1.3
 _ASIDE = np.concatenate([0.25 * np.arange(1, 17), 4.0 * 1.15 ** np.arange(1, 50)])
 _BESIDE = np.concatenate([-_ASIDE[::-1], [0.0], _ASIDE])
 LARGEST_GRID = 1 << 20
@@ -224,24 +226,23 @@ class Mixture:
     def end(self, s: float, fall: float) -> float:
         """Return a point right of which φχ w^s is below e^−fall of its largest value."""
         peak = self.right(s)
-        away = math.sqrt(2 * fall)
-        if math.isinf(self.cut) and math.isinf(self.rise):  # it falls like φ or faster
-            x, top = peak + away, self._log_term(peak, s) - fall
-            while self._log_term(x, s) > top:
-                x += 1.0
-            return x
-        while True:
-            points = np.concatenate([[peak], peak + away * _AWAY])
-            values = self._integrand(points, s, 0.0, 0.0)
-            above = np.flatnonzero(values > values[0] - fall)
-            if above[-1] < len(_AWAY):
-                return float(points[above[-1] + 1])
-            away *= float(_AWAY[-1])
+        away = far = math.sqrt(2 * fall)
+        floor = self._log_term(peak, s) - fall
+        while self._log_term(peak + far, s) > floor:
+            far = far + _STEP * away if far < 2 * away else _GROWTH * far
+        return peak + far
 
     def _log_term(self, x: float, s: float) -> float:
         odds = self.log_share + self.mu * x - 0.5 * self.mu * self.mu - self.log_rest
         more = odds + math.log1p(math.exp(-odds)) if odds > 0 else math.log1p(math.exp(odds))
-        return s * (self.log_rest + more) - 0.5 * x * x
+        kept = sum(log_half_erfc_at((x - at) * ROOT_HALF / width) for at, width in self._falling)
+        return s * (self.log_rest + more) - 0.5 * x * x + kept
+
+    @functools.cached_property
+    def _falling(self) -> tuple[tuple[float, float], ...]:
+        """Where χ falls, and the widths; what rises is left out."""
+        falls = (self.cut, self.width), (self.guard, GUARD_WIDTH)
+        return tuple((at, width) for at, width in falls if math.isfinite(at))
 
     def _left(self, s: float, width: float) -> float:
         """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""

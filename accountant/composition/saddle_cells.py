@@ -42,6 +42,13 @@ def log_half_erfc(u: Floats, v: Floats) -> Floats:
     return kept
 
 
+def log_half_erfc_at(u: float) -> float:
+    """Return ln(erfc(u)/2), nearly."""
+    if u > _FAR:
+        return -u * u - math.log(u * (2 * math.sqrt(math.pi)))
+    return math.log(0.5 * math.erfc(u))
+
+
 def distinct(points: Floats) -> Floats:
     """Return the values in ascending order, each once; `numpy.unique` takes 20 ms to be loaded."""
     found = np.sort(points)

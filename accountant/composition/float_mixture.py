@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 TARGET = 34.5
 """−ln of the relative error that is aimed at."""
-MOST_POINTS = 1 << 14
+MOST_POINTS = 1 << 15
 """Most nodes of the rule in x."""
 _AIM = TARGET + 2.0
 _REACH = 8.8
@@ -55,6 +55,7 @@ _MODERATE = 4.0
 """One rule without cuts serves all s from −_MODERATE to 0."""
 _NEAR = 16.0
 _UNSEEN = 1e-22
+_NEVER = 80.0
 _SHARES = 1.6 ** -np.arange(0.0, 9.0)
 _COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
 
@@ -113,6 +114,10 @@ class FloatMixture:
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self._mixed_first else -c
+        if self._is_shifted(s):
+            log_share, square = self._floats.log_share, self._floats.mu**2
+            size, mean = s * (log_share + 0.5 * (s - 1) * square), log_share + (s - 0.5) * square
+            return size, mean if self._mixed_first else -mean, square
         rule = self._rule(s)
         if self._panels is None:
             table, kept = self._axis(rule.grade, rule.low, rule.high)
@@ -126,6 +131,8 @@ class FloatMixture:
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
+        if self._is_shifted(s):
+            return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
         if self._panels is not None:
             mass, away = self._tilted_beside_cut(s, float(t[-1]), self._panels)
         elif (last := self._last) is not None and last[0] == s:
@@ -139,6 +146,19 @@ class FloatMixture:
             value = self._loops.line(mass, away, t)
         log_size, angle = log_one_plus(value)
         return log_size, angle if self._mixed_first else -angle
+
+    def _is_shifted(self, s: float) -> bool:
+        """Whether w is q e^l under the tilt s, but for what floats do not see.
+
+        The law ∝ φ (q e^l)^s is N(sμ, 1), of mass q^s e^{s(s − 1)μ²/2}; under it s(1 − q)/(q e^l)
+        has the mean s e^{−(s − 1)μ²} (1 − q)/q.
+        """
+        if s < 1 or self._panels is not None:
+            return False
+        law = self._floats
+        fall = (s - 1) * law.mu**2
+        beside = math.log(s) + law.log_rest - law.log_share - fall
+        return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
 
     def _on_panels(self, s: float, nodes: Panels) -> tuple[float, float, float]:
         """Return them for a law that is cut."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import arb
 
-from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
+from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_cells import distinct
+from accountant.composition.saddle_ends import GUARD_WIDTH
 from accountant.composition.saddle_kernels import Kernels
 from accountant.errors import UndecidedError
 

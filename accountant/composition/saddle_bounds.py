@@ -38,7 +38,9 @@ from accountant.composition.saddle_cells import (
     log_masses,
     log_near,
     log_sum,
+    log_tilted,
 )
+from accountant.composition.saddle_ends import GUARD_WIDTH, LEAST_RATE, chord_left, chord_right
 from accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complex128]
 
-_LEAST_RATE = 1.0
-_CHORDS = 256
 _FINER, _COARSER = 0.7, 1.19
 _FINEST = 1e-4
 _LARGE = 0.3
@@ -62,10 +62,11 @@ _NEAR_PEAK = 0.01
 _CUT = 3.0
 _FAR_WIDTHS = 60.0
 _STEP, _GROWTH = 0.12, 1.3
+_UNSURE = 2e-3
+_STEEP = 2.0
 _ASIDE = np.concatenate([0.25 * np.arange(1, 17), 4.0 * 1.15 ** np.arange(1, 50)])
 _BESIDE = np.concatenate([-_ASIDE[::-1], [0.0], _ASIDE])
 LARGEST_GRID = 1 << 20
-GUARD_WIDTH = 2.0**-12
 
 
 @final
@@ -183,7 +184,11 @@ class Mixture:
         At both ends it is below e^{−fall} times its largest value, and falls at rate ≥ 1.
         """
         width = math.sqrt(2 * fall) + 1
-        low, high = self._left(s, width), self.right(s) + width
+        last = self.right(s)
+        low, high = self._left(s, width), last + width
+        beside = (1 - _UNSURE) * last - width  # where tilts are large, all is near one peak
+        if beside > width and chord_left(self, beside, s, tau) >= LEAST_RATE:
+            low = beside
         tall = height if tau > 0 and height > 0 else math.inf
         while True:
             if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
@@ -192,14 +197,14 @@ class Mixture:
             value = self._integrand(x, s, tau, height)
             floor = float(value.max()) - fall
             left, right = self.rates(low, high, s, tau, tall)
-            if left >= _LEAST_RATE and right >= _LEAST_RATE and value[0] <= floor >= value[-1]:
+            if left >= LEAST_RATE and right >= LEAST_RATE and value[0] <= floor >= value[-1]:
                 kept = np.flatnonzero(value > floor)
                 if not kept.size:  # the logarithms have no digits for differences
                     raise UndecidedError(f"A mixture tilted by {s:.6g} is beyond floats.")
                 return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau, tall)
-            if left < _LEAST_RATE or value[0] > floor:
+            if left < LEAST_RATE or value[0] > floor:
                 low -= _STRETCH
-            if right < _LEAST_RATE or value[-1] > floor:
+            if right < LEAST_RATE or value[-1] > floor:
                 high += _STRETCH
 
     def _trimmed(  # noqa: PLR0917
@@ -210,8 +215,8 @@ class Mixture:
         left = self.rates(low, float(x[-1]), s, tau, height)[0]
         right = self.rates(low, high, s, tau, height)[1]
         return (
-            low if left >= _LEAST_RATE else float(x[0]),
-            high if right >= _LEAST_RATE else float(x[-1]),
+            low if left >= LEAST_RATE else float(x[0]),
+            high if right >= LEAST_RATE else float(x[-1]),
         )
 
     def right(self, s: float) -> float:
@@ -281,10 +286,12 @@ class Mixture:
         p_low, p_high = self._share_at(low), self._share_at(high)
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
         left += max(self.rise - low, 0.0) / self.rise_width**2
+        if left < LEAST_RATE and s > 0:
+            left = max(left, chord_left(self, low, s, tau))
         turning = p_high * (1 - p_high) if p_high >= 0.5 else 0.25
         right = self._falls(high, s, p_high) - 2 * self.mu * max(tau, 0.0) * turning
-        if right < _LEAST_RATE and s > 0 and math.isfinite(self.cut) and p_high < 0.5:
-            right = max(right, self._chord(high, s, max(tau, 0.0)))
+        if right < LEAST_RATE and s > 0 and math.isfinite(self.cut) and p_high < 0.5:
+            right = max(right, chord_right(self, high, s, max(tau, 0.0)))
         return left, right
 
     def _falls(self, high: float, s: float, share: float) -> float:
@@ -304,27 +311,6 @@ class Mixture:
         if high < self.cut < high + further:
             return min(at(high, min(1.0, 2 * share)), at(self.cut, 1.0))
         return min(at(high, min(1.0, 2 * share)), at(high + further, 1.0))
-
-    def _chord(self, high: float, s: float, tau: float) -> float:
-        """Return a lower bound of −(ln f(x) − ln f(high))/(x − high) for all x > high.
-
-        The slopes of `_falls` are integrated over cells up to where they are positive for good; in
-        a cell the fall is least at its left end, and the rise at its right end.
-        """
-        sharp = self.width**-2
-        pull = s * self.mu + 0.5 * tau * self.mu + 2 * _LEAST_RATE
-        last = max((pull + sharp * self.cut) / (1 + sharp), self.cut, high) + 1.0
-        if math.isfinite(self.guard):
-            guarded = (pull + self.guard * GUARD_WIDTH**-2) / (1 + GUARD_WIDTH**-2)
-            last = min(last, max(guarded, self.guard, high) + 1.0)
-        x = high + (last - high) * np.linspace(0.0, 1.0, _CHORDS + 1) ** 2
-        size = np.minimum(1.0, 2 * self.share(x[1:]))
-        rise = s * self.mu * size + tau * self.mu * np.minimum(0.5, size)
-        fall = x[:-1] + sharp * np.maximum(x[:-1] - self.cut, 0.0)
-        if math.isfinite(self.guard):
-            fall += np.maximum(x[:-1] - self.guard, 0.0) * GUARD_WIDTH**-2
-        chords = np.cumsum((fall - rise) * np.diff(x)) / (x[1:] - high)
-        return min(float(chords.min()), 2 * _LEAST_RATE) * (1 - 1e-9)
 
     def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
         """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
@@ -433,22 +419,25 @@ class Mixture:
         left, right = (x[:-1], y[:-1]), (x[1:], y[1:])
         lower, higher = np.minimum(y[:-1], y[1:]), np.maximum(y[:-1], y[1:])
         flattest, turned = self.mu * lower, self.mu * higher
-        if s >= 0:
-            size, _ = self.at_angle(right[0], flattest)
+        if s * self.mu * float(np.diff(x).max()) > _STEEP:  # w^s is log-convex at every angle
+            growth = [s * self.at_angle(end[0], flattest)[0] for end in (left, right)]
+            tilt = s * self.mu * self.share(0.5 * (x[:-1] + x[1:]))
+            base, size = log_tilted(x, tilt, growth), np.abs(growth) + np.abs(tilt * x[1:])
         else:
-            size, _ = self.at_angle(left[0], turned)
+            size = s * self.at_angle(*((right[0], flattest) if s >= 0 else (left[0], turned)))[0]
+            base = log_near(x) + size
         _, angle = self.at_angle(*((right[0], turned) if tau >= 0 else (left[0], flattest)))
         wide = np.diff(x)
         length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * higher * higher
-        terms = log_near(x) + self.log_kept_on(x, higher) + rise + s * size + tau * angle
+        terms = base + self.log_kept_on(x, higher) + rise + tau * angle
         rates = self.rates(float(x[0]), float(x[-1]), s, tau, float(max(y[0], y[-1])))
         outside = [
             self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
             for point, height, rate in zip(x[[0, -1]], y[[0, -1]], rates, strict=True)
         ]
         logs = np.concatenate([terms + np.log(length), np.array(outside) - HALF_LOG_2PI])
-        size_of_terms = 1 + float(np.abs(s * size).max() + np.abs(tau * angle).max())
+        size_of_terms = 1 + 2 * float(np.abs(size).max()) + float(np.abs(tau * angle).max())
         size_of_terms += float((x * x).max() + rise.max())
         return logs + SLACK * size_of_terms, np.concatenate([lower, y[[0, -1]]])
 

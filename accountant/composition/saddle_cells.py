@@ -6,6 +6,7 @@ In floats; `SLACK`, relative to the logarithms that are added, exceeds their rou
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -67,6 +68,17 @@ def log_near(x: Floats) -> Floats:
     """Return upper bounds of ln P(x_j < X < x_{j+1}): the largest density times the length."""
     nearest = np.where(x[:-1] * x[1:] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
     bound: Floats = np.log(np.diff(x)) - 0.5 * nearest * nearest - HALF_LOG_2PI
+    return bound
+
+
+def log_tilted(x: Floats, tilt: Floats, growth: Sequence[Floats]) -> Floats:
+    """Return upper bounds of ln ∫ φ e^g over cells, for convex g, given at their two ends.
+
+    On a cell φ e^{cx} is largest where x is nearest to c, and g − cx at an end, for every tilt c.
+    """
+    nearest = np.clip(tilt, x[:-1], x[1:])
+    ends = np.maximum(growth[0] - tilt * x[:-1], growth[1] - tilt * x[1:])
+    bound: Floats = np.log(np.diff(x)) + (tilt - 0.5 * nearest) * nearest + ends - HALF_LOG_2PI
     return bound
 
 

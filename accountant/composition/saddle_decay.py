@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
 
-from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
+from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_ends import GUARD_WIDTH
 
 _LOG_2 = math.log(2)
 _NEAREST = 0.3

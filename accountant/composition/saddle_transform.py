@@ -32,8 +32,9 @@ from accountant.composition.phases import (
 )
 from accountant.composition.raised_line import dyadic, raised_line, sums
 from accountant.composition.saddle import FloatGaussian, FloatTransform
-from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
+from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_decay import Decay, GaussianDecay, MixtureDecay
+from accountant.composition.saddle_ends import GUARD_WIDTH
 from accountant.composition.saddle_kernels import kernels
 from accountant.errors import UndecidedError
 from accountant.interval import ball

@@ -12,7 +12,8 @@ from mpmath import mp, mpf
 
 from accountant.composition.float_mixture import FloatMixture
 from accountant.composition.panels import Panels
-from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
+from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_ends import GUARD_WIDTH
 from accountant.composition.saddle_kernels import kernels
 from accountant.errors import UndecidedError
 

@@ -17,9 +17,10 @@ from accountant.adjacency import Adjacency, Direction
 from accountant.composition import saddle
 from accountant.composition.jumps_integral import jump_integral
 from accountant.composition.measure import Loss
-from accountant.composition.saddle_bounds import GUARD_WIDTH, Mixture
+from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_certified import Kernel
 from accountant.composition.saddle_cut import are_tame, cut_off, lost
+from accountant.composition.saddle_ends import GUARD_WIDTH
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.saddle_search import Strip
 from accountant.composition.saddle_transform import Cut, MixtureTransform

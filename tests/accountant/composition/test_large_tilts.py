@@ -1,0 +1,177 @@
+"""Profiles and tails so far out that every release has to be a sample, with a very large loss."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from accountant import guarantees, profile
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition.float_mixture import FloatMixture
+from accountant.composition.saddle_bounds import Mixture
+from accountant.composition.saddle_cells import log_tilted
+from accountant.composition.saddle_ends import chord_left
+from accountant.composition.saddle_kernels import kernels
+from accountant.composition.saddle_pair import SmoothPair
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+
+NEAR = Fraction(1, 10**9)
+Releases = list[tuple[str, str]]
+
+
+def composed(releases: Releases) -> Composed:
+    return Composed(
+        [PoissonSubsampled(Gaussian(standard_deviation=sigma), q) for sigma, q in releases]
+    )
+
+
+def gaussian(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
+    """Return H of N(μ, 1) against N(0, 1) at e^ε."""
+    root = mpmath.sqrt(2)
+    above = mpmath.erfc((epsilon / mu - mu / 2) / root) / 2
+    return above - mpmath.exp(epsilon) * mpmath.erfc((epsilon / mu + mu / 2) / root) / 2
+
+
+def bounds(releases: Releases, epsilon: int) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """Bound H of the product of mixtures (1 − q)B + qA against B^n.
+
+    With P_S that of the outcomes in which the releases S are samples, of probability p_S,
+    H(Σ p_S P_S) is at least p_n H(P_n, e^ε B/p_n), and at most Σ p_S H(P_S, η_S e^ε B/p_S) for
+    η_S > 0 that add up to 1.
+    """
+    everyone, shares = range(len(releases)), []
+    with mpmath.workdps(60):
+        q = [mpmath.mpf(share) for _, share in releases]
+        squares = [1 / mpmath.mpf(sigma) ** 2 for sigma, _ in releases]
+        little = mpmath.exp(-60)
+        rest = 1 - (2 ** len(releases) - 1) * little
+        for size in range(1, len(releases) + 1):
+            for chosen in itertools.combinations(everyone, size):
+                p = mpmath.fprod(q[i] if i in chosen else 1 - q[i] for i in everyone)
+                mu = mpmath.sqrt(mpmath.fsum(squares[i] for i in chosen))
+                eta = rest if size == len(releases) else little
+                shares.append(p * gaussian(mu, epsilon + mpmath.log(eta / p)))
+        lower = p * gaussian(mu, epsilon - mpmath.log(p))
+        return lower, mpmath.fsum(shares)
+
+
+@pytest.mark.parametrize(
+    ("releases", "epsilon"),
+    [
+        ([("0.8", "0.01")] * 2, 1000),
+        ([("0.8", "0.01")] * 2, 100_000),
+        ([("1.1", "0.004")] * 2, 10_000),
+        ([("0.5", "1e-5")] * 3, 10_000),
+        ([("2", "0.001")] * 5, 10_000),
+        ([("0.8", "0.01")] * 10, 10_000),
+        ([("20", "0.3")] * 2, 500),
+        ([("0.8", "0.01"), ("2", "0.2"), ("0.6", "1e-4")], 3000),
+    ],
+)
+def test_far_out_all_releases_are_samples(releases: Releases, epsilon: int) -> None:
+    """The first three gave no answer in minutes: rules began where there is no mass."""
+    found = profile.log_delta(
+        composed(releases), epsilon, adjacency="add-remove", relative_width=NEAR
+    )
+    assert found.relative_width is not None
+    assert found.relative_width <= NEAR
+    with mpmath.workdps(60):
+        lower, upper = (mpmath.log(value) for value in bounds(releases, epsilon))
+        assert upper - lower < mpmath.mpf(10) ** -15 * abs(lower)
+        assert mpmath.mpf(str(found.lower)) <= upper
+        assert lower <= mpmath.mpf(str(found.upper))
+
+
+def test_tails_far_out() -> None:
+    """P(L > ε) is q² P(l₁ + l₂ > ε − 2 ln q), l the losses of the noise, up to e^−400 of it."""
+    mechanism = composed([("0.8", "0.01")] * 2)
+    found = guarantees.loss_survival(
+        mechanism, 1000, adjacency="add-remove", direction=Direction.REMOVE, relative_width=NEAR
+    )
+    with mpmath.workdps(60):
+        square = 2 / mpmath.mpf("0.8") ** 2
+        away = (1000 - 2 * mpmath.log(mpmath.mpf("0.01")) - square / 2) / mpmath.sqrt(square)
+        tail = mpmath.mpf("0.01") ** 2 * mpmath.erfc(away / mpmath.sqrt(2)) / 2
+        assert mpmath.mpf(str(found.lower)) <= tail <= mpmath.mpf(str(found.upper))
+
+
+@pytest.mark.parametrize(("sigma", "q"), [("0.8", "0.01"), ("3", "0.5"), ("0.4", "1e-5")])
+@pytest.mark.parametrize("s", [3, 60, 900])
+def test_moments_of_large_order(sigma: str, q: str, s: int) -> None:
+    """E[w^s] is a binomial sum where s is an integer."""
+    with mpmath.workdps(60):
+        m, p = 1 / mpmath.mpf(sigma), mpmath.mpf(q)
+        terms = [
+            mpmath.binomial(s, k) * p**k * (1 - p) ** (s - k) * mpmath.exp(m * m * k * (k - 1) / 2)
+            for k in range(s + 1)
+        ]
+        true = mpmath.log(mpmath.fsum(terms))
+        digits = mpmath.nstr(true, 50)
+        mean = mpmath.fsum(
+            term * (mpmath.log(p) + m * m * (k - mpmath.mpf("0.5"))) for k, term in enumerate(terms)
+        ) / mpmath.fsum(terms)
+        alone = terms[-1] > (1 - mpmath.mpf(10) ** -20) * mpmath.fsum(terms)
+    pair = composed([(sigma, q)] * 2).worst_case(Adjacency.ADD_REMOVE).remove[0]
+    assert isinstance(pair, SmoothPair)
+    (part, _), *_ = pair.loss().factors
+    law = Mixture(float(m), math.log(p), math.log1p(-p))
+    size = float(true)
+    assert size <= law.log_bound(float(s), 0.0, 0.0)
+    assert law.log_bound(float(s), 0.0, 0.0) <= size + 1
+    with ctx.workprec(128):
+        value = part.value(Fraction(s - 1)).log()
+        assert arb(digits).overlaps(value)
+        assert value.rel_accuracy_bits() > 90
+        assert part.log_upper(Fraction(s - 1)) >= value.lower()
+    floats = FloatMixture(law, True, kernels(compiled=False))
+    found = floats.cumulants(float(s - 1))
+    assert math.isclose(found[0], size, rel_tol=1e-12)
+    if alone:
+        assert math.isclose(found[1], float(mean), rel_tol=1e-12)
+        assert math.isclose(found[2], float(m) ** 2, rel_tol=1e-9)
+    x = np.linspace(-12, law.mu * s + 12, 400_001)
+    logs = s * law.log_density(x) - 0.5 * x * x - size
+    weights = np.exp(logs) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+    loss = law.log_density(x) - found[1]
+    for t in (0.5, 3.0):
+        ratio = abs(np.dot(weights, np.exp(1j * t * loss)))
+        assert math.log(ratio) <= law.log_decay(float(s), t) - size + 1e-9
+
+
+def test_chords_on_the_left() -> None:
+    law, s = Mixture(1.25, math.log(0.01), math.log(0.99)), 300.0
+    rng = np.random.default_rng(5)
+    for tau in (0.0, -40.0):
+        for low in (20.0, 120.0, 360.0, 380.0):
+            rate = chord_left(law, low, s, tau)
+            x = low - (low + 30) * rng.uniform(0.01, 1, 4000) ** 3
+            for angle in (0.0, 0.7, 1.5):
+                logs = []
+                for points in (np.array([low]), x):
+                    size, turned = law.at_angle(points, angle)
+                    logs.append(-0.5 * points * points + s * size + tau * turned)
+                assert np.all((logs[0] - logs[1]) / (low - x) >= rate - 1e-6)
+    assert chord_left(law, 360.0, s, 0.0) >= 1
+    assert chord_left(law, 376.0, s, 0.0) < 1  # beyond the peak at 375
+    cut = Mixture(1.25, math.log(0.01), math.log(0.99), cut=370.0, width=1.0)
+    assert chord_left(cut, 360.0, s, 0.0) == -math.inf
+    assert chord_left(law, -1.0, s, 0.0) == -math.inf
+
+
+def test_tilted_cells() -> None:
+    law, s, angle = Mixture(1.25, math.log(0.01), math.log(0.99)), 40.0, 1.2
+    edges = np.linspace(-3, 60, 64)
+    growth = [s * law.at_angle(ends, angle)[0] for ends in (edges[:-1], edges[1:])]
+    for tilt in (s * law.mu * law.share(0.5 * (edges[:-1] + edges[1:])), np.full(63, 30.0)):
+        bound = log_tilted(edges, tilt, growth)
+        for cell, (left, right) in enumerate(itertools.pairwise(edges)):
+            x = np.linspace(left, right, 101)
+            logs = s * law.at_angle(x, angle)[0] - 0.5 * x * x - 0.5 * math.log(2 * math.pi)
+            integral = np.logaddexp.reduce(logs[1:-1]) + math.log((right - left) / 100)
+            assert integral <= bound[cell] + 1e-9

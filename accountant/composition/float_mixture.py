@@ -78,9 +78,9 @@ class _Axis:
     """Equidistant nodes in x on the real axis, with what does not depend on the tilt."""
 
     start: int
-    step: float
-    bell: Floats
-    """ln(√(2π) φ)"""
+    mass: Floats
+    """φ dx"""
+    log_mass: Floats
     loss: Floats
     gap: Floats
     """L − (w − 1)"""
@@ -121,8 +121,10 @@ class FloatMixture:
         rule = self._rule(s)
         if self._panels is None:
             table, kept = self._axis(rule.grade, rule.low, rule.high)
-            bell, loss, gap = table.bell[kept], table.loss[kept], table.gap[kept]
-            size, mean, variance = self._loops.moments(s, table.step, bell, loss, gap)
+            mass, log_mass = table.mass[kept], table.log_mass[kept]
+            size, mean, variance = self._loops.moments(
+                s, mass, log_mass, table.loss[kept], table.gap[kept]
+            )
         else:
             self._panels.cover(rule.low, rule.high)
             size, mean, variance = self._on_panels(s, self._panels)
@@ -162,22 +164,22 @@ class FloatMixture:
 
     def _on_panels(self, s: float, nodes: Panels) -> tuple[float, float, float]:
         """Return them for a law that is cut."""
-        bell, loss = nodes.bell, nodes.loss
+        log_mass, loss = nodes.log_mass, nodes.loss
         if math.isinf(self._floats.rise):
-            size, mean, variance = self._loops.moments(s, 1.0, bell, loss, nodes.gap)
+            size, mean, variance = self._loops.moments(s, nodes.mass, log_mass, loss, nodes.gap)
             if abs(size) < BY_EXCESS:  # where the loops rely on E[1] = E[w] = 1
                 first, second = self._lost
                 whole = math.exp(size)
                 less = whole - first - s * (second - first)
                 return math.log(less), (mean * whole + first - second) / less, variance
             return size, mean, variance
-        logs = s * loss + bell
+        logs = s * loss + log_mass
         top = float(logs.max())
         mass = np.exp(logs - top)
         total = float(mass.sum())
         mean = float(np.dot(mass, loss)) / total
         variance = float(np.dot(mass, (loss - mean) ** 2)) / total
-        return top + math.log(total / ROOT_2PI), mean, variance
+        return top + math.log(total), mean, variance
 
     def _tilted(self, s: float) -> tuple[Complexes, Complexes]:
         """Return the tilted law on the raised line, as shares of its mass, and L − m there."""
@@ -198,21 +200,22 @@ class FloatMixture:
         """Return the same on the real axis, fine enough for arguments up to t."""
         rule = self._rule(s)
         panels.cover(rule.low, rule.high)
-        mass, away = _shares(s, panels.loss, panels.bell)
+        mass, away = _shares(s, panels.loss, panels.log_mass)
         if panels.resolve(away, t):
             return mass, away
         low, high = self._low(s), self._end(s)
         table, kept = self._axis(self._grade_of_line(s, t, low, high), low, high)
-        return _shares(s, table.loss[kept], table.bell[kept])
+        return _shares(s, table.loss[kept], table.log_mass[kept])
 
     def _axis(self, grade: int, low: float, high: float) -> tuple[_Axis, slice]:
         """Return nodes on the real axis, and which of them are needed."""
         step = 2.0 ** (-grade / 4)
         first, last = _ends(step, low, high)
         table = self._axes.get(grade)
-        if table is None or first < table.start or last >= table.start + len(table.bell):
+        if table is None or first < table.start or last >= table.start + len(table.mass):
             start, x = _points(first, last, step, (last - first) // 2)
-            table = _Axis(start, step, self._floats.bell(x), *self._loops.axis(*self._law, x))
+            log_mass = self._floats.bell(x) + math.log(step / ROOT_2PI)
+            table = _Axis(start, np.exp(log_mass), log_mass, *self._loops.axis(*self._law, x))
             self._axes[grade] = table
         return table, slice(first - table.start, last - table.start + 1)
 

@@ -17,7 +17,7 @@ from flint import arb
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_cells import distinct
 from accountant.composition.saddle_ends import GUARD_WIDTH
-from accountant.composition.saddle_kernels import Kernels
+from accountant.composition.saddle_kernels import ROOT_2PI, Kernels
 from accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ class Panels:
     def __init__(self, floats: Mixture, loops: Kernels) -> None:
         self._floats, self._loops = floats, loops
         self._low, self._high = math.inf, -math.inf
-        self.bell: Floats
-        """ln(√(2π) φχ dx)"""
+        self.mass: Floats
+        """φχ dx"""
+        self.log_mass: Floats
         self.loss: Floats
         self.gap: Floats
         """L − (w − 1)"""
@@ -67,7 +68,8 @@ class Panels:
         points, weights = _rule()
         middle, half = 0.5 * (ends[1:] + ends[:-1])[:, None], 0.5 * np.diff(ends)[:, None]
         x = (middle + half * points).ravel()
-        self.bell = floats.bell(x) + np.log((half * weights).ravel())
+        self.log_mass = floats.bell(x) + np.log((half * weights).ravel() / ROOT_2PI)
+        self.mass = np.exp(self.log_mass)
         law = floats.mu, floats.log_share, floats.log_rest
         self.loss, self.gap = self._loops.axis(*law, x)
 

@@ -21,7 +21,6 @@ _SMALL = 0.3
 _FAR = 1.0
 _FARTHEST = 700.0
 _TERMS = tuple(1 / math.factorial(n) for n in range(2, 15))
-_ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 @numba.njit(cache=True)
@@ -54,31 +53,30 @@ def _turned(u: complex) -> tuple[complex, complex]:
 
 
 @numba.njit(cache=True)
-def _moments(s: float, step: float, bell: Any, loss: Any, gap: Any) -> tuple[float, float, float]:
+def _moments(s: float, mass: Any, log_mass: Any, loss: Any, gap: Any) -> tuple[float, float, float]:
     top = -math.inf
     for i in range(len(loss)):
-        top = max(top, s * loss[i] + bell[i])
+        top = max(top, s * loss[i] + log_mass[i])
     weights = np.empty(len(loss))
     total = first = 0.0
     for i in range(len(loss)):
-        weights[i] = math.exp(s * loss[i] + bell[i] - top)
+        weights[i] = math.exp(s * loss[i] + log_mass[i] - top)
         total += weights[i]
         first += weights[i] * loss[i]
-    size = top + math.log(total * step / _ROOT_2PI)
+    size = top + math.log(total)
     mean = first / total
     if abs(size) < 0.5:
         excess = first = 0.0
         for i in range(len(loss)):
-            base = math.exp(bell[i]) * step / _ROOT_2PI
             power = s * loss[i]
-            if power > _FAR:  # there φ may be 0 where φ w^s is not
-                whole = math.exp(power + bell[i]) * step / _ROOT_2PI
-                excess += whole - base * (1.0 + power - s * gap[i])
-                first += whole * loss[i] - base * (loss[i] - gap[i])
+            if power > _FAR:  # there m may be 0 where m w^s is not
+                whole = math.exp(power + log_mass[i])
+                excess += whole - mass[i] * (1.0 + power - s * gap[i])
+                first += whole * loss[i] - mass[i] * (loss[i] - gap[i])
             else:
                 grown, beyond = _growth(power)
-                excess += base * (beyond + s * gap[i])
-                first += base * (grown * loss[i] + gap[i])
+                excess += mass[i] * (beyond + s * gap[i])
+                first += mass[i] * (grown * loss[i] + gap[i])
         size = math.log1p(excess)
         mean = first / (1.0 + excess)
     second = 0.0
@@ -216,10 +214,10 @@ class CompiledKernels:
 
     @staticmethod
     def moments(
-        s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /
+        s: float, mass: Floats, log_mass: Floats, loss: Floats, gap: Floats, /
     ) -> tuple[float, float, float]:
-        """Return (ln Σ φ w^s, mean, variance)."""
-        found: tuple[float, float, float] = _moments(s, step, bell, loss, gap)
+        """Return (ln Σ m w^s, mean, variance)."""
+        found: tuple[float, float, float] = _moments(s, mass, log_mass, loss, gap)
         return found
 
     @staticmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", bound=NDArray[Any])
 
 BY_EXCESS = 0.5
+_NEAR_ONE = 0.35
+"""e^±0.5 are further from 1."""
 _SMALL = 0.3
 SMALL_RISE = 0.5
 _FARTHEST = 700.0
@@ -33,6 +36,8 @@ _CHUNK = 1 << 19
 _FEW = 32
 ROOT_2PI = math.sqrt(2 * math.pi)
 _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
+_TERMS_UP_TO = (1e-3, _EXP_TERMS[:6]), (1e-2, _EXP_TERMS[:7]), (_SMALL_POWER, _EXP_TERMS)
+"""What is left out is below 1e-17 of the sum."""
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
 
 
@@ -47,12 +52,13 @@ class Kernels(Protocol):
     ) -> Complexes:
         """Return L at x + i·height, below the zeros of w."""
 
-    def moments(self, s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /) -> Any:
-        """Return (ln Σ φ w^s, mean of L, variance of L) under the weights φ w^s.
+    def moments(
+        self, s: float, mass: Floats, log_mass: Floats, loss: Floats, gap: Floats, /
+    ) -> Any:
+        """Return (ln Σ m w^s, mean of L, variance of L) under the weights m w^s.
 
-        `bell` is ln(√(2π) φ) at the nodes, one step apart; `gap` is L − (w − 1). Where ln Σ is near
-        0 it is formed from w^s − 1 − s(w − 1), whose terms are of second order in w − 1, as
-        E[w] = 1.
+        `mass` is m, φ dx at the nodes, and `gap` is L − (w − 1). Where ln Σ is near 0 it is formed
+        from w^s − 1 − s(w − 1), whose terms are of second order in w − 1, as E[w] = 1.
         """
 
     def line(self, mass: Array, loss: Array, t: Floats, /) -> Complexes:
@@ -71,12 +77,30 @@ def excess_of_exp(u: Values) -> Values:
     found: Values = np.expm1(u) - u
     near = np.abs(u) < _SMALL_POWER
     small = u[near]
-    series = np.full_like(small, _EXP_TERMS[-1])
-    for term in _EXP_TERMS[-2::-1]:
-        series *= small
-        series += term
-    found[near] = series * small * small
+    found[near] = _series(small, _EXP_TERMS) * small * small
     return found
+
+
+def _beyond(u: Floats, grown: Floats) -> Floats:
+    """Return e^u − 1 − u with relative accuracy, given e^u − 1."""
+    size = max(float(u.max()), -float(u.min()))
+    if size < _SMALL_POWER:
+        return _series(u, next(terms for limit, terms in _TERMS_UP_TO if size < limit)) * u * u
+    found: Floats = grown - u
+    near = np.abs(u) < _SMALL_POWER
+    small = u[near]
+    found[near] = _series(small, _EXP_TERMS) * small * small
+    return found
+
+
+def _series(u: Values, terms: Sequence[float]) -> Values:
+    """Return the sum of terms[n] uⁿ."""
+    found: Any = np.full_like(u, terms[-1])
+    for term in terms[-2::-1]:
+        found *= u
+        found += term
+    total: Values = found
+    return total
 
 
 def excess_of_log1p(v: Floats) -> Floats:
@@ -128,34 +152,35 @@ class NumpyKernels:
 
     @staticmethod
     def moments(
-        s: float, step: float, bell: Floats, loss: Floats, gap: Floats, /
+        s: float, mass: Floats, log_mass: Floats, loss: Floats, gap: Floats, /
     ) -> tuple[float, float, float]:
-        """Return (ln Σ φ w^s, mean, variance)."""
-        scale = step / ROOT_2PI
+        """Return (ln Σ m w^s, mean, variance)."""
         power = s * loss
-        logs = power + bell
+        if float(power.max()) <= _FAR:
+            grown = np.expm1(power)
+            weights = mass * (1.0 + grown)
+            total = float(weights.sum())
+            if abs(total - 1.0) < _NEAR_ONE:
+                excess = float(np.dot(mass, _beyond(power, grown) + s * gap))
+                mean = float(np.dot(mass, grown * loss + gap)) / (1.0 + excess)
+                variance = float(np.dot(weights, (loss - mean) ** 2)) / total
+                return math.log1p(excess), mean, variance
+        logs = power + log_mass
         top = float(logs.max())
-        mass = np.exp(logs - top)
-        total = float(mass.sum())
-        size = top + math.log(total * scale)
-        mean = float(np.dot(mass, loss)) / total
+        weights = np.exp(logs - top)
+        total = float(weights.sum())
+        size = top + math.log(total)
+        mean = float(np.dot(weights, loss)) / total
         if abs(size) < BY_EXCESS:
-            base = np.exp(bell) * scale
-            near = power
-            if float(power.max()) > _FAR:  # there φ may be 0 where φ w^s is not
-                far = power > _FAR
-                near = np.where(far, 0.0, power)
-                whole = np.where(far, np.exp(logs) * scale, 0.0)
-                base_far = np.where(far, base, 0.0)
-                base = base - base_far
-                excess = float((whole - base_far * (1.0 + power - s * gap)).sum())
-                first = float((whole * loss - base_far * (loss - gap)).sum())
-            else:
-                excess = first = 0.0
-            excess += float(np.dot(base, excess_of_exp(near) + s * gap))
-            first += float(np.dot(base, np.expm1(near) * loss + gap))
+            far = power > _FAR  # there m may be 0 where m w^s is not
+            near, plain = np.where(far, 0.0, power), np.where(far, 0.0, mass)
+            whole, rest = np.where(far, np.exp(logs), 0.0), np.where(far, mass, 0.0)
+            excess = float((whole - rest * (1.0 + power - s * gap)).sum())
+            excess += float(np.dot(plain, excess_of_exp(near) + s * gap))
+            first = float((whole * loss - rest * (loss - gap)).sum())
+            first += float(np.dot(plain, np.expm1(near) * loss + gap))
             size, mean = math.log1p(excess), first / (1.0 + excess)
-        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
+        variance = float(np.dot(weights, (loss - mean) ** 2)) / total
         return size, mean, variance
 
     @staticmethod

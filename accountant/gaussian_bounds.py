@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,27 +16,25 @@ from typing import final
 
 from flint import arb, ctx
 
-from accountant import profile, solve
+from accountant import profile
 from accountant._validate import probability
 from accountant.adjacency import Adjacency
-from accountant.composition.joint import JointPair
-from accountant.composition.subsampling import SubsampledPair
-from accountant.dominance import Profile, largest_ratio
-from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.interval import Interval, ball, enclose, narrowed
+from accountant.dominance import Profile
+from accountant.errors import UndecidedError, expected
+from accountant.interval import Interval, ball, narrowed
+from accountant.least_mu import least_mu
+from accountant.least_mu.curve import needed, profile_of
 from accountant.mechanism import Mechanism
-from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, Number
 from accountant.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)
 _SEARCH_PRECISION = 64
 _ENOUGH = 16
 _SAMPLES = 64
-_MAX_PIECES = 4000
+_MAX_PIECES = 20_000
 _LEAST_REGRET = 1e-12
 
 
@@ -67,15 +64,13 @@ def gaussian_bounds(
     1e-4 of the largest one.
 
     Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
-    sampling rates q_i > 0 (`MixtureOfGaussians`: that of the largest shift). A test of level α has
-    a power of at least Π q_i Φ(μ − z_α), which as α falls is more than that of any smaller μ. All
-    that sampling gains is in the regret, and in the lower μ.
+    sampling rates q_i > 0 (`accountant.least_mu.closed`; `MixtureOfGaussians`: that of the largest
+    shift). All that sampling gains is in the regret, and in the lower μ.
 
     Raises
     ------
     NotApplicableError
-        If the privacy loss is unbounded, but finite, and not of Gaussian releases, subsampled or
-        not: no finite search bounds it then.
+        If the privacy loss is unbounded, but finite, and it is not known how small levels bound μ.
     UndecidedError
         If a width is not reached.
     """
@@ -89,26 +84,22 @@ def gaussian_bounds(
     floor = probability("down_to", down_to)
     if floor.sign == 0:
         raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
-    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
-    if inverse.lower < 0:
-        raise expected("down_to", down_to, "at most the total variation distance")
     leak = profile.most([pair.infinity_mass() for pair in pairs])
     infinite = Interval.of_ball(arb.pos_inf())
     if leak == 1:
         return GaussianBounds(infinite, infinite, Interval.of_exact(0))
+    with narrowed(_WIDTH):
+        upper = infinite if leak > 0 else least_mu(pairs, relative_width)
+    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
+    if inverse.lower < 0:
+        raise expected("down_to", down_to, "at most the total variation distance")
     gaussian: Profile = _certain
     with narrowed(_WIDTH):
         if leak > 0:
-            upper = infinite
-            stop = _beyond(gaussian)
-        elif limiting_mu(pairs) is not None:
-            upper = enclose(lambda: _known(limiting_mu(pairs)))
-            gaussian = _profile_of(ExactReal.of_rational(Fraction(upper.upper)))
             stop = _beyond(gaussian)
         else:
-            stop = _largest_loss(pairs)
-            upper = _upper(pairs, stop, relative_width)
-            gaussian = _profile_of(ExactReal.of_rational(Fraction(upper.upper)))
+            gaussian = profile_of(ExactReal.of_rational(Fraction(upper.upper)))
+            stop = _last(pairs) or _beyond(gaussian)
         value = functools.cache(lambda at: profile.hockey_stick(pairs, ExactReal.of_rational(at)))
         end = inverse.lower if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
         lower = _lower(value, Fraction(end), relative_width)
@@ -116,37 +107,10 @@ def gaussian_bounds(
     return GaussianBounds(upper, lower, regret)
 
 
-def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
-    """Return the least μ of worst pairs, where small levels alone decide it; else None.
-
-    It is that of Gaussian releases, subsampled or mixed in any way (see `gaussian_bounds`).
-    """
-    found = [_mu_of_all(pair) for pair in pairs]
-    return None if any(mu is None for mu in found) else profile.most([_known(mu) for mu in found])
-
-
-def _mu_of_all(pair: Pair) -> arb | None:
-    """Return the μ of Gaussian releases as if none was subsampled; None for other pairs.
-
-    Of a mixture of normal laws beside a single one it is that of the largest shift.
-    """
-    if isinstance(pair, GaussianPair):
-        return pair.mu()
-    if isinstance(pair, GaussianMixturePair) and min(len(pair.p), len(pair.q)) == 1:
-        return pair.largest_shift()
-    if isinstance(pair, SubsampledPair):
-        return _mu_of_all(pair.inner)
-    if not isinstance(pair, JointPair):
-        return None
-    parts = [(_mu_of_all(part), count) for part, count in pair.factors]
-    if any(mu is None for mu, _ in parts):
-        return None
-    return sum((count * _known(mu) ** 2 for mu, count in parts), start=arb(0)).sqrt()
-
-
-def _known(mu: arb | None) -> arb:
-    assert mu is not None
-    return mu
+def _last(pairs: Sequence[Pair]) -> Fraction | None:
+    """Return a rational just above the largest loss, None where there is none."""
+    end = profile.most([pair.max_loss() for pair in pairs])
+    return Fraction(Interval.of_ball(end, 30).upper) if end.is_finite() else None
 
 
 def _certain(_: ExactReal) -> arb:
@@ -166,48 +130,11 @@ def _beyond(gaussian: Profile) -> Fraction:
 
 def _kept_by(leak: arb, total_variation: arb) -> Fraction:
     """Return an ε at which δ_μ(ε) is below δ ≥ leak for the μ with the same δ(0), and all less."""
-    gaussian = _profile_of(ExactReal.of_rational(_mu_at(total_variation, Fraction(0))))
+    gaussian = profile_of(ExactReal.of_rational(needed(total_variation, Fraction(0))))
     stop = Fraction(1)
     while not gaussian(ExactReal.of_rational(stop)) < leak:
         stop *= 2
     return stop
-
-
-def _largest_loss(pairs: Sequence[Pair]) -> Fraction:
-    end = profile.most([pair.max_loss() for pair in pairs])
-    if not end.is_finite():
-        raise NotApplicableError(
-            "The privacy loss is unbounded and not Gaussian: no search over finitely many epsilon "
-            "bounds mu. Verify a mu-GDP claim, or compare at one delta."
-        )
-    return Fraction(Interval.of_ball(end, 30).upper)
-
-
-def _upper(pairs: Sequence[Pair], stop: Fraction, width: Fraction) -> Interval:
-    def excess(mu: ExactReal) -> arb:
-        with ctx.workprec(_SEARCH_PRECISION):
-            ratio = largest_ratio(
-                lambda at: profile.hockey_stick(pairs, at), _profile_of(mu), stop, enough=_ENOUGH
-            )
-            return ratio.log() if ratio.is_finite() else arb(_ENOUGH)
-
-    guess = max(float(stop), 1e-300)
-    low, high = _around(excess, Fraction(guess))
-    return solve.root(excess, (low, high), relative_width=width)
-
-
-def _around(excess: solve.Function, guess: Fraction) -> solve.Bracket:
-    """Return points on both sides of the root, by factors of 2 from a guess."""
-    low = high = guess
-    for _ in range(400):
-        if excess(ExactReal.of_rational(high)) < 0:
-            break
-        high *= 2
-    for _ in range(400):
-        if excess(ExactReal.of_rational(low)) > 0:
-            return low, high
-        low /= 2
-    raise UndecidedError("No mu was found on either side of the least one.")
 
 
 def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) -> Interval:
@@ -218,7 +145,7 @@ def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) ->
     """
     with ctx.workprec(2 * _SEARCH_PRECISION):
         points = [stop * i / _SAMPLES for i in range(_SAMPLES + 1)]
-        best, where = min((_mu_at(value(at), at), at) for at in points)
+        best, where = min((needed(value(at), at), at) for at in points)
         pieces = list(itertools.pairwise(points))
         bound = best * (1 - width / 2)
         for _ in range(_MAX_PIECES):
@@ -228,7 +155,7 @@ def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) ->
             if _below(value, bound, left, right):
                 continue
             middle = (left + right) / 2
-            best, where = min((best, where), (_mu_at(value(middle), middle), middle))
+            best, where = min((best, where), (needed(value(middle), middle), middle))
             bound = best * (1 - width / 2)
             pieces += [(left, middle), (middle, right)]
         else:
@@ -237,9 +164,7 @@ def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) ->
                 "relative_width."
             )
         most = best * (1 + width / 4)
-        if not _profile_of(ExactReal.of_rational(most))(ExactReal.of_rational(where)) > value(
-            where
-        ):
+        if not profile_of(ExactReal.of_rational(most))(ExactReal.of_rational(where)) > value(where):
             raise UndecidedError(
                 f"The lower mu is at least {float(bound):.6g}; that it is not more was not proved."
             )
@@ -252,26 +177,13 @@ def _below(value: Callable[[Fraction], arb], mu: Fraction, left: Fraction, right
     With z = e^ε both are convex. δ lies above the chord through its own values at two points
     right of the piece, extended to the left, and δ_μ below its chord over the piece.
     """
-    gaussian = _profile_of(ExactReal.of_rational(mu))
+    gaussian = profile_of(ExactReal.of_rational(mu))
     beyond = 2 * right - left
     z = [ball(at).exp() for at in (left, right, beyond)]
     own = [value(at) for at in (left, right, beyond)]
     chord = [gaussian(ExactReal.of_rational(at)) for at in (left, right)]
     support = own[1] + (own[1] - own[2]) * (z[1] - z[0]) / (z[2] - z[1])
     return bool(chord[0] <= support and chord[1] <= own[1])
-
-
-def _mu_at(delta: arb, epsilon: Fraction) -> Fraction:
-    """Return a rational near the μ with δ_μ(ε) = δ, by bisection of the exponent."""
-    low, high = -700.0, 700.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        mu = ExactReal.of_rational(Fraction(math.exp(middle)))
-        if _profile_of(mu)(ExactReal.of_rational(epsilon)).mid() < delta.mid():
-            low = middle
-        else:
-            high = middle
-    return Fraction(math.exp((low + high) / 2))
 
 
 def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction) -> Interval:
@@ -305,9 +217,3 @@ def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction)
                 best = best.max((g - d) / (1 + z))
                 pieces += [(left, middle), (middle, right)]
     raise UndecidedError(f"The regret was not found within {_MAX_PIECES} pieces.")
-
-
-def _profile_of(mu: ExactReal) -> Profile:
-    """Return δ_μ."""
-    pair = GaussianPair(Gaussian(standard_deviation=1, l2_sensitivity=mu), None)
-    return pair.hockey_stick

@@ -17,8 +17,8 @@ from accountant.adjacency import Adjacency
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.dominance import largest_ratio
 from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.gaussian_bounds import limiting_mu
 from accountant.interval import START_PRECISION, Interval, ball, enclose, narrowed, sign
+from accountant.least_mu import limiting_mu
 from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, Number, exact

@@ -11,8 +11,8 @@ from flint import arb, ctx
 
 from accountant.composition.joint import JointPair
 from accountant.errors import NotApplicableError, expected
-from accountant.gaussian_bounds import limiting_mu
 from accountant.interval import Interval, enclose
+from accountant.least_mu import limiting_mu
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal
 from accountant.pair import Pair

@@ -71,3 +71,10 @@ def test_attacks_at_the_least_false_positive_rates(capsys: pytest.CaptureFixture
     assert main(["profile", "Laplace(scale=1)", "--fpr", "1e-300", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["true_positive_rate"]
     assert abs(float(found["lower"]) / 2.718281828459045e-300 - 1) < 1e-12
+
+
+def test_the_best_mu_of_a_sample_under_replace_one(capsys: pytest.CaptureFixture[str]) -> None:
+    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob='1/10')"
+    assert main(["profile", step, "--mu", "--json", "--adjacency", "replace-one"]) == 0
+    found = json.loads(capsys.readouterr().out)["mu"]
+    assert found["best_upper"] == {"lower": "0.5", "upper": "0.5"}

@@ -1,0 +1,149 @@
+"""Least μ of unbounded losses beside mpmath: suprema over half-lines, found on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from mpmath import mp
+
+from accountant.adjacency import Adjacency
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.gaussian_bounds import gaussian_bounds
+from accountant.least_mu import least_mu
+from accountant.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+    RankOneGaussian,
+)
+
+WIDTH = Fraction(1, 10**6)
+_DIGITS = 40
+
+
+def score(tail: Any) -> Any:
+    """Return t with P(N(0, 1) > t) = tail, by Newton's method for the logarithm."""
+    if tail > mp.mpf(1) / 2:
+        return -score(1 - tail)
+    t = mp.sqrt(-2 * mp.log(tail))
+    for _ in range(60):
+        own = mp.ncdf(-t)
+        step = mp.log(own / tail) * own / mp.npdf(t)
+        t += step
+        if abs(step) < mp.mpf(10) ** (8 - mp.dps) * (1 + abs(t)):
+            return t
+    raise AssertionError("Newton's method did not settle")
+
+
+def highest(function: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """Return the largest value on a grid, refined around it three times."""
+    for _ in range(5):
+        points = mp.linspace(low, high, 31)
+        values = [function(x) for x in points]
+        best = values.index(max(values))
+        low, high = points[max(best - 1, 0)], points[min(best + 1, 30)]
+    return max(values)
+
+
+def contained(mechanism: Mechanism, relation: str | None, true: Any) -> None:
+    """Require the best upper μ to be narrow, and to contain a number that is known to 1e-9."""
+    found = gaussian_bounds(mechanism, adjacency=relation, down_to="1e-4").upper
+    assert (found.relative_width or 0) <= WIDTH
+    assert mp.mpf(str(found.lower)) <= true * (1 + mp.mpf(10) ** -9)
+    assert true <= mp.mpf(str(found.upper))
+
+
+def replaced(q: Any, mu: Any, x: Any) -> Any:
+    """Return what (x, ∞) needs of (1 − q)N(0, 1) + qN(±μ, 1)."""
+    above = mp.ncdf(-x) * (1 - q)
+    return score(above + q * mp.ncdf(-x - mu)) - score(above + q * mp.ncdf(mu - x))
+
+
+@pytest.mark.parametrize(
+    ("q", "deviation", "far"), [("0.6", 1, 60), ("0.9", 1, 20), ("0.9", "1/5", 60), ("0.99", 4, 60)]
+)
+def test_replaced_records_of_many_samples(q: str, deviation: int | str, far: int) -> None:
+    with mp.workdps(_DIGITS):
+        share, shift = mp.mpf(q), 1 / mp.mpf(Fraction(deviation).numerator)
+        shift *= Fraction(deviation).denominator
+        true = highest(lambda x: replaced(share, shift, x), mp.zero, mp.mpf(far))
+        assert true > shift
+        contained(PoissonSubsampled(Gaussian(deviation), q), "replace-one", true)
+
+
+@pytest.mark.parametrize("q", ["0.001", "0.1", "0.49"])
+def test_replaced_records_of_few_samples_need_what_they_do_in_the_limit(q: str) -> None:
+    step = PoissonSubsampled(Gaussian(2), q)
+    assert str(gaussian_bounds(step, adjacency="replace-one", down_to="1e-4").upper) == "0.5"
+    many = Composed(step, 16)
+    pairs = many.worst_case(Adjacency.REPLACE_ONE).pairs(None)
+    assert str(least_mu(pairs, WIDTH)) == "2"
+    with mp.workdps(_DIGITS):  # from below: half-lines far out need nearly 1/2, and no more
+        needs = [replaced(mp.mpf(q), mp.mpf(1) / 2, mp.mpf(x)) for x in (10, 100, 1000, 10**4)]
+        assert needs == sorted(needs)
+        assert 0.499 < needs[-1] < 0.5
+
+
+def with_laplace(mu: Any, t: Any, c: Any) -> Any:
+    """Return what {L > c} needs of N(μ, 1) and a Laplace law moved by t scales."""
+
+    def above(side: int) -> Any:
+        def tail(loss: Any) -> Any:
+            return mp.ncdf((loss - c) / mu + side * mu / 2)
+
+        def inside(x: Any) -> Any:
+            return mp.exp(-x if side > 0 else x - t) * tail(t - 2 * x)
+
+        ends = (tail(t), tail(-t))
+        most, least = ends if side > 0 else ends[::-1]
+        return (most + mp.exp(-t) * least + mp.quad(inside, [0, t])) / 2
+
+    return score(above(-1)) - score(above(1))
+
+
+@pytest.mark.parametrize(
+    ("deviation", "scale", "far"), [(2, 2, 20), (1, 10, 40), (10, 1, 12), (1, "1/3", 40)]
+)
+def test_laplace_noise_beside_gaussian_noise(deviation: int, scale: int | str, far: int) -> None:
+    both = Composed([Gaussian(deviation), Laplace(scale)])
+    with mp.workdps(20):
+        distance = mp.mpf(Fraction(scale).denominator) / Fraction(scale).numerator
+        true = highest(
+            lambda c: with_laplace(mp.one / deviation, distance, c), mp.zero, mp.mpf(far)
+        )
+        assert true > mp.one / deviation
+        contained(both, None, true)
+
+
+def test_randomized_response_beside_gaussian_noise() -> None:
+    both = Composed([Gaussian(1), RandomizedResponse(1)])
+
+    def needs(c: Any) -> Any:
+        odds = mp.e / (1 + mp.e)
+        tails = [
+            odds * mp.ncdf(1 - c + half) + (1 - odds) * mp.ncdf(-1 - c + half)
+            if half > 0
+            else odds * mp.ncdf(-1 - c + half) + (1 - odds) * mp.ncdf(1 - c + half)
+            for half in (mp.mpf(-1) / 2, mp.mpf(1) / 2)
+        ]
+        return score(tails[0]) - score(tails[1])
+
+    with mp.workdps(_DIGITS):
+        contained(both, "replace-one", highest(needs, mp.zero, mp.mpf(20)))
+
+
+def test_what_is_not_reached_is_said() -> None:
+    pairs = Composed([Gaussian(1), Laplace(100)]).worst_case(None).pairs(None)
+    with pytest.raises(UndecidedError, match=r"at least 1\.00004.* at most 1\.00007"):
+        least_mu(pairs, WIDTH)
+
+
+def test_no_mu_is_enough_for_noise_of_one_rank() -> None:
+    with pytest.raises(NotApplicableError, match="No mu is enough"):
+        gaussian_bounds(RankOneGaussian(4, 10))

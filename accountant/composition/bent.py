@@ -16,7 +16,7 @@ vertical ray. Both halves together are 2i times the imaginary part of the upper 
   2n on are integrated wrongly, by 2 + 2/(4n² − 1) at most: the error is at most
   δ 4M (1 + 1/(4n² − 1)) ρ^{−2n}/(1 − ρ^{−2}).
 - *M* is bounded on discs that cover the ellipse, in floats with a ledger (`bent_moments`); no
-  pole of κ may lie on it or inside.
+  pole of κ, or of Y, may lie on it or inside.
 - *The ray* is bounded by the decay of the transforms (`saddle_certified.log_ray`).
 - *Damping.* With κ comes a polynomial Y = Σ w_m y^m in y = 1/(2z + 1), for sums of integrals with
   the kernels of `saddle_certified.Kernel`: one contour, and |Y| ≤ Σ |w_m| |y|^m in all bounds.
@@ -91,6 +91,11 @@ class Integrand:
         """The poles of κ as a function of s."""
         return tuple(p + 1 if self.mixed_first else -p for p in self.kernel.poles)
 
+    @property
+    def singular(self) -> tuple[float, ...]:
+        """The points at which f is not analytic: the poles, and that of Y."""
+        return self.poles if len(self.weights) == 1 else (*self.poles, 0.5)
+
     @functools.cached_property
     def moments(self) -> Moments:
         """The transforms in floats, centred at c."""
@@ -107,9 +112,11 @@ class Integrand:
 
     def log_damping(self, away: Floats) -> Floats:
         """Return an upper bound of ln|Y|, but for rounding, at distances from z = −½."""
-        y = 0.5 / away
-        powers = [abs(w) * y**m for m, w in enumerate(self.weights)]
-        found: Floats = np.log(np.sum(powers, axis=0)) + _LAST_BITS
+        first, *others = self.weights
+        total = np.full(away.shape, float(abs(first)))
+        for m, weight in enumerate(others, 1):
+            total += abs(weight) * (0.5 / away) ** m
+        found: Floats = np.log(total) + _LAST_BITS
         return found
 
     def away(self, s: Complexes) -> Floats:
@@ -235,7 +242,7 @@ class Planner:
             return None
         moments = self._f.moments
         for rho in _RHOS:
-            if any(_inside((pole - middle) / half, rho) for pole in self._f.poles):
+            if any(_inside((pole - middle) / half, rho) for pole in self._f.singular):
                 continue
             try:
                 rules = moments.rules(_around(middle, half, rho), _FALL)
@@ -246,10 +253,11 @@ class Planner:
             points = middle + half * (turn + 1 / turn) / 2
             radius = np.full(_ARCS, abs(half) * (rho + 1 / rho) / 2 * math.pi / _ARCS)
             values, bounds = moments.on_discs(rules, points, radius, self._f.poles, self._e)
-            away = self._f.away(points) * _BELOW - radius
-            if not away.min() > 0:
-                continue
-            bounds = bounds + self._f.log_damping(away)
+            if len(self._f.weights) > 1:
+                away = self._f.away(points) * _BELOW - radius
+                if not away.min() > 0:
+                    continue
+                bounds = bounds + self._f.log_damping(away)
             level = float(bounds.max())
             if not level < math.inf:
                 continue

@@ -39,6 +39,7 @@ _FAR = 13.0
 _RISE = 0.85
 _STRETCH = 2.0
 _WIDEST = 2000.0
+_MOST = 600.0  # of logarithms
 
 
 @final
@@ -141,9 +142,9 @@ def end_rates(  # noqa: PLR0917
     if growth <= 1 or (m > 0 and u < float(curve.start) + float(curve.scale)):
         return values, none
     logistic = 1 / (1 + math.exp(-(u - float(curve.start)) / float(curve.scale)))
-    logistic = max(0.0, 1 - 2 * (1 - logistic))  # on Im u = offset, |offset| < πβ/2
+    logistic = max(0.0, 1 - 2 * (1 - logistic))  # on Im u = offset, |offset| ≤ 5β/2
     rise = s.real * mixture.mu - s.imag * mixture.mu * m * logistic
-    lost = 2 * (1 - logistic) * mixture.mu * absolute
+    lost = (1 - logistic) * (2 * mixture.mu * absolute + m * (u + y))
     falls = u - m * (y + abs(offset)) - np.maximum(rise, 0.0) - lost - size / (growth - 1)
     return values, falls
 
@@ -163,7 +164,9 @@ def curve_bound(mixture: Mixture, curve: Curve, s: Complexes, offset: float, fal
     m, angle = float(curve.slope), abs(offset) / float(curve.scale)
     speed = 1 + (m / max(math.cos(angle / 2), 0.05) if m else 0.0)
     more = _SPREAD * share + 0.01
-    if not bool((share * np.exp(radius * mixture.mu * speed * (1 + more)) <= more).all()):
+    reach = radius * mixture.mu * speed * (1 + more)
+    known = (reach <= _MOST) & (share * np.exp(np.minimum(reach, _MOST)) <= more)
+    if not bool(known.all()):
         return math.inf
     turn = mixture.mu * np.abs(s)[:, None] * more[None, :]
     steep = speed * (np.abs(x)[None, :] + speed * radius + turn)

@@ -9,7 +9,8 @@ lines (Trefethen and Weideman 2014, Theorem 5.1). Both are largest at the corner
 
 Bounds on discs: S(s) = Σ_j η φ(x_j) e^{sL_j} is entire; around s₀, |S − S₀ − S₁(s − s₀)| ≤ B r²/2
 with B = Σ |terms| |L|² e^{r|L|}. Losses are centred, L − m, which multiplies S by e^{−sm}: so that
-large powers of S lose nothing. Floats; their rounding is bounded term by term and added.
+large powers of S lose nothing. Floats; their rounding, in S₀ and in S₁, is bounded term by term and
+added.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _SPARE = 8.0
 _LONGEST = 40_000
 _ROUGH = 30.0
 _LEAST = 1e-15
+_BELOW, _ABOVE = 1 - 1e-12, 1 + 1e-9
 _ROUGH_BITS = 64
 _LOGS = 800.0  # no logarithm of a float is larger
 
@@ -73,18 +75,23 @@ class Rule:
     log_error: float
     """ln of a bound of |E[w^s] − Σ| in the box."""
 
-    def floats(self) -> tuple[Complexes, Complexes]:
-        """Return L = ln w and ln(η x' φ) at the nodes."""
+    def floats(self) -> tuple[Complexes, Complexes, Floats, Floats]:
+        """Return L = ln w and ln(η x' φ) at the nodes, and the sizes of what is rounded in them."""
         u = np.arange(self.first, self.last + 1.0) * float(self.step)
         x, speed = self.curve.at(u.astype(np.complex128))
         weight = -0.5 * x * x + np.log(speed) + math.log(float(self.step)) - 0.5 * _LOG_2PI
+        size = np.abs(x)
+        of_weight = np.abs(weight) + size * size
         if math.isfinite(self.mixture.cut):
             z = (x - self.mixture.cut) / (math.sqrt(2) * self.mixture.width)
             near = z.real > -6.0 - np.abs(z.imag)
             with ctx.workprec(_ROUGH_BITS):
                 kept = [(acb(v.real, v.imag).erfc() / 2).log() for v in z[near].tolist()]
             weight[near] += np.array([complex(value) for value in kept])
-        return self.mixture.log_at(x)[0], weight
+            of_weight += (size + abs(self.mixture.cut)) * 2 * np.abs(z) / self.mixture.width
+        known = self.mixture
+        parts = abs(known.log_share) + abs(known.log_rest) + 0.5 * known.mu**2
+        return known.log_at(x)[0], weight, parts + known.mu * size, of_weight
 
 
 def rule(mixture: Mixture, box: Box, fall: float) -> Rule:
@@ -231,7 +238,7 @@ class Moments:
         middle = np.array([complex(0.5 * (box.left + box.right), 0.5 * (box.low + box.high))])
         lost = 0.0
         for r, mean in zip(self.rules(box, _ROUGH), self.means, strict=True):
-            _, zero, _, second, _ = _series(r, mean, middle, np.zeros(1), plain=True)
+            _, zero, _, second, *_ = _series(r, mean, middle, np.zeros(1), plain=True)
             ratio = float(second[0]) / max(float(abs(zero[0])), _LEAST * float(second[0]))
             lost = max(lost, math.log(ratio))
         return self.rules(box, needed + lost), lost
@@ -259,9 +266,9 @@ class Moments:
         fine = np.ones(len(s), dtype=bool)
         loose, rounding = np.zeros(len(s)), np.zeros(len(s))
         for (_, count), mean, r in zip(self.mixtures, self.means, rules, strict=True):
-            top, zero, first, second, blur = _series(r, mean, s, radius)
-            size = np.abs(zero)
-            spread = np.abs(first) * radius + 0.5 * second * radius * radius + blur
+            top, zero, first, second, blur, turn = _series(r, mean, s, radius)
+            size, steep = np.abs(zero), np.abs(first) + turn
+            spread = steep * radius + 0.5 * second * radius * radius + blur
             with np.errstate(divide="ignore", invalid="ignore"):
                 value = value + count * (top + np.log(size))
                 crude += count * (top + np.log(size + spread))
@@ -271,13 +278,14 @@ class Moments:
                 low = np.where(safe, low, 1.0)
                 here = np.where(safe, zero, 1.0)
                 slope = slope + count * np.where(safe, first / here, 0.0)
-                bend += count * (second / low + ((np.abs(first) + second * radius) / low) ** 2)
+                bend += count * (second / low + ((steep + second * radius) / low) ** 2)
                 loose += count * np.log1p(blur / low)
+                loose += count * radius * (turn + blur * steep / low) / low
                 rounding += count * _ROUNDING * (_LOGS + np.abs(top))
         kappa = np.zeros(len(s))
         for pole in poles:
             away = np.abs(s - pole)
-            room = away - radius
+            room = away * _BELOW - radius
             value = value - np.log(away)
             kappa -= np.log(np.where(room > 0, room, np.nan))
         better = value + np.abs(slope) * radius + 0.5 * bend * radius * radius + loose
@@ -294,12 +302,12 @@ class Moments:
 
 def _series(
     r: Rule, mean: float, s: Complexes, radius: Floats, *, plain: bool = False
-) -> tuple[Floats, Complexes, Complexes, Floats, Floats]:
-    """Return ln of a scale, and, divided by it: S₀, S₁, B and a bound of all errors of S.
+) -> tuple[Floats, Complexes, Complexes, Floats, Floats, Floats]:
+    """Return ln of a scale, and, divided by it: S₀, S₁, B and bounds of the errors of S and S₁.
 
-    Instead of B, Σ |terms| if `plain`.
+    Instead of B, Σ |terms| if `plain`. That of S has the error of the rule.
     """
-    loss, weight = r.floats()
+    loss, weight, of_loss, of_weight = r.floats()
     centred = loss - mean
     exponent = s[:, None] * centred[None, :] + weight[None, :]
     top = exponent.real.max(axis=1)
@@ -308,12 +316,15 @@ def _series(
     absolute = np.abs(centred)
     zero, first = terms.sum(axis=1), terms @ centred
     if plain:
-        return top, zero, first, sizes.sum(axis=1), np.zeros(len(s))
+        return top, zero, first, sizes.sum(axis=1), np.zeros(len(s)), np.zeros(len(s))
     grown = sizes * np.exp(radius[:, None] * absolute[None, :])
-    second = grown @ (absolute * absolute)
-    ledger = _ROUNDING * (
-        sizes @ (16 + np.abs(weight) + 0.25 * len(loss)) + np.abs(s) * (sizes @ (absolute + 1.0))
+    second = grown @ (absolute * absolute) * _ABOVE
+    of_loss = of_loss + absolute + abs(mean) + 1.0
+    of_term = 16 + np.abs(weight) + of_weight + 0.25 * len(loss)
+    ledger = _ROUNDING * (sizes @ of_term + np.abs(s) * (sizes @ of_loss))
+    turn = _ROUNDING * (
+        sizes @ (of_term * absolute + of_loss) + np.abs(s) * (sizes @ (of_loss * absolute))
     )
     with np.errstate(over="ignore"):
         error = np.exp(r.log_error - s.real * mean + np.abs(mean) * radius - top)
-    return top, zero, first, second, ledger + error
+    return top, zero, first, second, ledger + error, turn

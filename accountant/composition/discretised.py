@@ -108,7 +108,8 @@ def discretise(pair: Pair, origin: Fraction, step: Fraction, first: int, last: i
     def tails(place: Fraction) -> Tails:
         return _plain(pair.tails(ExactReal.of_rational(origin + step * place)))
 
-    with ctx.workprec(_PRECISION):
+    fine = max(0, step.denominator.bit_length() - step.numerator.bit_length())
+    with ctx.workprec(_PRECISION + fine):  # the masses of a cell differ by a share h
         on_grid = [tails(Fraction(i)) for i in range(first, last + 1)]
         between = [tails(Fraction(2 * i + 1, 2)) for i in range(first + 1, last - 1)]
         below_grid = tails(Fraction(2 * first - 1, 2))

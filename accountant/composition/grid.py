@@ -121,12 +121,15 @@ class GridPair(FactorsPair):
         self, delta: ExactReal, cells: int, place: tuple[int, float], start: float, *, above: bool
     ) -> Fraction:
         """Return a point, near the root, at which the bound is certainly on its side of δ."""
-        target = delta.ball()
 
         def excess(at: Fraction) -> float:
             bound = self.bounds(ExactReal.of_rational(at), cells, place)[above]
-            value = bound.upper() if above else bound.lower()
-            return float((value / target).log()) if value > 0 else -1e4
+            with ctx.workprec(_PRECISION):
+                value = bound.upper() if above else bound.lower()
+                if not value > 0:
+                    return -1e4
+                found = (value / delta.ball()).log()
+                return float(found.upper() if above else found.lower())
 
         sign = 1 if above else -1
         step = Fraction(max(abs(start), 1.0)).limit_denominator(1000) / 16
@@ -170,7 +173,8 @@ class GridPair(FactorsPair):
                 epsilon, dropped=False
             )
             floor = -epsilon.ball().expm1()
-            return below.max(floor).max(arb(0)), above.min(arb(1))
+            upper = above.min(arb(1)) if above.is_finite() else arb(1)
+            return below.max(floor).max(arb(0)), upper
 
     def reference(self) -> Reference:
         """Raise NotApplicableError: there is no second route to these products."""

@@ -106,6 +106,17 @@ def moment(mixture: Mixture, s: complex) -> complex:
         return complex(mp.fsum(integrand(mpf(v) / 32) for v in range(-32 * 14, 32 * top)) / 32)
 
 
+def test_half_way_between_the_poles() -> None:
+    """The saddle is z = −½, at which a damping would have its pole: no warning, and narrow."""
+    step = PoissonSubsampled(Gaussian("1.487490409884472"), "0.01938611527671368")
+    (one,) = step.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
+    loss, at = SmoothPair(((one, 1),)).loss(), exact("0.0017946604526614847", "epsilon")
+    with ctx.workprec(120):
+        found = bent_integral(loss, True, Kernel.CALL, saddle.MIDDLE, at, 40)
+        assert found.overlaps(1 - one.hockey_stick(at))
+        assert found.rel_accuracy_bits() >= 36
+
+
 @pytest.mark.parametrize("s", [2 + 5j, 6 + 20j, -3 + 4j, 0.5 + 30j])
 @pytest.mark.parametrize(("mu", "q"), [(1.0, 0.05), (2.0, 0.3)])
 def test_rules_and_bounds_of_moments(mu: float, q: float, s: complex) -> None:
@@ -113,7 +124,7 @@ def test_rules_and_bounds_of_moments(mu: float, q: float, s: complex) -> None:
     known = moment(mixture, s)
     near = Box(s.real - 0.1, s.real + 0.1, s.imag - 0.1, s.imag + 0.1)
     chosen = rule(mixture, near, 30.0)
-    loss, weight = chosen.floats()
+    loss, weight, *_ = chosen.floats()
     total = complex(np.exp(s * loss + weight).sum())
     size = float(np.abs(np.exp(s * loss + weight)).sum())
     assert abs(total - known) <= np.exp(chosen.log_error) + 1e-12 * size
@@ -154,7 +165,7 @@ def cut_moment(mixture: Mixture, s: complex) -> complex:
 def test_rules_and_bounds_of_moments_with_a_cut(s: complex) -> None:
     known = cut_moment(CUT, s)
     chosen = rule(CUT, Box(s.real - 0.1, s.real + 0.1, s.imag - 0.1, s.imag + 0.1), 30.0)
-    loss, weight = chosen.floats()
+    loss, weight, *_ = chosen.floats()
     total = complex(np.exp(s * loss + weight).sum())
     size = float(np.abs(np.exp(s * loss + weight)).sum())
     assert abs(total - known) <= np.exp(chosen.log_error) + 1e-12 * size

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from flint import arb
+from flint import arb, ctx
 
 from accountant import profile
 from accountant.adjacency import Adjacency, Direction
@@ -14,6 +14,7 @@ from accountant.composition import engines
 from accountant.composition.discretised import discretise, reach
 from accountant.composition.grid import CELLS, GridPair, _refuse_early, memory
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from accountant.interval import ball
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
@@ -198,3 +199,21 @@ def test_a_width_far_out_of_reach_is_refused_after_one_grid() -> None:
         _refuse_early([1e-3], 1e-12, "something")
     _refuse_early([1e-3], 1e-7, "something")  # the finest grid may reach it
     _refuse_early([math.inf], 1e-12, "something")  # nothing is known yet
+
+
+def test_points_of_an_inverse_are_on_their_sides_of_the_root() -> None:
+    # H(ε) = 2/3 − 2e^ε/7 or 5/7 − e^ε/3: 1/3 is passed at ln(7/6), where both bounds are exact
+    mechanism = Composed(Tabulated(["2/3", "1/3"], ["2/7", "5/7"]))
+    found = profile.epsilon(mechanism, "1/3", method="grid", relative_width=Fraction(1, 2))
+    with ctx.workprec(200):
+        assert ball(Fraction(found.lower)) < (arb(7) / 6).log() < ball(Fraction(found.upper))
+
+
+def test_losses_that_nearly_coincide_have_a_grid() -> None:
+    tiny = Fraction(1, 10**80)
+    mechanism = Composed(Tabulated([tiny, 1 - tiny], [0, 1]), 2)
+    found = profile.delta(mechanism, "-1/7", method="grid", relative_width=Fraction(1, 2))
+    with ctx.workprec(200):
+        assert found.ball().overlaps(-(arb(-1) / 7).expm1())
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**5)

@@ -36,24 +36,18 @@ import numpy as np
 from flint import arb, ctx
 
 from accountant import ledger
+from accountant.composition.cut_line import best_line, start
+from accountant.composition.decisive import decided
+from accountant.composition.difference import Difference
 from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.laws import ListedLaw
-from accountant.composition.line import (
-    Line,
-    choose_line,
-    guess_epsilon,
-    known_laws,
-    laws_of,
-    log_beyond,
-)
+from accountant.composition.line import Line, laws_of, log_beyond
 from accountant.composition.node_values import (
     ROW,
     UNIT,
     Array,
-    Values,
     circle,
     fraction_of_turn,
-    products,
 )
 from accountant.composition.quiet import quiet
 from accountant.errors import UndecidedError
@@ -82,6 +76,8 @@ _FURTHER = 2
 _MOST_QUIET = 1 << 18
 _SECANTS = 30
 _WIDENINGS = 5
+_CORRECTIONS = 4
+_STEEP_ENOUGH, _SETTLED = 16, 0.25
 _NEARLY = Fraction(29, 20)  # 2/3 of the width that is asked for times it is still within it
 
 
@@ -109,7 +105,7 @@ class AtomicPair(FactorsPair):
         if epsilon.ball() >= self.max_finite_loss():
             return self.infinity_mass()
         with ctx.workprec(_PRECISION):
-            line = choose_line(self.any_factors, float(epsilon), max(wanted, _LEAST))
+            line = best_line(self.any_factors, float(epsilon), max(wanted, _LEAST))
             value, width = self._value(epsilon, line, max(wanted, _LEAST))
         if width > wanted and asked_width.get() is not None:
             raise _refusal(value, width, wanted)
@@ -120,7 +116,7 @@ class AtomicPair(FactorsPair):
 
         Raises UnsuitedError where densities leave nearly all to atoms.
         """
-        laws = known_laws(self.any_factors, line.log_missing)
+        laws = line.laws(self.any_factors)
         if not any(isinstance(law, ListedLaw) for law in laws):
             atomic = log_beyond(laws, line.c, _FAR)
             if _FEW_DENSE < atomic < 0:
@@ -131,6 +127,9 @@ class AtomicPair(FactorsPair):
         outside = self.infinity_mass() + arb(0).union(_missing(self.any_factors, line))
         if line.c < 0:
             outside += _finite_mass(self.any_factors, line)
+        if line.cut is not None:
+            sure, rest = decided(laws, self.any_factors, line.cut, epsilon)
+            outside += sure + arb(0).union(rest)
         count, best = _first_count(line), (math.inf, arb("0.5 +/- 0.5"))
         while True:
             nodes = _nodes(self.any_factors, line, count)
@@ -154,17 +153,24 @@ class AtomicPair(FactorsPair):
             slope = 1e-300 + abs(slope)
             fine = float(relative_width) * max(abs(near), 1e-9)
             wanted = max(fine * slope / 4, _LEAST)
-            line = choose_line(self.any_factors, near, wanted)
+            line = best_line(self.any_factors, near, wanted)
 
             def excess(at: Fraction) -> arb:
                 return self._value(ExactReal.of_rational(at), line, wanted)[0] - target
 
-            here = Fraction(near)
-            value, width = self._value(ExactReal.of_rational(here), line, wanted)
-            if not value > 0:
-                raise _refusal(value, width, wanted)
-            here += Fraction(float((value / target).log().mid()) / slope)
+            here, miss, move = Fraction(near), 0.0, 0.0
             gap = Fraction(fine / 3)
+            for _ in range(_CORRECTIONS):
+                value, width = self._value(ExactReal.of_rational(here), line, wanted)
+                if not value > 0:
+                    raise _refusal(value, width, wanted)
+                last, miss = miss, float((value / target).log().mid())
+                if move and abs(last - miss) > _STEEP_ENOUGH * width:
+                    slope = abs(last - miss) / abs(move)
+                move = miss / slope
+                here += Fraction(move)
+                if abs(move) < _SETTLED * gap or abs(miss) < width:
+                    break
             for widening in range(_WIDENINGS):
                 low, high = here - gap, here + gap
                 if excess(low) > 0 and excess(high) < 0:
@@ -188,11 +194,15 @@ class AtomicPair(FactorsPair):
         """Return an ε near the root, and the slope of ln H: secants inside a bracket."""
         log_target = float(target.log())
 
-        low = high = guess_epsilon(self.any_factors, log_target)
-        line = choose_line(self.any_factors, high, _COARSE)  # any line serves; its sums are kept
+        low = high = start(self.any_factors, log_target)
+        line = best_line(self.any_factors, high, _COARSE)  # any line serves; its sums are kept
 
         def miss(at: float) -> float:
+            nonlocal line
             value, width = self._value(ExactReal.of_rational(Fraction(at)), line, _COARSE)
+            if width > _POOR and line.cut is not None:
+                line = best_line(self.any_factors, at, _COARSE)
+                value, width = self._value(ExactReal.of_rational(Fraction(at)), line, _COARSE)
             if width > _POOR:
                 raise _refusal(value, width, _COARSE)
             return float(value.mid().log()) - log_target if value > 0 else -1e4
@@ -256,14 +266,14 @@ def _rounded(count: float, most: int) -> int:
 @functools.lru_cache(maxsize=64)
 def _missing(factors: tuple[Factor, ...], line: Line) -> arb:
     """Return a bound of what the outcomes that are not listed add."""
-    laws = known_laws(factors, line.log_missing)
+    laws = line.laws(factors)
     return sum((law.count * law.missing for law in laws), start=arb(0)).upper()
 
 
 @functools.lru_cache(maxsize=64)
 def _finite_mass(factors: tuple[Factor, ...], line: Line) -> arb:
     """Return M(0), the mass that is listed."""
-    laws = known_laws(factors, line.log_missing)
+    laws = line.laws(factors)
     product = arb(1)
     for law in laws:
         product *= law.moment(arb(0)) ** law.count
@@ -308,7 +318,7 @@ class _Nodes:
     def _aliases(self, eps: arb) -> arb:
         """Return a ball from 0 to the bound of all other terms of Poisson's sum."""
         line, total = self.line, arb(0)
-        laws = known_laws(self.factors, line.log_missing)
+        laws = line.laws(self.factors)
         for other in (line.above, line.below):
             there = arb(other)
             log_moment = sum((law.count * law.moment(there).log() for law in laws), start=arb(0))
@@ -321,17 +331,18 @@ class _Nodes:
 def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
     """Evaluate Φ at the nodes."""
     with ctx.workprec(_PRECISION):
-        laws = known_laws(factors, line.log_missing)
+        laws = line.laws(factors)
         c, h, rows = arb(line.c), line.step, count // ROW
         log_moment = sum((law.count * law.moment(c).log() for law in laws), start=arb(0))
         centre = sum((law.count * law.mean(c) for law in laws), start=arb(0))
-        factors_at = [law.factor(c, h, rows) for law in laws]
+        small = line.small_laws(factors)
+        at_nodes = Difference(laws, small, c, h, rows)
     parts: list[Array] = []
     size, error, fejer, around = 0.0, 0.0, [0.0, 0.0], [0.0, 0.0]
-    batch = _BATCH if len(factors_at) < _BATCH else _BATCH // 8
+    batch = _BATCH if at_nodes.number < _BATCH else _BATCH // 8
     for first in range(0, rows, batch):
         last = min(first + batch, rows)
-        found: Values = products(factors_at, first, last)
+        found = at_nodes.values(first, last)
         k = np.arange(first * ROW, last * ROW)
         omega = k * h
         kernel = 1 / ((line.c + 1j * omega) * (line.c + 1 + 1j * omega))
@@ -350,7 +361,7 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
     # ½ (h/π)·… of both sides: see the head of this file; the common factor h/π is left out
     beyond = (math.pi**2 / 6) * 2 * math.sqrt(fejer[0] * fejer[1]) / (h * count) ** 2
     enough = MAX_NODES
-    if count <= _MOST_QUIET and _needed(line) >= _MANY:
+    if count <= _MOST_QUIET and _needed(line) >= _MANY and not small:
         # the same with longer blocks, most of which are not summed
         known = quiet(
             laws, c, h, h * (count - 1), _FURTHER * (count / QUIET_NODES) * h * _needed(line)
@@ -360,8 +371,8 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
             rest = (math.pi**2 / 6) * 2 * math.sqrt(squares) / known.upto**2
             beyond = min(beyond, rest + known.whole)
     # Σ 1/(hk)² over k ≥ K is at most 1/(h²(K − 1))
-    largest = math.exp(log_beyond(laws, line.c, h * count)) * (1 + 1e-6)
-    beyond = min(beyond, largest / (h * h * (count - 1)))
+    largest = math.exp(line.log_beyond(factors, h * count)) * (1 + 1e-6)
+    beyond = min(math.inf if small else beyond, largest / (h * h * (count - 1)))
     if count >= line.last:
         enough = count
     rounding = error + 20 * UNIT * size

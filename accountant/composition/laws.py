@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,11 +20,36 @@ if TYPE_CHECKING:
 _HALF = 0.5
 
 
+@final
+@dataclass(frozen=True)
+class Taken:
+    """What the cut of a law takes away (`accountant.composition.decisive`): p_i, q_i and u_i."""
+
+    p: arb
+    q: arb
+    below: arb
+    """A bound of the mass under Q that is taken from losses below the threshold."""
+
+
+@final
+@dataclass(frozen=True)
+class Small:
+    """The part of a law with small losses alone (`accountant.composition.decisive`)."""
+
+    law: Law
+    above: arb
+    """A bound of the mass under P that this law has above the threshold."""
+    beyond: Callable[[arb, float], float]
+    """The bound of `Law.beyond` for the rest of the law, relative to the moment of the whole."""
+
+
 class Law(ABC):
     """One loss and how often it is released."""
 
     count: int
     missing = arb(0)
+    taken: Taken | None = None
+    """Where the law is cut: what it lacks."""
 
     @abstractmethod
     def moment(self, z: arb) -> arb:
@@ -44,6 +71,24 @@ class Law(ABC):
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the characteristic function of the tilted loss minus `mean`."""
 
+    def cut(self, threshold: float, width: float, room: float) -> Law | None:
+        """Return the law without (most) losses above a threshold, None where none is or is known.
+
+        Smooth ends have a width of about `width`, and take e^{−room} from losses below.
+        """
+        return None
+
+    def small(self, threshold: float, room: float) -> Small | None:
+        """Return the part of a law up to about a threshold, with e^{−room} above it, or None.
+
+        It is the whole law where all its losses are bounded.
+        """
+        return None
+
+    def _bounded(self) -> Small:
+        """Return the whole law as its part."""
+        return Small(self, arb(0), lambda c, omega: 0.0)
+
 
 @final
 class ListedLaw(Law):
@@ -60,6 +105,32 @@ class ListedLaw(Law):
             p * (z * loss).exp() for p, loss in zip(self._law.p, self._law.losses, strict=True)
         )
         return sum(terms, start=arb(0))
+
+    def cut(self, threshold: float, width: float, room: float) -> ListedLaw | None:
+        """Return the values up to the threshold; None where none exceeds it, or one is not told."""
+        law, p, q = self._law, arb(0), arb(0)
+        kept: tuple[list[arb], list[arb]] = [], []
+        for loss, mass in zip(law.losses, law.p, strict=True):
+            if loss <= threshold:
+                kept[0].append(loss)
+                kept[1].append(mass)
+            elif loss > threshold:
+                p += mass
+                q += mass * (-loss).exp()
+            else:
+                return None
+        if p.is_zero() or not kept[0]:
+            return None
+        found = ListedLaw(replace(law, losses=kept[0], p=kept[1]), self.count)
+        found.taken = Taken(p, q, arb(0))
+        return found
+
+    def small(self, threshold: float, room: float) -> Small | None:
+        """Return the values up to the threshold; what is beyond does not fall."""
+        found = self.cut(threshold, 0.0, room)
+        if found is not None:
+            return Small(found, arb(0), lambda c, omega: 1.0)
+        return self._bounded() if all(loss <= threshold for loss in self._law.losses) else None
 
     def _shares(self, c: float) -> tuple[NDArray[Any], float]:
         weights = self._logs + c * self._losses
@@ -138,6 +209,10 @@ class LaplaceLaw(Law):
     def mean(self, c: arb) -> arb:
         """Return 0: the law is symmetric but for the tilt."""
         return arb(0)
+
+    def small(self, threshold: float, room: float) -> Small | None:
+        """Return the law, which is bounded."""
+        return self._bounded()
 
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the closed form on the line."""

@@ -10,6 +10,7 @@ from typing import final
 
 from flint import arb, ctx
 
+from accountant.composition.decisive import Cut, cut_laws, log_large, small_parts
 from accountant.composition.joint import Factor
 from accountant.composition.laws import GaussianLaw, LaplaceLaw, Law, ListedLaw
 from accountant.composition.listed import MAX_VALUES, listed
@@ -28,8 +29,14 @@ _NEAR = 1e-2  # natural logarithm of delta
 
 
 @functools.lru_cache(maxsize=16)
-def laws_of(factors: tuple[Factor, ...], log_missing: float) -> tuple[Law, ...] | None:
-    """Return the laws of all factors, None where one of them is of another kind."""
+def laws_of(
+    factors: tuple[Factor, ...], log_missing: float, cut: Cut | None = None
+) -> tuple[Law, ...] | None:
+    """Return the laws of all factors, cut or whole; None where one of them is of another kind."""
+    if cut is not None:
+        whole = laws_of(factors, log_missing)
+        with ctx.workprec(_PRECISION):
+            return None if whole is None else cut_laws(whole, cut)
     found: list[Law] = []
     square = arb(0)
     with ctx.workprec(_PRECISION):
@@ -57,12 +64,14 @@ def laws_of(factors: tuple[Factor, ...], log_missing: float) -> tuple[Law, ...] 
     return tuple(found) or None
 
 
-def known_laws(factors: tuple[Factor, ...], log_missing: float) -> tuple[Law, ...]:
-    """Return the laws of all factors.
+def known_laws(
+    factors: tuple[Factor, ...], log_missing: float, cut: Cut | None = None
+) -> tuple[Law, ...]:
+    """Return the laws of all factors, cut or whole.
 
     Raises UndecidedError where so little may be missing that too many values would be listed.
     """
-    found = laws_of(factors, log_missing)
+    found = laws_of(factors, log_missing, cut)
     if found is None:
         raise UndecidedError(
             f"A delta so small that no mass above e^{log_missing:.0f} may be left out needs more "
@@ -85,13 +94,32 @@ class Line:
     log_missing: float
     wanted: float
     """The relative width that is aimed at, up to a factor of 2."""
+    cut: Cut | None = None
+
+    def laws(self, factors: tuple[Factor, ...]) -> tuple[Law, ...]:
+        """Return the laws of all factors, as the line takes them."""
+        return known_laws(factors, self.log_missing, self.cut)
+
+    def small_laws(self, factors: tuple[Factor, ...]) -> tuple[Law, ...]:
+        """Return the laws of small losses alone, none where no such outcomes are left out."""
+        if self.cut is None or self.cut.small is None:
+            return ()
+        parts = small_parts(self.laws(factors), self.cut)
+        assert parts is not None  # as the line was chosen
+        return tuple(part.law for part in parts)
+
+    def log_beyond(self, factors: tuple[Factor, ...], omega: float) -> float:
+        """Return an upper bound, but for 1e−9, of ln|Φ| for all frequencies from one on."""
+        return _log_beyond(self.laws(factors), self.cut, self.c, omega)
 
 
-def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> Line:
+def choose_line(
+    factors: tuple[Factor, ...], epsilon: float, wanted: float, cut: Cut | None = None
+) -> Line:
     """Return the line through the saddle near ε; estimates, rounded so that neighbours share it."""
     log_missing = -80.0
     while True:
-        laws = known_laws(factors, log_missing)
+        laws = known_laws(factors, log_missing, cut)
         log_moment = _Sum(laws)
         c = _saddle(log_moment, epsilon)
         size = log_moment(c) - c * epsilon - math.log(abs(c) * (c + 1)) - 8.0
@@ -122,9 +150,18 @@ def choose_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> L
     least_below, most_above = (0.0, math.inf) if c > 0 else (-1.0, 0.0)
     # the sum beyond K nodes is a share of about |Φ| c(c + 1) √(2πv)/(hK) of the integral
     share = abs(c) * (c + 1) * math.sqrt(2 * math.pi * _curvature(log_moment, c)) / step
-    last = _last(laws, c, step, math.log(wanted / share) - 3)
+    enough = math.log(wanted / share) - 3
+    last = _last(laws, cut, c, step, enough)
     ends = min(above[1], most_above), max(below[1], least_below)
-    return Line(c, step, *ends, last, log_missing, _rounded_down(wanted))
+    return Line(c, step, *ends, last, log_missing, _rounded_down(wanted), cut)
+
+
+def at_saddle(laws: Sequence[Law], epsilon: float) -> tuple[float, float, float]:
+    """Return c, about ln M(c)e^{−cε}/(|c|(c + 1)), and the second derivative of that in c."""
+    log_moment = _Sum(laws)
+    c = _saddle(log_moment, epsilon)
+    size = log_moment(c) - c * epsilon - math.log(abs(c) * (c + 1))
+    return c, size, _curvature(log_moment, c)
 
 
 def _rounded_down(width: float) -> float:
@@ -141,20 +178,27 @@ def log_beyond(laws: Sequence[Law], c: float, omega: float) -> float:
     return math.fsum(n * math.log(min(size * (1 + 1e-12), 1.0)) for n, size in sizes)
 
 
-def _last(laws: Sequence[Law], c: float, step: float, enough: float) -> float:
+def _log_beyond(laws: Sequence[Law], cut: Cut | None, c: float, omega: float) -> float:
+    if cut is None or cut.small is None:
+        return log_beyond(laws, c, omega)
+    parts = small_parts(laws, cut)
+    return 0.0 if parts is None else log_large(laws, parts, c, omega)
+
+
+def _last(laws: Sequence[Law], cut: Cut | None, c: float, step: float, enough: float) -> float:
     """Return the least K with |Φ| ≤ K e^enough after K nodes, nearly; ∞ if none is known."""
     if all(type(law).beyond is Law.beyond for law in laws):
         return math.inf
     for power in range(8, 60):
         nodes = math.sqrt(2.0) ** power
-        if log_beyond(laws, c, step * nodes) - math.log(nodes) < enough:
+        if _log_beyond(laws, cut, c, step * nodes) - math.log(nodes) < enough:
             return nodes
     return math.inf
 
 
 def curvature(factors: tuple[Factor, ...], line: Line) -> float:
     """Return the second derivative of ln(M(c)/|c(c + 1)|), nearly."""
-    return _curvature(_Sum(known_laws(factors, line.log_missing)), line.c)
+    return _curvature(_Sum(line.laws(factors)), line.c)
 
 
 def _curvature(log_moment: _Sum, c: float) -> float:

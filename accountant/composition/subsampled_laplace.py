@@ -30,7 +30,7 @@ from flint import acb, arb, arb_series, ctx
 from accountant.composition import node_values
 from accountant.composition.ends import End, EndExpansion, Stitched
 from accountant.composition.joint import UnsuitedError
-from accountant.composition.laws import Law
+from accountant.composition.laws import Law, Small
 
 MAX_NODES = 1 << 12
 """Most nodes of the quadrature."""
@@ -208,6 +208,10 @@ class SubsampledLaplaceLaw(Law):
             edge += ((s + 1) * log_w - (3 * sign + 1) * t / 2).exp() / (4 * q)
         rest = (total - ends[0] - ends[1]).upper().min(2 * edge / arb(omega))
         return min(1.0, float(((ends[0] + ends[1] + rest) / total).upper()))
+
+    def small(self, threshold: float, room: float) -> Small | None:
+        """Return the law, which is bounded."""
+        return self._bounded()
 
     def factor(self, c: arb, step: float, rows: int) -> node_values.Factor:
         """Return the quadrature at low, the expansion at the ends at high frequencies.

@@ -8,11 +8,14 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from accountant.composition.joint import JointPair
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, enclose, narrowed
-from accountant.least_mu import bounded, mixture, product
+from accountant.least_mu import bounded, discrete, discrete_sum, mixture, product
 from accountant.least_mu.closed import floor, known, limiting_mu
+from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.profile import most
 
@@ -43,7 +46,15 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
         if pair.reverse() not in distinct:
             distinct.append(pair)
     with ctx.workprec(_PRECISION), narrowed(width / _FINER):
-        return Interval.of_ball(most([_of_pair(pair, width) for pair in distinct]), _DIGITS)
+        found = Interval.of_ball(most([_of_pair(pair, width) for pair in distinct]), _DIGITS)
+    reached = found.relative_width or 0
+    if reached > width:
+        raise UndecidedError(
+            f"Reached the least mu in [{found.lower:.12g}, {found.upper:.12g}], of relative width "
+            f"{float(reached):.0e}, for {float(width):.1e}. Ask for a larger relative_width.",
+            reached=float(reached),
+        )
+    return found
 
 
 def _of_pair(pair: Pair, width: Fraction) -> arb:
@@ -52,6 +63,10 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         return own
     if isinstance(pair, GaussianMixturePair):
         return mixture.least_mu(pair, width)
+    if isinstance(pair, DiscreteGaussianPair):
+        return discrete.least_mu(pair.parameter, pair.shift, width)
+    if isinstance(pair, DiscreteGaussianProductPair):
+        return _of_coordinates(pair, width)
     both = [pair, pair.reverse()]
     if most([side.max_loss() for side in both]).is_finite():
         return bounded.least_mu(both, width).ball()
@@ -66,3 +81,18 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         "The privacy loss is unbounded, and how small levels bound mu is not known: no search over "
         "finitely many epsilon does. Verify a mu-GDP claim, or compare at one delta."
     )
+
+
+def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
+    """Enclose that of discrete Gaussian noise on several coordinates, or as √Σ μ_i² bounds it."""
+    parameter = ExactReal.of_rational(pair.parameter)
+    if not pair.last_shift:
+        found = discrete.of_sum(parameter, pair.shift, pair.count, width)
+        found = discrete_sum.least_mu(pair, width) if found is None else found
+        if found is not None:
+            return found
+    squares = pair.count * discrete.least_mu(parameter, pair.shift, width) ** 2
+    if pair.last_shift:
+        last = ExactReal.of_rational(pair.scale**2) * parameter
+        squares += discrete.least_mu(last, pair.last_shift, width) ** 2
+    return floor(pair).union(squares.sqrt())

@@ -30,11 +30,13 @@ from accountant.composition.joint import JointPair
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import UndecidedError
 from accountant.interval import ball
-from accountant.least_mu import closed, mixture
+from accountant.least_mu import closed, discrete, discrete_sum, mixture
 from accountant.least_mu.scores import stretch
 from accountant.least_mu.search import Tail, least
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
@@ -52,6 +54,9 @@ def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
     UndecidedError
         If it is not enclosed, with bounds.
     """
+    alike = _discrete(pair, width)
+    if alike is not None:
+        return alike
     floor, share = closed.floor(pair), width / 8
     known = [(part, of_factor(part, share), count) for part, count in pair.factors]
     together = sum((count * mu**2 for _, mu, count in known), start=arb(0)).sqrt()
@@ -71,6 +76,20 @@ def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
             f"{refusal} It is at most {float(together.upper()):.12g}, what the releases need "
             "one by one, together."
         ) from None
+
+
+def _discrete(pair: JointPair, width: Fraction) -> arb | None:
+    """Return that of several discrete Gaussian releases alike, where their sum is nearly one."""
+    (part, count), *others = pair.factors
+    if others or not isinstance(part, DiscreteGaussianPair):
+        return None
+    whole = discrete.of_sum(part.parameter, part.shift, count, width)
+    parameter = part.parameter.rational
+    if whole is not None or parameter is None:
+        return whole
+    return discrete_sum.least_mu(
+        DiscreteGaussianProductPair(parameter, count, part.shift, 1, 0), width
+    )
 
 
 @final

@@ -212,14 +212,34 @@ def _smooth(v: Fraction, count: int) -> arb | None:
     are those of the discrete Gaussian times a constant and factors in (1 ± τ)^{d−1}, and after
     normalising its masses are within ((1 + τ)/(1 − τ))^{±(d−1)} of it.
     """
-    q = (-(arb.pi() ** 2) * ExactReal.of_rational(v).ball()).exp()
-    tau = 2 * q / (1 - q)  # Σ q^{k²} ≤ q/(1 − q)
-    if not tau < 1:
-        return None
-    spread = ((count - 1) * (tau.log1p() - (-tau).log1p())).expm1().upper()
+    spread = log_spread(ExactReal.of_rational(v), count).expm1().upper()
     if not spread < arb(2) ** (-ctx.prec):
         return None
     return arb(1, spread)
+
+
+def log_spread(v: ExactReal, count: int) -> arb:
+    """Return κ, where the sum of `count` variables has the masses of one of parameter count·v but
+
+    for factors in e^{±κ}; +∞ where none is known, for a small v.
+    """
+    q = (-(arb.pi() ** 2) * v.ball()).exp()
+    tau = 2 * q / (1 - q)  # Σ q^{k²} ≤ q/(1 − q)
+    return (count - 1) * (tau.log1p() - (-tau).log1p()) if tau < 1 else arb.pos_inf()
+
+
+def upper_sums(pair: DiscreteGaussianProductPair, most: int) -> list[arb]:
+    """Return P(z_1 + … + z_d ≥ k) for k from 0 to `most`, to an absolute 2^−precision.
+
+    Raises NotApplicableError for too many values.
+    """
+    law = _law(pair, ctx.prec)
+    total, found = law.left_out, [law.left_out] * (most + 1)
+    for k in range(law.reach, -1, -1):
+        total += law.sums[k + law.reach]
+        if k <= most:
+            found[k] = total
+    return found
 
 
 @final

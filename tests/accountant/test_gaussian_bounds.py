@@ -79,7 +79,9 @@ def test_no_mu_where_an_outcome_gives_the_record_away() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(NotApplicableError, match="unbounded"):
-        gaussian_bounds(DiscreteGaussian(parameter=4))
+        gaussian_bounds(
+            PoissonSubsampled(DiscreteGaussian(parameter=4), "0.1"), adjacency="add-remove"
+        )
     with pytest.raises(InvalidInputError, match="down_to=0 > 0"):
         gaussian_bounds(Laplace(scale=1), down_to=0)
     with pytest.raises(InvalidInputError, match="total variation"):

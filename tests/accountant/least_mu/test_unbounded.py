@@ -22,23 +22,10 @@ from accountant.mechanisms import (
     RandomizedResponse,
     RankOneGaussian,
 )
+from tests.accountant.least_mu.scores import score
 
 WIDTH = Fraction(1, 10**6)
 _DIGITS = 40
-
-
-def score(tail: Any) -> Any:
-    """Return t with P(N(0, 1) > t) = tail, by Newton's method for the logarithm."""
-    if tail > mp.mpf(1) / 2:
-        return -score(1 - tail)
-    t = mp.sqrt(-2 * mp.log(tail))
-    for _ in range(60):
-        own = mp.ncdf(-t)
-        step = mp.log(own / tail) * own / mp.npdf(t)
-        t += step
-        if abs(step) < mp.mpf(10) ** (8 - mp.dps) * (1 + abs(t)):
-            return t
-    raise AssertionError("Newton's method did not settle")
 
 
 def highest(function: Callable[[Any], Any], low: Any, high: Any) -> Any:

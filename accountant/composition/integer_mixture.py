@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise beside losses whose profile is a closed form, such as Laplace noise.
+"""Discrete Gaussian noise beside losses whose profile is quick, such as Laplace noise.
 
 The sum of the losses of n releases of discrete Gaussian noise of parameter v at distance s is
 (2sW + ns²)/2v, where W is, under P, the sum of n independent discrete Gaussian integers. So with H₁
@@ -7,7 +7,8 @@ the profile of the other losses together,
     H(ε) = Σ_w P(W = w) H₁(ε − (2sw + ns²)/2v).
 
 The masses are coefficients of the n-th power of a polynomial, |w| ≤ R; the others have 1 − Σ in
-all, and add at most that.
+all, and add at most that. H₁ is 0 above the largest of its losses, and 1 − e^ε below the least: of
+bounded losses it is asked for few w.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import theta
 
 _SPARE = 24
+_PRECISION = 128
 _ENOUGH = 2
+_FEW_STEPS = 8
 
 
 def split(factors: Sequence[Factor]) -> tuple[list[Factor], Factor] | None:
@@ -38,6 +41,13 @@ def split(factors: Sequence[Factor]) -> tuple[list[Factor], Factor] | None:
     integers = [factor for factor in factors if isinstance(factor[0], DiscreteGaussianPair)]
     others = [factor for factor in factors if not isinstance(factor[0], DiscreteGaussianPair)]
     return (others, integers[0]) if len(integers) == 1 and others else None
+
+
+def meets_few(first: Pair, integer: DiscreteGaussianPair) -> bool:
+    """Whether the range of the first loss is no longer than few of the steps s/v of the other."""
+    with ctx.workprec(_PRECISION):
+        length = first.max_loss() + first.reverse().max_loss()
+        return bool(length * integer.parameter.ball() <= _FEW_STEPS * integer.shift)
 
 
 @final
@@ -70,12 +80,26 @@ class IntegerMixedPair(JointPair):
                 total += arb(0).union(mass)
                 continue
             loss = ExactReal.of_rational(2 * s * w + n * s * s) / v / ExactReal.of_rational(2)
-            rest = exact_sum([epsilon, -loss])
-            if rest is not None:
-                total += mass * self.first.hockey_stick(rest)
-            else:
-                total += mass * hockey_stick_at(self.first, epsilon.ball() - loss.ball())
+            total += mass * self._first_at(epsilon, loss)
         return total.max(arb(0)).min(arb(1))
+
+    def _first_at(self, epsilon: ExactReal, loss: ExactReal) -> arb:
+        """Return H₁(ε − loss)."""
+        least, largest = self._ends
+        at = epsilon.ball() - loss.ball()
+        if at >= largest:
+            return self.first.infinity_mass()
+        if at <= least:
+            return -at.expm1()
+        rest = exact_sum([epsilon, -loss])
+        return hockey_stick_at(self.first, at) if rest is None else self.first.hockey_stick(rest)
+
+    @functools.cached_property
+    def _ends(self) -> tuple[arb, arb]:
+        """Return a lower and an upper bound of the first loss."""
+        with ctx.workprec(_PRECISION):
+            least, largest = -self.first.reverse().max_loss(), self.first.max_loss()
+        return least.lower(), largest.upper()
 
     def reverse(self) -> IntegerMixedPair:
         """Return the product of the reversed pairs; a discrete Gaussian one is its own."""

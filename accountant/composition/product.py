@@ -15,8 +15,8 @@
   count.
 - Very many releases of finite laws, or of discrete Gaussian ones of a small parameter, on one
   lattice: sums over a part of the circle, `accountant.composition.circle`.
-- Laplace noise beside discrete Gaussian noise of one kind: a sum over the values of the latter's
-  loss, `accountant.composition.integer_mixture`.
+- Laplace noise, or bounded losses, beside discrete Gaussian noise of one kind: a sum over the
+  values of the latter's loss, `accountant.composition.integer_mixture`.
 - Other lists of values: sums over pairs of partial sums, `accountant.composition.paired` for few
   releases, `accountant.composition.halved` for more, where these are not too many.
 - Few releases of one subsampled Laplace noise: polynomials between breaks,
@@ -50,7 +50,7 @@ from accountant.composition.circle import CirclePair
 from accountant.composition.convolution import MAX_VALUES, ConvolvedPair
 from accountant.composition.finite import finite
 from accountant.composition.grid import GridPair
-from accountant.composition.integer_mixture import IntegerMixedPair, split
+from accountant.composition.integer_mixture import IntegerMixedPair, meets_few, split
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.ladder import LadderPair
 from accountant.composition.mixture import MAX_VALUES as MAX_MIXED
@@ -141,16 +141,18 @@ def _numerically(factors: Sequence[Factor]) -> Pair:
 
 
 def _beside_integers(factors: tuple[Factor, ...]) -> IntegerMixedPair | None:
-    """Return Laplace noise beside discrete Gaussian noise of one kind, if it is that."""
+    """Return discrete Gaussian noise of one kind beside Laplace noise, or bounded losses."""
     found = split(factors)
     if found is None:
         return None
     others, (integer, count) = found
     assert isinstance(integer, DiscreteGaussianPair)
-    if not all(isinstance(pair, (LaplacePair, LaplaceProductPair)) for pair, _ in others):
-        return None
-    first = _exactly(others)
-    return None if first is None else IntegerMixedPair(first, integer, count)
+    if all(isinstance(pair, (LaplacePair, LaplaceProductPair)) for pair, _ in others):
+        first = _exactly(others)
+        return None if first is None else IntegerMixedPair(first, integer, count)
+    first = _numerically(others)
+    quick = not isinstance(first, GridPair) and meets_few(first, integer)
+    return IntegerMixedPair(first, integer, count) if quick else None
 
 
 def _rungs(factors: tuple[Factor, ...]) -> list[JointPair]:

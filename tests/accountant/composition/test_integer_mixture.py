@@ -9,11 +9,13 @@ import pytest
 from flint import arb, ctx
 
 from accountant import profile
-from accountant.adjacency import Adjacency
+from accountant.adjacency import Adjacency, Direction
+from accountant.composition.apart import apart
 from accountant.composition.atoms import AtomicPair, _refusal
 from accountant.composition.grid import GridPair
-from accountant.composition.integer_mixture import IntegerMixedPair, _masses
-from accountant.composition.joint import UnsuitedError
+from accountant.composition.integer_mixture import IntegerMixedPair, _masses, meets_few
+from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.ladder import LadderPair
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, narrowed
 from accountant.mechanisms import Composed, DiscreteGaussian, Laplace, PoissonSubsampled
@@ -27,6 +29,10 @@ NINE = Fraction(1, 10**9)
 
 def pair_of(mechanism: Laplace | DiscreteGaussian | Composed) -> Pair:
     return mechanism.worst_case(None).remove[0]
+
+
+def factors_of(mechanism: Composed, direction: Direction = Direction.REMOVE) -> tuple[Factor, ...]:
+    return apart([(mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(direction)[0], 1)])
 
 
 @pytest.mark.parametrize(("parameter", "shift", "count"), [("4", 1, 1), ("5/2", 2, 3)])
@@ -77,9 +83,36 @@ def test_a_grid_is_not_asked_for_what_it_never_has(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(GridPair, "inverse", asked)
     sample = PoissonSubsampled(Laplace(scale=1), "0.01")
-    mechanism = Composed([sample, DiscreteGaussian(parameter=4)], 10)
+    factors = factors_of(Composed([sample, DiscreteGaussian(parameter=4)], 10))
+    pair = LadderPair((AtomicPair(factors), GridPair(factors)))
     with pytest.raises(UndecidedError, match="Reached epsilon in"):
-        profile.epsilon(mechanism, "1e-6", adjacency=Adjacency.ADD_REMOVE, relative_width=NINE)
+        pair.inverse(exact("1e-6"), NINE)
+
+
+@pytest.mark.parametrize(
+    ("count", "delta", "near"), [(2, "1e-6", 3.29214037), (10, "1e-12", 11.98563303)]
+)
+def test_sampled_laplace_noise_beside_integers(count: int, delta: str, near: float) -> None:
+    """Few of the values of the integers leave the profile of the bounded losses to be asked."""
+    sample = PoissonSubsampled(Laplace(scale=1), "0.01")
+    mechanism = Composed([sample, DiscreteGaussian(parameter=4)], count)
+    found = profile.epsilon(mechanism, delta, adjacency=Adjacency.ADD_REMOVE, relative_width=NINE)
+    assert (found.relative_width or 0) <= NINE
+    assert float(found.lower) == pytest.approx(near, rel=3e-9)
+    both = factors_of(mechanism), factors_of(mechanism, Direction.ADD)
+    for end, sign in ((found.lower, 1), (found.upper, -1)):
+        at = exact(Fraction(end) - Fraction(sign, 10**5))
+        value = max(AtomicPair(factors).hockey_stick(at) for factors in both)
+        assert sign * (value - arb(delta)) > 0
+        assert value.rad() < 1e-4 * value.mid()
+
+
+def test_bounded_losses_with_a_wide_range_are_inverted() -> None:
+    sample = Composed(PoissonSubsampled(Laplace(scale=1), "0.5"), 10)
+    integer = DiscreteGaussianPair(exact(100), 1)
+    first = sample.worst_case(Adjacency.ADD_REMOVE).remove[0]
+    assert not meets_few(first, integer)
+    assert meets_few(first, DiscreteGaussianPair(exact("1/2"), 1))
 
 
 def test_what_was_reached_is_a_probability() -> None:

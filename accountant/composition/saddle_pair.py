@@ -19,6 +19,7 @@ from flint import arb, ctx
 from accountant import ledger
 from accountant.composition.bent import bent_integral
 from accountant.composition.contour import ContourPair
+from accountant.composition.decided_line import decided_integral
 from accountant.composition.grid import GridPair
 from accountant.composition.joint import UnsuitedError
 from accountant.composition.jumps_integral import cut_estimate, estimate, jump_integral
@@ -200,8 +201,8 @@ class SmoothPair(ContourPair):
         whole, at, planned = self.loss(), near(float(epsilon)), coarse(bits)
         cut = chosen(whole, strip, at, planned)
         if cut == whole or not cancel(cut, strip, at, planned):
-            return [self._straight, self._apart, self._bent]
-        return [self._apart, self._straight, self._bent]
+            return [self._straight, self._apart, self._decided, self._bent]
+        return [self._apart, self._straight, self._decided, self._bent]
 
     def _straight(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
         """Return the integral on a vertical line."""
@@ -217,6 +218,10 @@ class SmoothPair(ContourPair):
     def _apart(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
         """Return the integral with the large losses taken apart."""
         return jump_integral(self.loss(), kernel, strip, epsilon, bits)
+
+    def _decided(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+        """Return the integral with the losses that decide alone taken apart."""
+        return decided_integral(self.loss(), kernel, strip, epsilon, bits)
 
     def _bent(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
         """Return the integral on a contour that bends."""

@@ -65,12 +65,7 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
 
     Raises UndecidedError where there is none.
     """
-    least = -sum(
-        count * part.floats().log_rest
-        for part, count in loss.factors
-        if isinstance(part, MixtureTransform)
-    )
-    low, high = math.log(_LEAST_SHARE * epsilon), math.log(least + 8 * epsilon)
+    low, high = math.log(_LEAST_SHARE * epsilon), math.log(least_sum(loss) + 8 * epsilon)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if _decides(loss, _cut(loss, epsilon + math.exp(middle), _SHARP), epsilon, log_error):
@@ -83,6 +78,15 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
         if are_tame(cut, tilt) and _decides(loss, cut, epsilon, log_error):
             return cut
     raise UndecidedError(f"No single loss is sure to decide at epsilon={epsilon:.6g}.")
+
+
+def least_sum(loss: Loss) -> float:
+    """Return −Σ k ln(1 − q): minus the least sum of the losses of samples."""
+    return -sum(
+        count * part.floats().log_rest
+        for part, count in loss.factors
+        if isinstance(part, MixtureTransform)
+    )
 
 
 def place_of(floats: Mixture, threshold: float) -> float:
@@ -116,7 +120,7 @@ def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float
 
     F(−a) is about Σ k_i A_i M(−a)/M_i(−a), with A_i the moment of the large losses of a factor.
     """
-    best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) or 1.0), 0
+    best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), 0
     for _ in range(_MOST_TILTS):
         try:
             size = loss.cumulants(-tilt)[0]

@@ -8,23 +8,26 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from accountant.composition.joint import JointPair
+from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, enclose, narrowed
 from accountant.least_mu import bounded, discrete, discrete_sum, mixture, product
-from accountant.least_mu.closed import floor, known, limiting_mu
+from accountant.least_mu.closed import floor, known, limiting_mu, mu_of_all
 from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.profile import most
 
 _PRECISION = 128
 _DIGITS = 30
+_ROUGH = Fraction(1, 10**6)
 _FINER = 1000
 """How much finer than the μ a δ is asked for."""
 
-__all__ = ["least_mu", "limiting_mu"]
+__all__ = ["bounds", "exact_mu", "least_mu", "limiting_mu"]
 
 
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
@@ -37,16 +40,7 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     UndecidedError
         If the width is not reached, with what is known.
     """
-    if limiting_mu(pairs) is not None:
-        return enclose(lambda: known(limiting_mu(pairs)))
-    if most([pair.max_loss() for pair in pairs]).is_finite():
-        return bounded.least_mu(pairs, width)
-    distinct: list[Pair] = []
-    for pair in pairs:
-        if pair.reverse() not in distinct:
-            distinct.append(pair)
-    with ctx.workprec(_PRECISION), narrowed(width / _FINER):
-        found = Interval.of_ball(most([_of_pair(pair, width) for pair in distinct]), _DIGITS)
+    found = bounds(pairs, width)
     reached = found.relative_width or 0
     if reached > width:
         raise UndecidedError(
@@ -57,12 +51,59 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     return found
 
 
+def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
+    """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
+    if limiting_mu(pairs) is not None:
+        return enclose(lambda: known(limiting_mu(pairs)))
+    if most([pair.max_loss() for pair in pairs]).is_finite():
+        return bounded.least_mu(pairs, width)
+    distinct: list[Pair] = []
+    for pair in pairs:
+        if pair.reverse() not in distinct:
+            distinct.append(pair)
+    with ctx.workprec(_PRECISION), narrowed(width / _FINER):
+        return Interval.of_ball(most([_of_pair(pair, width) for pair in distinct]), _DIGITS)
+
+
+def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
+    """Return the least μ as an exact number, where it is one that small levels alone decide.
+
+    That of Gaussian releases, sampled or mixed; of replaced records of samples where the limit is
+    proved to be enough.
+    """
+    found = [_exact(pair) for pair in pairs]
+    numbers = [number for number in found if number is not None]
+    return max(numbers) if len(numbers) == len(found) else None
+
+
+def _exact(pair: Pair) -> ExactReal | None:
+    if isinstance(pair, GaussianPair):
+        return pair.mechanism.exact_gaussian_mu(pair.adjacency)
+    if isinstance(pair, SubsampledPair):
+        return None if mu_of_all(pair) is None else _exact(pair.inner)
+    if isinstance(pair, GaussianMixturePair):
+        with ctx.workprec(_PRECISION):
+            limit = floor(pair)
+            if mu_of_all(pair) is None and mixture.least_mu(pair, limit, _ROUGH) is not limit:
+                return None
+        return mixture.exact_limit(pair)
+    if not isinstance(pair, JointPair) or not pair.is_product:
+        return None
+    total = Fraction(0)
+    for part, count in pair.factors:
+        own = _exact(part)
+        if own is None:
+            return None
+        total += count * own.square
+    return ExactReal.of_root(total)
+
+
 def _of_pair(pair: Pair, width: Fraction) -> arb:
     own = limiting_mu([pair])
     if own is not None:
         return own
     if isinstance(pair, GaussianMixturePair):
-        return mixture.least_mu(pair, width)
+        return mixture.least_mu(pair, floor(pair), width)
     if isinstance(pair, DiscreteGaussianPair):
         return discrete.least_mu(pair.parameter, pair.shift, width)
     if isinstance(pair, DiscreteGaussianProductPair):
@@ -75,6 +116,8 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
             "No mu is enough: the Rényi divergences D_a of this mechanism are below no multiple of "
             "the order a, as those of every mu-GDP mechanism are. Ask for delta or epsilon."
         )
+    if isinstance(pair, SubsampledPair):  # hockey-stick divergences are jointly convex
+        return floor(pair).union(_of_pair(pair.inner, width))
     if isinstance(pair, JointPair) and pair.is_product:
         return product.least_mu(pair, width, _of_pair)
     raise NotApplicableError(

@@ -22,6 +22,7 @@ from fractions import Fraction
 
 from flint import arb
 
+from accountant.composition.argument import exact_sum
 from accountant.interval import ball
 from accountant.least_mu.scores import hazard, score
 from accountant.least_mu.search import Tail, least
@@ -44,20 +45,35 @@ def shift(pair: GaussianMixturePair) -> arb:
     return _farthest(pair.p)[1].ball() - _farthest(pair.q)[1].ball()
 
 
+def exact_limit(pair: GaussianMixturePair) -> ExactReal | None:
+    """Return it as an exact number, where both are: the means have rational ratios."""
+    found = []
+    for side in (pair, pair.reverse()):
+        shift = exact_sum([_farthest(side.p)[1], -_farthest(side.q)[1]])
+        if shift is None:
+            return None
+        found.append(shift)
+    return max(found)
+
+
 def weights(pair: GaussianMixturePair) -> tuple[arb, arb]:
     """Return w, and −ln v."""
     return ball(_farthest(pair.p)[0]), -ball(_farthest(pair.q)[0]).log()
 
 
-def least_mu(pair: GaussianMixturePair, width: Fraction) -> arb:
-    """Enclose the least μ, to a relative width."""
+def least_mu(pair: GaussianMixturePair, floor: arb, width: Fraction) -> arb:
+    """Enclose the least μ, to a relative width if that succeeds.
+
+    It is `floor`, the limit, itself where that is proved to be enough.
+    """
     reverse = pair.reverse()
 
     def delta(at: Fraction) -> arb:
         point = ExactReal.of_rational(at)
         return pair.hockey_stick(point).max(reverse.hockey_stick(point))
 
-    return least(delta, limit(pair), _Ends(pair), width)
+    most = pair.largest_shift()  # hockey-stick divergences are jointly convex
+    return least(delta, floor, most, _Ends(pair), width)
 
 
 class _Ends:

@@ -28,7 +28,6 @@ from flint import arb
 
 from accountant.composition.joint import JointPair
 from accountant.composition.subsampling import SubsampledPair
-from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.least_mu import closed, discrete, discrete_sum, mixture
 from accountant.least_mu.scores import stretch
@@ -44,15 +43,10 @@ Least = Callable[[Pair, Fraction], arb]
 
 
 def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
-    """Enclose the least μ, to a relative width.
+    """Enclose the least μ, to a relative width if that succeeds.
 
     It is at most √Σ μ_i² (Dong, Roth and Su 2022, Corollary 3.3), and that is it where it is also
     what small levels need.
-
-    Raises
-    ------
-    UndecidedError
-        If it is not enclosed, with bounds.
     """
     alike = _discrete(pair, width)
     if alike is not None:
@@ -69,13 +63,7 @@ def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
         value = pair.hockey_stick(point)
         return value if reverse == pair else value.max(reverse.hockey_stick(point))
 
-    try:
-        return least(delta, floor, _Ends(known), width)
-    except UndecidedError as refusal:
-        raise UndecidedError(
-            f"{refusal} It is at most {float(together.upper()):.12g}, what the releases need "
-            "one by one, together."
-        ) from None
+    return least(delta, floor, together, _Ends(known), width)
 
 
 def _discrete(pair: JointPair, width: Fraction) -> arb | None:

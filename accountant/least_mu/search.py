@@ -8,6 +8,7 @@ others G_μ is the largest of its supporting lines of slope −e^ε with |ε| �
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,49 +59,27 @@ class Ends(Protocol):
         """Whether no test needs more there than all tests in the limit of small levels."""
 
 
-def least(value: Value, floor: arb, ends: Ends, width: Fraction) -> arb:
-    """Enclose the least μ, to a relative width.
+def least(value: Value, floor: arb, most: arb, ends: Ends, width: Fraction) -> arb:
+    """Enclose the least μ, to a relative width where that succeeds.
 
     Parameters
     ----------
     value
         δ(ε), the larger one of both directions.
     floor
-        A number that the least μ is known to be at least, that of the limit of small levels.
+        A number that the least μ is known to be at least, that of the limit of small levels. It is
+        returned itself where it is proved to be enough.
+    most
+        A number that it is known to be at most: the upper end where δ is not found, small levels
+        are not bounded by about the μ that some test needs, or the pieces become too many.
     ends
         What is known of small levels.
-
-    Raises
-    ------
-    UndecidedError
-        If small levels are not bounded by about the μ that some test needs, or the pieces become
-        too many; with what is known.
     """
     with ctx.workprec(_PRECISION):
         search = _Search(value, floor)
-        stretch = 1 + ball(width) / 2
-        for depth in (1 << doublings for doublings in range(_DEEPEST)):
-            found = ends.tail(depth, search.best, stretch)
-            if not found.t > 0:
-                continue
-            search.sample(found.t)
-            if found.most is not None:
-                break
-        else:
-            raise UndecidedError(
-                f"The least mu is at least {float(search.best.lower()):.12g}; that tests of small "
-                "levels need no more was not proved. Ask for a larger relative_width."
-            )
-        if found.most is floor and search.best is floor:
-            for further in (depth << doublings for doublings in range(_FURTHER)):
-                if ends.within(further):
-                    if search.proved(floor, ends.tail(further, floor, stretch).t):
-                        return floor
-                    break
-        search.best = search.best.max(found.most)
-        while not search.proved(search.best * stretch, found.t):
-            pass
-        return search.best.union(search.best * stretch)
+        with contextlib.suppress(UndecidedError):
+            return search.run(floor, ends, 1 + ball(width) / 2)
+        return search.best.union(most)
 
 
 class _Search:
@@ -111,7 +90,32 @@ class _Search:
         self._of = value
         self.best = floor
         self._end = Fraction(0)
+
+    def run(self, floor: arb, ends: Ends, stretch: arb) -> arb:
+        """Return the least μ; raise UndecidedError where it is not found."""
         self._try(Fraction(0))
+        depth, found = self._descend(ends, stretch)
+        if found.most is floor and self.best is floor:
+            for further in (depth << doublings for doublings in range(_FURTHER)):
+                if ends.within(further):
+                    if self.proved(floor, ends.tail(further, floor, stretch).t):
+                        return floor
+                    break
+        if found.most is not None:
+            self.best = self.best.max(found.most)
+        while not self.proved(self.best * stretch, found.t):
+            pass
+        return self.best.union(self.best * stretch)
+
+    def _descend(self, ends: Ends, stretch: arb) -> tuple[int, Tail]:
+        """Return a depth at which small levels are bounded, and what is known there."""
+        for depth in (1 << doublings for doublings in range(_DEEPEST)):
+            found = ends.tail(depth, self.best, stretch)
+            if found.t > 0:
+                self.sample(found.t)
+                if found.most is not None:
+                    return depth, found
+        raise UndecidedError("That tests of small levels need no more was not proved.")
 
     def _value(self, at: Fraction) -> arb:
         if at not in self._known:
@@ -156,10 +160,7 @@ class _Search:
             if not self._value(middle) <= point and self._try(middle):
                 return False
             pieces += [(left, middle), (middle, right)]
-        raise UndecidedError(
-            f"The least mu is at least {float(self.best.lower()):.12g}; that it is not more was "
-            f"not proved within {_MAX_PIECES} pieces. Ask for a larger relative_width."
-        )
+        raise UndecidedError(f"A profile was not bounded within {_MAX_PIECES} pieces.")
 
     def _below(self, point: arb, slope: arb, left: Fraction, at: Fraction, right: Fraction) -> bool:
         """Whether δ ≤ δ_goal is proved on a piece: both are convex in z = e^ε.

@@ -219,9 +219,9 @@ def _smooth(v: Fraction, count: int) -> arb | None:
 
 
 def log_spread(v: ExactReal, count: int) -> arb:
-    """Return κ, where the sum of `count` variables has the masses of one of parameter count·v but
+    """Return κ: the masses of a sum are those of one variable but for factors in e^{±κ}.
 
-    for factors in e^{±κ}; +∞ where none is known, for a small v.
+    The parameters are v, and count·v for the one. It is +∞ where none is known, for a small v.
     """
     q = (-(arb.pi() ** 2) * v.ball()).exp()
     tau = 2 * q / (1 - q)  # Σ q^{k²} ≤ q/(1 − q)

@@ -36,9 +36,9 @@ MIXED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)], 
 STAIRS = "Staircase(epsilon=1, gamma='0.4')"
 
 
-def certified(kind: str, noise: str, bound: str) -> tuple[str, Any]:
+def certified(kind: str, noise: str, bound: str, relation: str = "add-remove") -> tuple[str, Any]:
     number = "mu" if kind == "gaussian-dp" else "rho"
-    relation = "replace-one" if "Response" in noise else "add-remove"
+    relation = "replace-one" if "Response" in noise else relation
     (claim,) = document.read_text(
         f'schema_version = 1\n[[claims]]\nid = "it"\nstatement = "it"\nkind = "{kind}"\n'
         f'mechanism = "{noise}"\n{number} = "{bound}"\nadjacency = "{relation}"'
@@ -132,12 +132,72 @@ def test_a_false_mu_of_few_samples_is_refuted(noise: str, bound: str) -> None:
     assert (checked.problems, checked.taken_as_given) == ([], [])
 
 
-def test_a_mu_that_is_just_met_is_left_undecided() -> None:
-    verdict, _ = certified("gaussian-dp", FEW.replace("0.8", "2"), "sqrt(1/2)")
-    assert verdict == "UNDECIDED"
+def test_a_mu_that_is_just_met_holds() -> None:
+    verdict, data = certified("gaussian-dp", FEW.replace("0.8", "2"), "sqrt(1/2)")
+    assert verdict == "HOLDS"
+    assert checker.check(data).problems == []
+    assert certified("gaussian-dp", FEW, "sqrt(3)")[0] == "REFUTED"  # it is sqrt(2)/0.8
+
+
+SAMPLE = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='{}')"
+BOUNDED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)])"
+DISCRETE = "Composed(mechanism=DiscreteGaussian(parameter=4), count=10)"
+
+
+@pytest.mark.parametrize(
+    ("noise", "relation", "bound", "less"),
+    [
+        ("DiscreteGaussian(parameter=4)", "add-remove", "0.51", "0.5053"),
+        ("DiscreteGaussian(parameter=4)", "add-remove", "0.50533", "0.49"),
+        ("DiscreteGaussian(parameter='1/4', sensitivity=3)", "add-remove", "7", "6.9"),
+        (SAMPLE.format("1/10"), "replace-one", "1", "0.999"),
+        (SAMPLE.format("1/10"), "replace-one", "1.1", "0.9"),
+        (SAMPLE.format("9/10"), "replace-one", "1.74", "1.735"),
+        (SAMPLE.format("9/10"), "replace-one", "1.7354", "1.7"),
+        (f"Composed(mechanism={SAMPLE.format('1/10')}, count=3)", "replace-one", "1.8", "1.73"),
+    ],
+)
+def test_the_least_mu_of_unbounded_losses_is_found_again(
+    noise: str, relation: str, bound: str, less: str
+) -> None:
+    verdict, data = certified("gaussian-dp", noise, bound, relation)
+    assert verdict == "HOLDS"
+    checked = checker.check(data)
+    assert (checked.problems, checked.taken_as_given) == ([], [])
+    data["claim"]["mu"] = data["claimed"]["mu"] = less
+    plain = {key: value for key, value in data.items() if key != "seal"}
+    assert checker.check({**plain, "seal": seal.seal(plain)}).problems
+
+
+@pytest.mark.parametrize(
+    ("noise", "bound"),
+    [("DiscreteGaussian(parameter=4)", "0.5053"), (DISCRETE, "1.5827"), (BOUNDED, "0.6992")],
+)
+def test_a_mu_just_below_the_least_one_is_refuted(noise: str, bound: str) -> None:
+    verdict, data = certified("gaussian-dp", noise, bound)
+    assert verdict == "REFUTED"
+    checked = checker.check(data)
+    assert checked.problems == []
+
+
+@pytest.mark.parametrize(
+    ("noise", "bound", "given"),
+    [
+        (DISCRETE, "1.59", "for all releases together"),
+        (MIXED, "1.3", "law 'laplace'"),
+    ],
+)
+def test_a_mu_that_the_checker_does_not_find_is_taken_as_given(
+    noise: str, bound: str, given: str
+) -> None:
+    verdict, data = certified("gaussian-dp", noise, bound)
+    assert verdict == "HOLDS"
+    checked = checker.check(data)
+    assert checked.problems == []
+    assert given in " ".join(checked.taken_as_given)
 
 
 def test_no_least_mu_is_known_of_other_losses() -> None:
     (law,) = pairs(mechanism("Laplace(scale=1)"))
     with pytest.raises(UnknownError, match="least mu"):
-        suprema.least_mu(law)
+        suprema.least_mu(law, Fraction(1))

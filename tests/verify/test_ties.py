@@ -45,3 +45,20 @@ def test_a_claim_about_samples_holds_by_their_least_mu() -> None:
     )
     assert found.verdict is Verdict.HOLDS
     assert found.true["mu"] == {"lower": "1.5", "upper": "1.5"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "relation", "mu"),
+    [
+        ("Composed({}, count=2)", "add-remove", "sqrt(1/2)"),
+        ("Composed([{}, Gaussian(standard_deviation=1)], count=3)", "add-remove", "sqrt(15/4)"),
+        ("Composed({}, count=2)", "replace-one", "sqrt(1/2)"),
+        ("{}", "replace-one", "1/2"),
+    ],
+)
+def test_samples_that_need_just_what_is_claimed(mechanism: str, relation: str, mu: str) -> None:
+    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob=1/10)"
+    claim = KINDS["gaussian-dp"](
+        id="tie", mechanism=mechanism.format(step), adjacency=relation, mu=mu
+    )
+    assert verify(claim).verdict is Verdict.HOLDS

@@ -57,7 +57,7 @@ def answers(fact: Any, law: Law) -> dict[str, Any]:
             return {"value": hockey_stick(law, number(fact.epsilon))}
         case seal.Renyi():
             return {"value": renyi(law, number(fact.order))}
-    return {"value": least_mu(law)}
+    return {"value": least_mu(law, decimal(fact.value.upper))}
 
 
 def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def needed(
         case "approximate-dp" | "pure-dp":
             return [{"value": hockey_stick(law, given("epsilon"))} for law in laws]
         case "gaussian-dp":
-            return [{"value": least_mu(law)} for law in laws]
+            return [{"value": least_mu(law, given("mu"))} for law in laws]
         case "renyi-dp":
             return [{"value": renyi(law, given("order"))} for law in laws]
         case "zcdp":

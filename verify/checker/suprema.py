@@ -12,6 +12,7 @@ from typing import Any
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError
+from verify.checker.gaussian_mu import more_than_discrete, more_than_mixtures
 from verify.checker.laws import Law, renyi
 from verify.checker.masses import masses
 
@@ -22,23 +23,87 @@ _MOST_ORDERS = 4000
 _PLAIN = [[1, 0]]
 
 
-def least_mu(law: Law) -> Any:
-    """Return the least μ of a pair of Gaussian releases, sampled or mixed; else UnknownError."""
+def least_mu(law: Law, claimed: Any) -> Any:
+    """Return the least μ of a pair, or an interval that contains it and ends at a claimed one.
+
+    That of Gaussian releases, sampled or mixed, is a number; where a search proves that a claimed
+    μ is enough, the interval begins with what small levels need.
+
+    Raises
+    ------
+    UnknownError
+        If it is neither.
+    """
+    own = _closed_mu(law)
+    if own is not None:
+        return own
+    parts = [(factor, count, _closed_mu(factor)) for factor, count in _parts(law)]
+    known = sum(count * mp.mpf(mu) ** 2 for _, count, mu in parts if mu is not None)
+    rest = [(factor, count, _limit(factor)) for factor, count, mu in parts if mu is None]
+    least = sum(count * mp.mpf(limit) ** 2 for _, count, limit in rest)
+    with mp.workdps(_DIGITS):
+        whole, small = mp.mpf(claimed), mp.sqrt(known + least)
+        if whole <= small * (1 - _SLACK):
+            return small
+        whole *= 1 if whole * (1 - _SLACK) < small else 1 - _SLACK
+        share = mp.sqrt((whole * whole - known) / least)
+        needed = [_more(factor, share * limit) for factor, _, limit in rest]
+        if any(mu is not None for mu in needed):
+            if law is rest[0][0]:
+                return needed[0]
+            raise UnknownError("that the claimed mu is enough for all releases together")
+        return iv.mpf([min(small, whole), whole])
+
+
+def _closed_mu(law: Law) -> Any:
+    """Return the least μ of Gaussian releases, sampled or mixed; None for other laws."""
     match law["law"]:
         case "gaussian":
             return law["mu"]
         case "subsampled":
-            return least_mu(law["pair"])
+            return _closed_mu(law["pair"])
         case "gaussian-mixture":
-            return _largest_shift(law)
+            return _largest_shift(law) if _PLAIN in _sides(law) else None
         case "product":
-            pieces = zip(law["factors"], law["counts"], strict=True)
-            return mp.sqrt(sum(int(count) * least_mu(factor) ** 2 for factor, count in pieces))
+            found = [(_closed_mu(factor), count) for factor, count in _parts(law)]
+            if all(mu is not None for mu, _ in found):
+                return mp.sqrt(sum(count * mu**2 for mu, count in found))
+    return None
+
+
+def _limit(law: Law) -> Any:
+    """Return the μ that tests of small levels need in the limit."""
+    match law["law"]:
+        case "discrete-gaussian":
+            return law["shift"] / mp.sqrt(law["parameter"])
+        case "gaussian-mixture":
+            p, q = ([mean for _, mean in side] for side in _sides(law))
+            return max(max(p) - max(q), min(p) - min(q))
+        case "subsampled":
+            return _limit(law["pair"])
     raise UnknownError(f"the least mu of the law {law['law']!r}")
 
 
+def _more(law: Law, mu: Any) -> Any:
+    """Return what some test needs beyond μ, None where none does."""
+    match law["law"]:
+        case "subsampled":  # a mixture shows no more, but perhaps less
+            needed = _more(law["pair"], mu)
+            if needed is not None:
+                raise UnknownError("that the claimed mu is enough for a sample")
+            return None
+        case "discrete-gaussian":
+            return more_than_discrete(law["parameter"], int(law["shift"]), mu)
+    p, q = _sides(law)
+    return more_than_mixtures(p, q, mu)
+
+
+def _sides(law: Law) -> list[list[list[Any]]]:
+    return [[list(part) for part in law[side]] for side in ("p", "q")]
+
+
 def _largest_shift(law: Law) -> Any:
-    sides = [[list(part) for part in law[side]] for side in ("p", "q")]
+    sides = _sides(law)
     if _PLAIN not in sides:
         raise UnknownError("the least mu of two mixtures")
     return max(abs(mean) for side in sides for _, mean in side)

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from flint import arb, ctx
+from flint import arb
 
-from accountant.composition.joint import JointPair
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.interval import Interval, enclose
-from accountant.least_mu import limiting_mu
+from accountant.least_mu import bounds, exact_mu, limiting_mu
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.profile import hockey_stick, most
 from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claims.gaussian_hints import hints
 from verify.claims.privacy import (
+    FACT_WIDTH,
     PrivacyClaim,
     describe_factor,
     event,
@@ -33,11 +34,8 @@ from verify.claims.sweep import Bound, prove_below
 from verify.expression import Expression
 from verify.verdict import Verdict
 
-_HINTS = 20
-"""Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""
-_MOST_HINTS = 5
-_CLEAR = 1e-3
-_HINT_BITS = 128
+_WIDTHS = (Fraction(1, 10**6), Fraction(1, 10**8))
+"""Relative widths of the least μ beside a claim."""
 
 
 @final
@@ -63,7 +61,7 @@ class GaussianDP(
         try:
             value = enclose(lambda: mechanism.gaussian_mu(self.relation()))
         except NotApplicableError:
-            return self._by_small_levels(scope, claimed) or self._by_profile(scope, claimed)
+            return self._by_least_mu(scope, claimed)
         known = mechanism.exact_gaussian_mu(self.relation())
         if known is not None:  # settles a claim that is just met
             truth: bool | None = known <= claimed
@@ -81,41 +79,45 @@ class GaussianDP(
             route="the exact mu, in balls",
         )
 
-    def _by_small_levels(self, scope: Scope, claimed: ExactReal) -> Decision | None:
-        """Decide that the claim holds by the least μ where small levels alone decide it."""
+    def _by_least_mu(self, scope: Scope, claimed: ExactReal) -> Decision:
+        """Decide that the claim holds by the least μ of an unbounded loss; else by the profile."""
         pairs = self.worst(scope).pairs(None)
-        if limiting_mu(pairs) is None:
-            return None
-
-        def least() -> arb:
-            found = limiting_mu(pairs)
-            assert found is not None
-            return found
-
-        if compare(least, "<=", claimed.ball) is not True:
-            return None
-        value = enclose(least)
+        if most([pair.max_loss() for pair in pairs]).is_finite():
+            return self._by_profile(scope, claimed)
+        value, enough, in_the_limit = _least_mu(pairs, claimed)
+        if value is None or not enough:
+            more = value is not None and claimed < ExactReal.of_rational(Fraction(value.lower))
+            found = self._by_profile(scope, claimed, refuted=more and not in_the_limit)
+            if value is None or found.verdict is not Verdict.UNDECIDED:
+                return found
+            words = "exceeds the claimed one, but no epsilon was found at which that shows"
+            words = words if more else "was not told from the claimed one"
+            reason = f"The least mu, {value}, {words}."
+            return dataclasses.replace(found, true={"mu": value}, reason=reason)
         differences = margin(value, claimed)
         return Decision(
             verdict=Verdict.HOLDS,
             true={"mu": value},
             claimed={"mu": str(claimed)},
             margin=differences,
-            reason="The least mu is that of the same Gaussian releases of every record, whatever "
-            "the sampling rates, and does not exceed the claimed one."
+            reason="The least mu, to which tests of small levels tend or which they are proved not "
+            "to exceed, does not exceed the claimed one."
             + describe_factor(differences.get("factor"), "mu"),
-            route="the least mu, from tests of small levels, in balls",
+            route="the least mu, with a bound for tests of small levels, in balls",
         )
 
-    def _by_profile(self, scope: Scope, claimed: ExactReal) -> Decision:
-        """Compare δ(ε) with the Gaussian profile at every ε ≥ 0 by a sweep."""
+    def _by_profile(self, scope: Scope, claimed: ExactReal, *, refuted: bool = False) -> Decision:
+        """Compare δ(ε) with the Gaussian profile at every ε ≥ 0 by a sweep.
+
+        `refuted` says that it is known to be above it somewhere.
+        """
         pairs = self.worst(scope).pairs(None)
         target = _standard(claimed).worst_case(None).remove
         swept = prove_below(
             Bound(lambda eps: hockey_stick(pairs, eps), falling=True),
             Bound(lambda eps: hockey_stick(target, eps), falling=True),
             end=lambda: most([pair.max_loss() for pair in pairs]),
-            hints=lambda: _hints(pairs, target[0]),
+            hints=lambda: hints(pairs, target[0], where=claimed if refuted else None),
         )
         truth = swept.truth
         witness = {} if swept.point is None else {"epsilon": str(swept.point)}
@@ -148,11 +150,11 @@ class GaussianDP(
         if decision.verdict is Verdict.REFUTED:
             facts = [event(worst_at(pairs, eps), eps), limit]
             conclusion = "p - exp(epsilon)*q > gaussian_delta"
-        elif "mu" not in decision.true:
+        elif decision.verdict is not Verdict.HOLDS or "mu" not in decision.true:
             facts = [*(hockey(pair, eps) for pair in pairs), limit, *decision.evidence]
             conclusion = "value <= gaussian_delta"
         else:
-            facts = [_least(pair, decision.true["mu"]) for pair in pairs]
+            facts = [_least(pair, decision.true["mu"], claimed) for pair in pairs]
             conclusion = "value <= mu"
         return dataclasses.replace(
             decision,
@@ -167,45 +169,48 @@ class GaussianDP(
         )
 
 
-def _hints(pairs: Sequence[Pair], target: Pair) -> list[Fraction] | None:
-    """Return ε where estimates of δ exceed δ_μ, the least first; None where none are known.
+def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | None, bool, bool]:
+    """Return what is known of the least μ, whether it is enough, and whether the limit is it."""
+    known = exact_mu(pairs)
+    if known is not None:  # settles a claim that is just met
+        return enclose(known.ball), known <= claimed, True
+    in_the_limit, value = limiting_mu(pairs) is not None, None
+    for width in _WIDTHS:
+        try:
+            value = bounds(pairs, width)
+        except (NotApplicableError, UndecidedError):
+            break
+        lower, upper = (ExactReal.of_rational(Fraction(end)) for end in (value.lower, value.upper))
+        if upper <= claimed:
+            return value, True, in_the_limit
+        if claimed < lower or (value.relative_width or 0) > width:
+            break
+    return value, False, in_the_limit
 
-    They go far out: Gaussian releases of a larger μ, sampled, show it at large ε alone.
+
+def _least(pair: Pair, found: Interval, claimed: ExactReal) -> dict[str, Any]:
+    """Return the least μ of a pair as a checkable fact: between what is known and the claim.
+
+    In closed form it is narrow; `found` stands for a pair that alone has none.
     """
-    found: list[tuple[float, Fraction]] = []
-    for exponent in range(-_HINTS, 2 * _HINTS):
-        point = Fraction(2) ** (exponent // 2) * (1 + Fraction(exponent % 2, 2))
-        known = [_estimated_log_delta(pair, point) for pair in pairs]
-        values = [value for value in known if value is not None]
-        limit = _estimated_log_delta(target, point)
-        if values and limit is not None:
-            found.append((max(values) - limit, point))
-    if not found:
-        return None
-    return [point for excess, point in found if excess > _CLEAR][:_MOST_HINTS]
+    if limiting_mu([pair]) is not None:
+        value = enclose(lambda: _known(limiting_mu([pair])))
+        return _fact(pair, value)
+    end = enclose(claimed.ball, relative_width=FACT_WIDTH).lower
+    try:
+        own = bounds([pair], _WIDTHS[0])
+    except (NotApplicableError, UndecidedError):
+        own = found
+    return _fact(pair, Interval(own.lower, max(own.upper, end)))
 
 
-def _estimated_log_delta(pair: Pair, epsilon: Fraction) -> float | None:
-    """Return about ln H(ε), −∞ for none; None where it takes long."""
-    estimate = pair.estimate_log_delta(float(epsilon))
-    if estimate is not None or isinstance(pair, JointPair):
-        return estimate
-    with ctx.workprec(_HINT_BITS):
-        value = pair.hockey_stick(ExactReal.of_rational(epsilon))
-        return float(value.log().mid()) if value > 0 else None
-
-
-def _least(pair: Pair, found: Interval) -> dict[str, Any]:
-    """Return the least μ of a pair as a checkable fact; `found` where its law has no own."""
-    own = limiting_mu([pair])
-    value = found if own is None else enclose(lambda: _least_of(pair))
+def _fact(pair: Pair, value: Interval) -> dict[str, Any]:
     return {"fact": "gaussian-mu", "name": "value", "law": law(pair), "value": value.to_json()}
 
 
-def _least_of(pair: Pair) -> arb:
-    found = limiting_mu([pair])
-    assert found is not None
-    return found
+def _known(mu: arb | None) -> arb:
+    assert mu is not None
+    return mu
 
 
 def _standard(mu: ExactReal) -> Gaussian:

@@ -55,7 +55,7 @@ from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
 from accountant.pair import Pair
 
-MAX_NODES = 1 << 22
+MAX_NODES = 1 << 23
 """Most nodes of one sum."""
 BYTES = 96
 """Memory per node, roughly."""
@@ -75,7 +75,7 @@ _FEW_DENSE = -2.5
 _FURTHER = 2
 _MOST_QUIET = 1 << 18
 _SECANTS = 30
-_WIDENINGS = 5
+_WIDENINGS = 8
 _CORRECTIONS = 4
 _STEEP_ENOUGH, _SETTLED = 16, 0.25
 _NEARLY = Fraction(29, 20)  # 2/3 of the width that is asked for times it is still within it
@@ -327,7 +327,7 @@ class _Nodes:
         return arb(0).union(total.upper())
 
 
-@functools.lru_cache(maxsize=6)
+@functools.lru_cache(maxsize=4)
 def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
     """Evaluate Φ at the nodes."""
     with ctx.workprec(_PRECISION):
@@ -337,7 +337,7 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
         centre = sum((law.count * law.mean(c) for law in laws), start=arb(0))
         small = line.small_laws(factors)
         at_nodes = Difference(laws, small, c, h, rows)
-    parts: list[Array] = []
+    whole = np.empty(count, dtype=complex)
     size, error, fejer, around = 0.0, 0.0, [0.0, 0.0], [0.0, 0.0]
     batch = _BATCH if at_nodes.number < _BATCH else _BATCH // 8
     for first in range(0, rows, batch):
@@ -351,7 +351,7 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
         both = np.where(k > 0, 2.0, 1.0)
         if first == 0:
             own[0] /= 2
-        parts.append(own)
+        whole[first * ROW : last * ROW] = own
         size += float(np.abs(own).sum()) * (1 + 1e-6)
         error += float((found.errors * heights).sum()) * (1 + 1e-6)
         weights = (1 - k / count) * both
@@ -381,7 +381,7 @@ def _nodes(factors: tuple[Factor, ...], line: Line, count: int) -> _Nodes:
     return _Nodes(
         line,
         factors,
-        np.concatenate(parts),
+        whole,
         size,
         rounding + beyond * (1 + 1e-6),
         enough,

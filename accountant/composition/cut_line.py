@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from accountant.composition.decisive import (
     Cut,
     cut_laws,
     decided,
+    lowest_threshold,
     small_parts,
     small_threshold,
     threshold_of,
@@ -31,8 +33,10 @@ _ROOM = 48.0
 _GAIN = 2.0
 _LONG = 1 << 12
 _SPARE = 16.0  # natural logarithm of the width to the share of it that a bound may have
+_LESS = 20.0  # natural logarithm of a size to what H may be
 _MISSING = 80.0
 _LOWER, _NEAR = 0.75, 0.02
+_FAR = 4.0
 
 
 def best_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> Line:
@@ -42,11 +46,18 @@ def best_line(factors: tuple[Factor, ...], epsilon: float, wanted: float) -> Lin
     slowly that a line is long, outcomes of small losses alone are left out.
     """
     line = choose_line(factors, epsilon, wanted)
-    if line.c < 0 or (sharp := _sharp(line.laws(factors), factors, epsilon)) is None:
+    if line.c < 0 or not epsilon > 0:
         return line
-    least = at_saddle(cut_laws(line.laws(factors), sharp), epsilon)[1]
-    whole = at_saddle(line.laws(factors), epsilon)[1]
-    if least > whole - _GAIN and line.last <= _LONG:
+    laws = line.laws(factors)
+    sharp, whole = _sharp(laws, factors, epsilon), at_saddle(laws, epsilon)[1]
+    least = whole if sharp is None else at_saddle(cut_laws(laws, sharp), epsilon)[1]
+    first = sharp or Cut(_FAR * epsilon, _SHARPEST, _ROOM)
+    enough = least + math.log(wanted) - _LESS
+    lowest = lowest_threshold(laws, factors, epsilon, first, enough)
+    if lowest is not None:
+        sharp = replace(first, threshold=lowest)
+        least = at_saddle(cut_laws(laws, sharp), epsilon)[1]
+    if sharp is None or (least > whole - _GAIN and line.last <= _LONG):
         return line
     room = whole_room(max(_SPARE - least - math.log(wanted) + epsilon, _ROOM))
     for width in (*_WIDTHS, _SHARPEST):

@@ -12,7 +12,13 @@ where all losses are finite, and (1 − e^{ε−S})⁺ = 1 − e^{ε−S} + (e^{
 
 Let −m be the sum of the least losses of all factors, m ≥ 0. If a ≥ ε + m, then S ≥ ε wherever a
 loss of at least a is taken, and 0 ≤ R ≤ e^ε Q(S < ε, A) ≤ e^ε Σ k_i u_i with u_i the mass under Q
-that is taken from losses below a. The first term is an integral of the transform of the losses
+that is taken from losses below a. A lower threshold serves as well where few sums come back below
+ε: (e^y − 1)⁺ ≤ e^{sy}/s for s > 1, since (1 − x)x^{s−1} < 1/s on [0, 1], so that with
+F_i(s) = E_P[e^{−sL_i}] and no loss below a taken
+
+    R ≤ e^{s(ε − a)}/s Σ_i k_i p_i Π_j F_j(s)^{k_j}/F_i(s).
+
+The first term is an integral of the transform of the losses
 that are left, none of which is much larger than ε + m: at the tilt at which ε is reached their
 moments are about H e^{cε}, whereas those of heavy tails belong to losses that are much larger, and
 what is left of them at ε is a difference that has lost its digits.
@@ -27,9 +33,11 @@ larger losses, are smooth and spread out.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import final
 
 from flint import arb
@@ -43,6 +51,7 @@ _BITS = 8
 _WHOLE = 16.0
 _MOST_LEAST = 4.0
 _LEAST_SIZE = 1e-300
+_MOST_POWERS = 24
 
 
 @final
@@ -125,9 +134,10 @@ def decided(
             below += law.count * law.taken.below
     eps = epsilon.ball()
     sure = -log_p.expm1() + eps.exp() * log_q.expm1()
-    if not cut.threshold >= eps - least_loss(factors):
-        return sure, arb.pos_inf()
-    rest = eps.exp() * below
+    if cut.threshold >= eps - least_loss(factors):
+        rest = eps.exp() * below
+    else:
+        rest = _back_below(tuple(laws), cut, eps)
     if cut.small is not None:
         bounded, free = small_share(factors)
         if not bounded + free * cut.small <= eps:
@@ -137,6 +147,64 @@ def decided(
             return sure, arb.pos_inf()
         rest += sum((part.law.count * part.above for part in parts), start=arb(0))
     return sure, rest.upper()
+
+
+def _back_below(laws: tuple[Law, ...], cut: Cut, eps: arb) -> arb:
+    """Return the bound of R for a low threshold; +∞ where it is not known."""
+    found = arb.pos_inf()
+    for s, log_size in _falls(laws):
+        found = found.min((log_size + s * (eps - cut.threshold)).exp().upper())
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _falls(laws: tuple[Law, ...]) -> tuple[tuple[arb, arb], ...]:
+    """Return some s, and ln of Σ_i k_i p_i Π_j F_j^{k_j}/F_i/s; none where an F is not known."""
+    rows = []
+    for power in range(_MOST_POWERS):
+        s = arb(2) ** (1 + arb(power) / 2)
+        logs = [law.log_falling(s) for law in laws]
+        known = [log for log in logs if log is not None]
+        if len(known) < len(logs):
+            return ()
+        whole = sum((law.count * log for law, log in zip(laws, known, strict=True)), start=arb(0))
+        taken = arb(0)
+        for law, log in zip(laws, known, strict=True):
+            if law.taken is not None:
+                if not law.taken.below.is_zero():
+                    return ()
+                taken += law.count * law.taken.p * (-log).exp()
+        rows.append((s, whole + taken.log() - s.log()))
+    return tuple(rows)
+
+
+def lowest_threshold(
+    laws: Sequence[Law], factors: Sequence[Factor], epsilon: float, cut: Cut, log_most: float
+) -> float | None:
+    """Return the lowest threshold, of few bits, below that of a cut with R below a bound, or None.
+
+    For lists alone.
+    """
+    if any(law.log_falling(arb(2)) is None for law in laws):
+        return None
+    at, best = ExactReal.of_rational(Fraction(epsilon)), None
+    low, high = 0.0, cut.threshold - epsilon
+    for _ in range(_BITS):
+        middle = (low + high) / 2
+        lower = replace(cut, threshold=_rounded(epsilon + middle))
+        left = cut_laws(laws, lower)
+        rest = decided(left, factors, lower, at)[1]
+        taken = any(law.taken is not None for law in left)
+        if not taken or (rest.is_finite() and float(rest.log()) < log_most):
+            high, best = middle, lower.threshold if taken else best
+        else:
+            low = middle
+    return best
+
+
+def _rounded(threshold: float) -> float:
+    mantissa, exponent = math.frexp(threshold)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, 2 * _BITS)), exponent - 2 * _BITS)
 
 
 def small_parts(laws: Sequence[Law], cut: Cut) -> tuple[Small, ...] | None:

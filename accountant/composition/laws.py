@@ -78,6 +78,13 @@ class Law(ABC):
         """
         return None
 
+    def log_falling(self, s: arb) -> arb | None:
+        """Return an upper bound of ln E_P[e^{−sL}] of the whole law, s > 1, None for none known.
+
+        For laws that are cut sharply alone: what is taken is counted.
+        """
+        return None
+
     def small(self, threshold: float, room: float) -> Small | None:
         """Return the part of a law up to about a threshold, with e^{−room} above it, or None.
 
@@ -92,10 +99,10 @@ class Law(ABC):
 
 @final
 class ListedLaw(Law):
-    """A list of values."""
+    """A list of values, and perhaps a lower bound of all losses, listed or not."""
 
-    def __init__(self, law: Listed, count: int) -> None:
-        self._law, self.count, self.missing = law, count, law.missing_p
+    def __init__(self, law: Listed, count: int, least: arb | None = None) -> None:
+        self._law, self.count, self.missing, self._least = law, count, law.missing_p, least
         self._losses = np.array([float(loss) for loss in law.losses])
         self._logs = np.array([float(p.log()) for p in law.p])
 
@@ -121,9 +128,18 @@ class ListedLaw(Law):
                 return None
         if p.is_zero() or not kept[0]:
             return None
-        found = ListedLaw(replace(law, losses=kept[0], p=kept[1]), self.count)
+        found = ListedLaw(replace(law, losses=kept[0], p=kept[1]), self.count, self._least)
         found.taken = Taken(p, q, arb(0))
         return found
+
+    def log_falling(self, s: arb) -> arb | None:
+        """Return the sum; what is taken is above all values that are left, what lacks above all."""
+        if self._least is None:
+            return None
+        total = self.moment(-s) + self._law.missing_p * (-s * self._least).exp()
+        if self.taken is not None:
+            total += self.taken.p * (-s * max(self._law.losses)).exp()
+        return total.log().upper()
 
     def small(self, threshold: float, room: float) -> Small | None:
         """Return the values up to the threshold; what is beyond does not fall."""

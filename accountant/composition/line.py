@@ -58,7 +58,8 @@ def laws_of(
                 if law is None:
                     return None
                 if law.p:
-                    found.append(ListedLaw(law, count))
+                    least = -pair.reverse().max_loss()
+                    found.append(ListedLaw(law, count, least if least.is_finite() else None))
         if not square.is_zero():
             found.append(GaussianLaw(square))
     return tuple(found) or None

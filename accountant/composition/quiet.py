@@ -23,7 +23,7 @@ from flint import arb
 from accountant.composition.laws import Law, ListedLaw
 from accountant.composition.node_values import ROW
 
-RISE = 0.1
+RISE = 0.04
 """What |φ| may rise between two frequencies."""
 MOST_ROWS = 1 << 13
 FEWEST = 20

@@ -21,6 +21,7 @@ from accountant.composition.decisive import (
     decided,
     least_loss,
     log_large,
+    lowest_threshold,
     small_parts,
     small_threshold,
     threshold_of,
@@ -39,7 +40,7 @@ from accountant.mechanisms import (
     MixtureOfGaussians,
     PoissonSubsampled,
 )
-from accountant.number import exact
+from accountant.number import ExactReal, exact
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
 if TYPE_CHECKING:
@@ -177,19 +178,93 @@ def test_what_is_decided_beside_all_outcomes_of_two_lists() -> None:
         epsilon = exact("1.8")
         sure, rest = decided([left], found, cut, epsilon)
 
-        def profile_of(part: ListedLaw) -> arb:
-            rows = list(zip(part._law.losses, part._law.p, strict=True))
-            total = arb(0)
-            for (a, p), (b, r) in itertools.product(rows, rows):
-                if a + b > epsilon.ball():
-                    total += p * r * (1 - (epsilon.ball() - a - b).exp())
-            return total
-
         assert rest == 0
         missing = 2 * law.missing
-        assert (profile_of(left) + sure).overlaps(profile_of(law) + arb(0).union(missing))
-        assert 0.2 < sure / profile_of(law) < 1
-        assert not decided([left], found, cut, exact("1.95"))[1].is_finite()
+        assert (summed(left, epsilon) + sure).overlaps(summed(law, epsilon) + arb(0).union(missing))
+        assert 0.2 < sure / summed(law, epsilon) < 1
+        # of a law whose losses have no known bound below, nothing is known of a low threshold
+        (blind,) = cut_laws([ListedLaw(law._law, 2)], cut)
+        assert not decided([blind], found, cut, exact("1.95"))[1].is_finite()
+
+
+def summed(law: ListedLaw, epsilon: ExactReal) -> arb:
+    """Return H(ε) of two losses on a list, over all pairs of values."""
+    rows = list(zip(law._law.losses, law._law.p, strict=True))
+    total = arb(0)
+    for (a, p), (b, r) in itertools.product(rows, rows):
+        if a + b > epsilon.ball():
+            total += p * r * (1 - (epsilon.ball() - a - b).exp())
+    return total
+
+
+@pytest.mark.parametrize("epsilon", ["1.93", "1.97"])
+def test_sums_that_come_back_below_epsilon(epsilon: str) -> None:
+    """A threshold below ε + m: R by hand is below its bound, and makes up the rest of H."""
+    found = factors(PoissonSubsampled(DiscreteGaussian(1), "0.05"), 2)
+    at = exact(epsilon)
+    with ctx.workprec(192):
+        (law,) = whole = known_laws(found, -120.0)
+        assert isinstance(law, ListedLaw)
+        cut = Cut(1.95, 0.0, 48.0)
+        assert not cut.threshold >= at.ball() - least_loss(found)
+        (left,) = cut_laws(whole, cut)
+        sure, rest = decided([left], found, cut, at)
+        rows = list(zip(law._law.losses, law._law.p, strict=True))
+        back = arb(0)
+        for (a, p), (b, r) in itertools.product(rows, rows):
+            below = at.ball() - a - b
+            if (a > cut.threshold or b > cut.threshold) and below > 0:
+                back += p * r * below.expm1()
+        assert rest.is_finite()
+        assert back <= rest
+        assert isinstance(left, ListedLaw)
+        parts = summed(left, at) + sure + back
+        assert parts.overlaps(summed(law, at) + arb(0).union(2 * law.missing))
+        assert rest < (0.2 if epsilon == "1.93" else 0.5) * sure
+
+
+def test_falling_moments() -> None:
+    """E[e^{−sL}] of a whole law, from above, whether it is cut or not; nearly met for small s."""
+    found = factors(PoissonSubsampled(DiscreteGaussian(4), "0.01"), 2)
+    with ctx.workprec(192):
+        (law,) = known_laws(found, -120.0)
+        assert isinstance(law, ListedLaw)
+        (left,) = cut_laws([law], Cut(0.25, 0.0, 48.0))
+        assert left is not law
+        for s in (arb("1.5"), arb(20), arb(400)):
+            terms = zip(law._law.losses, law._law.p, strict=True)
+            true = sum((p * (-s * loss).exp() for loss, p in terms), start=arb(0)).log()
+            for one in (law, left):
+                bound = one.log_falling(s)
+                assert bound is not None
+                assert bound >= true.lower()
+                assert bound - true < 1e-3
+    assert ListedLaw(law._law, 1).log_falling(arb(2)) is None
+
+
+@pytest.mark.parametrize(
+    ("parameter", "count", "near"), [(25, 10, 0.0721491199), (4, 1000, 1.6310219)]
+)
+def test_samples_of_integers_far_out(parameter: int, count: int, near: float) -> None:
+    mechanism = Composed(PoissonSubsampled(DiscreteGaussian(parameter), "0.01"), count)
+    found = profile.epsilon(mechanism, "1e-20", adjacency="add-remove", relative_width=WIDTH)
+    assert (found.relative_width or 0) <= WIDTH
+    assert float(found.lower) == pytest.approx(near, rel=1e-8)
+    parts, middle = factors(mechanism), exact(near)
+    pair = AtomicPair(parts)
+    with ctx.workprec(192):
+        narrow = pair._value(middle, best_line(parts, near, 1e-8), 1e-8)[0]
+        whole = pair._value(middle, choose_line(parts, near, 1e-4), 1e-4)[0]
+    assert narrow.rad() < 1e-7 * narrow.mid()
+    assert whole.rad() < 1e-3 * whole.mid()
+    assert narrow.overlaps(whole)
+
+
+def test_low_thresholds_are_for_lists_alone() -> None:
+    found = factors(GROUP, 2)
+    with ctx.workprec(192):
+        laws = known_laws(found, -80.0)
+        assert lowest_threshold(laws, found, 1.0, Cut(2.0, 0.1, 48.0), -40.0) is None
 
 
 def test_no_threshold_where_losses_are_not_bounded_below() -> None:

@@ -10,6 +10,7 @@ from flint import arb, ctx
 
 from accountant import profile
 from accountant.adjacency import Adjacency, Direction
+from accountant.composition import atoms
 from accountant.composition.apart import apart
 from accountant.composition.atoms import AtomicPair, _refusal
 from accountant.composition.grid import GridPair
@@ -82,6 +83,7 @@ def test_a_grid_is_not_asked_for_what_it_never_has(monkeypatch: pytest.MonkeyPat
         raise AssertionError("The grid was asked.")
 
     monkeypatch.setattr(GridPair, "inverse", asked)
+    monkeypatch.setattr(atoms, "MAX_NODES", 1 << 19)
     sample = PoissonSubsampled(Laplace(scale=1), "0.01")
     factors = factors_of(Composed([sample, DiscreteGaussian(parameter=4)], 10))
     pair = LadderPair((AtomicPair(factors), GridPair(factors)))

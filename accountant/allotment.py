@@ -15,12 +15,12 @@ from typing import final
 from flint import arb, ctx
 
 from accountant import solve
-from accountant._validate import exact_list
+from accountant._validate import exact_list, integer
 from accountant.adjacency import Adjacency
 from accountant.baselines.kairouz import kairouz_delta
 from accountant.calibrate import calibrate
 from accountant.composition.saddle_pair import SmoothPair
-from accountant.errors import NotApplicableError, UndecidedError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
 from accountant.estimate import estimate_log_delta
 from accountant.interval import START_PRECISION, Interval, asked_width, narrowed, sign
 from accountant.mechanism import Mechanism
@@ -301,6 +301,9 @@ def equal_epsilon(target: EpsilonDelta, count: int) -> Share:
         delta = kairouz_delta([(share, 0, count)], target.epsilon, relative_width=_SPLIT_WIDTH)
         return delta.ball() - target.delta.ball()
 
+    count = integer("count", count, least=1)
+    if objection := target.objection():
+        raise InvalidInputError(objection)
     total = target.epsilon.rational
     if total is None or total <= 0:
         raise NotApplicableError("An equal split needs a rational epsilon > 0.")

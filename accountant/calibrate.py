@@ -13,7 +13,7 @@ from typing import Any, final
 from flint import arb, ctx
 
 from accountant import notation, solve
-from accountant._validate import exact_list, probability
+from accountant._validate import exact_list, integer, probability
 from accountant.adjacency import Adjacency
 from accountant.errors import (
     InvalidInputError,
@@ -132,8 +132,7 @@ def calibrate(
     """
     if objection := target.objection():
         raise InvalidInputError(objection)
-    if digits < 1:
-        raise expected("digits", digits, "≥ 1", "Give how many digits of the noise to keep.")
+    digits = integer("digits", digits, least=1)
     relation = Adjacency.read(adjacency)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise expected("count", count, "an integer ≥ 1", "Give the number of releases.")

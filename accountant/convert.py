@@ -29,6 +29,10 @@ from accountant.number import ExactReal, Number, exact
 
 _ONE = ExactReal.of_rational(1)
 _ROOT_WIDTH = Fraction(1, 10**20)
+_SPARE_BITS = 16
+_MOST_SQUARINGS = 15
+_MOST_EPSILON = ExactReal.of_rational(10**6)
+_SMALLEST, _LARGEST = 1e-200, 1e200
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -53,7 +57,10 @@ def renyi_budget(
 def delta_of_renyi(
     order: Number, divergence: Number, epsilon: Number, *, relative_width: Fraction = _ROOT_WIDTH
 ) -> Interval:
-    """Enclose the least δ such that D_order ≤ divergence implies (ε, δ)-DP, for ε ≥ 0."""
+    """Enclose the least δ such that D_order ≤ divergence implies (ε, δ)-DP, for ε ≥ 0.
+
+    Where it is below 10^−4932 it is enclosed between 0 and that.
+    """
     a, eps, most = _order(order), _epsilon(epsilon), _divergence(divergence)
     if most.sign == 0:
         return Interval.of_exact(0)
@@ -67,11 +74,13 @@ def delta_of_renyi(
         return (sign(lambda: room(ExactReal.of_rational(point))) or 0) > 0
 
     low = high = Fraction(1)
-    for k in range(25):
+    for k in range(_MOST_SQUARINGS):
         low = Fraction(1, 1 << (1 << k))
         if is_above(low):
             break
         high = low
+    else:
+        return Interval.of_exact(0).hull(Interval.of_exact(high, 2))
     return solve.root(room, (low, high), relative_width=relative_width)
 
 
@@ -147,7 +156,7 @@ def power_of_zcdp(rho: Number, alpha: Number) -> Interval:
     budget_rho, level = _divergence(rho, "rho"), probability("alpha", alpha)
     if budget_rho.sign == 0 or level.sign == 0 or level == _ONE:
         return exactly(level)
-    best = math.sqrt(-_log(level) / float(budget_rho))  # of the first of the two outcomes alone
+    best = math.sqrt(-_log(level) / _float(budget_rho))  # of the first of the two outcomes alone
     order = 1 + Fraction(max(best - 1, 1e-3)).limit_denominator(10**6)
     above = power_of_renyi(order, _rational(budget_rho) * order, level)
     below = tradeoff.power(_gaussian(budget_rho), level)
@@ -189,7 +198,7 @@ def delta_of_zcdp(rho: Number, epsilon: Number) -> Interval:
     budget_rho, eps = _divergence(rho, "rho"), _epsilon(epsilon)
     if budget_rho.sign == 0:
         return Interval.of_exact(0)
-    order = _best_order(float(budget_rho), float(eps))
+    order = _best_order(_float(budget_rho), _float(eps))
     above = delta_of_renyi(order, _rational(budget_rho) * order, eps)
     below = profile.delta(_gaussian(budget_rho), eps)
     return Interval(min(below.lower, above.upper), above.upper)
@@ -200,7 +209,7 @@ def epsilon_of_zcdp(rho: Number, delta: Number) -> Interval:
     budget_rho, target = _divergence(rho, "rho"), _delta(delta)
     if budget_rho.sign == 0:
         return Interval.of_exact(0)
-    r, log_inverse = float(budget_rho), -_log(target)
+    r, log_inverse = _float(budget_rho), -_log(target)
     order = _best_order(r, r + 2 * math.sqrt(r * log_inverse))
     above = epsilon_of_renyi(order, _rational(budget_rho) * order, target)
     below = profile.epsilon(_gaussian(budget_rho), target)
@@ -214,7 +223,13 @@ def budget(a: arb, epsilon: arb, delta: arb) -> arb:
     At flint's current precision; +∞ where no pair reaches it.
     """
     if delta * a >= 1:  # the sum falls until p = 1, where it is q^{1−a}
-        return epsilon - (1 - delta).log()
+        return epsilon - (-delta).log1p()
+    with ctx.workprec(ctx.prec + _SPARE_BITS + _bits(1 - delta)):
+        return _least_divergence(a, epsilon, delta)
+
+
+def _least_divergence(a: arb, epsilon: arb, delta: arb) -> arb:
+    """Return the same where the sum has its least value between p = δ and p = 1."""
     factor = epsilon.exp()
     top = (1 - delta) / factor
     low, high = (-top.abs_lower().log()).mid(), None  # −ln q: the derivative is < 0 far out
@@ -254,7 +269,9 @@ def _divergence_at(a: arb, factor: arb, delta: arb, q: arb) -> arb:
     """Return the divergence for every q in the ball.
 
     The least value of a convex function lies between its values at the ends of the ball and the
-    lines that its slopes there continue: so narrowly, since it is flat there.
+    lines that its slopes there continue: so narrowly, since it is flat there. Where the end of the
+    range, p = 1, is not told from the upper end, it is taken: for orders near 1 the least value may
+    be at 1 − p = e^−20000.
     """
     low, high = (end.ball() for end in ends(q))
 
@@ -262,10 +279,18 @@ def _divergence_at(a: arb, factor: arb, delta: arb, q: arb) -> arb:
         p = delta + factor * at
         return p * (p / at) ** (a - 1) + (1 - p) * ((1 - p) / (1 - at)) ** (a - 1)
 
-    at_low, at_high = moment(low), moment(high)
+    inside = delta + factor * high < 1
+    at_low = moment(low)
+    at_high = moment(high) if inside else (factor / (1 - delta)) ** (a - 1)
     drop = (high - low) * _slope(a, factor, delta, low)
     least = (at_low + drop.min(arb(0))).min(at_high)
     return least.union(at_low.min(at_high)).log() / (a - 1)
+
+
+def _bits(value: arb) -> int:
+    """Return about −log₂ of a positive number below 1."""
+    lower = value.abs_lower()
+    return 0 if lower.is_zero() else max(0, 1 - int(lower.log().floor().fmpz() * 3 // 2))
 
 
 def _best_order(rho: float, epsilon: float) -> Fraction:
@@ -306,6 +331,12 @@ def exactly(number: ExactReal) -> Interval:
     return enclose(number.ball)
 
 
+def _float(number: ExactReal) -> float:
+    """Return a positive number as a float, the nearest one of those that orders are chosen by."""
+    with ctx.workprec(64):
+        return min(max(float(number.ball().mid()), _SMALLEST), _LARGEST)
+
+
 def _log(number: ExactReal) -> float:
     """Return ln, also of what floats take for 0."""
     with ctx.workprec(64):
@@ -323,6 +354,8 @@ def _epsilon(epsilon: Number) -> ExactReal:
     number = exact(epsilon, "epsilon")
     if number.sign < 0:
         raise expected("epsilon", epsilon, "≥ 0")
+    if number > _MOST_EPSILON:
+        raise expected("epsilon", epsilon, "≤ 1e6", "So far out it has no meaning for privacy.")
     return number
 
 

@@ -135,3 +135,14 @@ def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
 def test_weights_of_shares_are_positive(weights: list[int]) -> None:
     with pytest.raises(InvalidInputError, match="weights"):
         shares_of_epsilon(BUDGET, weights)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
+def test_counts_of_equal_shares_are_whole(count: object) -> None:
+    with pytest.raises(InvalidInputError, match="count="):
+        equal_epsilon(BUDGET, count)  # type: ignore[arg-type]  # refused
+
+
+def test_no_share_reaches_a_delta_of_one() -> None:
+    with pytest.raises(InvalidInputError, match="delta < 1"):
+        equal_epsilon(EpsilonDelta(epsilon=1, delta=1), 2)

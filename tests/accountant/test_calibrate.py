@@ -317,3 +317,9 @@ def test_a_schedule_of_noise_has_to_be_positive() -> None:
 def test_a_wrong_count_is_named(count: int) -> None:
     with pytest.raises(InvalidInputError, match=f"Expected count={count}"):
         calibrate("Gaussian", EpsilonDelta(1, "1e-6"), count=count)
+
+
+@pytest.mark.parametrize("digits", ["three", 1.5, None, True, 0])
+def test_digits_are_a_whole_number(digits: object) -> None:
+    with pytest.raises(InvalidInputError, match="digits="):
+        calibrate("Gaussian", EpsilonDelta(1, "1e-5"), digits=digits)  # type: ignore[arg-type]  # refused

@@ -7,9 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from accountant import convert, guarantees, profile, tradeoff
 from accountant.errors import InvalidInputError
+from accountant.interval import ball
 from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
 
 CASES = [
@@ -150,3 +152,30 @@ def test_power_at_the_ends() -> None:
     assert str(convert.power_of_zcdp("0.1", 1)) == "1"
     with pytest.raises(InvalidInputError, match="alpha"):
         convert.power_of_renyi(2, 1, 2)
+
+
+def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
+    """The least divergence is at 1 − p of about e^−20000: ε − ln(1 − δ), but for as little."""
+    found = convert.renyi_budget("1.0003", "2", "0.99895")
+    with ctx.workprec(200):
+        known = 2 - (-arb("0.99895")).log1p()
+        assert ball(Fraction(found.lower)) <= known <= ball(Fraction(found.upper))
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**10)
+    delta = convert.delta_of_zcdp("10", "2")
+    other = convert.delta_of_renyi("1.01", "10.1", "2")
+    assert Decimal("0.9") < delta.lower < delta.upper < other.upper < 1
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon", "least", "most"),
+    [("1e400", "1", "0.99", "1"), ("1e-400", "1", "0", "1e-4000"), ("1", "1e6", "0", "1e-4000")],
+)
+def test_numbers_beyond_floats(rho: str, epsilon: str, least: str, most: str) -> None:
+    found = convert.delta_of_zcdp(rho, epsilon)
+    assert Decimal(least) <= found.lower <= found.upper <= Decimal(most)
+
+
+def test_an_epsilon_without_meaning_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="epsilon='1e400' ≤ 1e6"):
+        convert.delta_of_zcdp(1, "1e400")

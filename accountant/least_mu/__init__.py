@@ -11,7 +11,14 @@ from accountant.composition.joint import JointPair
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, enclose, narrowed
-from accountant.least_mu import bounded, discrete, discrete_sum, mixture, product
+from accountant.least_mu import (
+    bounded,
+    discrete,
+    discrete_sample,
+    discrete_sum,
+    mixture,
+    product,
+)
 from accountant.least_mu.closed import floor, known, limiting_mu, mu_of_all
 from accountant.number import ExactReal
 from accountant.pair import Pair
@@ -79,6 +86,8 @@ def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
 def _exact(pair: Pair) -> ExactReal | None:
     if isinstance(pair, GaussianPair):
         return pair.mechanism.exact_gaussian_mu(pair.adjacency)
+    if isinstance(pair, SubsampledPair) and isinstance(pair.inner, DiscreteGaussianPair):
+        return _exact_of_sample(pair.inner, pair.sampling_prob)
     if isinstance(pair, SubsampledPair):
         return None if mu_of_all(pair) is None else _exact(pair.inner)
     if isinstance(pair, GaussianMixturePair):
@@ -96,6 +105,17 @@ def _exact(pair: Pair) -> ExactReal | None:
             return None
         total += count * own.square
     return ExactReal.of_root(total)
+
+
+def _exact_of_sample(pair: DiscreteGaussianPair, sampling_prob: ExactReal) -> ExactReal | None:
+    """Return s/√v, for a rational v, where that is proved to be enough."""
+    parameter = pair.parameter.rational
+    with ctx.workprec(_PRECISION):
+        least = floor(pair)
+        found = discrete_sample.least_mu(pair, sampling_prob, least, arb.pos_inf(), _ROUGH)
+    if found is not least or parameter is None:
+        return None
+    return ExactReal.of_root(pair.shift**2 / parameter)
 
 
 def _of_pair(pair: Pair, width: Fraction) -> arb:
@@ -116,14 +136,22 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
             "No mu is enough: the Rényi divergences D_a of this mechanism are below no multiple of "
             "the order a, as those of every mu-GDP mechanism are. Ask for delta or epsilon."
         )
-    if isinstance(pair, SubsampledPair):  # hockey-stick divergences are jointly convex
-        return floor(pair).union(_of_pair(pair.inner, width))
+    if isinstance(pair, SubsampledPair):
+        return _of_sample(pair, width)
     if isinstance(pair, JointPair) and pair.is_product:
         return product.least_mu(pair, width, _of_pair)
     raise NotApplicableError(
         "The privacy loss is unbounded, and how small levels bound mu is not known: no search over "
         "finitely many epsilon does. Verify a mu-GDP claim, or compare at one delta."
     )
+
+
+def _of_sample(pair: SubsampledPair, width: Fraction) -> arb:
+    """Enclose that of a sample: at most that of the release, by the joint convexity of profiles."""
+    least, inner = floor(pair), _of_pair(pair.inner, width)
+    if isinstance(pair.inner, DiscreteGaussianPair):
+        return discrete_sample.least_mu(pair.inner, pair.sampling_prob, least, inner, width)
+    return least.union(inner)
 
 
 def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:

@@ -114,12 +114,12 @@ class Beyond:
         self._v, self._theta = parameter.ball(), theta(parameter)
         self._root = self._v.sqrt()
 
-    def steepest(self, x: int) -> arb:
-        """Bound t' from x on; +∞ where that fails."""
+    def steepest(self, x: int, *, least: int = 1) -> arb:
+        """Bound t' from x on, with g of at least `least` ≥ 1; +∞ where that fails."""
         y = x / self._root
         total, mean, _, _ = moments(self._v, x)
         constant = ((2 * arb.pi()).sqrt() * total / self._theta).log()
-        g = 2 * (constant + (y + 1 / y).log()).max(arb(1) / 2)
+        g = 2 * (constant + (y + 1 / y).log()).max(arb(least) / 2)
         if not (y >= 1 and y * y - g >= 1):
             return arb.pos_inf()
         return (1 + mean / x) / (1 - g / (y * y)).sqrt() / self._root

@@ -86,7 +86,7 @@ class _Ends:
     def tail(self, depth: int, best: arb, stretch: arb) -> Tail:
         """Bound both ends, beginning `depth` beyond the last mean."""
         levels = [side.level(depth) for side in self._sides]
-        t, most = levels[0].min(levels[1]), best
+        t, most = levels[0].max(levels[1]), best
         for side in self._sides:
             found = side.most(depth, most, stretch)
             if found is None:

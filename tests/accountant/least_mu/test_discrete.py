@@ -10,12 +10,13 @@ import pytest
 from flint import ctx
 from mpmath import mp
 
+from accountant.adjacency import Adjacency
 from accountant.errors import UndecidedError
 from accountant.gaussian_bounds import gaussian_bounds
-from accountant.least_mu import least_mu
+from accountant.least_mu import exact_mu, least_mu
 from accountant.least_mu.discrete import Beyond
 from accountant.mechanism import Mechanism
-from accountant.mechanisms import Composed, DiscreteGaussian, Gaussian, Laplace
+from accountant.mechanisms import Composed, DiscreteGaussian, Gaussian, Laplace, PoissonSubsampled
 from accountant.number import exact
 from tests.accountant.least_mu.scores import score
 
@@ -47,9 +48,9 @@ def needs(law: dict[int, Any], shift: int, last: int) -> list[Any]:
     return [scores[k] - scores[k - shift] for k in range(shift // 2 + 1, last + 1)]
 
 
-def upper(mechanism: Mechanism) -> Any:
+def upper(mechanism: Mechanism, relation: Adjacency | None = None) -> Any:
     """Return the best upper μ, required to be narrow, as an interval of mpmath."""
-    found = least_mu(mechanism.worst_case(None).pairs(None), WIDTH)
+    found = least_mu(mechanism.worst_case(relation).pairs(None), WIDTH)
     assert (found.relative_width or 0) <= WIDTH
     return mp.mpf(str(found.lower)), mp.mpf(str(found.upper))
 
@@ -100,6 +101,49 @@ def test_scores_far_out_rise_no_more_steeply_than_is_said(parameter: str, start:
         assert all(step < bound for step, bound in zip(steps, bounds, strict=True))
         assert all(high >= low for high, low in pairwise(bounds))
         assert bounds[0] < 2 / mp.sqrt(v)
+
+
+def sampled(law: dict[int, Any], shift: int, q: Any, reach: int) -> list[Any]:
+    """Return what {Z ≥ k} needs of a sample, for |k| up to `reach`."""
+    tails, lower, above, below = {}, {}, mp.zero, mp.zero
+    for z in sorted(law, reverse=True):
+        above += law[z]
+        tails[z] = above
+    for z in sorted(law):
+        lower[z] = below  # of less than z
+        below += law[z]
+
+    def t(k: int, share: Any) -> Any:
+        high = (1 - share) * tails[k] + share * tails[k - shift]
+        low = (1 - share) * lower[k] + share * lower[k - shift]
+        return score(high) if high < low else -score(low)
+
+    return [t(k, mp.zero) - t(k, q) for k in range(-reach, reach + 1)]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "shift", "q"), [("1/4", 1, "0.9"), ("1", 1, "0.9"), ("4", 2, "0.999")]
+)
+def test_samples_of_nearly_all_records(parameter: str, shift: int, q: str) -> None:
+    value = Fraction(parameter)
+    sample = PoissonSubsampled(DiscreteGaussian(parameter, shift), q)
+    with mp.workdps(60):
+        v = mp.mpf(value.numerator) / value.denominator
+        true = max(sampled(masses(v, 1, 160), shift, mp.mpf(q), 60))
+        assert true > shift / mp.sqrt(v)
+        low, high = upper(sample, Adjacency.ADD_REMOVE)
+        assert low <= true <= high
+
+
+@pytest.mark.parametrize("q", ["0.001", "0.1", "0.5"])
+def test_samples_of_few_records_need_what_they_do_in_the_limit(q: str) -> None:
+    sample = PoissonSubsampled(DiscreteGaussian(4), q)
+    pairs = Composed(sample, 9).worst_case(Adjacency.ADD_REMOVE).pairs(None)
+    assert exact_mu(pairs) == exact("3/2")
+    assert str(least_mu(pairs, WIDTH)) == "1.5"
+    with mp.workdps(60):
+        needs = sampled(masses(mp.mpf(4), 1, 260), 1, mp.mpf(q), 200)
+        assert 0.4 < max(needs) < 0.5
 
 
 def test_bounded_losses_beside_it() -> None:

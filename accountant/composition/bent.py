@@ -55,6 +55,7 @@ _ARCS = 40
 _RHOS = (2.0, 1.5)
 _TURNS = tuple(complex(math.sin(a), math.cos(a)) for a in (0.0, 0.3, 0.6, 0.75))
 _MOST_PIECES = 120
+_SOONEST, _LONGER, _MUCH_FASTER = 24, 1.1, 10.0
 _MOST_HALVINGS = 40
 _FEWEST_NODES = 40
 _MOST_BITS = 1500
@@ -195,10 +196,22 @@ class Planner:
                 if ray < self._tolerance:
                     return found, ray
                 length = max(length, 0.5 * s.imag)
+            if self._is_hopeless(found):
+                break
         raise UndecidedError(
             f"The contour for epsilon={self._epsilon:.6g} needs more than {_MOST_PIECES} pieces. "
             "Ask for a larger relative_width, such as 1e-9."
         )
+
+    def _is_hopeless(self, found: Sequence[Piece]) -> bool:
+        """Whether |f| would have to fall ten times as fast on all pieces that are left."""
+        if len(found) < _SOONEST:
+            return False
+        last, before = found[-1], found[-_SOONEST // 2]
+        longer = abs(last.end - last.start) > _LONGER * abs(before.end - before.start)
+        fall = (before.log_size - last.log_size) / (_SOONEST // 2 - 1)
+        left = (_MOST_PIECES - len(found)) * _MUCH_FASTER * max(fall, 0.0)
+        return not longer and last.log_size - self._tolerance > left
 
     def _ray(self, s: complex) -> float:
         f = self._f

@@ -38,6 +38,7 @@ _SPREAD = 1.5
 _FAR = 13.0
 _RISE = 0.85
 _STRETCH = 2.0
+_SHORT_STEPS, _LONGER = 16, 1.25
 _WIDEST = 2000.0
 _MOST = 600.0  # of logarithms
 
@@ -84,6 +85,7 @@ def curve_ends(
     """Return u₁ < u₂ outside which the integrand falls at rate ≥ 1 and is small at all s."""
     width = math.sqrt(2 * fall) + 1
     low, high = -width, max(float(curve.start), 0.0) + width
+    stretch, steps = _STRETCH, 0
     while high - low < _WIDEST:
         left, falls_left = end_rate(mixture, curve, s, low, -1, offset)
         right, falls_right = end_rate(mixture, curve, s, high, 1, offset)
@@ -93,8 +95,10 @@ def curve_ends(
         done_right = falls_right >= 1 and right < top - fall
         if done_left and done_right:
             return low, high
-        low -= 0.0 if done_left else _STRETCH
-        high += 0.0 if done_right else _STRETCH
+        low -= 0.0 if done_left else stretch
+        high += 0.0 if done_right else stretch
+        steps += 1
+        stretch *= 1.0 if steps < _SHORT_STEPS else _LONGER
     return None
 
 

@@ -54,6 +54,7 @@ _TILTS = 1.25
 _MOST_DEEPENINGS = 12
 _MOST_LOG_CELLS = 600.0  # of a number that floats hold
 _STEEPEST = 2.5
+_SHOWN = 8  # digits
 
 
 @final
@@ -88,9 +89,25 @@ class GridPair(FactorsPair):
             _refuse_early(
                 widths,
                 float(wanted) / _BALL,
-                f"delta in [{float(lower.lower()):.8g}, {float(upper.upper()):.8g}]",
+                f"delta in {_ends(lower, upper)}",
             )
         return _ball(lower, upper)
+
+    def refuse_seldom(self, epsilon: ExactReal) -> None:
+        """Raise UndecidedError where a width below `seldom_below` is asked for and is not near.
+
+        The coarsest grid then knows H(ε) of losses with densities to less than a factor of two.
+        """
+        wanted = asked_width.get()
+        if wanted is None or wanted >= self.seldom_below:
+            return
+        lower, upper = self.bounds(epsilon, CELLS[0])
+        if not upper < 2 * lower:
+            raise UndecidedError(
+                f"Reached delta in {_ends(lower, upper)} on a grid of {CELLS[0]} points, and no "
+                "contour was short enough. Ask for a larger relative_width.",
+                reached=float((upper - lower) / lower) if lower > 0 else math.inf,
+            )
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by the points at which the two bounds pass δ.
@@ -223,6 +240,13 @@ def _refuse_early(widths: list[float], wanted: float, reached: str) -> None:
         "larger relative_width.",
         reached=widths[-1],
     )
+
+
+def _ends(lower: arb, upper: arb) -> str:
+    """Return the ends as decimals, which reach as far as the numbers do."""
+    low = Interval.of_ball(lower.lower().max(arb(0)), _SHOWN).lower
+    high = Interval.of_ball(upper.upper(), _SHOWN).upper
+    return f"[{low.normalize():g}, {high.normalize():g}]"
 
 
 def _ball(lower: arb, upper: arb) -> arb:

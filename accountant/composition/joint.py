@@ -137,7 +137,7 @@ class JointPair(Pair):
         Q(L > ε) lies between the slopes of the chords from z(1 − w) to z and from z to z(1 + w).
         """
         middle = self.hockey_stick(epsilon)
-        slack = float(middle.rad()) / max(float(middle.abs_upper()), 1e-300)
+        slack = float((middle.rad() / middle.abs_upper()).mid()) if middle.rad() > 0 else 0.0
         width = Fraction(min(max(math.sqrt(slack), 2.0**-40), 0.25)).limit_denominator(1 << 44)
         z = epsilon.ball().exp()
         right = self._beside(epsilon, width)

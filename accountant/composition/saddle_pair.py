@@ -131,7 +131,9 @@ class SmoothPair(ContourPair):
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
-            return GridPair(self.any_factors).hockey_stick(epsilon)
+            grid = GridPair(self.any_factors)
+            grid.refuse_seldom(epsilon)
+            return grid.hockey_stick(epsilon)
 
     def on_contour(self, epsilon: ExactReal) -> arb:
         """Return H(ε), for ε < 0 as 1 − e^ε and what the reversed pair adds, if anything.

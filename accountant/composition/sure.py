@@ -44,6 +44,7 @@ _LARGE = 700.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
 _SHARP = Fraction(1, 64)
 _FINE, _REACH, _FAR = 4.0, 9.0, 40.0
+_MOST_POINTS = 1 << 18
 _GRAIN = 64
 _HALVINGS = 10
 _LEAST_SHARE = 1e-4
@@ -147,7 +148,10 @@ def _log_moment(part: MixtureTransform, c: float) -> float:
     scale = 1 / (1 + max(at, 0.0))  # of φ beyond the cut
     fine = min(width, scale) / _FINE
     low = at - _REACH * width - at * width * width
-    x = np.arange(low, at + _REACH * width + _FAR * scale, fine)
+    high = at + _REACH * width + _FAR * scale
+    if not high - low < _MOST_POINTS * fine:
+        raise UndecidedError(f"The losses beyond {at:.6g} fall too fast for a grid of floats.")
+    x = np.arange(low, high, fine)
     floats = _large_floats(part)
     logs = floats.bell(x) + s * floats.log_density(x)
     return float(np.logaddexp.reduce(logs)) + math.log(fine) - 0.5 * math.log(2 * math.pi)

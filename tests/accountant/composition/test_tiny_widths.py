@@ -13,7 +13,7 @@ from accountant.interval import NEAR_WIDTH
 STEP = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="1.1"), "256/60000")
 
 
-@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 7032])
+@pytest.mark.parametrize("count", [2, 7032])
 @pytest.mark.parametrize(("question", "at"), [(dpassay.delta, "1"), (dpassay.epsilon, "1e-5")])
 def test_three_hundred_digits_are_refused(count: int, question: object, at: str) -> None:
     """They took more than a hundred seconds, without an end."""

@@ -134,8 +134,7 @@ def calibrate(
         raise InvalidInputError(objection)
     digits = integer("digits", digits, least=1)
     relation = Adjacency.read(adjacency)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise expected("count", count, "an integer ≥ 1", "Give the number of releases.")
+    count = integer("count", count, least=1)
     family = _Family(
         _class_of(name),
         _with_adjacency(name, fixed, relation),

@@ -40,19 +40,22 @@ def parse(text: str) -> Mechanism:
     return described
 
 
-def parse_description(text: str) -> object:
-    """Read a mechanism, a sensitivity space, a covariance, a workload: all that has a notation."""
+def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REMEDY) -> object:
+    """Read a mechanism, a sensitivity space, a covariance, a workload: all that has a notation.
+
+    `noun` and `remedy` say what was expected where the text has no such form.
+    """
     if len(text) > _MAX_LENGTH:
         raise InvalidInputError(
-            f"Expected a mechanism of at most {_MAX_LENGTH} characters, not {len(text)}."
+            f"Expected a {noun} of at most {_MAX_LENGTH} characters, not {len(text)}."
         )
     source = text.strip()
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InvalidInputError(f"Expected a mechanism, not {_shown(text)}. {_REMEDY}") from None
+        raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}") from None
     if not isinstance(tree, ast.Call):
-        raise InvalidInputError(f"Expected a mechanism, not {_shown(text)}. {_REMEDY}")
+        raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}")
     return _build(tree, source)
 
 

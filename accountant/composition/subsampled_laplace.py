@@ -146,7 +146,10 @@ class SubsampledLaplaceLaw(Law):
         x, v = np.polynomial.legendre.leggauss(64)
         loss, share, distance = x * float(t), float(q), float(t)
         ends = np.array([-distance, distance])
-        self._log_w = np.log1p(share * np.expm1(np.concatenate([ends, loss])))
+        losses = np.concatenate([ends, loss])
+        near = np.log1p(share * np.expm1(np.minimum(losses, 1.0)))
+        far = np.logaddexp(math.log1p(-share), float(q.log()) + losses)
+        self._log_w = np.where(losses < 1, near, far)
         density = v * distance / 4 * np.exp(-(loss + distance) / 2)
         self._masses = np.concatenate([[0.5, math.exp(-distance) / 2], density])
 

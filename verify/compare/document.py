@@ -16,6 +16,10 @@ from verify.compare.budget import Budget, read_target
 from verify.compare.metrics import DEFAULT
 
 Text = str | int
+_WORKLOADS = (
+    "Write one such as Count(), Counts(dimension=1000, sparsity=10), "
+    "BoundedSum(bounds=[1, 2, 8]) or PrefixSums(steps=1000000)."
+)
 
 
 class BudgetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -103,11 +107,7 @@ def read_file(path: Path) -> Question:
 
 def read_workload(text: str) -> Workload:
     """Read a workload in its notation."""
-    found = notation.parse_description(text)
+    found = notation.parse_description(text, noun="workload", remedy=_WORKLOADS)
     if isinstance(found, Mechanism) or not isinstance(found, Workload):
-        raise InvalidInputError(
-            f"Expected a workload, not {text!r}. "
-            "Write one such as Count(), Counts(dimension=1000, sparsity=10), "
-            "BoundedSum(bounds=[1, 2, 8]) or PrefixSums(steps=1000000)."
-        )
+        raise InvalidInputError(f"Expected a workload, not {text!r}. {_WORKLOADS}")
     return found

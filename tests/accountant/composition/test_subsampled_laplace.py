@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
@@ -281,3 +282,11 @@ def test_the_complement_is_known_as_well_as_delta(epsilon: str) -> None:
     logarithm = profile.log_delta(sampled, epsilon, **asked)
     assert float(logarithm.lower) <= math.log(value.upper)
     assert float(logarithm.upper) >= math.log(value.lower)
+
+
+@pytest.mark.parametrize(("t", "q"), [(1e6, 0.01), (800.0, 1e-300), (2.0, 0.5), (1e-9, 0.3)])
+def test_losses_of_any_size_have_logarithms(t: float, q: float) -> None:
+    law = SubsampledLaplaceLaw(arb(t), arb(q), 2, mixed_first=True)
+    with mpmath.workdps(40):
+        ends = [mpmath.log1p(q * mpmath.expm1(side * t)) for side in (-1, 1)]
+    assert law._log_w[:2] == pytest.approx([float(end) for end in ends], rel=1e-12, abs=0)

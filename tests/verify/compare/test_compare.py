@@ -42,6 +42,7 @@ from accountant.workload import (
 )
 from verify.compare import Budget, Comparison, Row, compare, sweep
 from verify.compare.candidates import candidates_for
+from verify.compare.document import read_workload
 from verify.compare.metrics import metric
 from verify.verdict import Verdict
 
@@ -426,3 +427,9 @@ def test_the_public_face() -> None:
     budget = dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6"))
     found = dpassay.compare(budget, dpassay.Count(), only=["Laplace"], simulated=False)
     assert {entry.candidate.name for entry in found.rows} == {"Laplace", "discrete Laplace"}
+
+
+@pytest.mark.parametrize("text", ["nope", "Counts(", "Laplace(scale=1)", "3"])
+def test_what_is_no_workload_is_told_so(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected a workload, not .*Counts\(dimension"):
+        read_workload(text)

@@ -133,11 +133,11 @@ def calibrate(
     if objection := target.objection():
         raise InvalidInputError(objection)
     digits = integer("digits", digits, least=1)
-    relation = Adjacency.read(adjacency)
+    kind, relation = _class_of(name), Adjacency.read(adjacency)
     count = integer("count", count, least=1)
     family = _Family(
-        _class_of(name),
-        _with_adjacency(name, fixed, relation),
+        kind,
+        _with_adjacency(kind.__name__, fixed, relation),
         target,
         relation,
         count,
@@ -171,6 +171,8 @@ def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
         if name not in DESCRIPTIONS:
             raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
         name = DESCRIPTIONS[name]
+    if not isinstance(name, type):
+        raise expected("name", name, "to be the name of a mechanism, or its class")
     if not issubclass(name, Mechanism):
         raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
     if name.noise_argument is None:
@@ -195,11 +197,9 @@ def _factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
     return factors
 
 
-def _with_adjacency(
-    name: str | type[Mechanism], fixed: dict[str, Any], relation: Adjacency | None
-) -> dict[str, Any]:
+def _with_adjacency(name: str, fixed: dict[str, Any], relation: Adjacency | None) -> dict[str, Any]:
     """Pass the relation on to a mechanism that is made for one."""
-    known = notation.argument_names(name if isinstance(name, str) else name.__name__)
+    known = notation.argument_names(name)
     if "adjacency" in known and relation is not None:
         return {"adjacency": relation, **fixed}
     return fixed

@@ -12,7 +12,7 @@ from flint import arb, ctx
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.joint import Factor, JointPair
 from accountant.errors import BetweenError, UndecidedError, expected
-from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose
+from accountant.interval import MAX_PRECISION, RELATIVE_WIDTH, Interval, ball, enclose
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
@@ -194,15 +194,21 @@ def _known(rho: arb | None) -> arb:
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:
     if pair.closed_rho() is not None:
         return enclose(lambda: _known(pair.closed_rho()), relative_width=relative_width)
-    with ctx.workprec(_RHO_PRECISION):
-        return _search(pair, relative_width)
+    precision = _RHO_PRECISION
+    while precision <= MAX_PRECISION:
+        with ctx.workprec(precision):
+            known = _divergence(_apart(pair)[1])(Fraction(2))
+            if known.is_finite():
+                return _search(pair, relative_width)
+            if known.lower() == arb.pos_inf():
+                return Interval.of_ball(arb.pos_inf())
+        precision *= 2  # the digits of a loss of 1e150, say
+    raise UndecidedError("The Rényi divergence of order 2, which rho needs, was not enclosed.")
 
 
 def _search(pair: Pair, relative_width: Fraction) -> Interval:
     steady, rest = _apart(pair)
     divergence = _divergence(rest)
-    if not divergence(Fraction(2)).is_finite():
-        return Interval.of_ball(arb.pos_inf())
     most_loss = sum((count * factor.max_loss() for factor, count in rest), start=arb(0))
     if not most_loss.is_finite():
         raise UndecidedError(

@@ -31,6 +31,7 @@ _MET_DIGITS = 20
 _RHO_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (4, 6, 8, 10, 12, 15))
 _RHO_MARGIN = 1000
 _TIE_PRECISION = 2048
+_MOST_EPSILON = ExactReal.of_rational(10**9)
 _FAR_ABOVE = 16
 """A ratio of profiles that need not be known any better."""
 _UNBOUNDED = 10**9
@@ -253,7 +254,14 @@ class ProfileBelow(Target):
 
     def end(self) -> Fraction | None:
         """Return the largest ε that is compared, None for no largest."""
-        return None if self.up_to is None else exact(self.up_to, "up_to").rational
+        if self.up_to is None:
+            return None
+        stop = exact(self.up_to, "up_to")
+        if stop > _MOST_EPSILON:
+            raise expected(
+                "up_to", self.up_to, "≤ 1e9", "Compare the profiles up to a smaller one."
+            )
+        return stop.rational
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
         """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.

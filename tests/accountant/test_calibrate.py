@@ -323,3 +323,15 @@ def test_a_wrong_count_is_named(count: int) -> None:
 def test_digits_are_a_whole_number(digits: object) -> None:
     with pytest.raises(InvalidInputError, match="digits="):
         calibrate("Gaussian", EpsilonDelta(1, "1e-5"), digits=digits)  # type: ignore[arg-type]  # refused
+
+
+@pytest.mark.parametrize("name", [3, None, object()])
+def test_what_is_no_mechanism_is_told_so(name: object) -> None:
+    with pytest.raises(InvalidInputError, match="to be the name of a mechanism"):
+        calibrate(name, EpsilonDelta(1, "1e-5"))  # type: ignore[arg-type]  # refused
+
+
+def test_an_end_beyond_floats_is_refused() -> None:
+    limit = ProfileBelow(Gaussian(3), up_to="1e400")
+    with pytest.raises(InvalidInputError, match="up_to='1e400' ≤ 1e9"):
+        calibrate("Gaussian", limit, adjacency="add-remove", count=10, sampling_prob="0.1")

@@ -202,3 +202,9 @@ def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:
     with pytest.raises(UndecidedError, match=r"least rho of an unbounded privacy loss") as refusal:
         guarantees.rho(mixed, adjacency=BOTH)
     assert "{" not in str(refusal.value)
+
+
+def test_rho_of_a_loss_that_takes_many_digits_is_finite() -> None:
+    found = guarantees.rho(RandomizedResponse(epsilon="1e300"))
+    assert Decimal("0.99999e300") < found.lower <= Decimal("1e300") <= found.upper
+    assert found.upper < Decimal("1.00001e300")

@@ -39,6 +39,8 @@ from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPa
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
+_HALVINGS = 5
+
 Least = Callable[[Pair, Fraction], arb]
 
 
@@ -104,10 +106,17 @@ class _Ends:
         ]
 
     def tail(self, depth: int, best: arb, most: arb) -> Tail:
-        """Return t = depth."""
-        t = arb(depth)
-        bounded = all(side.bound(t) <= best * most for side in self._sides)
-        return Tail(t, best if bounded else None)
+        """Return t = depth, or less, down to its half, where that does."""
+        goal, low, high = best * most, Fraction(depth, 2), Fraction(depth)
+        if not self._bounded(high, goal):
+            return Tail(ball(high), None)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._bounded(middle, goal) else (middle, high)
+        return Tail(ball(high), best)
+
+    def _bounded(self, t: Fraction, goal: arb) -> bool:
+        return all(side.bound(ball(t)) <= goal for side in self._sides)
 
     def within(self, depth: int) -> bool:
         """Whether no test needs more than Δ of its end."""

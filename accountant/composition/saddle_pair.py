@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 _SPARE = 12
 _FEWER = (0.62, 0.4)
+_FEWER_PIECES = 0.8
 _LEAST_BITS = (40, 30)
 _LONGEST_LADDER = 200
 _FINEST_GRID = 512
@@ -184,12 +185,16 @@ class SmoothPair(ContourPair):
         if math.isinf(strip.low) and self._sides() == {False}:
             return self._mirrored(kernel, epsilon)
         problem = UndecidedError("No contour was found.")
+        bent_at = math.inf
         for bits in self._accuracies():
             for way in self._ways(kernel, strip, epsilon, bits):
+                if way == self._bent and bits > _FEWER_PIECES * bent_at:
+                    continue  # it takes seconds to refuse, and hardly fewer pieces
                 try:
                     return way(kernel, strip, epsilon, bits)
                 except UndecidedError as error:
                     problem = error
+                    bent_at = bits if way == self._bent else bent_at
         raise UnsuitedError(str(problem)) if self._has_atoms() else problem
 
     def _ways(

@@ -81,3 +81,21 @@ def test_losses_beyond_which_floats_have_no_grid() -> None:
     loss = removal("27.68", "1.186e-6", 293_958_126).loss()
     with pytest.raises(UndecidedError, match="sure to decide"):
         sure_cut(loss, 11_670.0, -250.0, 1.0)
+
+
+def test_a_bent_contour_is_not_planned_again_for_hardly_fewer_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def refused(self: SmoothPair, kernel: object, strip: object, epsilon: object, bits: int) -> arb:
+        tried.append(bits)
+        raise UndecidedError("No contour was found.")
+
+    monkeypatch.setattr(SmoothPair, "_bent", refused)
+    with pytest.raises(UndecidedError):
+        profile.delta(
+            releases("0.4173", "4.194e-5", 4), "1e-5", adjacency="add-remove", relative_width=NEAR
+        )
+    assert len(tried) == 2
+    assert tried[1] < 0.8 * tried[0]

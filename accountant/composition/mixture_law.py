@@ -65,6 +65,7 @@ _MOST_EXPONENT = 1e5
 _WIDTHS = (2.0, 5.0, 8.0)
 _STEEP = math.log(2) / 2
 _MANY, _MOST_POINTS = 4, 1 << 12
+_BEYOND = tuple(4.0 * 2.0**k for k in range(8))
 _FARTHEST, _GRAIN = 64.0, 2.0**-8
 _ZERO = ExactReal.of_rational(0)
 
@@ -125,7 +126,8 @@ class MixtureLaw(Law):
         heights = [min(share * most, math.sqrt(2 * digits)) for share in _STRIPS]
         for y in heights + self._low(_STRIPS[-1] * most):
             loss = max(float(c), 0.0) * -math.log(math.cos(self._b * y / 2))
-            fall = digits + 1 + y * y / 2 + omega * (self._a + self._b) * y + loss + self._grown(y)
+            turned = float(self._turned(c, omega, arb(y)))
+            fall = digits + 1 + y * y / 2 + turned + loss + self._grown(y)
             found.append((2 * math.pi * y / fall, y))
         spacing, y = max(found)
         step, high = arb(spacing), arb(y)
@@ -133,9 +135,31 @@ class MixtureLaw(Law):
         if not high * most_a.max(most_b) < arb.pi():
             raise UnsuitedError("The strip of a mixture of normal laws is too wide.")
         kappa = (most_b * high / 2).cos() ** (-c.max(arb(0)))
-        exponent = high**2 / 2 + arb(omega) * (most_a + most_b) * high
+        exponent = high**2 / 2 + self._turned(c, omega, high)
         exponent += sum((end.growth(high) for end in self._cuts), start=arb(0))
         return step, 2 * kappa * exponent.exp() / (2 * arb.pi() * high / step).expm1()
+
+    def _turned(self, c: arb, omega: float, y: arb) -> arb:
+        """Return ln of how much |w^{iω}| adds to an integral on the line Im x = y, from above.
+
+        Angles are at most (a + b)y. Where Q is N(0, 1) and ay < π/2, tan arg A = Im A/Re A is at
+        most y E[a_i | x]/cos(ay), which increases with x: with an end, so little of the integral is
+        beyond some x that the bound there is that of all x but for a share e^{ωay} of that.
+        """
+        most_a, most_b = (max(abs(mean).upper() for _, mean in side) for side in (self._p, self._q))
+        found = arb(omega) * (most_a + most_b) * y
+        plain = len(self._q) == 1 and self._q[0][1].is_zero()
+        if not (omega and plain and self._end is not None and most_a * y < arb.pi() / 2):
+            return found
+        log_peak, middle, steep, start = self._tail_ball(c, 1)
+        size, steepest = self.moment(c), 1 / (most_a * y).cos()
+        for widths in _BEYOND:
+            x = arb(self._end.at + widths * self._end.width)
+            if x > middle and x >= start:
+                share = (log_peak - steep * (x - middle) ** 2 / 2).exp() / 2 / size
+                slow = arb(omega) * y * _mean_at(self._p, x) * steepest
+                found = found.min((slow.exp() + found.exp() * share).log().upper())
+        return found
 
     def _low(self, most: float) -> list[float]:
         """Return heights below a largest one at which an end is not much larger than it is."""
@@ -430,6 +454,13 @@ class Faded(node_values.Factor):
         values, error = self._factor.rows(first, last)
         far = np.arange(start, start + size) >= self._nodes
         return np.where(far, 0, values), np.where(far, self._rest, error)
+
+
+def _mean_at(side: Components, x: arb) -> arb:
+    """Return the mean of the component given x."""
+    masses = [(w * (m * (x - m / 2)).exp(), m) for w, m in side]
+    whole = sum((mass for mass, _ in masses), start=arb(0))
+    return sum((mass * m for mass, m in masses), start=arb(0)) / whole
 
 
 def _log_density(side: Components, x: arb) -> arb:

@@ -231,7 +231,7 @@ def largest_sampling_prob(
 
     Under add/remove. Raises NotApplicableError if q = 1 has it too.
     """
-    relation = Adjacency.ADD_REMOVE
+    relation, count = Adjacency.ADD_REMOVE, integer("count", count, least=1)
 
     def excess(less: ExactReal) -> arb:  # of −q: δ grows with q, and roots are of falling functions
         release = PoissonSubsampled(mechanism, -less)

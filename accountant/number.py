@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, fmpq, fmpz
 
-from accountant.errors import expected
+from accountant.errors import UndecidedError, expected
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -86,10 +86,19 @@ class ExactReal:
         return self.sign * mpmath.sqrt(square)
 
     def __float__(self) -> float:
-        """Round to the nearest float (for samplers and plots, never for a verdict)."""
-        if self.rational is not None:
-            return float(self.rational)
-        return self.sign * math.sqrt(self.square)
+        """Round to the nearest float (for samplers and plots, never for a verdict).
+
+        Raises UndecidedError beyond the largest float.
+        """
+        try:
+            if self.rational is not None:
+                return float(self.rational)
+            return self.sign * math.sqrt(self.square)
+        except OverflowError:
+            raise UndecidedError(
+                "A number beyond 1.8e308 was met where floats choose how to compute. Give a "
+                "smaller one."
+            ) from None
 
     def __floor__(self) -> int:
         """Return the largest integer ≤ the number."""

@@ -184,6 +184,8 @@ class GridPair(FactorsPair):
                 return arb(0), arb(0)
             if epsilon.ball() >= self.max_loss():
                 return arb(0), arb(0)
+            if self.infinity_mass() == 1:
+                return arb(1), arb(1)
             depth, s = place or _place(self.any_factors, float(epsilon))
             above = _composed(self, cells, depth, s, above=True).hockey_stick(epsilon)
             below = _composed(self, cells, depth, s, above=False).hockey_stick(

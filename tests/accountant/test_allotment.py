@@ -146,3 +146,8 @@ def test_counts_of_equal_shares_are_whole(count: object) -> None:
 def test_no_share_reaches_a_delta_of_one() -> None:
     with pytest.raises(InvalidInputError, match="delta < 1"):
         equal_epsilon(EpsilonDelta(epsilon=1, delta=1), 2)
+
+
+def test_the_count_of_a_sampling_rate_is_whole() -> None:
+    with pytest.raises(InvalidInputError, match="count="):
+        largest_sampling_prob(Gaussian(2), BUDGET, 1.5)  # type: ignore[arg-type]  # refused

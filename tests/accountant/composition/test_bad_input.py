@@ -182,3 +182,10 @@ def test_an_estimate_below_the_smallest_float_is_not_zero(
     assert main([*question, "--json", "--estimate"]) == 0
     shown = json.loads(capsys.readouterr().out)["delta_estimate"]["estimate"]
     assert Decimal(shown) == estimate
+
+
+@pytest.mark.parametrize("epsilon", ["1e400", "-1e400"])
+def test_numbers_beyond_floats_are_refused(epsilon: str) -> None:
+    mechanism = Composed(PoissonSubsampled(Gaussian(1), "0.01"), 10)
+    with pytest.raises(UndecidedError, match="smaller"):
+        profile.delta(mechanism, epsilon, adjacency="add-remove")

@@ -217,3 +217,9 @@ def test_losses_that_nearly_coincide_have_a_grid() -> None:
         assert found.ball().overlaps(-(arb(-1) / 7).expm1())
     assert found.relative_width is not None
     assert found.relative_width < Fraction(1, 10**5)
+
+
+def test_losses_that_are_surely_infinite() -> None:
+    mechanism = Composed(Tabulated([1, 0], [0, 1]), 2)
+    found = profile.delta(mechanism, "1/7", method="grid", relative_width=Fraction(1, 2))
+    assert found.lower == found.upper == 1

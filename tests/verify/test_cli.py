@@ -282,8 +282,8 @@ def test_profile_without_a_question_prints_a_table(capsys: pytest.CaptureFixture
 def test_profile_of_a_question_without_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "Tabulated(p=[1, 0], q=[0, 1])", "--variance"]) == 2
     assert "no variance" in capsys.readouterr().err
-    assert main(["profile", "DiscreteGaussian(parameter=4)", "--mu"]) == 2
-    assert "unbounded" in capsys.readouterr().err
+    assert main(["profile", "RankOneGaussian(dimension=3, sigma_star=10)", "--mu"]) == 2
+    assert "No mu is enough" in capsys.readouterr().err
 
 
 def test_profile_quiet(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,8 @@ def moments(
     """
     if conversion not in CONVERSIONS:
         raise expected("conversion", conversion, f"to be one of {', '.join(CONVERSIONS)}")
+    if isinstance(orders, str) or not isinstance(orders, Iterable):
+        raise expected("orders", orders, "to be a list of numbers above 1")
     target, relation = probability("delta", delta), Adjacency.read(adjacency)
     whole = Composed(mechanism, count)
     known = _known(whole, relation, orders)

@@ -26,6 +26,7 @@ _PRECISION = 192
 _SPARE = 16.0  # natural logarithm of the width to the share of it that a bound may have
 _LEAST_SIZE = 1e-300
 _NEAR = 1e-2  # natural logarithm of delta
+_FARTHEST = 1e100
 
 
 @functools.lru_cache(maxsize=16)
@@ -151,6 +152,11 @@ def choose_line(
     least_below, most_above = (0.0, math.inf) if c > 0 else (-1.0, 0.0)
     # the sum beyond K nodes is a share of about |Φ| c(c + 1) √(2πv)/(hK) of the integral
     share = abs(c) * (c + 1) * math.sqrt(2 * math.pi * _curvature(log_moment, c)) / step
+    if not (share < _FARTHEST and step > 1 / _FARTHEST):
+        raise UndecidedError(
+            f"The losses are too small beside epsilon={epsilon:.6g} for sums in floats. Ask for an "
+            "epsilon nearer to 0."
+        )
     enough = math.log(wanted / share) - 3
     last = _last(laws, cut, c, step, enough)
     ends = min(above[1], most_above), max(below[1], least_below)

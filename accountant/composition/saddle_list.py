@@ -33,6 +33,7 @@ from accountant.composition.saddle import FloatTransform
 from accountant.composition.saddle_decay import Decay, up
 from accountant.composition.saddle_kernels import NumpyKernels
 from accountant.composition.saddle_transform import Quadrature, Transform
+from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
@@ -48,6 +49,7 @@ _PRECISION = 128
 _NEXT = 1.6
 _WHOLE = 1e-12
 _DEVIATIONS = 10
+_FARTHEST = 2.0**50
 _SAME = 2.0**-60
 _BELOW = 1 - 2.0**-50
 _MOST = 1 - arb(2) ** -20
@@ -278,8 +280,13 @@ class FloatDiscreteGaussian(_FloatSums):
     shift: int
 
     def tilted(self, c: float) -> tuple[Floats, Floats, float]:
-        """Return the terms at the outcomes that count."""
+        """Return the terms at the outcomes that count.
+
+        Raises UndecidedError where floats do not tell neighbouring outcomes apart.
+        """
         v, s = self.parameter, self.shift
+        if not abs(s * (1 + c)) < _FARTHEST:
+            raise UndecidedError(f"Outcomes of integer noise tilted by {c:.6g} are beyond floats.")
         reach = math.ceil(_DEVIATIONS * math.sqrt(v)) + 1
 
         def weights(centre: float) -> tuple[Floats, Floats]:

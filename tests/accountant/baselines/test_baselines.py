@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from dp_accounting import dp_event
@@ -195,3 +196,9 @@ def test_advanced_composition_at_a_value_of_the_literature() -> None:
     total, _ = baselines.advanced([(each, 0, 10_000)], "1.26641655490941757e-14")
     assert abs(float(total.upper) - (800 / 801 + 10_000 / 801 * math.expm1(1 / 801))) < 1e-12
     assert 1.01 < float(total.upper) < 1.02
+
+
+@pytest.mark.parametrize("orders", [None, "2", 3])
+def test_orders_that_are_no_list(orders: Any) -> None:
+    with pytest.raises(InvalidInputError, match=f"Expected orders={orders!r} to be a list"):
+        baselines.moments(SUBSAMPLED, 10, "1e-5", adjacency="add-remove", orders=orders)

@@ -11,10 +11,11 @@ from accountant import profile
 from accountant.adjacency import Adjacency
 from accountant.composition.bent import Piece, Planner
 from accountant.composition.grid import CELLS, GridPair
+from accountant.composition.saddle_list import FloatDiscreteGaussian
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.composition.sure import sure_cut
 from accountant.errors import UndecidedError
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from accountant.number import ExactReal, exact
 
 NEAR = Fraction(1, 10**9)
@@ -99,3 +100,15 @@ def test_a_bent_contour_is_not_planned_again_for_hardly_fewer_bits(
         )
     assert len(tried) == 2
     assert tried[1] < 0.8 * tried[0]
+
+
+@pytest.mark.parametrize("epsilon", ["1e200", "1e300"])
+def test_losses_that_nothing_tells_from_zero_beside_epsilon(epsilon: str) -> None:
+    mechanism = Composed([Laplace("1"), Gaussian(standard_deviation="1")], 2)
+    with pytest.raises(UndecidedError, match="nearer to 0"):
+        profile.delta(mechanism, epsilon)
+
+
+def test_tilts_beyond_which_integers_are_not_told_apart() -> None:
+    with pytest.raises(UndecidedError, match="beyond floats"):
+        FloatDiscreteGaussian(3.0, 1).cumulants(1e30)

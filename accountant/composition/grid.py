@@ -24,9 +24,9 @@ import numpy as np
 from flint import arb, arb_poly, ctx
 
 from accountant import ledger
-from accountant.chernoff import log_peak
 from accountant.composition.discretised import Discretised, Law, discretise, reach
 from accountant.composition.joint import Factor, FactorsPair
+from accountant.composition.tilted_sum import Piece, TiltedSum
 from accountant.composition.tilting import Floats, log_bound, tilt, window
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
@@ -385,73 +385,13 @@ def _coarse(factors: tuple[Factor, ...], depth: int) -> tuple[Floats, ...]:
     return _as_floats(laws, origins, step)
 
 
-@final
-@dataclass(frozen=True)
-class _Sum:
-    """The tilted law of the sum of the losses."""
-
-    tilt: arb
-    log_moment: arb
-    """ln M(s), of the finite losses."""
-    step: Fraction
-    origin: Fraction
-    """The loss of the first mass, without the shift."""
-    shift: arb
-    masses: tuple[arb, ...]
-    dropped: arb
-    """What the tilted masses lack of 1."""
-    infinity: arb
-
-    def hockey_stick(self, epsilon: ExactReal, *, dropped: bool = True) -> arb:
-        """Return P(L = ∞) + E[(1 − e^{ε−L})⁺], with what was cut off at its largest or least."""
-        s, eps = self.tilt, epsilon.ball()
-        start = ball(self.origin) + self.shift - eps
-        index = max(0, int(float((-start / ball(self.step)).floor())))
-        while index > 0 and start + index * ball(self.step) > 0:
-            index -= 1
-        while index < len(self.masses) and start + index * ball(self.step) < 0:
-            index += 1  # a loss that is not told from ε stays: its ball holds 0
-        value = arb(0)
-        if index < len(self.masses):
-            rest = arb_poly(list(self.masses[index:]))
-            nearest = start + index * ball(self.step)  # the loss minus ε
-            h = ball(self.step)
-            first = (-s * nearest).exp() * rest((-s * h).exp())
-            second = (-(s + 1) * nearest).exp() * rest((-(s + 1) * h).exp())
-            value = (first - second) * (self.log_moment - s * eps).exp()
-        if dropped:
-            value += self.dropped * (self.log_moment - s * eps + log_peak(s)).exp()
-        return self.infinity + value
-
-
-@final
-@dataclass(frozen=True)
-class _Piece:
-    """The tilted masses of a partial sum; coefficient i stands for the index first + i."""
-
-    first: int
-    polynomial: arb_poly
-
-    def times(self, other: _Piece) -> _Piece:
-        """Return the piece of the sum of both."""
-        return _Piece(self.first + other.first, self.polynomial * other.polynomial)
-
-    def cut(self, low: float, high: float) -> _Piece:
-        """Keep the indices from low to high."""
-        left = max(0, math.floor(low) - self.first)
-        right = min(self.polynomial.degree(), math.ceil(high) - self.first)
-        if left == 0 and right == self.polynomial.degree():
-            return self
-        return _Piece(self.first + left, arb_poly(self.polynomial.coeffs()[left : right + 1]))
-
-
 @functools.lru_cache(maxsize=32)
-def _composed(pair: GridPair, cells: int, depth: int, tilt: float, *, above: bool) -> _Sum:
+def _composed(pair: GridPair, cells: int, depth: int, tilt: float, *, above: bool) -> TiltedSum:
     plan = _plan(pair, cells, depth, tilt)
     with ctx.workprec(_PRECISION):
         s, h = arb(tilt), ball(plan.step)
         log_moment, start, shift, certain = arb(0), Fraction(0), arb(0), arb(0)
-        total: _Piece | None = None
+        total: Piece | None = None
         for n, (found, count) in enumerate(plan.laws):
             law = found.above if above else found.below
             own = plan.origins[n] + plan.step * law.first
@@ -467,7 +407,7 @@ def _composed(pair: GridPair, cells: int, depth: int, tilt: float, *, above: boo
             total = total.cut((low - base) / step, (high - base) / step)
         assert total is not None
         masses = tuple(total.polynomial.coeffs())
-        return _Sum(
+        return TiltedSum(
             tilt=s,
             log_moment=log_moment,
             step=plan.step,
@@ -479,7 +419,7 @@ def _composed(pair: GridPair, cells: int, depth: int, tilt: float, *, above: boo
         )
 
 
-def _tilted(law: Law, s: arb, h: arb) -> tuple[arb, _Piece]:
+def _tilted(law: Law, s: arb, h: arb) -> tuple[arb, Piece]:
     """Return Σ p_i e^{shi} and its terms divided by it."""
     growth, factor = (s * h).exp(), arb(1)
     weights = []
@@ -487,16 +427,16 @@ def _tilted(law: Law, s: arb, h: arb) -> tuple[arb, _Piece]:
         weights.append(mass * factor)
         factor *= growth
     moment = sum(weights, start=arb(0))
-    return moment, _Piece(0, arb_poly(weights) * (1 / moment))
+    return moment, Piece(0, arb_poly(weights) * (1 / moment))
 
 
 def _power(
-    piece: _Piece,
+    piece: Piece,
     count: int,
     floats: Floats,
     grid: tuple[float, float],
     tilt: float,
-) -> _Piece:
+) -> Piece:
     """Return the law of the sum of `count` copies, by squaring, cut at every stage.
 
     `grid` is the loss of the first mass, and the step.

@@ -54,8 +54,6 @@ _MUCH = 50_000
 _MOST_TERMS = 100_000
 _FARTHEST = 100
 """Doublings."""
-
-
 _NEAREST = Fraction(1, 10)
 """The largest logarithm of a factor of probabilities that is allowed for."""
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from flint import arb
-
 from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.interval import Interval, enclose
 from accountant.least_mu import bounds, exact_mu, limiting_mu
+from accountant.least_mu.closed import known
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal
 from accountant.pair import Pair
@@ -62,9 +61,9 @@ class GaussianDP(
             value = enclose(lambda: mechanism.gaussian_mu(self.relation()))
         except NotApplicableError:
             return self._by_least_mu(scope, claimed)
-        known = mechanism.exact_gaussian_mu(self.relation())
-        if known is not None:  # settles a claim that is just met
-            truth: bool | None = known <= claimed
+        own = mechanism.exact_gaussian_mu(self.relation())
+        if own is not None:  # settles a claim that is just met
+            truth: bool | None = own <= claimed
         else:
             truth = compare(lambda: mechanism.gaussian_mu(self.relation()), "<=", claimed.ball)
         differences = margin(value, claimed)
@@ -171,9 +170,9 @@ class GaussianDP(
 
 def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | None, bool, bool]:
     """Return what is known of the least μ, whether it is enough, and whether the limit is it."""
-    known = exact_mu(pairs)
-    if known is not None:  # settles a claim that is just met
-        return enclose(known.ball), known <= claimed, True
+    own = exact_mu(pairs)
+    if own is not None:  # settles a claim that is just met
+        return enclose(own.ball), own <= claimed, True
     in_the_limit, value = limiting_mu(pairs) is not None, None
     for width in _WIDTHS:
         try:
@@ -194,7 +193,7 @@ def _least(pair: Pair, found: Interval, claimed: ExactReal) -> dict[str, Any]:
     In closed form it is narrow; `found` stands for a pair that alone has none.
     """
     if limiting_mu([pair]) is not None:
-        value = enclose(lambda: _known(limiting_mu([pair])))
+        value = enclose(lambda: known(limiting_mu([pair])))
         return _fact(pair, value)
     end = enclose(claimed.ball, relative_width=FACT_WIDTH).lower
     try:
@@ -206,11 +205,6 @@ def _least(pair: Pair, found: Interval, claimed: ExactReal) -> dict[str, Any]:
 
 def _fact(pair: Pair, value: Interval) -> dict[str, Any]:
     return {"fact": "gaussian-mu", "name": "value", "law": law(pair), "value": value.to_json()}
-
-
-def _known(mu: arb | None) -> arb:
-    assert mu is not None
-    return mu
 
 
 def _standard(mu: ExactReal) -> Gaussian:

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
@@ -32,8 +32,11 @@ from numpy.typing import ArrayLike, NDArray
 from accountant.errors import InvalidInputError, expected
 from accountant.interval import Interval
 from accountant.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
+from accountant.randomness import SECURE
 
-Generator: TypeAlias = np.random.Generator
+if TYPE_CHECKING:
+    from accountant.randomness import Randomness
+
 Array: TypeAlias = NDArray[Any]
 Row: TypeAlias = list[tuple[int, arb]]
 
@@ -63,7 +66,7 @@ class Noise(ABC):
         """Return a scale of the noise of each coordinate, which sets its lattice step."""
 
     @abstractmethod
-    def draw(self, count: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
         """Draw so many lazy real numbers."""
 
     @abstractmethod
@@ -142,7 +145,7 @@ class LinearNoise(Noise):
         """Return the root of the sum of squares of each row."""
         return [math.hypot(*row) for row in self._table()[1].tolist()]
 
-    def draw(self, count: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
         """Draw the variables."""
         return (normal if self.law == "normal" else laplace)(count, rng=rng, bits=bits)
 
@@ -234,7 +237,7 @@ class LatticeSampler:
         return Interval.of_exact(0)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[np.float64]:
         """Release a value, or several times the same value with independent noise.
 
@@ -276,12 +279,12 @@ class LatticeSampler:
         exact: NDArray[Any] = whole * np.array(self.lattice)
         return exact.astype(float)
 
-    def noise(self, size: int, *, rng: Generator) -> NDArray[np.float64]:
+    def noise(self, size: int, *, rng: Randomness) -> NDArray[np.float64]:
         """Draw `size` releases of the value 0: noise alone, shape (size,) or (size, dimension)."""
         zero = np.zeros(() if self._repeated else self._noise.dimension)
         return self.release(zero, size, rng=rng)
 
-    def whole_steps(self, rows: Array, *, rng: Generator) -> Array:
+    def whole_steps(self, rows: Array, *, rng: Randomness) -> Array:
         """Return ⌊(value + noise)/step + 1/2⌋ for rows of values."""
         block = max(1, _BLOCK // self._noise.inputs)
         parts = [
@@ -292,7 +295,7 @@ class LatticeSampler:
         joined: Array = np.concatenate(parts)
         return joined
 
-    def _block(self, rows: Array, rng: Generator) -> Array:
+    def _block(self, rows: Array, rng: Randomness) -> Array:
         inputs = self._noise.inputs
         drawn = self._noise.draw(len(rows) * inputs, rng=rng)
         approximate, bound = self._noise.floats(drawn.floats().reshape(-1, inputs), self._steps)
@@ -317,7 +320,7 @@ class LatticeSampler:
         return result
 
     def _exact(
-        self, drawn: LazyReals, row: int, coordinate: int, value: Fraction, rng: Generator
+        self, drawn: LazyReals, row: int, coordinate: int, value: Fraction, rng: Randomness
     ) -> int:
         """Decide one coordinate in ball arithmetic, with as many digits as it takes."""
         inputs = self._noise.inputs
@@ -341,7 +344,7 @@ class LatticeSampler:
 
 
 def release_stream(
-    sampler: LatticeSampler, value: ArrayLike, size: int | None, *, rng: Generator
+    sampler: LatticeSampler, value: ArrayLike, size: int | None, *, rng: Randomness
 ) -> NDArray[np.float64]:
     """Release the prefix sums of a stream in [0, 1]ⁿ with linear noise, on one lattice.
 

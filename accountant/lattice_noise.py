@@ -20,8 +20,8 @@ from accountant.quadratic import factor
 
 if TYPE_CHECKING:
     from accountant.covariances import Covariance
+    from accountant.randomness import Randomness
 
-Generator: TypeAlias = np.random.Generator
 Array: TypeAlias = NDArray[Any]
 _UNIT = 2.0**-53
 _GRID = 2.0**22
@@ -148,7 +148,7 @@ class KroneckerNoise(Noise):
         left, right = (np.sqrt((matrix**2).sum(axis=1)) for matrix in self._factors())
         return [float(a * b) for a in left for b in right]
 
-    def draw(self, count: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
         """Draw normal variables."""
         return normal(count, rng=rng, bits=bits)
 
@@ -210,7 +210,7 @@ class RankOneNoise(Noise):
         with ctx.workprec(128):
             return [float(self.root()) / math.sqrt(self.dimension)] * self.dimension
 
-    def draw(self, count: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
         """Draw normal variables."""
         return normal(count, rng=rng, bits=bits)
 
@@ -271,7 +271,7 @@ class StaircaseNoise(Noise):
         with ctx.workprec(128):
             return [float(self.sensitivity()) * max(1.0, 1 / float(self.epsilon())) / 4]
 
-    def draw(self, count: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
         """Draw the step by inversion (the law is memoryless beyond the table), sign and place."""
         with ctx.workprec(128):
             steps = min(_MOST_STEPS, math.ceil(20 / float(self.epsilon())) + 1)

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from flint import arb, ctx
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from accountant import sampling
 
-Generator: TypeAlias = np.random.Generator
+if TYPE_CHECKING:
+    from accountant.randomness import Randomness
+
 Array: TypeAlias = NDArray[Any]
 
 WORD = 52
@@ -82,11 +84,11 @@ class LazyReals:
         unit = arb(2) ** (-places - 1)
         return int(self.sign[index]) * (arb(2 * digits + 1) * unit + arb(0, unit))
 
-    def refine(self, index: int, *, rng: Generator) -> None:
+    def refine(self, index: int, *, rng: Randomness) -> None:
         """Draw further digits of one number."""
         self.further.setdefault(index, []).append(self._group(rng))
 
-    def below(self, index: int, *, rng: Generator) -> bool:
+    def below(self, index: int, *, rng: Randomness) -> bool:
         """Whether a fresh uniform number whose digits agree so far is below the fraction."""
         known = self.further.setdefault(index, [])
         place = 0
@@ -102,7 +104,7 @@ class LazyReals:
         """Return the numbers from `start` on, as balls."""
         return Numbers(self, start)
 
-    def _group(self, rng: Generator) -> int:
+    def _group(self, rng: Randomness) -> int:
         return int(rng.integers(0, 1 << self.bits))
 
     def keep(self, kept: Array) -> LazyReals:
@@ -165,7 +167,7 @@ def _ball_of_squares(square: int, total: int, count: int, places: int) -> arb:
     return arb(2 * square + radius) * unit + arb(0, arb(radius) * unit)
 
 
-def normal(size: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+def normal(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
     """Draw standard normal numbers.
 
     The whole part n has probabilities ∝ e^{−n²/2}, and a fraction x is kept with probability
@@ -189,7 +191,7 @@ def normal(size: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
     return _collect(propose, size, bits, expected_share=0.7)
 
 
-def laplace(size: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+def laplace(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
     """Draw from the density e^{−|x|}/2.
 
     The whole part n has probabilities ∝ e^{−n}, and a fraction x is kept with probability
@@ -203,19 +205,19 @@ def laplace(size: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
     return _collect(propose, size, bits, expected_share=0.63)
 
 
-def uniform(size: int, *, rng: Generator, bits: int = WORD) -> LazyReals:
+def uniform(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
     """Draw uniform numbers in [0, 1]."""
     ones = np.ones(size, dtype=np.int64)
     return LazyReals(ones, 0 * ones, rng.integers(0, 1 << bits, size), bits)
 
 
-def _signed(whole: Array, bits: int, rng: Generator) -> LazyReals:
+def _signed(whole: Array, bits: int, rng: Randomness) -> LazyReals:
     """Attach a fair sign and a uniform fraction, from one word."""
     word = rng.integers(0, 2 << bits, len(whole))
     return LazyReals(1 - 2 * (word & 1), whole, word >> 1, bits)
 
 
-def _trial(reals: LazyReals, lanes: Array, rng: Generator, *, squared: bool) -> Array:
+def _trial(reals: LazyReals, lanes: Array, rng: Randomness, *, squared: bool) -> Array:
     """Return True with probability e^{−x}, or e^{−x²/2}, for the fractions x of some lanes.
 
     The first failure among trials of probability t/1, t/2, … has an odd number with probability
@@ -235,7 +237,7 @@ def _trial(reals: LazyReals, lanes: Array, rng: Generator, *, squared: bool) -> 
     return success
 
 
-def _less(reals: LazyReals, lanes: Array, multiple: int, rng: Generator) -> Array:
+def _less(reals: LazyReals, lanes: Array, multiple: int, rng: Randomness) -> Array:
     """Return True with probability x/multiple for the fractions x of some lanes."""
     fresh = sampling.below(multiple << reals.bits, len(lanes), rng)
     words = reals.word[lanes]
@@ -245,7 +247,7 @@ def _less(reals: LazyReals, lanes: Array, multiple: int, rng: Generator) -> Arra
     return result
 
 
-def _whole(size: int, rng: Generator, law: str) -> Array:
+def _whole(size: int, rng: Randomness, law: str) -> Array:
     """Draw n ≥ 0 with probabilities ∝ e^{−n²/2} ("normal") or e^{−n} ("exponential").
 
     Inversion of a table, whose last entry stands for all n from there on: these are
@@ -258,7 +260,7 @@ def _whole(size: int, rng: Generator, law: str) -> Array:
     return whole
 
 
-def tail(law: str, start: int, *, rng: Generator) -> int:
+def tail(law: str, start: int, *, rng: Randomness) -> int:
     """Draw n − start given n ≥ start for the laws of the whole part."""
     if law == "exponential":
         return _successes(Fraction(1), rng)
@@ -268,7 +270,7 @@ def tail(law: str, start: int, *, rng: Generator) -> int:
             return beyond
 
 
-def _successes(exponent: Fraction, rng: Generator) -> int:
+def _successes(exponent: Fraction, rng: Randomness) -> int:
     """Count the trials of probability e^{−exponent} before the first failure."""
     count = 0
     while _success(exponent, rng):
@@ -276,7 +278,7 @@ def _successes(exponent: Fraction, rng: Generator) -> int:
     return count
 
 
-def _success(exponent: Fraction, rng: Generator) -> bool:
+def _success(exponent: Fraction, rng: Randomness) -> bool:
     """Return True with probability e^{−exponent}."""
     numerator = np.array([exponent.numerator])
     return bool(sampling.exponential_trial(numerator, exponent.denominator, rng)[0])

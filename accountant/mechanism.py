@@ -14,12 +14,14 @@ from accountant.description import Description
 from accountant.errors import NotApplicableError
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.lattice import LatticeSampler
+    from accountant.randomness import Randomness
 
 
 class Mechanism(Description, ABC):
@@ -66,7 +68,7 @@ class Mechanism(Description, ABC):
         )
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release a true answer: its noise is exact, and every output lies on a fixed lattice.
 

@@ -13,19 +13,21 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-Generator: TypeAlias = np.random.Generator
+if TYPE_CHECKING:
+    from accountant.randomness import Randomness
+
 Array: TypeAlias = NDArray[Any]
 _WORD = 64
 _LIMIT = 1 << 63
 
 
-def discrete_laplace(scale: Fraction, size: int, *, rng: Generator) -> Array:
+def discrete_laplace(scale: Fraction, size: int, *, rng: Randomness) -> Array:
     """Draw from p(z) ∝ e^{−|z|/scale} on the integers (Algorithm 2 of the paper).
 
     With scale = t/s: |z| = ⌊X/s⌋ for X = U + tV, where U is uniform on 0..t − 1, kept with
@@ -49,7 +51,7 @@ def discrete_laplace(scale: Fraction, size: int, *, rng: Generator) -> Array:
     return _collect(propose, size)
 
 
-def discrete_gaussian(parameter: Fraction, size: int, *, rng: Generator) -> Array:
+def discrete_gaussian(parameter: Fraction, size: int, *, rng: Randomness) -> Array:
     """Draw from p(z) ∝ e^{−z²/(2·parameter)} on the integers (Algorithm 3 of the paper).
 
     A discrete Laplace proposal of scale t = ⌊σ⌋ + 1 is kept with probability
@@ -71,7 +73,7 @@ def discrete_gaussian(parameter: Fraction, size: int, *, rng: Generator) -> Arra
 
 
 def indices_by_inversion(
-    cumulative: Callable[[], Sequence[arb]], size: int, *, rng: Generator
+    cumulative: Callable[[], Sequence[arb]], size: int, *, rng: Randomness
 ) -> Array:
     """Draw indices 0..n − 1 with P(index ≤ i) = cumulative()[i], all but the last one listed.
 
@@ -91,7 +93,7 @@ def indices_by_inversion(
     return result
 
 
-def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: Generator) -> Array:
+def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: Randomness) -> Array:
     """Draw integers with P(Z ≤ z) = cumulative(z), one by one (for irrational parameters).
 
     `cumulative` returns a ball at flint's current precision, positive and below 1 everywhere.
@@ -143,7 +145,7 @@ def _collect(propose: Callable[[int], Array], size: int) -> Array:
     return _narrow(np.concatenate(parts))
 
 
-def below(bound: int, size: int, rng: Generator) -> Array:
+def below(bound: int, size: int, rng: Randomness) -> Array:
     """Draw uniform integers in 0..bound − 1."""
     if bound < _LIMIT:
         return rng.integers(0, bound, size)
@@ -167,7 +169,7 @@ def below(bound: int, size: int, rng: Generator) -> Array:
     return np.concatenate(parts)
 
 
-def exponential_trial(numerator: Array, denominator: int, rng: Generator) -> Array:
+def exponential_trial(numerator: Array, denominator: int, rng: Randomness) -> Array:
     """Return True with probability e^{−numerator/denominator}, entry by entry.
 
     The whole part of the exponent is that many trials of probability e^{−1}; for x in [0, 1],
@@ -188,7 +190,7 @@ def exponential_trial(numerator: Array, denominator: int, rng: Generator) -> Arr
     return success
 
 
-def _short_trial(numerator: Array, denominator: int, rng: Generator) -> Array:
+def _short_trial(numerator: Array, denominator: int, rng: Randomness) -> Array:
     """Return True with probability e^{−numerator/denominator} for a ratio in [0, 1]."""
     success = np.zeros(len(numerator), dtype=bool)
     active = np.arange(len(numerator))
@@ -201,7 +203,7 @@ def _short_trial(numerator: Array, denominator: int, rng: Generator) -> Array:
     return success
 
 
-def _successes(size: int, rng: Generator) -> Array:
+def _successes(size: int, rng: Randomness) -> Array:
     """Count the trials of probability e^{−1} before the first failure."""
     counts = np.zeros(size, dtype=np.int64)
     active = np.arange(size)
@@ -260,7 +262,7 @@ def _count(thresholds: Sequence[int], word: Array) -> Array:
     return np.searchsorted(below, word, side="right")
 
 
-def _refine(cumulative: Callable[[], Sequence[arb]], value: int, bits: int, rng: Generator) -> int:
+def _refine(cumulative: Callable[[], Sequence[arb]], value: int, bits: int, rng: Randomness) -> int:
     """Draw further digits of one uniform number until its index is decided."""
     while True:
         value = value << _WORD | int(rng.integers(0, 1 << _WORD, dtype=np.uint64))

@@ -18,10 +18,13 @@ from accountant.mechanisms.tabulated import Tabulated
 from accountant.number import ExactReal
 from accountant.pair import Pair, WorstCase
 from accountant.pairs.gaussian import GaussianPair
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 MAX_COORDINATES = 1_000_000
 """Most coordinates whose noise or variances are listed."""
@@ -175,7 +178,7 @@ class Composed(Mechanism):
         return np.hstack(columns)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release the answers of all parts, laid out as by `sample`, each part exactly.
 

@@ -15,10 +15,12 @@ from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.theta import variance
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -86,7 +88,7 @@ class DiscreteCorrelatedGaussian(Mechanism):
         return variance(v), variance(v * ExactReal.of_rational(q * q)) / p**2
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release the counts and, last, the size: integers that are given exactly.
 
@@ -122,7 +124,7 @@ class DiscreteCorrelatedGaussian(Mechanism):
         ]
         return [*rows, [size / 2] * d + [size]]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the noise of the counts and the size, one release per row.
 
         The integers Z and W are drawn exactly; only their final quotient is rounded.

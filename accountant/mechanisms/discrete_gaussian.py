@@ -15,10 +15,12 @@ from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import upper_tail, variance
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -67,7 +69,7 @@ class DiscreteGaussian(Mechanism):
         """One."""
         return 1
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the integer noise of `size` releases, exactly."""
         from accountant import sampling
 
@@ -76,7 +78,7 @@ class DiscreteGaussian(Mechanism):
         return sampling.integers_by_inversion(self._at_most, size, rng=rng)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Add exact integer noise to every entry of an integer answer."""
         from accountant.lattice import release_integers

@@ -17,11 +17,13 @@ from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.kary_tree import KaryTree
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
+from accountant.randomness import SECURE
 from accountant.tree_walk import nodes, parent
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -78,7 +80,7 @@ class DiscreteKaryTree(Mechanism):
         """The number of steps n."""
         return self.steps
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
         import numpy as np
 
@@ -92,7 +94,7 @@ class DiscreteKaryTree(Mechanism):
         return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release all n estimates for a stream of n inputs, 0 or 1 each: exact integers."""
         import numpy as np

@@ -18,10 +18,12 @@ from accountant.mechanism import Mechanism
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -96,7 +98,7 @@ class IntegerNoise(Mechanism, FiniteLaws):
         """Return E[Z], exactly."""
         return self._moment(1)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the integer noise of `size` releases, exactly."""
         from accountant import sampling
 
@@ -107,7 +109,7 @@ class IntegerNoise(Mechanism, FiniteLaws):
         return self.lowest + indices
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Add exact integer noise to every entry of an integer answer."""
         from accountant.lattice import release_integers

@@ -17,6 +17,7 @@ from accountant.mechanisms.linear_counter import any_of_epsilon
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.randomness import SECURE
 from accountant.tree import Digits, Tree
 from accountant.tree_walk import nodes, parent, path
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.lattice import LatticeSampler
+    from accountant.randomness import Randomness
 
 _MOST_LISTED = 100_000
 _MOST_CORRELATED = 2000
@@ -124,7 +126,7 @@ class KaryTree(Mechanism):
         return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
         from accountant.lattice import release_stream

@@ -19,12 +19,14 @@ from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.lattice import LatticeSampler
+    from accountant.randomness import Randomness
 
 MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""
@@ -196,7 +198,7 @@ class LinearCounter(Mechanism, ABC):
         return LatticeSampler(noise, common=True)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
         from accountant.lattice import release_stream

@@ -15,10 +15,12 @@ from accountant.mechanism import Mechanism
 from accountant.number import ExactReal
 from accountant.pair import WorstCase
 from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -85,7 +87,7 @@ class RandomizedResponse(Mechanism, FiniteLaws):
         """Return the probability (k − 1)/(e^ε + k − 1) that the report is not the truth."""
         return (self.categories - 1) * self._probabilities()[1]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw (report − truth) mod k for `size` reports, exactly."""
         from accountant import sampling
 
@@ -93,7 +95,7 @@ class RandomizedResponse(Mechanism, FiniteLaws):
         return lies * rng.integers(1, self.categories, size)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Report every entry of an answer, categories 0..k − 1, exactly."""
         from accountant.lattice import release_integers

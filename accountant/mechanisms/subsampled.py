@@ -21,10 +21,13 @@ from accountant.pair import WorstCase
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -175,7 +178,7 @@ class PoissonSubsampled(Mechanism):
         return self.mechanism.sample(size, rng=rng)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Refuse: the noise alone is not subsampled."""
         raise NotApplicableError(

@@ -14,10 +14,12 @@ from accountant.mechanism import Mechanism
 from accountant.mechanisms.discrete_laplace import DiscreteLaplace
 from accountant.pair import WorstCase
 from accountant.pairs.discrete_laplace import DiscreteLaplacePair
+from accountant.randomness import SECURE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from accountant.randomness import Randomness
 
 
 @final
@@ -90,12 +92,12 @@ class TruncatedGeometric(Mechanism):
         inner = [centre * (-rate * abs(y - n)).exp() for y in range(low + 1, high)]
         return [(-rate * (n - low)).exp() / outer, *inner, (-rate * (high - n)).exp() / outer]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the integer noise of `size` releases before truncation, exactly."""
         return DiscreteLaplace(self.scale).sample(size, rng=rng)
 
     def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: np.random.Generator
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Draw `size` released values for one true count (or one, without an axis), exactly."""
         import numpy as np

@@ -68,6 +68,15 @@ SECURE: Final = SecureIntegers()
 """The default of every release."""
 
 
+def floating(rng: Randomness) -> np.random.Generator:
+    """Return a generator that draws doubles too; InvalidInputError for one that does not."""
+    if isinstance(rng, SecureIntegers):
+        raise expected(
+            "rng", "SECURE", "to be a NumPy generator", "Floating-point noise is not secure."
+        )
+    return rng
+
+
 def _below(bound: int, count: int) -> NDArray[Any]:
     """Return uniform integers in 0..bound − 1, unsigned."""
     import numpy as np

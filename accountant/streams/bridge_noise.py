@@ -30,7 +30,7 @@ class BridgeNoise(NoiseProcess):
         self._arities, self._sizes = grids.arities, grids.cell_sizes()
         self._bottom = grids.height - 1
         self._source = source
-        self._right: list[Any] = [0.0] * grids.height
+        self._right: list[Any] = [source.zero] * grids.height
         self._cells_left = [0] * grids.height  # in the parent cell, behind the current one
         self._ahead: list[list[Any]] = [[] for _ in grids.arities]  # the next one is the last
         self._weights = [np.arange(1, k) / k for k in grids.arities]

@@ -35,7 +35,7 @@ class ChainNoise(NoiseProcess):
         self._spare = chains.outermost  # words of norm T that may still come
         self._source = source
         self._digits = [0] * self._levels
-        self._values: list[Any] = [0.0] * self._levels
+        self._values: list[Any] = [source.zero] * self._levels
         self._waiting: list[list[Any]] = [[] for _ in range(self._levels)]
         self._from = self._levels - 1  # the level whose digit changes next, or one above it
 

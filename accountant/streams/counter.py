@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanism import Mechanism
+from accountant.randomness import SECURE
 from accountant.streams.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from accountant.randomness import Randomness
 
 
 def read_inputs(block: ArrayLike, counted: int) -> NDArray[np.float64]:
@@ -29,13 +32,6 @@ def read_inputs(block: ArrayLike, counted: int) -> NDArray[np.float64]:
         index = int(np.argmin(inside))
         raise expected(f"input {counted + 1 + index}", inputs[index], "in [0, 1]")
     return inputs
-
-
-def floating_noise() -> NotApplicableError:
-    """Return what is said of the exactness of noise that is on no lattice."""
-    return NotApplicableError(
-        "Nothing bounds what the bits of floating-point noise give away. Ask for lattice=True."
-    )
 
 
 class Counter(ABC):
@@ -60,7 +56,7 @@ class Counter(ABC):
 
     @classmethod
     @abstractmethod
-    def _continued(cls, record: dict[str, Any], rng: np.random.Generator) -> Self:
+    def _continued(cls, record: dict[str, Any], rng: Randomness) -> Self:
         """Continue from a record; KeyError or TypeError where it has no such form."""
 
     @property
@@ -82,12 +78,12 @@ class Counter(ABC):
         return Snapshot(self.record())
 
     @classmethod
-    def restore(cls, snapshot: Snapshot, *, rng: np.random.Generator) -> Self:
+    def restore(cls, snapshot: Snapshot, *, rng: Randomness = SECURE) -> Self:
         """Continue from a snapshot; noise that no output has used yet comes from `rng`."""
         return cls.of_record(snapshot.take(), rng=rng)
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], *, rng: np.random.Generator) -> Self:
+    def of_record(cls, record: dict[str, Any], *, rng: Randomness = SECURE) -> Self:
         """Continue from a record.
 
         Raises InvalidInputError where it is not one that `record` returns.

@@ -9,27 +9,31 @@ from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.kary_tree import KaryTree
 from accountant.mechanisms.linear_counter import LinearCounter
+from accountant.randomness import SECURE
 from accountant.streams.stream_counter import StreamCounter
 from accountant.streams.tree_counter import TreeCounter
 
 if TYPE_CHECKING:
-    import numpy as np
+    from accountant.randomness import Randomness
 
 Counter: TypeAlias = TreeCounter | StreamCounter
 
 
-def counter_of(mechanism: object, *, rng: np.random.Generator, lattice: bool = False) -> Counter:
+def counter_of(
+    mechanism: object, *, rng: Randomness = SECURE, insecure_floats: bool = False
+) -> Counter:
     """Return a counter at its beginning.
 
-    With `lattice` its outputs are multiples of one power of two (or integers, of
-    `DiscreteKaryTree`), without a channel in their bits.
+    Its outputs are multiples of one power of two (integers, of `DiscreteKaryTree`) and its noise
+    is the operating system's, so that neither the bits nor the noise tell about the inputs. With
+    `insecure_floats`, or a generator of NumPy, they may: that is for simulation.
 
     Raises InvalidInputError for what is not for streams.
     """
     if isinstance(mechanism, (KaryTree, DiscreteKaryTree)):
-        return TreeCounter(mechanism, rng=rng, lattice=lattice)
+        return TreeCounter(mechanism, rng=rng, insecure_floats=insecure_floats)
     if isinstance(mechanism, LinearCounter):
-        return StreamCounter(mechanism, rng=rng, lattice=lattice)
+        return StreamCounter(mechanism, rng=rng, insecure_floats=insecure_floats)
     raise expected(
         "mechanism",
         mechanism,
@@ -39,7 +43,7 @@ def counter_of(mechanism: object, *, rng: np.random.Generator, lattice: bool = F
     )
 
 
-def continued(record: dict[str, Any], *, rng: np.random.Generator) -> Counter:
+def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> Counter:
     """Continue from a record of any counter.
 
     Raises InvalidInputError where it is not one.

@@ -25,13 +25,14 @@ class HonakerNoise(NoiseProcess):
         self._weights = [source.number(own_weight(level)) for level in range(self._height)]
         self._source = source
         self._counted = 0
-        self._estimates: list[Any] = [0.0] * self._height
+        self._estimates: list[Any] = [source.zero] * self._height
 
     def one(self) -> Any:
         """Return the sum of the errors for the next step."""
         level, error = 0, self._source.one()
         while self._counted >> level & 1:
-            children, self._estimates[level] = error + self._estimates[level], 0.0
+            children = error + self._estimates[level]
+            self._estimates[level] = self._source.zero
             level += 1
             weight = self._weights[level]
             error = weight * self._source.one() + (1 - weight) * children

@@ -6,36 +6,34 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import numpy as np
-from flint import arb
+from flint import fmpq
 from numpy.typing import NDArray
 
 from accountant.errors import expected
+from accountant.randomness import floating
 
 if TYPE_CHECKING:
     from accountant.mechanisms.linear_counter import LinearCounter
+    from accountant.randomness import Randomness
 
-_BUFFERED: Final = 1024
+_BUFFERED: Final = 1 << 13
+"""Variables drawn at once: fewer cost time for each, more are drawn in vain by a short stream."""
 
 
-class NoiseSource:
+class NoiseSource(ABC):
     """Independent noise variables of one mechanism: Laplace or Gaussian, as it says.
 
-    Parameters
-    ----------
-    mechanism
-        Tells the kind and the scale.
-    rng
-        Draws.
+    A process adds them and multiplies them by rationals; `zero` and `number` give its constants in
+    the arithmetic of the variables.
     """
 
-    def __init__(self, mechanism: LinearCounter, rng: np.random.Generator) -> None:
-        self._gaussian = mechanism.mu is not None
-        self._scale = mechanism.spread
-        self._rng = rng
-        self._ready: list[float] = []  # drawn, and not used by any output
+    zero: ClassVar[Any]
+
+    def __init__(self) -> None:
+        self._ready: list[Any] = []  # drawn, and not used by any output
 
     def one(self) -> Any:
         """Draw one variable, from a buffer."""
@@ -43,12 +41,39 @@ class NoiseSource:
             self._ready = self.draw(_BUFFERED).tolist()
         return self._ready.pop()
 
-    def many(self, count: int) -> Any:
-        """Draw many, in whatever holds them best."""
-        return self.draw(count)
+    @abstractmethod
+    def draw(self, count: int) -> NDArray[Any]:
+        """Draw many."""
 
+    @abstractmethod
     def number(self, value: Fraction) -> Any:
-        """Return a constant in the arithmetic of the variables: a double."""
+        """Return a constant in the arithmetic of the variables."""
+
+
+@final
+class FloatSource(NoiseSource):
+    """Doubles: for simulation, since their bits tell about the inputs they are added to.
+
+    Parameters
+    ----------
+    mechanism
+        Tells the kind and the scale.
+    rng
+        Draws.
+
+    Raises InvalidInputError for `SECURE`, which draws integers only.
+    """
+
+    zero = 0.0
+
+    def __init__(self, mechanism: LinearCounter, rng: Randomness) -> None:
+        super().__init__()
+        self._gaussian = mechanism.mu is not None
+        self._scale = mechanism.spread
+        self._rng = floating(rng)
+
+    def number(self, value: Fraction) -> float:
+        """Return a double."""
         return float(value)
 
     def draw(self, count: int) -> NDArray[np.float64]:
@@ -65,7 +90,7 @@ class NoiseSource:
 class NoiseProcess(ABC):
     """The noise of the outputs in their order, L z, with little stored.
 
-    Its source draws doubles, or balls (`accountant.streams.exact_noise`), one at a time then.
+    Its source draws doubles, or rationals, one at a time then.
     """
 
     @abstractmethod
@@ -95,17 +120,17 @@ class NoiseProcess(ABC):
 
 
 def finite(name: str, values: object, length: int | None = None) -> list[Any]:
-    """Return a list of finite floats or balls of a record, of the given length if there is one."""
+    """Return the finite floats or rationals of a record, as many as `length` if it is given."""
     if not isinstance(values, list) or not all(map(_is_finite, values)):
         raise expected(name, values, "to be a list of finite numbers")
     if length is not None and len(values) != length:
         raise expected(name, values, f"to be {length} numbers")
-    return [value if isinstance(value, arb) else float(value) for value in values]
+    return [value if isinstance(value, fmpq) else float(value) for value in values]
 
 
 def _is_finite(value: object) -> bool:
-    if isinstance(value, arb):
-        return bool(value.is_finite())
+    if isinstance(value, fmpq):
+        return True
     return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value)
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant._validate import integer
 from accountant.errors import InvalidInputError, expected
-from accountant.streams.noise import NoiseSource
+from accountant.randomness import SECURE
+from accountant.streams.exact_noise import Rounding
+from accountant.streams.noise import FloatSource
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from accountant.mechanisms.bridged_tree import BridgedTree
+    from accountant.randomness import Randomness
 
-Row: TypeAlias = NDArray[np.float64]
+Row: TypeAlias = NDArray[Any]
 
 
 @final
@@ -24,7 +27,8 @@ class ParallelCounter:
     """Release the prefix sums of many streams in step, one input of each at a time.
 
     Each stream has independent noise, as `StreamCounter` would draw for it alone; who is in one
-    stream is protected by the ε (or μ) of the mechanism. What one counter stores is an array here.
+    stream is protected by the ε (or μ) of the mechanism. What one counter stores is an array here,
+    of rationals, or with `insecure_floats` of doubles: a hundred times faster, for simulation.
 
     Parameters
     ----------
@@ -33,19 +37,32 @@ class ParallelCounter:
     streams
         How many, ≥ 1.
     rng
-        Draws the noise.
+        Draws the noise; a generator of NumPy can be guessed.
+    insecure_floats
+        Whether to simulate in floating point.
     """
 
-    def __init__(self, mechanism: BridgedTree, streams: int, *, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        mechanism: BridgedTree,
+        streams: int,
+        *,
+        rng: Randomness = SECURE,
+        insecure_floats: bool = False,
+    ) -> None:
         self._mechanism = mechanism
         self._streams = integer("streams", streams, least=1)
-        self._source = NoiseSource(mechanism, rng)
+        self._rounding = None if insecure_floats else Rounding(mechanism)
+        self._source = (
+            FloatSource(mechanism, rng) if self._rounding is None else self._rounding.source(rng)
+        )
         self._arities = mechanism.grids.arities
         height = mechanism.grids.height
-        self._right: list[Row] = [np.zeros(self._streams) for _ in range(height)]
+        zeros = np.full(self._streams, self._source.zero)
+        self._right: list[Row] = [zeros] * height
         self._ahead: list[list[Row]] = [[] for _ in range(height)]
         self._cells_left = [0] * height
-        self._sums = np.zeros(self._streams)
+        self._sums = zeros if insecure_floats else np.zeros(self._streams, dtype=object)
         self._counted = 0
 
     @property
@@ -79,9 +96,14 @@ class ParallelCounter:
                 f"{self._mechanism!r} was built for as many. Build it for more steps."
             )
         self._counted += 1
-        self._sums = self._sums + row
         self._advance(len(self._arities) - 1)
-        return self._sums + self._right[-1]
+        rounding = self._rounding
+        if rounding is None:
+            self._sums = self._sums + row
+            return self._sums + self._right[-1]
+        self._sums = self._sums + [rounding.input(x) for x in row.tolist()]
+        noise = [rounding.noise(value) for value in self._right[-1]]
+        return np.array([rounding.output(whole) for whole in (self._sums + noise).tolist()])
 
     def _advance(self, level: int) -> None:
         """Move to the next cell of a level, as `BridgeNoise` does."""
@@ -104,5 +126,5 @@ class ParallelCounter:
         np.cumsum(walk, axis=0, out=walk)
         walk += left
         slope = (right - walk[-1]) / arity
-        walk += slope * np.arange(1, arity + 1)[:, None]
+        walk += slope * np.arange(1, arity + 1).astype(walk.dtype)[:, None]
         return list(walk[-2::-1])

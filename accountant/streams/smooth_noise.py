@@ -29,7 +29,7 @@ class SmoothNoise(NoiseProcess):
         else:
             self._length, self._word = mechanism.tree.height, 0
         self._source = source
-        self._values: list[Any] = [0.0] * self._length  # of the digit of weight 2^i
+        self._values: list[Any] = [source.zero] * self._length  # of the digit of weight 2^i
 
     def one(self) -> Any:
         """Return the sum over the ones of the next word."""
@@ -37,7 +37,7 @@ class SmoothNoise(NoiseProcess):
         values, one = self._values, self._source.one
         changed = fresh ^ self._word
         for place in range(changed.bit_length()):
-            values[place] = one() if fresh >> place & 1 else 0.0
+            values[place] = one() if fresh >> place & 1 else self._source.zero
         self._word = fresh
         return sum(values)
 

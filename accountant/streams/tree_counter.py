@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from accountant import notation
 from accountant.errors import expected
-from accountant.interval import Interval
-from accountant.lattice import RESOLUTION, LatticeSampler
-from accountant.lattice_noise import independent
+from accountant.lattice import RESOLUTION
 from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.kary_tree import KaryTree
+from accountant.randomness import SECURE, floating
 from accountant.sampling import discrete_laplace
-from accountant.streams.counter import Counter, floating_noise
+from accountant.streams.counter import Counter
+from accountant.streams.exact_noise import whole_steps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_BUFFERED = 1024
-_FARTHEST = 1000
-_DIGITS = 52
+    from accountant.number import ExactReal
+    from accountant.randomness import Randomness
+
+Draws: TypeAlias = Callable[[int], NDArray[Any]]
+
+_BUFFERED = 1 << 13
+_FAR = 64
+_DIGITS = 61
+_LARGEST = 1 << _DIGITS
 _LARGEST_SUBTREE = 1 << 18
 _FEW_ROWS = 64
 
@@ -41,58 +46,64 @@ class TreeCounter(Counter):
     negative, the sums of the nodes it will come back through. A step changes level i once in kⁱ
     steps, so it costs amortised O(1), with at most (1 + ⌊(k−1)/2⌋) h numbers stored.
 
-    The noise is binary floating-point noise, ±Exp(1)·h/ε, and a sum is a sum of doubles: the
-    guarantee of the mechanism is that of real numbers. That of a `DiscreteKaryTree` is exact: its
-    inputs are 0 or 1, its noise is integers, drawn with integer arithmetic, and sums below 2⁵³
-    are what they are.
+    Everything is counted in whole steps of a lattice 2^e ≤ 1, in integers. Inputs are rounded to
+    the lattice (0 and 1 stay), so that no sensitivity grows, and exact real noise z is rounded to
+    it: the measured sum of a vertex is a multiple of the step, so that its noisy sum plus the
+    rounded noise is its rounded noisy sum. What is released is a function of those, computed
+    without any rounding until a last one to a double: the guarantee is that of the mechanism, and
+    δ grows by nothing. The noise of a `DiscreteKaryTree` is integers, drawn with integer
+    arithmetic, and its inputs are 0 or 1.
 
-    With `lattice` so is that of a `KaryTree`: inputs are rounded to multiples of a power of two
-    2^e ≤ 1 (0 and 1 stay), so that no sensitivity grows, and exact real noise is rounded to the
-    same lattice (`accountant.lattice`): the rounded noisy sum of a vertex is its sum plus rounded
-    noise. Sums of multiples are exact in doubles unless a noise variable exceeds 1000 times its
-    scale, which `extra_delta` bounds. This is the way for secrets; it draws some 4·10⁶ numbers a
-    second.
+    With `insecure_floats` the noise of a `KaryTree` and the sums are doubles: the guarantee is then
+    that of real numbers, and the bits of an output tell about the inputs. For simulation.
 
     Parameters
     ----------
     mechanism
         Which tree, for how many steps.
     rng
-        Draws the noise.
-    lattice
-        Whether a `KaryTree` releases multiples of one power of two, without a channel in the bits.
+        Draws the noise; a generator of NumPy can be guessed.
+    insecure_floats
+        Whether to simulate in floating point.
     """
 
     def __init__(
         self,
         mechanism: KaryTree | DiscreteKaryTree,
         *,
-        rng: np.random.Generator,
-        lattice: bool = False,
+        rng: Randomness = SECURE,
+        insecure_floats: bool = False,
     ) -> None:
-        self._integer_scale: Fraction | None = None
-        self._sampler: LatticeSampler | None = None
+        self._draws: Draws
         if isinstance(mechanism, DiscreteKaryTree):
-            tree, self._integer_scale = mechanism.continuous.tree, mechanism.scale
+            tree, scale = mechanism.continuous.tree, mechanism.scale
+            self._exponent = 0
+            self._draws = lambda count: discrete_laplace(scale, count, rng=rng)
         else:
             tree = mechanism.tree
-        self._mechanism, self._rng, self._tree = mechanism, rng, tree
+            self._exponent = _exponent(mechanism)
+            self._draws = (
+                _doubles(float(mechanism.scale), floating(rng))
+                if insecure_floats
+                else _whole(mechanism.scale, self._exponent, rng)
+            )
+        self._discrete = isinstance(mechanism, DiscreteKaryTree)
+        self._floats = insecure_floats and not self._discrete
+        self._mechanism, self._tree = mechanism, tree
         self._arity, self._steps, self._height = tree.arity, tree.steps, tree.height
         self._lowest = tree.lowest
         self._highest = tree.arity - 1 - tree.lowest
-        self._scale = float(mechanism.scale)
-        self._grid = 1.0
-        if lattice and isinstance(mechanism, KaryTree):
-            self._sampler = _lattice(mechanism)
-            self._grid = float(self._sampler.lattice[0])
+        self._narrow = _LARGEST // (tree.arity * tree.height)  # such sums along a path fit
         self._noise: list[float] = []  # drawn, and not used by any output
         self._open = True
         self._clear()
 
     def _clear(self) -> None:
-        self._counted, self._sum = 0, 0.0
+        self._kind: type = np.float64 if self._floats else np.int64
+        zero = 0.0 if self._floats else 0
+        self._counted, self._sum = 0, zero
         self._digits = [0] * self._height
-        self._values = [0.0] * (self._height + 1)  # the last one is the root: no noise
+        self._values = [zero] * (self._height + 1)  # the last one is the root: no noise
         self._waiting: list[list[float]] = [[] for _ in range(self._height)]
 
     @property
@@ -101,22 +112,9 @@ class TreeCounter(Counter):
         return self._mechanism
 
     @property
-    def extra_delta(self) -> Interval:
-        """What the sampler costs in δ: (1 + e^ε) times the chance that a sum is not exact.
-
-        A noise variable exceeds 1000 times its scale with probability e^{−1000}; nobody has more
-        than arity·height of them for every step.
-
-        Raises NotApplicableError for noise that is on no lattice.
-        """
-        if self._integer_scale is None and self._sampler is None:
-            raise floating_noise()
-        if self._sampler is None or isinstance(self._mechanism, DiscreteKaryTree):
-            return Interval.of_exact(0)
-        variables = self._steps * self._arity * self._height
-        chance = variables * arb(-_FARTHEST).exp()
-        factor = 1 + self._mechanism.epsilon.ball().exp()
-        return Interval.of_exact(0).hull(Interval.of_ball(factor * chance))
+    def step(self) -> Fraction | None:
+        """The step of the lattice, if there is one."""
+        return None if self._floats else Fraction(2) ** self._exponent
 
     @property
     def stored(self) -> int:
@@ -127,14 +125,15 @@ class TreeCounter(Counter):
         """Take the next input, in [0, 1], and return the estimate of the sum so far."""
         if not 0 <= x <= 1:
             raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
-        if self._integer_scale is not None and x not in (0, 1):
+        if self._discrete and x not in (0, 1):
             raise expected(f"input {self._counted + 1}", x, "0 or 1", "KaryTree takes fractions.")
         if self._counted >= self._steps or not self._open:
             raise self._refusal(1)
         self._counted += 1
-        self._sum += x if self._sampler is None else round(x / self._grid) * self._grid
+        self._sum += x if self._floats else round(math.ldexp(x, -self._exponent))
         self._advance(0)
-        return self._sum + self._values[0]
+        total = self._sum + self._values[0]
+        return total if self._floats else math.ldexp(total, self._exponent)
 
     def extend(self, block: ArrayLike) -> NDArray[np.float64]:
         """Take a block of inputs and return their estimates.
@@ -143,22 +142,26 @@ class TreeCounter(Counter):
         there are more than the mechanism has steps left.
         """
         inputs = self._inputs(block)
-        if self._integer_scale is not None and not (whole := inputs % 1 == 0).all():
+        if self._discrete and not (whole := inputs % 1 == 0).all():
             index = int(np.argmin(whole))
             raise expected(f"input {self._counted + 1 + index}", inputs[index], "0 or 1")
-        if self._sampler is not None:
-            inputs = np.rint(inputs / self._grid) * self._grid
-        noise = np.empty(len(inputs))
-        position = 0
-        while position < len(inputs):
-            position += self._fill(noise[position:])
-        sums = np.cumsum(inputs)
+        if not len(inputs):
+            return np.empty(0)
+        parts, missing = [], len(inputs)
+        while missing:
+            parts.append(self._fill(missing))
+            missing -= len(parts[-1])
+        if not self._floats:
+            inputs = np.rint(np.ldexp(inputs, -self._exponent)).astype(np.int64)
+        sums: NDArray[Any] = np.cumsum(inputs.astype(self._kind, copy=False))
         sums += self._sum
-        if len(inputs):
-            self._sum = float(sums[-1])
+        self._sum = sums[-1:].tolist()[0]
         self._counted += len(inputs)
-        sums += noise
-        return sums
+        sums += np.concatenate(parts)
+        if self._floats:
+            return sums
+        released: NDArray[np.float64] = np.ldexp(sums.astype(np.float64), self._exponent)
+        return released
 
     def record(self) -> dict[str, Any]:
         """Return what a continuation needs, as plain data: secret, and for one continuation.
@@ -167,33 +170,42 @@ class TreeCounter(Counter):
         """
         return {
             "mechanism": repr(self._mechanism),
-            **({} if self._sampler is None else {"lattice": True}),
+            "floats": self._floats,
             "counted": self._counted,
-            "sum": float(self._sum),
+            "sum": self._sum,
             "values": self._values[:-1],
             "waiting": [list(entries) for entries in self._waiting],
         }
 
     @classmethod
-    def _continued(cls, record: dict[str, Any], rng: np.random.Generator) -> TreeCounter:
+    def _continued(cls, record: dict[str, Any], rng: Randomness) -> TreeCounter:
         mechanism = notation.parse(record["mechanism"])
         if not isinstance(mechanism, (KaryTree, DiscreteKaryTree)):
             raise expected("mechanism", record["mechanism"], "to be a KaryTree")
-        counter = TreeCounter(mechanism, rng=rng, lattice=record.get("lattice", False) is True)
+        counter = TreeCounter(mechanism, rng=rng, insecure_floats=record["floats"] is True)
         counted, total = cls._read_counted(record, mechanism.steps), record["sum"]
-        if not _all_finite([total]) or not 0 <= total <= counted:
-            raise expected("sum", total, f"in [0, {counted}]")
+        most = counted if counter.step is None else counted / counter.step
+        if not counter._fit([total]) or not 0 <= total <= most:
+            raise expected("sum", total, f"in [0, {most}]")
         values, waiting = record["values"], record["waiting"]
         digits = counter._tree.written(counted)
         lengths = [len(entries) for entries in waiting]
         if lengths != [max(-digit - 1, 0) for digit in digits]:
             raise expected("waiting", lengths, f"to fit the {counted} inputs counted")
-        if len(values) != counter._height or not _all_finite([*values, *chain(*waiting)]):
+        noise = [*values, *chain(*waiting)]
+        if len(values) != counter._height or not counter._fit(noise):
             raise expected("values", values, f"to be {counter._height} finite numbers")
-        counter._counted, counter._sum, counter._digits = counted, float(total), digits
-        counter._values = [*map(float, values), 0.0]
-        counter._waiting = [list(map(float, entries)) for entries in waiting]
+        if not counter._floats and max(map(abs, noise), default=0) > _LARGEST:
+            counter._kind = np.object_
+        counter._counted, counter._sum, counter._digits = counted, total, digits
+        counter._values = [*values, counter._values[-1]]
+        counter._waiting = [list(entries) for entries in waiting]
         return counter
+
+    def _fit(self, numbers: Sequence[Any]) -> bool:
+        """Whether these are numbers as this counter keeps them."""
+        kind = float if self._floats else int
+        return all(type(n) is kind and math.isfinite(n) for n in numbers)
 
     def _advance(self, level: int) -> None:
         """Count one up at a level; all digits below it are at their highest."""
@@ -227,21 +239,21 @@ class TreeCounter(Counter):
             self._noise = self._laplace(_BUFFERED).tolist()
         return self._noise.pop()
 
-    def _laplace(self, count: int) -> NDArray[np.float64]:
-        """Draw Lap(h/ε): a random sign of an exponential, six times faster than `rng.laplace`."""
-        if self._integer_scale is not None:
-            return discrete_laplace(self._integer_scale, count, rng=self._rng).astype(np.float64)
-        if self._sampler is not None:
-            return self._sampler.noise(count, rng=self._rng).ravel()
-        noise = self._rng.standard_exponential(count)
-        np.negative(noise, out=noise, where=self._rng.integers(0, 2, count, dtype=np.bool_))
-        noise *= self._scale
-        return noise
+    def _laplace(self, count: int) -> NDArray[Any]:
+        """Draw Lap(h/ε), in steps; once one is too large, all is counted in Python's integers."""
+        drawn = self._draws(count)
+        if self._kind is np.int64 and self._far(drawn):
+            self._kind = np.object_
+        return drawn.astype(self._kind, copy=False)
 
-    def _fill(self, noise: NDArray[np.float64]) -> int:
-        """Write the noise of the next subtree that fits, and return how many outputs it has."""
+    def _far(self, drawn: NDArray[Any]) -> bool:
+        most = max(-int(np.min(drawn, initial=0)), int(np.max(drawn, initial=0)))
+        return drawn.dtype == object or most > self._narrow
+
+    def _fill(self, most: int) -> NDArray[Any]:
+        """Return the noise of the next subtree that fits into so many outputs."""
         levels, size = 0, 1
-        limit = min(len(noise), _LARGEST_SUBTREE)
+        limit = min(most, _LARGEST_SUBTREE)
         while (
             levels < self._height
             and self._digits[levels] == self._highest
@@ -249,21 +261,17 @@ class TreeCounter(Counter):
         ):
             levels, size = levels + 1, size * self._arity
         self._advance(levels)
-        if not levels:
-            noise[0] = self._values[0]
-            return 1
-        current = np.array([self._values[levels]])
+        current: NDArray[Any] = np.array([self._values[levels]], dtype=self._kind)
         for level in range(levels - 1, -1, -1):
             current = self._children(current)
-            self._digits[level], self._values[level] = self._highest, float(current[-1])
-        noise[:size] = current
-        return size
+            self._digits[level], self._values[level] = self._highest, current[-1:].tolist()[0]
+        return current
 
     def _children(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums of noise one level down, from the lowest digit to the highest."""
         rows, k, lowest = len(values), self._arity, self._lowest
         drawn = self._laplace(rows * (k - 1)).reshape(k - 1, rows)
-        found = np.empty((k, rows))
+        found: NDArray[Any] = np.empty((k, rows), dtype=self._kind)
         found[lowest] = values
         if rows < _FEW_ROWS:  # one call for all digits; slower than one for each on long rows
             found[:lowest] = values + np.cumsum(drawn[:lowest], axis=0)[::-1]
@@ -276,26 +284,31 @@ class TreeCounter(Counter):
         return found.T.ravel()
 
 
-def _lattice(mechanism: KaryTree) -> LatticeSampler:
-    """Return the noise of a vertex on a lattice on which doubles hold every sum.
+def _exponent(mechanism: KaryTree) -> int:
+    """Return e of the lattice step 2^e ≤ 1, on which sums usually fit 62 bits.
 
-    The step is the power of two 2^−32 below the scale b, or the least one, at most 1, of which
-    2^52 exceed steps + 1000·b·arity·height.
+    It is 2^−32 below the scale b, or the least one of which 2^61 exceed steps + 64·b·arity·height:
+    a noise variable beyond 64 b, of probability e^{−64}, costs time and nothing else.
     """
     scale, tree = float(mechanism.scale), mechanism.tree
-    largest = mechanism.steps + _FARTHEST * scale * tree.arity * tree.height
+    largest = mechanism.steps + _FAR * scale * tree.arity * tree.height
     fine = math.frexp(scale)[1] - 1 - RESOLUTION
-    coarse = math.frexp(largest)[1] - _DIGITS
-    exponent = min(0, max(fine, coarse))
-    if coarse > 0:
-        raise expected(
-            "steps", mechanism.steps, "and noise to fit a double", "Take a larger epsilon."
-        )
-    resolution = math.frexp(scale)[1] - 1 - exponent
-    return LatticeSampler(
-        independent(lambda: [mechanism.scale.ball()], "laplace"), resolution=resolution
-    )
+    return min(0, max(fine, math.frexp(largest)[1] - _DIGITS))
 
 
-def _all_finite(numbers: Sequence[object]) -> bool:
-    return all(type(n) in (int, float) and math.isfinite(n) for n in numbers)  # type: ignore[arg-type]  # its type is known then
+def _whole(scale: ExactReal, exponent: int, rng: Randomness) -> Draws:
+    """Return a sampler of exact real noise, rounded to whole steps."""
+    sampler = whole_steps(scale, exponent, "laplace")
+    return lambda count: sampler.whole_steps(np.zeros((count, 1)), rng=rng)[:, 0]
+
+
+def _doubles(scale: float, rng: np.random.Generator) -> Draws:
+    """Return a sampler of a random sign of an exponential, six times faster than `rng.laplace`."""
+
+    def draw(count: int) -> NDArray[np.float64]:
+        noise = rng.standard_exponential(count)
+        np.negative(noise, out=noise, where=rng.integers(0, 2, count, dtype=np.bool_))
+        noise *= scale
+        return noise
+
+    return draw

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.bridged_tree import BridgedTree
 from accountant.number import ExactReal, Number
+from accountant.randomness import SECURE
 from accountant.streams.counter import read_inputs
 from accountant.streams.stream_counter import StreamCounter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from accountant.randomness import Randomness
 
 FIRST: Final = 10
 """Epoch e has 2^(10 + e) inputs."""
@@ -38,7 +41,9 @@ class UnboundedCounter:
     epsilon, mu
         Exactly one: Laplace or Gaussian noise, as in `LinearCounter`.
     rng
-        Draws the noise.
+        Draws the noise; a generator of NumPy can be guessed.
+    insecure_floats
+        Whether to simulate in floating point.
     """
 
     def __init__(
@@ -46,11 +51,13 @@ class UnboundedCounter:
         *,
         epsilon: Number | None = None,
         mu: Number | None = None,
-        rng: np.random.Generator,
+        rng: Randomness = SECURE,
+        insecure_floats: bool = False,
     ) -> None:
         self._epsilon, self._mu, self._rng = epsilon, mu, rng
+        self._floats = insecure_floats
         self._epoch, self._base = 0, 0.0
-        self._counter = StreamCounter(self.epoch_mechanism(0), rng=rng)
+        self._counter = self._begun(0)
 
     def epoch_mechanism(self, epoch: int) -> BridgedTree:
         """Return the mechanism of an epoch: cells of about 16 below the whole."""
@@ -59,6 +66,11 @@ class UnboundedCounter:
         each, larger = divmod(bits, levels)
         arities = [2 ** (each + (level < larger)) for level in range(levels)]
         return BridgedTree(2**bits, [1, *arities], self._epsilon, self._mu)
+
+    def _begun(self, epoch: int) -> StreamCounter:
+        return StreamCounter(
+            self.epoch_mechanism(epoch), rng=self._rng, insecure_floats=self._floats
+        )
 
     @property
     def counted(self) -> int:
@@ -108,7 +120,7 @@ class UnboundedCounter:
             if position <= len(inputs):
                 self._base = float(found[position - 1])
                 self._epoch += 1
-                self._counter = StreamCounter(self.epoch_mechanism(self._epoch), rng=self._rng)
+                self._counter = self._begun(self._epoch)
         return found
 
     def record(self) -> dict[str, Any]:
@@ -116,7 +128,7 @@ class UnboundedCounter:
         return {"epoch": self._epoch, "base": self._base, "counter": self._counter.record()}
 
     @staticmethod
-    def of_record(record: dict[str, Any], *, rng: np.random.Generator) -> UnboundedCounter:
+    def of_record(record: dict[str, Any], *, rng: Randomness = SECURE) -> UnboundedCounter:
         """Continue from a record.
 
         Raises InvalidInputError where it is not one that `record` returns.
@@ -131,7 +143,12 @@ class UnboundedCounter:
             raise expected("epoch", epoch, "to be an integer ≥ 0")
         if type(base) not in (int, float) or not math.isfinite(base):
             raise expected("base", base, "to be a finite number")
-        found = UnboundedCounter(epsilon=mechanism.epsilon, mu=mechanism.mu, rng=rng)
+        found = UnboundedCounter(
+            epsilon=mechanism.epsilon,
+            mu=mechanism.mu,
+            rng=rng,
+            insecure_floats=counter.step is None,
+        )
         if found.epoch_mechanism(epoch) != mechanism:
             raise expected("epoch", epoch, f"to be that of {mechanism!r}")
         found._epoch, found._base, found._counter = epoch, float(base), counter

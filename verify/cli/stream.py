@@ -20,26 +20,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.mechanism import Mechanism
+    from accountant.randomness import Randomness
     from accountant.streams import Counter, Saved, StateFile
 
 _DESCRIPTION = """\
 Read numbers in [0, 1] from stdin, one on a line, and print for each the private estimate of the
 sum so far, as soon as it has come. Reads what is there, so that it follows a slow source line by
-line and a file in blocks, in constant memory. The whole output is epsilon-DP (or (epsilon,
-delta)-DP) for streams that differ in one number. With --epsilon and --steps the best mechanism
-that is known is taken, or the best of its kind where --mechanism is a name alone.
+line and a file in blocks, in constant memory. Noise comes from the operating system's secure
+generator, and outputs are whole multiples of one power of two, exactly rounded: the whole output
+is epsilon-DP (or (epsilon, delta)-DP) for streams that differ in one number, and a note says what
+was promised. With --epsilon and --steps the best mechanism that is known is taken, or the best of
+its kind where --mechanism is a name alone.
 """
 _EPILOG = """\
 With --state, give the same stream again after an interruption. The numbers that were counted are
 compared with a digest and not counted twice; the output goes on behind what is known to be out
 (a note says with which number), and what may be out is repeated word by word, never with other
-noise. A state file holds noise: keep it secret, do not copy it, delete it when the stream is over.
+noise. A state file holds noise: keep it secret, do not copy it, delete it and FILE.lock when the
+stream is over.
+
+With an --insecure-... option nothing is private: the first line of the output says so.
 
 examples:
   dpassay stream --epsilon 1 --steps 1000000 < bits > counts
   dpassay stream --epsilon 1 --delta 1e-6 --steps 1000000 --contributions 3 < bits > counts
   dpassay stream --mechanism "KaryTree(steps=1000000, arity=19, epsilon=1)" < bits > counts
-  dpassay stream --mechanism "KaryTree(steps=99, arity=5, epsilon=1)" --json --seed 7 < bits
+  dpassay stream --epsilon 1 --steps 99 --json --insecure-seed 7 < bits
   dpassay stream --mechanism "KaryTree(steps=999, arity=19, epsilon=1)" --state s < bits >> counts
 """
 _SHOW_SECONDS = 1.0
@@ -57,16 +63,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--contributions", metavar="C", help="how many numbers one person gives at most (default 1)"
     )
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="draw predictable noise: for tests, not for data"
-    )
     parser.add_argument("--state", type=Path, metavar="FILE", help="survive interruptions")
     parser.add_argument(
-        "--lattice",
+        "--insecure-floats",
         action="store_true",
-        help="release multiples of one power of two, without a channel in the bits",
+        help="simulate in floating point: the bits of an output tell about the inputs",
     )
+    parser.add_argument(
+        "--insecure-seed", type=int, metavar="N", help="draw noise that the seed tells: for tests"
+    )
+    parser.add_argument("--seed", action=_Renamed, help=argparse.SUPPRESS)
+    parser.add_argument("--lattice", action=_Renamed, nargs=0, help=argparse.SUPPRESS)
     add_output_options(parser, quiet="no progress and no notes")
+
+
+@final
+class _Renamed(argparse.Action):
+    """Says what an option of earlier versions is now."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.error(
+            "--seed is --insecure-seed now: whoever knows it can take the noise away"
+            if self.dest == "seed"
+            else "every output is on the lattice; leave --lattice out"
+        )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -75,15 +95,19 @@ def run(options: argparse.Namespace) -> int:
     from accountant.streams import StateFile
     from verify.cli.stream_items import Items
 
-    if options.seed is not None and options.seed < 0:
-        raise expected("seed", options.seed, "≥ 0")
+    if options.insecure_seed is not None and options.insecure_seed < 0:
+        raise expected("insecure-seed", options.insecure_seed, "≥ 0")
     mechanism = _mechanism(options)
     items = Items(cast(io.BufferedIOBase, sys.stdin.buffer))
     with contextlib.ExitStack() as stack:
         state = None if options.state is None else stack.enter_context(StateFile(options.state))
         saved = None if state is None else state.load()
-        counter = _counter(mechanism, saved, options.seed, lattice=options.lattice)
+        insecure = _insecure(options)
+        counter = _counter(mechanism, saved, options, insecure)
         output = _Output(sys.stdout, as_json=options.json, quiet=options.quiet)
+        output.head(insecure)
+        if not options.quiet and not insecure:
+            note(_promise(counter))
         digest = hashlib.blake2b(digest_size=32)
         blocks = items.blocks()
         if saved is not None:
@@ -94,12 +118,13 @@ def run(options: argparse.Namespace) -> int:
                     f"{saved.delivered + 1}"
                 )
             output.write(saved.delivered, saved.outputs)
+        store = None if state is None else _Store(state, insecure)
         try:
-            _count(blocks, counter, digest, state, output)
+            _count(blocks, counter, digest, store, output)
         except InvalidInputError:  # a bad line: all before it are out
-            _finish(state, counter, digest)
+            _finish(store, counter, digest)
             raise
-        _finish(state, counter, digest)
+        _finish(store, counter, digest)
         output.close(counter.counted, counter.mechanism.steps)
     return ExitCode.DONE
 
@@ -145,26 +170,62 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
     return found.mechanism
 
 
+def _insecure(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return what makes this output no private one, in words."""
+    found = []
+    if options.insecure_floats:
+        found.append("--insecure-floats: the bits of an output tell about the inputs")
+    if options.insecure_seed is not None:
+        found.append(f"--insecure-seed {options.insecure_seed}: the seed tells the noise")
+    return tuple(found)
+
+
 def _counter(
-    mechanism: Mechanism, saved: Saved | None, seed: int | None, *, lattice: bool
+    mechanism: Mechanism,
+    saved: Saved | None,
+    options: argparse.Namespace,
+    insecure: tuple[str, ...],
 ) -> Counter:
     """Return the counter; a continued stream draws from another place of a given seed."""
     import numpy as np
 
     from accountant.errors import InvalidInputError
+    from accountant.randomness import SECURE
     from accountant.streams import continued, counter_of
 
+    floats, seed = options.insecure_floats, options.insecure_seed
     counted = 0 if saved is None else saved.counted
-    rng = np.random.default_rng(None if seed is None else [seed, counted])
+    rng: Randomness = SECURE
+    if insecure:
+        rng = np.random.default_rng(None if seed is None else [seed, counted])
     if saved is None:
-        return counter_of(mechanism, rng=rng, lattice=lattice)
+        return counter_of(mechanism, rng=rng, insecure_floats=floats)
     counter = continued(saved.record, rng=rng)
     if counter.mechanism != mechanism:
         raise InvalidInputError(
             f"The state file is that of {counter.mechanism!r}, not of {mechanism!r}. Go on with "
             "the mechanism that the stream began with."
         )
+    if saved.insecure != insecure:
+        given = [
+            ", ".join(entry.partition(":")[0] for entry in each)
+            for each in (saved.insecure, insecure)
+        ]
+        raise InvalidInputError(
+            f"The stream of the state file began with {given[0] or 'no insecure option'}, not with "
+            f"{given[1] or 'none'}. Go on with the options that it began with."
+        )
     return counter
+
+
+def _promise(counter: Counter) -> str:
+    """Say which privacy the whole output has."""
+    mechanism = counter.mechanism
+    mu = getattr(mechanism, "mu", None)
+    kind = f"{mechanism.epsilon}-DP" if mu is None else f"{mu}-GDP"
+    times = getattr(mechanism, "contributions", 1)
+    number = "one number" if times == 1 else f"the {times} numbers of one person"
+    return f"the whole output is {kind} for streams that differ in {number}"
 
 
 def _known(
@@ -209,7 +270,7 @@ def _count(
     blocks: Iterator[NDArray[np.float64]],
     counter: Counter,
     digest: hashlib.blake2b,
-    state: StateFile | None,
+    store: _Store | None,
     output: _Output,
 ) -> None:
     """Count and release block after block, each only after it is committed."""
@@ -222,8 +283,8 @@ def _count(
         if len(served):
             digest.update(served.tobytes())
             estimates = counter.extend(served)
-            if state is not None:
-                _commit(state, counter, digest, before, estimates)
+            if store is not None:
+                store.commit(counter, digest, before, estimates)
             output.write(before, estimates)
         if len(served) < len(block):
             raise InvalidInputError(
@@ -232,25 +293,33 @@ def _count(
             )
 
 
-def _finish(state: StateFile | None, counter: Counter, digest: hashlib.blake2b) -> None:
+def _finish(store: _Store | None, counter: Counter, digest: hashlib.blake2b) -> None:
     """Write down that everything counted is out."""
-    if state is not None:
-        _commit(state, counter, digest, counter.counted, None)
-
-
-def _commit(
-    state: StateFile,
-    counter: Counter,
-    digest: hashlib.blake2b,
-    delivered: int,
-    outputs: NDArray[np.float64] | None,
-) -> None:
     import numpy as np
 
-    from accountant.streams import Saved
+    if store is not None:
+        store.commit(counter, digest, counter.counted, np.empty(0))
 
-    pending = np.empty(0) if outputs is None else outputs
-    state.commit(Saved(counter.record(), digest.hexdigest(), delivered, pending))
+
+@final
+class _Store:
+    """Writes down a counter before its outputs are released."""
+
+    def __init__(self, state: StateFile, insecure: tuple[str, ...]) -> None:
+        self._state, self._insecure = state, insecure
+
+    def commit(
+        self,
+        counter: Counter,
+        digest: hashlib.blake2b,
+        delivered: int,
+        outputs: NDArray[np.float64],
+    ) -> None:
+        """Commit the outputs behind the delivered ones."""
+        from accountant.streams import Saved
+
+        saved = Saved(counter.record(), digest.hexdigest(), delivered, outputs, self._insecure)
+        self._state.commit(saved)
 
 
 @final
@@ -262,6 +331,14 @@ class _Output:
         self._began = self._shown = time.monotonic()
         self._live = sys.stderr.isatty()
         self._line_open = False
+
+    def head(self, insecure: tuple[str, ...]) -> None:
+        """Say first of all that the output is not private: a line that is no estimate."""
+        if not insecure:
+            return
+        line = json.dumps({"insecure": insecure}) if self._json else "; ".join(insecure)
+        self._stream.write((line if self._json else f"# NOT PRIVATE: {line}") + "\n")
+        self._stream.flush()
 
     def write(self, before: int, estimates: NDArray[np.float64]) -> None:
         """Print the estimates behind the first `before`, and let nothing wait in a buffer."""

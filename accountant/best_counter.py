@@ -32,7 +32,7 @@ from accountant.tree import Digits, Tree
 if TYPE_CHECKING:
     from accountant.mechanism import Mechanism
 
-LARGEST_STORED: Final = 1 << 24
+LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""
 _LARGEST_ARITY = 48
 _TALLEST = 12
@@ -62,7 +62,7 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     For pure ε-DP these are `BridgedTree` with the best arities, `DelannoyCounter` with the best
     number of levels (better than every tree of "Count on Your Elders"), the smooth binary
     mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
-    with Gaussian noise, and the square-root factorization joins, up to 2²⁴ steps. It is the best
+    with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is the best
     of those, not of all: no lower bound is claimed.
 
     Parameters

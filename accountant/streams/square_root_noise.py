@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from accountant.randomness import Randomness
 
 _GUARD: Final = 128
-MOST_STREAMED: Final = 1 << 24
+MOST_STREAMED: Final = 1 << 20
 """Most steps of a stream: all its noise is stored."""
 
 
@@ -113,10 +113,11 @@ def rounded_product(
     n = mechanism.steps
     drawn = (laplace if mechanism.mu is None else normal)(n, rng=rng)
     digits = [drawn.digits(index) for index in range(n)]
-    places = max((known for _, known in digits), default=WORD)
+    places = max(known for _, known in digits)
     numbers = [_more(value, places - known, rng) for value, known in digits]
     while True:
-        numbers = [_more(value, WORD, rng) for value in numbers]
+        groups = rng.integers(0, 1 << WORD, n).tolist()
+        numbers = [value << WORD | group for value, group in zip(numbers, groups, strict=True)]
         places += WORD
         signed = [int(s) * value for s, value in zip(drawn.sign, numbers, strict=True)]
         weights = _weights(mechanism, exponent, places)

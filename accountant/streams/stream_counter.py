@@ -103,13 +103,14 @@ class StreamCounter(Counter):
         there are more than the mechanism has steps left.
         """
         inputs = self._inputs(block)
+        if not len(inputs):
+            return np.empty(0)
         self._counted += len(inputs)
         if self._rounding is not None:
             return np.array(self._rounded(inputs.tolist(), self._rounding), dtype=np.float64)
         sums = np.cumsum(inputs)
         sums += self._sum
-        if len(inputs):
-            self._sum = float(sums[-1])
+        self._sum = float(sums[-1])
         noise = np.empty(len(inputs))
         self._noise.fill(noise)
         sums += noise

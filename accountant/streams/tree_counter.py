@@ -89,12 +89,13 @@ class TreeCounter(Counter):
             )
         self._discrete = isinstance(mechanism, DiscreteKaryTree)
         self._floats = insecure_floats and not self._discrete
-        self._mechanism, self._tree = mechanism, tree
+        self._mechanism, self._rng, self._tree = mechanism, rng, tree
         self._arity, self._steps, self._height = tree.arity, tree.steps, tree.height
         self._lowest = tree.lowest
         self._highest = tree.arity - 1 - tree.lowest
         self._narrow = _LARGEST // (tree.arity * tree.height)  # such sums along a path fit
-        self._noise: list[float] = []  # drawn, and not used by any output
+        self._ready = np.empty(0)  # drawn, and not used by any output
+        self._noise: list[float] = []  # so are these, for single steps
         self._open = True
         self._clear()
 
@@ -241,7 +242,9 @@ class TreeCounter(Counter):
 
     def _laplace(self, count: int) -> NDArray[Any]:
         """Draw Lap(h/ε), in steps; once one is too large, all is counted in Python's integers."""
-        drawn = self._draws(count)
+        if count > len(self._ready):  # what is left is not used: no output knows it
+            self._ready = self._draws(max(count, _BUFFERED))
+        drawn, self._ready = self._ready[:count], self._ready[count:]
         if self._kind is np.int64 and self._far(drawn):
             self._kind = np.object_
         return drawn.astype(self._kind, copy=False)

@@ -57,34 +57,87 @@ def test_outputs_are_those_of_the_counter(shell: Shell) -> None:
     assert isinstance(mechanism, KaryTree)
     counter = TreeCounter(mechanism, rng=np.random.default_rng([7, 0]))
     expected = counter.extend([float(line) for line in stream(600).split()])
-    printed = shell(stream(600), "--seed", "7")
+    head, *printed = shell(stream(600), "--insecure-seed", "7")
+    assert head == "# NOT PRIVATE: --insecure-seed 7: the seed tells the noise"
     assert [float(line) for line in printed] == expected.tolist()
     assert "600 of 1000 numbers counted" in shell.errors
-    rows = [json.loads(line) for line in shell(stream(600), "--seed", "7", "--json", "--quiet")]
+    head, *lines = shell(stream(600), "--insecure-seed", "7", "--json", "--quiet")
+    assert json.loads(head) == {"insecure": ["--insecure-seed 7: the seed tells the noise"]}
+    rows = [json.loads(line) for line in lines]
     assert [row["step"] for row in rows] == list(range(1, 601))
     assert [row["estimate"] for row in rows] == expected.tolist()
     assert shell.errors == ""
 
 
-def test_outputs_on_one_lattice(shell: Shell, tmp_path: Path) -> None:
+def test_outputs_are_on_one_lattice(shell: Shell, tmp_path: Path) -> None:
     """Printed digits are those of multiples of 2^−30, after an interruption too."""
-    options = ("--lattice", "--state", str(tmp_path / "run.state"))
+    options = ("--state", str(tmp_path / "run.state"))
     printed = shell(stream(300), *options) + shell(stream(600), *options)
     numbers = np.array([float(line) for line in printed])
     assert len(numbers) == 600
     assert (numbers * 2.0**30 % 1 == 0).all()
-    rounded = shell(stream(9), "--lattice", mechanism="HonakerTree(steps=9, epsilon=1)")
+    rounded = shell(stream(9), mechanism="HonakerTree(steps=9, epsilon=1)")
     assert all((float(line) * 2**31).is_integer() for line in rounded)
+
+
+@pytest.mark.parametrize("text", ["0\n", "1\n"])
+def test_bits_do_not_tell_the_input(shell: Shell, text: str) -> None:
+    """As doubles, 27 of 100 outputs for 0 were below 1/2 and no multiple of 2^−53; none for 1."""
+    for _ in range(30):
+        (line,) = shell(text, mechanism="KaryTree(steps=1, arity=2, epsilon=1)")
+        assert (float(line) * 2**32).is_integer()
+
+
+def test_floats_are_named(shell: Shell) -> None:
+    """The output begins with what it is, and its bits are no multiples of 2^−30."""
+    head, *printed = shell(stream(50), "--insecure-floats", "--quiet")
+    assert head.startswith("# NOT PRIVATE: --insecure-floats: the bits of an output")
+    assert not all((float(line) * 2**30).is_integer() for line in printed)
+    head, *_ = shell(stream(5), "--insecure-floats", "--insecure-seed", "1", "--json")
+    assert len(json.loads(head)["insecure"]) == 2
+
+
+def test_what_is_promised_is_said(shell: Shell) -> None:
+    shell(stream(5))
+    assert "the whole output is 1-DP for streams that differ in one number" in shell.errors
+    shell(stream(5), mechanism="BinaryTree(steps=9, mu='1/2', contributions=3)")
+    assert "is 0.5-GDP for streams that differ in the 3 numbers of one person" in shell.errors
+    shell(stream(5), "--insecure-seed", "3")
+    assert "the whole output" not in shell.errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seed", "7"], "--seed is --insecure-seed now"),
+        (["--lattice"], "every output is on the lattice"),
+    ],
+)
+def test_options_of_earlier_versions(shell: Shell, options: list[str], message: str) -> None:
+    assert shell("1\n", *options, code=2) == []
+    assert message in shell.errors
 
 
 def test_noise_is_not_predictable_without_a_seed(shell: Shell) -> None:
     assert shell(stream(5)) != shell(stream(5))
 
 
+def test_noise_is_drawn_by_the_operating_system(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its bytes are not random, neither is the output: there is no other source."""
+    generator = np.random.default_rng(1)
+    monkeypatch.setattr(os, "urandom", generator.bytes)
+    first = shell(stream(50))
+    generator = np.random.default_rng(1)
+    monkeypatch.setattr(os, "urandom", generator.bytes)
+    assert shell(stream(50)) == first
+
+
 def test_every_way_to_write_a_number(shell: Shell) -> None:
     text = "0\r\n1.\n .5 \n+2.5e-1\n-0\n0.25"
-    noise = [float(line) for line in shell("0\n" * 6, "--seed", "1")]
-    found = [float(line) for line in shell(text, "--seed", "1")]
+    noise = [float(line) for line in shell("0\n" * 6, "--insecure-seed", "1")[1:]]
+    found = [float(line) for line in shell(text, "--insecure-seed", "1")[1:]]
     np.testing.assert_allclose(
         np.subtract(found, noise), [0, 1, 1.5, 1.75, 1.75, 2], rtol=0, atol=1e-12
     )
@@ -108,7 +161,7 @@ def test_every_way_to_write_a_number(shell: Shell) -> None:
 def test_a_bad_line_is_named(shell: Shell, line: str, message: str) -> None:
     for before in ("1\n0\n", "1\n0.5\n"):
         assert len(shell(f"{before}{line}\n1\n", code=2)) == 2
-        assert shell.errors.startswith("dpassay: error: Line 3: Expected ")
+        assert "dpassay: error: Line 3: Expected " in shell.errors
         assert message in shell.errors
 
 
@@ -133,8 +186,8 @@ def test_more_numbers_than_steps(shell: Shell) -> None:
 def test_bad_mechanisms(shell: Shell, mechanism: str, message: str) -> None:
     assert shell("1\n", mechanism=mechanism, code=2) == []
     assert message in shell.errors
-    shell("1\n", "--seed", "-1", code=2)
-    assert "seed=-1 ≥ 0" in shell.errors
+    shell("1\n", "--insecure-seed", "-1", code=2)
+    assert "insecure-seed=-1 ≥ 0" in shell.errors
 
 
 # ---------------------------------------------------------------- interrupted streams
@@ -191,14 +244,26 @@ def test_another_stream_gets_no_noise_of_this_one(shell: Shell, tmp_path: Path) 
 
 
 def test_a_seed_is_not_repeated_behind_an_interruption(shell: Shell, tmp_path: Path) -> None:
-    options = ("--state", str(tmp_path / "state"), "--seed", "3")
+    options = ("--state", str(tmp_path / "state"), "--insecure-seed", "3")
     zeros = "0\n" * 5
     plain = "KaryTree(steps=1000, arity=1001, epsilon=1, subtraction=False)"
     # one level: the differences of the outputs are the noise variables themselves
-    first = np.diff([0.0, *map(float, shell(zeros, *options, mechanism=plain))])
+    first = np.diff([0.0, *map(float, shell(zeros, *options, mechanism=plain)[1:])])
     last = float(np.sum(first))
-    rest = np.diff([last, *map(float, shell(zeros * 2, *options, mechanism=plain))])
+    rest = np.diff([last, *map(float, shell(zeros * 2, *options, mechanism=plain)[1:])])
     assert np.abs(np.subtract.outer(first, rest)).min() > 1e-9
+
+
+def test_a_stream_goes_on_as_it_began(shell: Shell, tmp_path: Path) -> None:
+    """Insecure noise does not become secure, nor the other way round."""
+    path = tmp_path / "state"
+    shell(stream(5), "--state", str(path), "--insecure-seed", "3")
+    assert shell(stream(9), "--state", str(path), code=2) == []
+    assert "began with --insecure-seed 3, not with none" in shell.errors
+    assert len(shell(stream(9), "--state", str(path), "--insecure-seed", "3")) == 5
+    shell(stream(5), "--state", str(tmp_path / "other"))
+    assert shell(stream(9), "--state", str(tmp_path / "other"), "--insecure-floats", code=2) == []
+    assert "began with no insecure option, not with --insecure-floats" in shell.errors
 
 
 def test_a_corrupted_state_is_refused(shell: Shell, tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ def draw(
         from accountant.streams import counter_of
 
         nothing = np.zeros(workload.answers)
-        streams = [counter_of(mechanism, rng=rng).extend(nothing) for _ in range(size)]
-        return np.stack(streams)
+        counters = (counter_of(mechanism, rng=rng, insecure_floats=True) for _ in range(size))
+        return np.stack([counter.extend(nothing) for counter in counters])
     noise = mechanism.sample(size, rng=rng)
     return noise if noise.ndim == 1 else noise[:, found.answer_columns(workload)]
 

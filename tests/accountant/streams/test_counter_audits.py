@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,24 +28,7 @@ from accountant.streams import (
 )
 from accountant.tree import Digits, Tree, clashes, largest_load, misfits
 from accountant.tree_walk import factorisation
-
-
-class OneHot:
-    """Stands for a generator: all variables 0 but one."""
-
-    def __init__(self, hot: int) -> None:
-        self.hot, self.drawn = hot, 0
-
-    def standard_exponential(self, count: int) -> NDArray[np.float64]:
-        found = np.zeros(count)
-        if self.drawn <= self.hot < self.drawn + count:
-            found[self.hot - self.drawn] = 1
-        self.drawn += count
-        return found
-
-    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
-        return np.zeros(count, dtype=dtype)
-
+from tests.accountant.streams.one_hot import generator
 
 Feed = Callable[[Any], NDArray[np.float64]]
 
@@ -54,11 +37,11 @@ def columns(mechanism: KaryTree | DelannoyCounter, feed: Feed) -> NDArray[np.flo
     """Return the distinct columns of L that the outputs of a program have."""
     found, hot, drawn = [], 0, 1
     while hot < drawn:
-        rng = OneHot(hot)
-        outputs = feed(counter_of(mechanism, rng=cast(np.random.Generator, rng)))
+        one_hot, rng = generator(hot)
+        outputs = feed(counter_of(mechanism, rng=rng, insecure_floats=True))
         if outputs.any():
             found.append(outputs / float(mechanism.scale))
-        hot, drawn = hot + 1, rng.drawn
+        hot, drawn = hot + 1, one_hot.drawn
     return np.round(np.array(found).T, 9)
 
 
@@ -111,7 +94,7 @@ def test_noise_redrawn_on_reuse(
     def redrawn(counter: TreeCounter | StreamCounter) -> NDArray[np.float64]:
         outputs = []
         for step in range(1, mechanism.steps + 1):
-            fresh = counter_of(mechanism, rng=counter._rng)
+            fresh = counter_of(mechanism, rng=counter._rng, insecure_floats=True)
             outputs.append([fresh.update(0) for _ in range(step)][-1])
         return np.array(outputs)
 
@@ -187,18 +170,15 @@ def test_a_resumed_state_that_repeats_noise() -> None:
     mechanism = KaryTree(40, 3, 1)
     joined, hot, drawn = [], 0, 1
     while hot < drawn:
-        rng = OneHot(hot)
-        counter = TreeCounter(mechanism, rng=cast(np.random.Generator, rng))
+        one_hot, rng = generator(hot)
+        counter = TreeCounter(mechanism, rng=rng, insecure_floats=True)
         first = [counter.update(0) for _ in range(15)]
         record = counter.record()
-        both = [
-            TreeCounter.of_record(record, rng=cast(np.random.Generator, rng)).extend(np.zeros(25))
-            for _ in range(2)
-        ]
+        both = [TreeCounter.of_record(record, rng=rng).extend(np.zeros(25)) for _ in range(2)]
         outputs = np.concatenate([first, *both])
         if outputs.any():
             joined.append(outputs / float(mechanism.scale))
-        hot, drawn = hot + 1, rng.drawn
+        hot, drawn = hot + 1, one_hot.drawn
     left = np.array(joined).T
     once, twice = left[15:40], left[40:]
     assert ((once != 0) & (twice != 0)).any()  # noise in both: their difference cancels it
@@ -214,7 +194,7 @@ def test_a_seed_does_not_repeat_its_draws_after_an_interruption(
     mechanism = DelannoyCounter(10_000, 1, epsilon=1)  # a random walk: draws are increments
 
     def draws(seed: list[int]) -> NDArray[np.float64]:
-        counter = StreamCounter(mechanism, rng=np.random.default_rng([7, 0]))
+        counter = StreamCounter(mechanism, rng=np.random.default_rng([7, 0]), insecure_floats=True)
         before = np.diff(counter.extend(np.zeros(500)), prepend=0)
         later = StreamCounter.of_record(counter.record(), rng=np.random.default_rng(seed))
         after = np.diff(later.extend(np.zeros(500)))

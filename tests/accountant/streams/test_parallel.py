@@ -3,58 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, cast
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import BridgedTree
 from accountant.streams import ParallelCounter
+from accountant.streams.exact_noise import Rounding
+from tests.accountant.streams.one_hot import STEPS, exact_variables, generator
 
 MECHANISM = BridgedTree(50, [3, 4, 5], epsilon=1)
 
 
-class OneHot:
-    """Stands for a generator: all variables 0 but one."""
-
-    def __init__(self, hot: int) -> None:
-        self.hot, self.drawn = hot, 0
-
-    def standard_exponential(self, count: int) -> NDArray[np.float64]:
-        found = np.zeros(count)
-        if self.drawn <= self.hot < self.drawn + count:
-            found[self.hot - self.drawn] = 1
-        self.drawn += count
-        return found
-
-    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
-        return np.zeros(count, dtype=dtype)
-
-
-def test_every_stream_has_the_left_factor_and_no_noise_in_common() -> None:
+@pytest.mark.parametrize("floats", [False, True])
+def test_every_stream_has_the_left_factor_and_no_noise_in_common(
+    floats: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A noise variable is in the outputs of one stream, with the weights of a column of L."""
+    exact_variables(monkeypatch)
+    unit = float(MECHANISM.scale) if floats else STEPS * float(Rounding(MECHANISM).step)
     columns: dict[int, Counter[tuple[float, ...]]] = {stream: Counter() for stream in range(3)}
     hot, drawn = 0, 1
     while hot < drawn:
-        rng = OneHot(hot)
-        counter = ParallelCounter(MECHANISM, 3, rng=cast(np.random.Generator, rng))
+        one_hot, rng = generator(hot)
+        counter = ParallelCounter(MECHANISM, 3, rng=rng, insecure_floats=floats)
         outputs = np.array([counter.update(np.zeros(3)) for _ in range(50)]).T
         users = np.flatnonzero(outputs.any(axis=1))
         assert len(users) <= 1
         for stream in users:
-            weights = np.round(outputs[stream] / float(MECHANISM.scale) + 1.7e-12, 9)
+            weights = np.round(outputs[stream] / unit + 1.7e-12, 9)
             columns[int(stream)][tuple(weights)] += 1
-        hot, drawn = hot + 1, rng.drawn
+        hot, drawn = hot + 1, one_hot.drawn
     left = np.array(MECHANISM.factorisation()[0], dtype=np.float64)
     expected = Counter(tuple(np.round(c + 1.7e-12, 9)) for c in left.T if c.any())
     assert all(found == expected for found in columns.values())
 
 
-def test_sums_and_bad_input() -> None:
+@pytest.mark.parametrize("floats", [False, True])
+def test_sums_and_bad_input(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise the sums come out; a bad row is refused whole."""
-    counter = ParallelCounter(MECHANISM, 2, rng=cast(np.random.Generator, OneHot(-1)))
+    exact_variables(monkeypatch)
+    counter = ParallelCounter(MECHANISM, 2, rng=generator(-1)[1], insecure_floats=floats)
     for bad, message in (
         ([1, 2], r"input 1 of stream 1=2\.0 in \[0, 1\]"),
         ([1], "one for each of 2 streams"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from accountant.mechanisms import (
 )
 from accountant.mechanisms.linear_counter import LinearCounter
 from accountant.streams import StreamCounter, bridge_noise, chain_noise, noise
+from tests.accountant.streams.one_hot import STEPS, exact_variables, generator
 
 Feed = Callable[[StreamCounter, NDArray[np.float64]], NDArray[np.float64]]
 MECHANISMS: list[LinearCounter] = [
@@ -44,28 +45,10 @@ MECHANISMS: list[LinearCounter] = [
         for n in (1, 6, 37)
     ),
 ]
+INTEGER = [m for m in MECHANISMS if not isinstance(m, SquareRootFactorization)]
 
 
 _OFF_TIES = 1.7e-12  # so that no exact weight is half way between two rounded ones
-
-
-class OneHot:
-    """Stands for a generator: all variables 0 but one, so that the outputs show its weights."""
-
-    def __init__(self, hot: int) -> None:
-        self.hot, self.drawn = hot, 0
-
-    def standard_exponential(self, count: int) -> NDArray[np.float64]:
-        found = np.zeros(count)
-        if self.drawn <= self.hot < self.drawn + count:
-            found[self.hot - self.drawn] = 1
-        self.drawn += count
-        return found
-
-    standard_normal = standard_exponential
-
-    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
-        return np.zeros(count, dtype=dtype)
 
 
 def one_by_one(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -87,6 +70,26 @@ def mixed(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.flo
     return np.concatenate(found)
 
 
+def left_columns(mechanism: LinearCounter) -> Counter[tuple[float, ...]]:
+    left = np.array(mechanism.factorisation()[0], dtype=np.float64)
+    return Counter(tuple(np.round(column + _OFF_TIES, 9)) for column in left.T if column.any())
+
+
+def columns(mechanism: LinearCounter, feed: Feed, *, floats: bool) -> Counter[tuple[float, ...]]:
+    """Return the weights of every noise variable in the outputs of a program."""
+    found: Counter[tuple[float, ...]] = Counter()
+    hot, drawn = 0, 1
+    while hot < drawn:
+        one_hot, rng = generator(hot)
+        counter = StreamCounter(mechanism, rng=rng, insecure_floats=floats)
+        outputs = feed(counter, np.zeros(mechanism.steps))
+        unit = float(mechanism.scale) if counter.step is None else STEPS * float(counter.step)
+        if outputs.any():
+            found[tuple(np.round(outputs / unit + _OFF_TIES, 9))] += 1
+        hot, drawn = hot + 1, one_hot.drawn
+    return found
+
+
 @pytest.mark.parametrize(
     ("mechanism", "feed", "small"),
     [
@@ -104,26 +107,31 @@ def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
         monkeypatch.setattr(bridge_noise, "_FEW_ROWS", 1)
         monkeypatch.setattr(bridge_noise, "_LARGEST_CELL", 6)
         monkeypatch.setattr(chain_noise, "_SMALLEST_PLAN", 2)
-    scale = float(mechanism.scale)
-    columns: Counter[tuple[float, ...]] = Counter()
-    hot, drawn = 0, 1
-    while hot < drawn:
-        rng = OneHot(hot)
-        counter = StreamCounter(mechanism, rng=cast(np.random.Generator, rng))
-        outputs = feed(counter, np.zeros(mechanism.steps))
-        if outputs.any():
-            columns[tuple(np.round(outputs / scale + _OFF_TIES, 9))] += 1
-        hot, drawn = hot + 1, rng.drawn
-    left = np.array(mechanism.factorisation()[0], dtype=np.float64)
-    expected = Counter(tuple(np.round(column + _OFF_TIES, 9)) for column in left.T if column.any())
-    assert columns == expected
+    assert columns(mechanism, feed, floats=True) == left_columns(mechanism)
+
+
+@pytest.mark.parametrize("feed", [one_block, mixed])
+@pytest.mark.parametrize("mechanism", INTEGER, ids=repr)
+def test_so_are_those_of_a_stream_on_the_lattice(
+    mechanism: LinearCounter, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each variable is a whole number of steps, and nothing is rounded before the sum."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)
+    exact_variables(monkeypatch)
+    assert columns(mechanism, feed, floats=False) == left_columns(mechanism)
+
+
+@pytest.mark.parametrize("mechanism", INTEGER, ids=repr)
+def test_measured_sums_lie_on_the_lattice(mechanism: LinearCounter) -> None:
+    """R has integer entries: rounding what is measured is rounding the noise."""
+    assert all(entry.denominator == 1 for row in mechanism.factorisation()[1] for entry in row)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_prefix_sums_and_bounds(mechanism: LinearCounter) -> None:
     """Without noise the sums come out; inputs out of range or too many are refused whole."""
     steps = mechanism.steps
-    counter = StreamCounter(mechanism, rng=cast(np.random.Generator, OneHot(-1)))
+    counter = StreamCounter(mechanism, rng=generator(-1)[1], insecure_floats=True)
     with pytest.raises(InvalidInputError, match=r"input 1=1\.5 in \[0, 1\]"):
         counter.extend([1.5])
     with pytest.raises(InvalidInputError, match="at most"):
@@ -158,13 +166,15 @@ def test_a_snapshot_continues_once() -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("counted", [0, 1, 7, 23, 60])
+@pytest.mark.parametrize("floats", [False, True])
 def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
-    mechanism: LinearCounter, counted: int
+    mechanism: LinearCounter, counted: int, floats: bool
 ) -> None:
     """What outputs have used is kept; the noise to come does not repeat what is out."""
-    counter = StreamCounter(mechanism, rng=np.random.default_rng(5))
+    counter = StreamCounter(mechanism, rng=np.random.default_rng(5), insecure_floats=floats)
     counter.extend(np.zeros(counted))
     record = counter.record()
+    assert json.loads(json.dumps(record)) == record
     same = StreamCounter.of_record(record, rng=np.random.default_rng(6))
     assert same.record() == record
     assert same.stored <= 60
@@ -184,9 +194,10 @@ def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
     ],
     ids=repr,
 )
-def test_a_damaged_record_is_refused(mechanism: LinearCounter) -> None:
+@pytest.mark.parametrize("floats", [False, True])
+def test_a_damaged_record_is_refused(mechanism: LinearCounter, floats: bool) -> None:
     """Every field is checked against the mechanism and the number of inputs."""
-    counter = StreamCounter(mechanism, rng=np.random.default_rng(5))
+    counter = StreamCounter(mechanism, rng=np.random.default_rng(5), insecure_floats=floats)
     counter.extend(np.ones(22))
     whole = counter.record()
     rng = np.random.default_rng(1)
@@ -219,7 +230,7 @@ def test_simulated_error_at_a_million(mechanism: LinearCounter) -> None:
     rng = np.random.default_rng(20)
     means = []
     for _ in range(60):
-        counter = StreamCounter(mechanism, rng=rng)
+        counter = StreamCounter(mechanism, rng=rng, insecure_floats=True)
         means.append(float(np.mean(counter.extend(np.zeros(mechanism.steps)) ** 2)))
     exact = float(mechanism.exact_mean_squared_error())
     error = float(np.std(means, ddof=1)) / len(means) ** 0.5
@@ -227,9 +238,13 @@ def test_simulated_error_at_a_million(mechanism: LinearCounter) -> None:
     assert error < exact / 20
 
 
-def test_marginal_law_is_laplace() -> None:
+@pytest.mark.parametrize("floats", [False, True])
+def test_marginal_law_is_laplace(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first output that is one variable alone has its law (false alarm 1e-6)."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)
     mechanism = DelannoyCounter(5, 2, epsilon=1)
     rng = np.random.default_rng(3)
-    first = [StreamCounter(mechanism, rng=rng).update(0) for _ in range(3000)]
+    first = [
+        StreamCounter(mechanism, rng=rng, insecure_floats=floats).update(0) for _ in range(2000)
+    ]
     assert stats.kstest(first, stats.laplace(scale=2).cdf).pvalue > 1e-6

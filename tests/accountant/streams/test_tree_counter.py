@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import DiscreteKaryTree, KaryTree
 from accountant.streams import TreeCounter, counter_of, tree_counter
 from accountant.tree_walk import nodes, parent
+from tests.accountant.streams.one_hot import STEPS, exact_variables, generator
 
 Feed = Callable[[TreeCounter, NDArray[np.float64]], NDArray[np.float64]]
 TREES = [
@@ -24,23 +24,6 @@ TREES = [
     for subtraction in (False, True)
     for k, n in ((2, 31), (2, 20), (3, 40), (3, 30), (4, 42), (5, 62), (5, 40), (19, 60), (20, 60))
 ]
-
-
-class OneHot:
-    """Stands for a generator: all magnitudes 0 but one, so that the outputs show its users."""
-
-    def __init__(self, hot: int) -> None:
-        self.hot, self.drawn = hot, 0
-
-    def standard_exponential(self, count: int) -> NDArray[np.float64]:
-        found = np.zeros(count)
-        if self.drawn <= self.hot < self.drawn + count:
-            found[self.hot - self.drawn] = 1
-        self.drawn += count
-        return found
-
-    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
-        return np.zeros(count, dtype=dtype)
 
 
 def one_by_one(counter: TreeCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -63,9 +46,14 @@ def mixed(counter: TreeCounter, inputs: NDArray[np.float64]) -> NDArray[np.float
 
 
 @pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
-@pytest.mark.parametrize(("arity", "steps", "subtraction"), TREES)
+@pytest.mark.parametrize(
+    ("tree", "floats"), [(tree, floats) for tree in TREES for floats in (False, True)]
+)
 def test_each_noise_variable_is_in_the_outputs_of_its_vertex(
-    feed: Feed, arity: int, steps: int, subtraction: bool, monkeypatch: pytest.MonkeyPatch
+    feed: Feed,
+    tree: tuple[int, int, bool],
+    floats: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Algorithm 2, as a stream, has jointly the law of Algorithm 3, the tree of intervals.
 
@@ -73,23 +61,27 @@ def test_each_noise_variable_is_in_the_outputs_of_its_vertex(
     equal, for every way to feed the stream.
     """
     monkeypatch.setattr(tree_counter, "_BUFFERED", 4)  # fewer variables that nothing uses
+    exact_variables(monkeypatch)
+    arity, steps, subtraction = tree
     mechanism = KaryTree(steps, arity, 1, subtraction)
-    scale = float(mechanism.scale)
     users: Counter[tuple[int, ...]] = Counter()
     hot, drawn = 0, 1
     while hot < drawn:
-        generator = OneHot(hot)
-        counter = TreeCounter(mechanism, rng=cast(np.random.Generator, generator))
-        noise = feed(counter, np.zeros(steps)) / scale
+        one_hot, rng = generator(hot)
+        counter = TreeCounter(mechanism, rng=rng, insecure_floats=floats)
+        unit = float(mechanism.scale) if counter.step is None else STEPS * float(counter.step)
+        noise = feed(counter, np.zeros(steps)) / unit
         assert set(noise) <= {0, 1}
         if noise.any():
             users[tuple(int(step) for step in np.flatnonzero(noise) + 1)] += 1
-        hot, drawn = hot + 1, generator.drawn
+        hot, drawn = hot + 1, one_hot.drawn
     assert users == Counter(v.outputs for v in mechanism.tree.noise_variables())
 
 
 def test_noise_is_laplace() -> None:
-    counter = TreeCounter(KaryTree(10, 3, "0.5"), rng=np.random.default_rng(8))
+    counter = TreeCounter(
+        KaryTree(10, 3, "0.5"), rng=np.random.default_rng(8), insecure_floats=True
+    )
     drawn = counter._laplace(200_000)
     # one test, fixed seed; a right program fails for a new seed with probability 1e-7
     assert (
@@ -97,10 +89,11 @@ def test_noise_is_laplace() -> None:
     )
 
 
-def test_inputs_are_summed() -> None:
-    generator = np.random.default_rng(1)
-    inputs = generator.random(3000)
-    counter = TreeCounter(KaryTree(3000, 7, 10**9), rng=generator)
+@pytest.mark.parametrize("floats", [False, True])
+def test_inputs_are_summed(floats: bool) -> None:
+    rng = np.random.default_rng(1)
+    inputs = rng.random(3000)
+    counter = TreeCounter(KaryTree(3000, 7, 10**9), rng=rng, insecure_floats=floats)
     estimates = np.concatenate(
         [counter.extend(inputs[:2000]), [counter.update(x) for x in inputs[2000:]]]
     )
@@ -143,7 +136,8 @@ def test_a_continuation_keeps_the_noise_that_is_out() -> None:
     """Signed digits draw Z_3 for the output 2 already; the output 3 must be S_3 + Z_3 of then."""
     counter = TreeCounter(KaryTree(13, 3, 1), rng=np.random.default_rng(4))
     counter.extend([0, 0])
-    (above,) = counter.record()["values"][1:2]
+    assert counter.step is not None
+    above = counter.record()["values"][1] * float(counter.step)
     continued = TreeCounter.restore(counter.snapshot(), rng=np.random.default_rng(5))
     assert continued.update(1) == 1 + above
 
@@ -182,8 +176,8 @@ def test_bad_input_takes_nothing() -> None:
         ("mechanism", "Laplace(scale=1)", "to be a KaryTree"),
         ("counted", 14, r"in 0\.\.13"),
         ("counted", True, r"in 0\.\.13"),
-        ("sum", 6, r"in \[0, 5\]"),
-        ("sum", math.nan, r"in \[0, 5\]"),
+        ("sum", 6 * 2**31, r"in \[0, "),
+        ("sum", math.nan, r"in \[0, "),
         ("values", [1, 2], "to be 3 finite numbers"),
         ("values", [1, 2, "x"], "to be 3 finite numbers"),
         ("waiting", [[], [1], []], "to fit the 5 inputs counted"),
@@ -223,10 +217,11 @@ def test_mean_squared_error_of_a_million_steps(arity: int, subtraction: bool) ->
         / n
         * math.sqrt(12 * squares.sum() + 8 * (squares * pairs).sum())
     )
-    generator, zeros = np.random.default_rng(19), np.zeros(n)
+    rng, zeros = np.random.default_rng(19), np.zeros(n)
     total = 0.0
     for _ in range(runs):
-        total += float(np.mean(TreeCounter(mechanism, rng=generator).extend(zeros) ** 2))
+        counter = TreeCounter(mechanism, rng=rng, insecure_floats=True)
+        total += float(np.mean(counter.extend(zeros) ** 2))
     exact = mechanism.exact_mean_squared_error().rational
     assert exact is not None
     assert abs(Fraction(total / runs) - exact) <= 6 * spread / math.sqrt(runs)
@@ -236,35 +231,67 @@ def test_mean_squared_error_of_a_million_steps(arity: int, subtraction: bool) ->
 def test_a_lattice_holds_every_output(feed: Feed) -> None:
     mechanism = KaryTree(40, 3, "0.7")
     inputs = np.random.default_rng(1).random(40)
-    first, second = (
-        feed(TreeCounter(mechanism, rng=np.random.default_rng(2), lattice=True), stream)
-        for stream in (inputs, np.zeros(40))
-    )
-    grid = tree_counter._lattice(mechanism).lattice[0]
+    counters = [TreeCounter(mechanism, rng=np.random.default_rng(2)) for _ in range(2)]
+    grid = counters[0].step
     assert grid == Fraction(1, 2**30)  # the scale is 4/0.7
+    first, second = (
+        feed(counter, stream)
+        for counter, stream in zip(counters, (inputs, np.zeros(40)), strict=True)
+    )
     assert ((first / float(grid)) % 1 == 0).all()
     rounded = [round(Fraction(x) / grid) * grid for x in inputs.tolist()]
     sums = [float(sum(rounded[: index + 1])) for index in range(40)]
     assert (first - second == sums).all()
 
 
+def test_no_output_tells_the_input_by_its_bits() -> None:
+    """The example of a channel: as doubles, 0 + noise near 0 has bits that 1 + noise never has.
+
+    With noise of scale 1 a quarter of the outputs for the input 0 were below 1/2 and no multiple
+    of 2^−53; none for the input 1 was.
+    """
+    mechanism = KaryTree(1, 2, 1)
+    for x in (0, 1):
+        found = np.array([counter_of(mechanism).update(x) for _ in range(40)])
+        assert (found * 2.0**32 % 1 == 0).all()
+
+
 def test_noise_on_the_lattice_is_laplace() -> None:
-    """The law of the first output, within the margin of Dvoretzky–Kiefer–Wolfowitz at 1e-6."""
-    mechanism, rng = KaryTree(1, 2, 1), np.random.default_rng(3)
-    sampler = TreeCounter(mechanism, rng=rng, lattice=True)
-    noise = sampler._laplace(100_000)
+    """The law of the variables, within the margin of Dvoretzky–Kiefer–Wolfowitz at 1e-6."""
+    counter = TreeCounter(KaryTree(20_000, 20_001, 1, False), rng=np.random.default_rng(3))
+    assert counter.step is not None
+    noise = np.diff(counter.extend(np.zeros(20_000)), prepend=0)  # one level: a walk
     margin = math.sqrt(math.log(2e6) / (2 * len(noise)))
     assert stats.kstest(noise, stats.laplace(0, 1).cdf).statistic < margin
 
 
-def test_what_the_lattice_costs() -> None:
-    rng = np.random.default_rng(4)
-    long = TreeCounter(KaryTree(10**9, 19, 1), rng=rng, lattice=True)
-    assert 0 <= long.extra_delta.lower <= long.extra_delta.upper < 1e-300
-    assert tree_counter._lattice(KaryTree(10**9, 19, 1)).lattice[0] <= 2**-19
-    assert TreeCounter(DiscreteKaryTree(4, 2, 1), rng=rng).extra_delta.upper == 0
-    with pytest.raises(NotApplicableError, match="lattice=True"):
-        TreeCounter(KaryTree(4, 2, 1), rng=rng).extra_delta  # noqa: B018
-    with pytest.raises(InvalidInputError, match="larger epsilon"):
-        TreeCounter(KaryTree(4, 2, "1e-20"), rng=rng, lattice=True)
-    assert counter_of(KaryTree(4, 2, 1), rng=rng, lattice=True).record()["lattice"] is True
+@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+@pytest.mark.parametrize("large", [2**53 + 1, 2**62 + 1, 2**70 + 1])
+def test_large_noise_is_added_exactly(
+    feed: Feed, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the sum is rounded to a double. Rounding the noise first would show the input.
+
+    An even number of steps that a double cannot hold is never reached from the other input.
+    """
+    monkeypatch.setattr(
+        tree_counter, "discrete_laplace", lambda _, n, rng: np.array([large] * n, dtype=object)
+    )
+    found = feed(TreeCounter(DiscreteKaryTree(3, 9, "1e-16")), np.ones(3))
+    assert found.tolist() == [float(t * (large + 1)) for t in (1, 2, 3)]
+
+
+def test_any_epsilon_has_a_lattice() -> None:
+    """Coarser for long streams, and 1 for noise that is much larger than the inputs."""
+    for mechanism, most in ((KaryTree(10**9, 19, 1), 2.0**-25), (KaryTree(4, 2, "1e-20"), 1)):
+        counter = counter_of(mechanism)
+        assert counter.step is not None
+        assert counter.step <= most
+        assert np.isfinite(counter.extend([1, 0, 1, 1])).all()
+        again = TreeCounter.of_record(counter.record())
+        assert again.record() == counter.record()
+
+
+def test_the_secure_generator_draws_no_doubles() -> None:
+    with pytest.raises(InvalidInputError, match="rng='SECURE' to be a NumPy generator"):
+        TreeCounter(KaryTree(4, 2, 1), insecure_floats=True)

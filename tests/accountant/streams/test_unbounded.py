@@ -17,7 +17,7 @@ def test_variances_are_those_of_the_outputs() -> None:
     steps = [1, 1000, 1024, 1025, 3000, 3072, 3073, 5000]
     rows = []
     for seed in range(600):
-        counter = UnboundedCounter(epsilon=1, rng=np.random.default_rng(seed))
+        counter = UnboundedCounter(epsilon=1, rng=np.random.default_rng(seed), insecure_floats=True)
         estimates = counter.extend(np.ones(5000))
         rows.append([estimates[step - 1] - step for step in steps])
     squares = np.array(rows) ** 2
@@ -38,9 +38,10 @@ def test_an_epoch_ends_with_one_unit_and_keeps_the_budget() -> None:
         assert counter.variance(end).rational == total
 
 
-def test_feeding_and_continuing() -> None:
+@pytest.mark.parametrize("floats", [False, True])
+def test_feeding_and_continuing(floats: bool) -> None:
     """One by one or in blocks, across the ends of epochs, and from a record."""
-    counter = UnboundedCounter(mu=1, rng=np.random.default_rng(1))
+    counter = UnboundedCounter(mu=1, rng=np.random.default_rng(1), insecure_floats=floats)
     first = [counter.update(1) for _ in range(1030)]
     assert len(first) == 1030
     assert counter.counted == 1030
@@ -53,6 +54,12 @@ def test_feeding_and_continuing() -> None:
         again.extend([1, 2])
     assert again.counted == 101_030
     assert len(again.extend([])) == 0
+
+
+def test_every_output_is_on_the_lattice() -> None:
+    """Sums of released numbers, over the ends of epochs."""
+    found = UnboundedCounter(epsilon=1).extend(np.full(4000, 0.3))
+    assert (found * 2.0**32 % 1 == 0).all()
 
 
 @pytest.mark.parametrize(

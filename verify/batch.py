@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -20,6 +21,7 @@ from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
 from verify.verdict import Finding
+from verify.workers import end_with
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""
@@ -107,7 +109,8 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
     executor = ProcessPoolExecutor(
         min(jobs, len(claims)),
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_leave_interrupts_to_the_parent,
+        initializer=_begin,
+        initargs=(os.getpid(),),
     )
     try:
         futures: dict[Future[Outcome], int] = {
@@ -124,7 +127,9 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
         executor.shutdown()
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _begin(parent: int) -> None:
+    """Let a worker leave interrupts to its parent, and end if the parent is killed."""
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -605,6 +606,31 @@ def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, jobs: str) -> None
     old = {f["id"]: f for f in partial}
     assert all(f == old[f["id"]] for f in findings if f["id"] in old)  # seconds too: not redone
     assert kept.read_text().startswith(known)
+
+
+def test_the_workers_of_a_killed_run_end(tmp_path: Path) -> None:
+    """They hold the other end of the pipe: it closes when the last of them has ended."""
+    path, kept = tmp_path / "claims.toml", tmp_path / "kept.jsonl"
+    parts = [SLOW.format(index=i, scale=f"{i + 100}/100") for i in range(60)]
+    path.write_text("schema_version = 1\n" + "".join(parts))
+    with subprocess.Popen(
+        [*PROGRAM, "verify", str(path), "--jobs", "2", "--resume", str(kept)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not kept.exists() or kept.read_text().count("\n") < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.kill()
+            output, _ = process.communicate(timeout=30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert output == b""
 
 
 def test_resume_drops_a_line_that_was_cut_off(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 
 _GLANCE = 1.0
 """Seconds between two looks at whether the parent is still there."""
+
+
+def work_for(parent: int) -> None:
+    """Leave interrupts to the parent, and end with it: an `initializer` of worker processes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent)
 
 
 def end_with(parent: int) -> None:

@@ -740,7 +740,7 @@ def test_doctor_finds_a_missing_library(
     from verify.cli import doctor
 
     monkeypatch.setattr(doctor, "_NEEDED", ("no-such-library",))
-    assert main(["doctor"]) == 1
+    assert main(["doctor"]) == 70
     assert "BAD  no-such-library" in capsys.readouterr().out
 
 

@@ -19,7 +19,7 @@ _EPILOG = """\
 example:
   dpassay doctor --json
 
-exit code: 0 if everything needed is there and the self-tests pass, else 1
+exit code: 0 if everything needed is there and the self-tests pass, else 70
 """
 _NEEDED = ("numpy", "scipy", "mpmath", "python-flint", "cvxpy", "highspy", "matplotlib",
            "msgspec", "rich")  # fmt: skip
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         rows = [("ok" if r.sound else "BAD", r.name, r.found) for r in results]
         say(report.columns(rows))
         say("\nEverything that is needed works." if sound else "\nReinstall what is marked BAD.")
-    return ExitCode.DONE if sound else ExitCode.REFUTED
+    return ExitCode.DONE if sound else ExitCode.INTERNAL
 
 
 def examine() -> Iterator[Examined]:

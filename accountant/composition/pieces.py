@@ -217,6 +217,8 @@ def _tilt(factors: tuple[Factor, ...], epsilon: float) -> float:
     width = float(pair.max_loss() + pair.reverse().max_loss())
     tilts = [2.0 ** (power / 2) for power in range(-12, 60)]
     tilts = [c for c in tilts if c * width < _STEEPEST]
+    if not tilts:
+        raise UnsuitedError(f"Losses up to {width:.3g} are too large for polynomials.")
 
     def height(c: float) -> float:
         value: float = law.count * law.log_moment(c) - c * epsilon - math.log(c * (c + 1))

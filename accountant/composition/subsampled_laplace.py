@@ -113,8 +113,8 @@ class Mixture:
         best = (MAX_NODES * 64, 2.0)
         for rho in _RHOS:
             bound = self.error(s, omega, rho, 0)
-            if bound.is_finite():
-                size = float(bound.log().upper()) - log_error
+            size = float(bound.upper().log().upper()) - log_error
+            if math.isfinite(size):
                 best = min(best, (max(4, math.ceil(size / (2 * math.log(rho)))), rho))
         return best
 
@@ -147,11 +147,12 @@ class SubsampledLaplaceLaw(Law):
         loss, share, distance = x * float(t), float(q), float(t)
         ends = np.array([-distance, distance])
         losses = np.concatenate([ends, loss])
-        near = np.log1p(share * np.expm1(np.minimum(losses, 1.0)))
-        far = np.logaddexp(math.log1p(-share), float(q.log()) + losses)
-        self._log_w = np.where(losses < 1, near, far)
-        density = v * distance / 4 * np.exp(-(loss + distance) / 2)
-        self._masses = np.concatenate([[0.5, math.exp(-distance) / 2], density])
+        near = np.log1p(min(share, 0.5) * np.expm1(np.minimum(losses, 1.0)))
+        far = np.logaddexp(float((1 - q).log()), float(q.log()) + losses)
+        self._log_w = np.where((losses < 1) & (share <= 0.5), near, far)
+        density = np.log(v * distance / 4) - (loss + distance) / 2
+        atoms = [-math.log(2), -distance - math.log(2)]
+        self._log_masses = np.concatenate([atoms, density])  # floats have no e^{−1000}
 
     def _exponent(self, z: arb) -> arb:
         return 1 + z if self._mixed_first else -z
@@ -190,14 +191,14 @@ class SubsampledLaplaceLaw(Law):
     def log_moment(self, c: float) -> float:
         """Return ln F in floats."""
         s = 1 + c if self._mixed_first else -c
-        logs = s * self._log_w
+        logs = s * self._log_w + self._log_masses
         top = float(logs.max())
-        return top + math.log(float((self._masses * np.exp(logs - top)).sum()))
+        return top + math.log(float(np.exp(logs - top).sum()))
 
     def mean(self, c: arb) -> arb:
         """Return the mean in floats."""
-        logs = float(self._exponent(c)) * self._log_w
-        shares = self._masses * np.exp(logs - logs.max())
+        logs = float(self._exponent(c)) * self._log_w + self._log_masses
+        shares = np.exp(logs - logs.max())
         mean = float((shares * self._log_w).sum() / shares.sum())
         return arb(mean if self._mixed_first else -mean)
 

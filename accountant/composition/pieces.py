@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from flint import acb, arb, arb_mat, arb_poly, ctx
+from flint import acb, arb, arb_mat, arb_poly
 
 from accountant.composition.chebyshev import (
     borel,
@@ -48,6 +48,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference

@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from flint import acb, arb, arb_series, ctx
+from flint import acb, arb, arb_series
 
 from accountant.composition import node_values
 from accountant.composition.ends import End, EndExpansion, Stitched
 from accountant.composition.joint import UnsuitedError
 from accountant.composition.laws import Law, Small
+from accountant.precision import ctx
 
 MAX_NODES = 1 << 12
 """Most nodes of the quadrature."""
@@ -78,15 +79,12 @@ class Mixture:
 
     def slopes(self, s: arb, sign: int, order: int) -> list[arb]:
         """Return the derivatives below an order, in ln w, of the density times w^s at l = ±t."""
-        before, ctx.cap = ctx.cap, order
-        try:
+        with ctx.workcap(order):
             log_w = self.log_w(acb(sign * self.t)).real
             rising = arb_series([0, 1])
             v = (rising.exp() * log_w.exp() - (1 - self.q)) / self.q
             density = ((s + 1) * (rising + log_w) - arb("1.5") * v.log() - self.t / 2).exp()
             return [density[k] * arb(k).fac() / (4 * self.q) for k in range(order)]
-        finally:
-            ctx.cap = before
 
     def variation(self, s: arb, order: int) -> arb:
         """Return a bound of ∫ |D^(order)|, by Cauchy's inequality on pieces; +∞ if none is found.

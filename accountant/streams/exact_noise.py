@@ -23,12 +23,13 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, final
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, fmpq, fmpz
 
 from accountant.errors import NotApplicableError, expected
 from accountant.interval import Interval
 from accountant.lattice import RESOLUTION
 from accountant.lazy_reals import WORD, laplace, normal
+from accountant.precision import ctx
 from accountant.streams.noise import NoiseSource
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from flint import ctx
 from numpy.typing import NDArray
 
 from accountant import notation
 from accountant.errors import expected
 from accountant.interval import Interval
 from accountant.mechanisms.linear_counter import LinearCounter
+from accountant.precision import ctx
 from accountant.streams.counter import Counter, floating_noise
 from accountant.streams.exact_noise import PRECISION, ExactSource, Rounding, packed, unpacked
 from accountant.streams.noise import NoiseSource

@@ -6,8 +6,9 @@
     python3 run.py --setup core|test|dev   only create or refresh the environment
 
 The environment is `.venv` beside this file. It is made from the lock by uv where there is one,
-else by venv and pip from the same versions and hashes (`requirements/`), and made again when `pyproject.toml`, the lock, the Python version or the
-place of the clone has changed. A Python too old must still be able to read this file and say so.
+else by venv and pip, from the same versions and hashes in `requirements/`; and made again when
+`pyproject.toml`, these files, the Python version or the place of the clone has changed. A Python
+too old must still be able to read this file and say so.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import pytest
 
 import run
 
-
 PIP = ["-m", "pip", "install"]
 
 

@@ -734,14 +734,27 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Everything that is needed works." in capsys.readouterr().out
 
 
-def test_doctor_finds_a_missing_library(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("requirement", "said", "code"),
+    [
+        ("no-such-library>=1", "BAD  no-such-library        not installed", 70),
+        ("mpmath>=999.9", "which is below 999.9", 70),
+        ("no-such-library>=1; extra == 'test'", "not installed (optional)", 0),
+        ("pytest>=999; extra == 'test'", "which is below 999", 0),
+        ("mpmath>=1.3.9", "ok   mpmath", 0),
+    ],
+)
+def test_doctor_finds_what_is_missing_or_too_old(
+    requirement: str,
+    said: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from verify.cli import doctor
-
-    monkeypatch.setattr(doctor, "_NEEDED", ("no-such-library",))
-    assert main(["doctor"]) == 70
-    assert "BAD  no-such-library" in capsys.readouterr().out
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: [requirement])
+    assert main(["doctor"]) == code
+    shown = " ".join(capsys.readouterr().out.split())
+    assert " ".join(said.split()) in shown
 
 
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

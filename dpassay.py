@@ -142,7 +142,7 @@ def __dir__() -> list[str]:
 def main() -> int:
     """Run the command line; return its exit code."""
     above = ("figures.cli", "figures.comparison.cli")
-    commands = [import_module(name).COMMAND for name in above]
+    commands = (import_module(name).COMMAND for name in above)  # errors are caught below
     exit_code: int = import_module("verify.cli").main(
         plot=_plot, laws=_draw_laws, commands=commands
     )

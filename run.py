@@ -6,8 +6,9 @@
     python3 run.py --setup core|test|dev   only create or refresh the environment
 
 The environment is `.venv` beside this file. It is made from the lock by uv where there is one,
-else by venv and pip, and made again when `pyproject.toml`, the lock, the Python version or the
-place of the clone has changed. A Python too old must still be able to read this file and say so.
+else by venv and pip, from the same versions and hashes in `requirements/`; and made again when
+`pyproject.toml`, these files, the Python version or the place of the clone has changed. A Python
+too old must still be able to read this file and say so.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "dpassay-stamp.json"
-INPUTS = ("pyproject.toml", "uv.lock", "constraints.txt")
 NEWER = ("python3.13", "python3.12", "python3.11", "python3.14")
 EXTRAS = ("core", "test", "dev")  # each contains the one before
+INPUTS = ("pyproject.toml", "uv.lock", *(f"requirements/{extra}.txt" for extra in EXTRAS))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -124,8 +125,11 @@ def install(extra: str, lock: int) -> None:
             return
         say("uv did not succeed; trying venv and pip")
 
-    target = "." if extra == "core" else f".[{extra}]"
-    steps = [[str(PYTHON), "-m", "pip", "install", "-c", "constraints.txt", "-e", target]]
+    pip = [str(PYTHON), "-m", "pip", "install"]
+    steps = [
+        [*pip, "--require-hashes", "-r", f"requirements/{extra}.txt"],
+        [*pip, "--no-deps", "--no-build-isolation", "-e", "."],  # what builds it is among these
+    ]
     usable = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     if not succeeds([str(PYTHON), "-c", usable]):
         steps.insert(0, [*venv_maker(python), "--clear", str(VENV)])

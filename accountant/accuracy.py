@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import singledispatch
 from itertools import count
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant._validate import integer, probability
 from accountant.errors import NotApplicableError, UndecidedError, expected
@@ -36,6 +36,7 @@ from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
 from accountant.mechanisms.staircase import Staircase
 from accountant.number import ExactReal, Number
+from accountant.precision import ctx
 
 _MOST_TERMS = 100_000
 _ROOT_DIGITS = (40, 80, 160, 320)

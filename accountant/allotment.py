@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import solve
 from accountant._validate import exact_list, integer
@@ -29,6 +29,7 @@ from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
+from accountant.precision import ctx
 from accountant.profile_threshold import MissingError, Search
 from accountant.target import EpsilonDelta, ProfileBelow, Target
 from accountant.threshold import to_zero

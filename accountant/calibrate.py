@@ -10,7 +10,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, C
 from fractions import Fraction
 from typing import Any, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import notation, solve
 from accountant._validate import exact_list, integer, probability
@@ -29,6 +29,7 @@ from accountant.mechanisms.composed import Composed
 from accountant.mechanisms.subsampled import PoissonSubsampled
 from accountant.number import ExactReal, Number
 from accountant.pair import Pair
+from accountant.precision import ctx
 from accountant.target import EpsilonDelta, Found, Mu, ProfileBelow, Rho, Target
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import guarantees, profile, solve, tradeoff
 from accountant._validate import probability
@@ -26,6 +26,7 @@ from accountant.interval import RELATIVE_WIDTH, Interval, enclose, sign
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.randomized_response import RandomizedResponse
 from accountant.number import ExactReal, Number, exact
+from accountant.precision import ctx
 
 _ONE = ExactReal.of_rational(1)
 _ROOT_WIDTH = Fraction(1, 10**20)

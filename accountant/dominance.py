@@ -13,11 +13,12 @@ import functools
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 Profile = Callable[[ExactReal], arb]
 _MAX_PIECES = 2000

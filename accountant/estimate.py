@@ -31,7 +31,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant import guarantees, profile, tradeoff
 from accountant.adjacency import Adjacency, Direction
@@ -41,6 +41,7 @@ from accountant.errors import InvalidInputError, NotApplicableError, UndecidedEr
 from accountant.interval import Interval, enclose
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import profile
 from accountant._validate import probability
@@ -28,6 +28,7 @@ from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number
 from accountant.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.precision import ctx
 
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.adjacency import Adjacency, Direction
 from accountant.composition.joint import Factor, JointPair
@@ -17,6 +17,7 @@ from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.precision import ctx
 from accountant.profile import hockey_stick, least, most, worst_pairs
 
 RHO_RELATIVE_WIDTH = Fraction(1, 10**6)

@@ -13,9 +13,10 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant.errors import InvalidInputError, UndecidedError
+from accountant.precision import ctx
 
 RELATIVE_WIDTH = Fraction(1, 10**30)
 """Relative width that an enclosure is narrowed to unless asked otherwise."""

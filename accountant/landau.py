@@ -14,7 +14,9 @@ import math
 from fractions import Fraction
 from typing import Literal, overload
 
-from flint import arb, arb_series, ctx
+from flint import arb, arb_series
+
+from accountant.precision import ctx
 
 _LEAST_SUMMED = 64
 
@@ -75,13 +77,10 @@ def _term(i: int, low: list[arb], high: list[arb]) -> arb:
 
 def _derivatives(at: int, order: int) -> list[arb]:
     """Return the Taylor coefficients of f_x² at a point, up to an order."""
-    kept, ctx.cap = ctx.cap, order + 1  # flint cuts every power series there
-    try:
+    with ctx.workcap(order + 1):
         x = arb_series([arb(at), arb(at)])  # in units of the point, where all are of one size
         series = (2 * ((x + arb(1) / 2).lgamma() - (x + 1).lgamma())).exp() / arb.pi()
         return [series[index] / arb(at) ** index for index in range(order + 1)]
-    finally:
-        ctx.cap = kept
 
 
 def _integral(first: int, last: int, terms: int) -> arb:

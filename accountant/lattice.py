@@ -26,12 +26,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, fmpq, fmpz
 from numpy.typing import ArrayLike, NDArray
 
 from accountant.errors import InvalidInputError, expected
 from accountant.interval import Interval
 from accountant.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
+from accountant.precision import ctx
 from accountant.randomness import SECURE
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import NDArray
 
 from accountant import sampling
 from accountant.interval import ball
 from accountant.lattice import LinearNoise, Noise, Row, input_error
 from accountant.lazy_reals import WORD, LazyReals, Numbers, normal
+from accountant.precision import ctx
 from accountant.quadratic import factor
 
 if TYPE_CHECKING:

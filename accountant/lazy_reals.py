@@ -17,10 +17,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import NDArray
 
 from accountant import sampling
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.randomness import Randomness

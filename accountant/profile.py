@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import solve
 from accountant._validate import probability
@@ -33,6 +33,7 @@ from accountant.interval import (
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 _HALF = arb("0.5")
 _HALF_EXACTLY = Fraction(1, 2)

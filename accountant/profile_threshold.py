@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import profile
 from accountant.dominance import proved_below
@@ -24,6 +24,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, Interval, narrowed
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 from accountant.solve import HALF
 from accountant.threshold import FINEST, Family, to_zero
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import mpmath
-from flint import arb, ctx
+from flint import arb
 from mpmath import mp, mpf
 
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 
 class Reference(ABC):

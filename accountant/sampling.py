@@ -16,8 +16,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import NDArray
+
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.randomness import Randomness

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import MAX_PRECISION, START_PRECISION, Interval
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import guarantees, profile
 from accountant._validate import Positive, Probability, Real
@@ -23,6 +23,7 @@ from accountant.mechanism import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.number import ExactReal, Number, exact
 from accountant.pair import Pair
+from accountant.precision import ctx
 from accountant.profile_threshold import touching
 from accountant.threshold import Family, Threshold, threshold
 

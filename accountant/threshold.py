@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import profile, solve
 from accountant.interval import START_PRECISION, Interval, narrowed
 from accountant.number import ExactReal, exact
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 FINEST = Fraction(1, 10**13)
 """Narrower roots are not found by floats."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import solve
 from accountant._validate import probability
@@ -31,6 +31,7 @@ from accountant.interval import RELATIVE_WIDTH, Interval, ball, enclose, sign
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, Number
 from accountant.pair import Pair, Tails
+from accountant.precision import ctx
 from accountant.profile import worst_pairs
 
 _SPARE_BITS = 20

@@ -39,7 +39,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TypeAlias, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import solve
 from accountant._validate import Integer, Positive
@@ -50,6 +50,7 @@ from accountant.interval import Interval, enclose
 from accountant.mechanisms.laplace_vector import LaplaceVector
 from accountant.number import ExactReal, Number, exact
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.precision import ctx
 from accountant.shifts import line_bound, majorant
 from accountant.target import EpsilonDelta
 

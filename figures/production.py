@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import platform
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -28,6 +27,7 @@ from accountant.errors import DpassayError, NotApplicableError
 from figures import extras, registry, style
 from figures.description import Settings, Size
 from figures.table import Table
+from verify.workers import work_for
 
 PICTURES = (".png", ".pdf", ".svg")
 _SCHEMA_VERSION = 1
@@ -109,7 +109,8 @@ def make_all(
     executor = ProcessPoolExecutor(
         min(jobs, len(names)),
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_leave_interrupts_to_the_parent,
+        initializer=work_for,
+        initargs=(os.getpid(),),
     )
     try:
         futures: list[Future[Made]] = [executor.submit(_one, n, settings, out) for n in names]
@@ -131,10 +132,6 @@ def make_all(
 
 def _one(name: str, settings: Settings, out: Path | None) -> Made:
     return check(name, settings) if out is None else make(name, settings, out)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def stored_table(name: str, size: Size) -> str | None:

@@ -26,12 +26,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
 from accountant.mechanisms.integer_noise import IntegerNoise
 from accountant.mechanisms.tabulated import Tabulated
+from accountant.precision import ctx
 from lp.build import CountProgram, Layout
 from lp.certificate import DualBound, Ratio
 from lp.laws import Law

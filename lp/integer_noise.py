@@ -23,11 +23,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant.errors import DpassayError, UndecidedError
 from accountant.interval import Interval
 from accountant.mechanisms.integer_noise import IntegerNoise
+from accountant.precision import ctx
 from lp.certificate import Ratio, round_down
 from lp.elimination import basic_solution
 from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program

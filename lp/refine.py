@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant.errors import UndecidedError
+from accountant.precision import ctx
 from lp.elimination import basic_solution
 from lp.problem import Value
 from lp.program import Evaluated, Program, Scaled, scaled

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias, final
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
 from accountant.mechanisms.count_noise_law import CountNoise
+from accountant.precision import ctx
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.closed_form import closed_form

@@ -21,10 +21,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval
+from accountant.precision import ctx
 from lp.build import Comparison, CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound, round_down
 from lp.elimination import basic_solution

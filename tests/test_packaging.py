@@ -19,6 +19,7 @@ import accountant.mechanisms
 import dpassay
 
 ROOT = Path(dpassay.__file__).parent
+EXTRAS = ("core", "test", "dev")
 PACKAGES = ("accountant", "lp", "verify", "figures")
 
 
@@ -170,6 +171,57 @@ def test_constraints_are_those_of_the_lock() -> None:
     }
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert {normalised(line) for line in lines if not line.startswith("#")} == locked
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_requirements_have_the_hashes_of_the_lock(extra: str) -> None:
+    """Every requirement is a locked version, with all its hashes and no others."""
+    locked = {
+        f"{package['name']}=={package['version']}": {
+            file["hash"]
+            for file in [*package.get("wheels", []), package.get("sdist")]
+            if file is not None
+        }
+        for package in read_toml("uv.lock")["package"]
+        if package["name"] != "dpassay"
+    }
+    text = (ROOT / "requirements" / f"{extra}.txt").read_text(encoding="utf-8")
+    written = text.replace("\\\n", " ").splitlines()
+    found = {}
+    for line in written:
+        if not line.startswith("#"):
+            requirement, *hashes = line.split(" --hash=")
+            found[normalised(requirement)] = {one.strip() for one in hashes}
+    assert found == {requirement: locked[requirement] for requirement in found}
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_requirements_are_complete(extra: str) -> None:
+    """They are what the lock says that the extra needs, and what builds the package."""
+    packages: dict[str, list[Any]] = {}
+    for package in read_toml("uv.lock")["package"]:
+        packages.setdefault(package["name"], []).append(package)
+    (project,) = packages["dpassay"]
+    extras = {"core": [], "test": ["test"], "dev": ["dev"]}[extra]
+    waiting = [*project["dependencies"], *project["dev-dependencies"]["build"]]
+    for name in extras:
+        waiting += project["optional-dependencies"][name]
+    needed: set[str] = set()
+    while waiting:
+        row = waiting.pop()
+        for package in packages[row["name"]]:
+            if "version" in row and row["version"] != package["version"]:
+                continue
+            wanted = [*package.get("dependencies", [])] * (package["name"] not in needed)
+            for name in row.get("extra", []):
+                wanted += package.get("optional-dependencies", {}).get(name, [])
+            if package["name"] not in needed:
+                needed.add(package["name"])
+            waiting += wanted
+    text = (ROOT / "requirements" / f"{extra}.txt").read_text(encoding="utf-8")
+    written = {line.split("==")[0] for line in text.splitlines() if line[:1] not in ("#", " ")}
+    assert written == needed - {"dpassay"}
 
 
 def test_lock_is_of_this_project() -> None:

@@ -13,6 +13,8 @@ import pytest
 
 import run
 
+PIP = ["-m", "pip", "install"]
+
 
 class Replaced(BaseException):
     """The process would have become another program."""
@@ -21,6 +23,7 @@ class Replaced(BaseException):
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with an environment that has never been filled."""
+    (tmp_path / "requirements").mkdir()
     for name in run.INPUTS:
         (tmp_path / name).write_text(name)
     monkeypatch.chdir(tmp_path)
@@ -109,7 +112,7 @@ def test_another_python_or_place_is_stale(
         assert run.fingerprint() != before
         assert not run.is_current("core")
     moved = clone / "moved"
-    moved.mkdir()
+    (moved / "requirements").mkdir(parents=True)
     for name in run.INPUTS:
         (moved / name).write_text(name)
     monkeypatch.setattr(run, "ROOT", moved)
@@ -259,7 +262,9 @@ def test_pip_where_there_is_no_uv(
 ) -> None:
     monkeypatch.setattr(run, "find_uv", list)
     run.install("test", 0)
-    assert commands[-1][1:] == ["-m", "pip", "install", "-c", "constraints.txt", "-e", ".[test]"]
+    libraries, package = ([*command[1:]] for command in commands[-2:])
+    assert libraries == [*PIP, "--require-hashes", "-r", "requirements/test.txt"]
+    assert package == [*PIP, "--no-deps", "--no-build-isolation", "-e", "."]
 
 
 def test_pip_where_uv_fails(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,9 +277,9 @@ def test_pip_where_uv_fails(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(run, "succeeds", succeeds)
     monkeypatch.setattr(run, "find_uv", lambda: ["uv"])
     run.install("core", 0)
-    made, filled = seen[-2:]
+    made, filled, _ = seen[-3:]
     assert made[1:] == ["-m", "venv", "--clear", str(run.VENV)]
-    assert filled[1:] == ["-m", "pip", "install", "-c", "constraints.txt", "-e", "."]
+    assert filled[1:] == [*PIP, "--require-hashes", "-r", "requirements/core.txt"]
 
 
 def test_a_failed_step_is_named(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

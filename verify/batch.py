@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-import signal
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Any, final
 
 import msgspec
 
-from accountant.errors import DpassayError, InvalidInputError, UndecidedError
+from accountant.errors import DpassayError, InvalidInputError, NotApplicableError, UndecidedError
 from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
 from verify.verdict import Finding
+from verify.workers import work_for
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""
@@ -107,7 +109,8 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
     executor = ProcessPoolExecutor(
         min(jobs, len(claims)),
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_leave_interrupts_to_the_parent,
+        initializer=work_for,
+        initargs=(os.getpid(),),
     )
     try:
         futures: dict[Future[Outcome], int] = {
@@ -115,6 +118,11 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
         }
         for future in as_completed(futures):
             yield futures[future], future.result()
+    except BrokenProcessPool:
+        raise NotApplicableError(
+            "A process that decided claims was stopped from outside, as happens where memory runs "
+            "out. Run the command again with --jobs 1; with --resume FILE what is finished is kept."
+        ) from None
     except BaseException:
         executor.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
@@ -122,10 +130,6 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
         raise
     finally:
         executor.shutdown()
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _append(path: Path, key: str, outcome: Outcome) -> None:

@@ -11,13 +11,14 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import msgspec
-from flint import arb, ctx
+from flint import arb
 
 from accountant.adjacency import Adjacency
 from accountant.errors import InvalidInputError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, exact
+from accountant.precision import ctx
 from verify.expression import Expression, split_relation
 from verify.value import Value, number, to_exact
 from verify.verdict import Rigour, Verdict

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import InvalidInputError, suggestion
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
 from accountant.notation import argument_names, build, takes_mechanism
 from accountant.number import ExactReal
+from accountant.precision import ctx
 from verify.functions import FUNCTIONS
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant import guarantees, profile, tradeoff, tree
 from accountant.adjacency import Adjacency
@@ -22,6 +22,7 @@ from accountant.mechanisms.count_noise_law import CountNoise
 from accountant.mechanisms.gaussian import normal_quantile
 from accountant.number import ExactReal
 from accountant.pairs.gaussian import normal_cdf
+from accountant.precision import ctx
 from accountant.rank_one.moments import theorem_5_sigma_star
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 

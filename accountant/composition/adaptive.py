@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.argument import hull
 from accountant.composition.grid import CELLS, GridPair
@@ -37,6 +37,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball, narrowed
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+from accountant.precision import ctx
 from accountant.profile import least, most
 
 if TYPE_CHECKING:

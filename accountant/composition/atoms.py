@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant import ledger
 from accountant.composition.cut_line import best_line, start
@@ -54,6 +54,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 MAX_NODES = 1 << 23
 """Most nodes of one sum."""

@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.composition.bent_moments import Box, Moments, Rule
 from accountant.composition.measure import Loss
@@ -43,6 +43,7 @@ from accountant.composition.saddle_transform import GaussianTransform, MixtureTr
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
+from accountant.precision import cached_property, ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,7 +98,7 @@ class Integrand:
         """The points at which f is not analytic: the poles, and that of Y."""
         return self.poles if len(self.weights) == 1 else (*self.poles, 0.5)
 
-    @functools.cached_property
+    @cached_property
     def moments(self) -> Moments:
         """The transforms in floats, centred at c."""
         mixtures, means, half = [], [], 0.0

@@ -22,12 +22,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from flint import acb, ctx
+from flint import acb
 
 from accountant.composition.bent_curves import Curve, curve_bound, curve_ends, end_rate
 from accountant.composition.saddle_bounds import Mixture
 from accountant.composition.saddle_box import log_bounds
 from accountant.errors import UndecidedError
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant import solve
 from accountant.composition import lattice
@@ -42,6 +42,7 @@ from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.precision import ctx
 
 Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
 """A loss, its count, and its places: those of a list, or the step between the outcomes 0 and 1."""

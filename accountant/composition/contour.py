@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.chernoff import log_peak
 from accountant.composition.joint import FactorsPair
@@ -18,6 +18,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import START_PRECISION, asked_width, ball
 from accountant.number import ExactReal
 from accountant.pair import Tails
+from accountant.precision import ctx
 
 _SPARE = 12
 

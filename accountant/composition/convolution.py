@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from flint import arb, arb_poly, ctx
+from flint import arb, arb_poly
 
 from accountant.composition import lattice
 from accountant.composition.argument import exact_sum
@@ -21,6 +21,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.number import ExactReal
 from accountant.pair import Tails
 from accountant.pairs.finite import FinitePair
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.composition.circle import CirclePair

@@ -26,12 +26,13 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, ball
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+from accountant.precision import ctx
 
 _PRECISION = 256
 _MOST_DOUBLINGS = 200

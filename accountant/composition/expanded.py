@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx, fmpz_poly
+from flint import arb, fmpz_poly
 
 from accountant.composition.argument import ends, exact_sum
 from accountant.composition.bent import bent_integral
@@ -58,6 +58,7 @@ from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.precision import cached_property, ctx
 
 MOST_TERMS = 64
 """Most integrals of one value."""
@@ -146,7 +147,7 @@ class _Jump:
 class ExpandedPair(FactorsPair):
     """A product that `applies` is true of."""
 
-    @functools.cached_property
+    @cached_property
     def _parts(self) -> _Parts:
         found = _Parts.of(self.any_factors)
         assert found is not None

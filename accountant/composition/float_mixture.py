@@ -13,7 +13,6 @@ on the real axis are sums over `panels`.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
@@ -28,6 +27,7 @@ from accountant.composition.saddle_kernels import (
     Kernels,
 )
 from accountant.errors import UndecidedError
+from accountant.precision import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -256,7 +256,7 @@ class FloatMixture:
         grades = _grade(float(steps.max())), _grade(0.5 * float(steps[tall]))
         return _Rule(low, high, *grades, 0.5 * float(heights[tall]))
 
-    @functools.cached_property
+    @cached_property
     def _steps(self) -> tuple[int, int, float]:
         """The grades and the height of the rules for s > 0, where only e^{y²/2} grows."""
         heights = [min(_HIGHEST * math.pi / self._floats.mu, y) for y in (_TALLEST, _TALL)]

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
-from flint import arb, arb_poly, ctx
+from flint import arb, arb_poly
 
 from accountant import ledger
 from accountant.composition.discretised import Discretised, Law, discretise, reach
@@ -32,6 +32,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference

@@ -35,9 +35,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.joint import UnsuitedError
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

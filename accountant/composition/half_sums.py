@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.half_lists import SLACK, UNIT, Array, Halves, TooLongError
+from accountant.precision import ctx
 
 _ROW = 1024
 _STEPS = 64

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import ledger
 from accountant.composition.half_lists import TooLongError
@@ -33,6 +33,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import Interval, asked_width
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 WIDTH = Fraction(1, 10**9)
 """What is aimed at where no width is asked for."""

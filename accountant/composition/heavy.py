@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.chernoff import log_peak
 from accountant.composition.joint import Factor, FactorsPair
@@ -37,6 +37,7 @@ from accountant.interval import Interval, asked_width, ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.pairs.rank_one import RankOnePair
+from accountant.precision import cached_property, ctx
 
 _PRECISION = 53
 _SHARES = (Fraction(1, 2), Fraction(4, 5), Fraction(14, 15))
@@ -104,7 +105,7 @@ class HeavyPair(FactorsPair):
                 found = found.min((log_size - ball(c) * epsilon.ball()).exp().upper())
             return found
 
-    @functools.cached_property
+    @cached_property
     def _chernoff(self) -> tuple[tuple[Fraction, arb], ...]:
         """Some c, and ln E[e^{cL}] c^c/(1 + c)^{1 + c}."""
         most = max(rank_one.dimension for rank_one in map(_rank_one, self._kinds()) if rank_one)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from flint import arb, arb_poly, ctx
+from flint import arb, arb_poly
 
 from accountant.composition.argument import exact_sum, hockey_stick_at
 from accountant.composition.joint import Factor, JointPair, UnsuitedError
@@ -29,6 +29,7 @@ from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import theta
+from accountant.precision import cached_property, ctx
 
 _SPARE = 24
 _PRECISION = 128
@@ -94,7 +95,7 @@ class IntegerMixedPair(JointPair):
         rest = exact_sum([epsilon, -loss])
         return hockey_stick_at(self.first, at) if rest is None else self.first.hockey_stick(rest)
 
-    @functools.cached_property
+    @cached_property
     def _ends(self) -> tuple[arb, arb]:
         """Return a lower and an upper bound of the first loss."""
         with ctx.workprec(_PRECISION):

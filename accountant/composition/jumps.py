@@ -39,6 +39,7 @@ from accountant.composition.saddle import FloatTransform
 from accountant.composition.saddle_decay import Decay
 from accountant.composition.saddle_transform import MixtureTransform, Transform
 from accountant.errors import UndecidedError
+from accountant.precision import cached_property
 
 _NEGLIGIBLE = -30.0
 _LARGEST = 600.0
@@ -59,7 +60,7 @@ class Jumps:
     def __hash__(self) -> int:
         return self._hash
 
-    @functools.cached_property
+    @cached_property
     def _hash(self) -> int:
         return hash((self.small, self.large))
 

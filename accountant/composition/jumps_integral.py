@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant.chernoff import log_peak
 from accountant.composition.float_mixture import TARGET
@@ -43,6 +43,7 @@ from accountant.composition.sure import beyond, slack, sure_delta
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

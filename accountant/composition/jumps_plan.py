@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import ctx
 
 from accountant.composition.jumps import Jumps
 from accountant.composition.measure import Loss, estimator
@@ -35,6 +34,7 @@ from accountant.composition.subsampling import SubsampledPair
 from accountant.composition.sure import place_of, sure_cut
 from accountant.errors import UndecidedError
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 _LOG_2 = math.log(2)
 _BITS = 46

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.decisive import Cut, cut_laws, log_large, small_parts
 from accountant.composition.joint import Factor
@@ -21,6 +21,7 @@ from accountant.errors import UndecidedError
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.precision import ctx
 
 _PRECISION = 192
 _SPARE = 16.0  # natural logarithm of the width to the share of it that a bound may have

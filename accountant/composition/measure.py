@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, Protocol, TypeVar, final
 
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.composition.saddle import Estimator
 from accountant.composition.saddle_decay import Decay
@@ -21,6 +21,7 @@ from accountant.composition.saddle_laplace import LaplaceDecay, LaplaceTransform
 from accountant.composition.saddle_list import ListDecay, Listed
 from accountant.composition.saddle_transform import Transform
 from accountant.errors import UndecidedError
+from accountant.precision import cached_property, ctx
 
 _GUARD = 24
 _QUICK, _USUAL = 10, 16.0
@@ -76,7 +77,7 @@ class Loss:
     def __hash__(self) -> int:
         return self._hash
 
-    @functools.cached_property
+    @cached_property
     def _hash(self) -> int:
         return hash(self.factors)
 
@@ -84,7 +85,7 @@ class Loss:
         """Return ln M(c) and its first two derivatives, without proof."""
         return self._engine.cumulants(c)
 
-    @functools.cached_property
+    @cached_property
     def _engine(self) -> Estimator:
         return estimator(self)
 

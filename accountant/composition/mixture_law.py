@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition import node_values
 from accountant.composition.joint import UnsuitedError
@@ -41,6 +41,7 @@ from accountant.number import ExactReal
 from accountant.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

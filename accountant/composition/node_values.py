@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.errors import UndecidedError
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import ledger
 from accountant.composition.finite import finite
@@ -32,6 +32,7 @@ from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.listed import Listed, listed
 from accountant.interval import asked_width, ball
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 MAX_VALUES = 1 << 16
 """Most sums of one half."""

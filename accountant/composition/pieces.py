@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from flint import acb, arb, arb_mat, arb_poly, ctx
+from flint import acb, arb, arb_mat, arb_poly
 
 from accountant.composition.chebyshev import (
     borel,
@@ -48,6 +48,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.interval import Interval, asked_width, ball
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -217,6 +218,8 @@ def _tilt(factors: tuple[Factor, ...], epsilon: float) -> float:
     width = float(pair.max_loss() + pair.reverse().max_loss())
     tilts = [2.0 ** (power / 2) for power in range(-12, 60)]
     tilts = [c for c in tilts if c * width < _STEEPEST]
+    if not tilts:
+        raise UnsuitedError(f"Losses up to {width:.3g} are too large for polynomials.")
 
     def height(c: float) -> float:
         value: float = law.count * law.log_moment(c) - c * epsilon - math.log(c * (c + 1))

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import acb, acb_mat, arb, ctx
+from flint import acb, acb_mat, arb
 
 from accountant.composition.saddle_bounds import Mixture
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 MOST_WORK = 24_000_000
 """Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""

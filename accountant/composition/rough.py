@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import narrowed
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 _MOST_STEPS = 30
 _ROUGH = 64

@@ -21,7 +21,6 @@ errors of its few operations a thousand times.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -42,6 +41,7 @@ from accountant.composition.saddle_cells import (
 )
 from accountant.composition.saddle_ends import GUARD_WIDTH, LEAST_RATE, chord_left, chord_right
 from accountant.errors import UndecidedError
+from accountant.precision import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -243,7 +243,7 @@ class Mixture:
         kept = sum(log_half_erfc_at((x - at) * ROOT_HALF / width) for at, width in self._falling)
         return s * (self.log_rest + more) - 0.5 * x * x + kept
 
-    @functools.cached_property
+    @cached_property
     def _falling(self) -> tuple[tuple[float, float], ...]:
         """Where χ falls, and the widths; what rises is left out."""
         falls = (self.cut, self.width), (self.guard, GUARD_WIDTH)

@@ -38,13 +38,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.composition.measure import LOSS, Alike, Loss, Measure, guard
 from accountant.composition.saddle_search import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 MOST_NODES = 40_000
 """Most nodes on a contour."""

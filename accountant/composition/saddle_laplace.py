@@ -21,13 +21,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.composition.saddle import FloatTransform
 from accountant.composition.saddle_decay import Decay, up
 from accountant.composition.saddle_transform import Transform, rounded
 from accountant.interval import ball
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

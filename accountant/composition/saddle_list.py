@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.composition.finite import finite
 from accountant.composition.float_mixture import log_one_plus
@@ -39,6 +39,7 @@ from accountant.pair import Pair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.theta import theta
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

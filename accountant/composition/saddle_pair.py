@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import ledger
 from accountant.composition.bent import bent_integral
@@ -54,6 +54,7 @@ from accountant.pair import Pair, Tails
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.precision import cached_property, ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference
@@ -311,7 +312,7 @@ class SmoothPair(ContourPair):
             ledger.note("saddle")
         return self._loss
 
-    @functools.cached_property
+    @cached_property
     def _loss(self) -> Loss:
         parts = [
             (part, times * count)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import mpmath
-from flint import arb, ctx
+from flint import arb
 from mpmath import mp, mpf
 
 from accountant.composition.finite import finite
@@ -19,6 +19,7 @@ from accountant.number import ExactReal
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.laplace_product import LaplaceProductPair
+from accountant.precision import ctx
 from accountant.reference import Reference, ball_to_mpf
 
 _GUARD = 15

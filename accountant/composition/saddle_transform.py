@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.composition.bent_curves import log_beyond
 from accountant.composition.bent_moments import Rule
@@ -40,6 +40,7 @@ from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import cached_property, ctx
 
 MOST_POINTS = 24_000
 """Most nodes in x."""
@@ -191,7 +192,7 @@ class MixtureTransform(Transform):
     def __hash__(self) -> int:
         return self._hash
 
-    @functools.cached_property
+    @cached_property
     def _hash(self) -> int:
         return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
 
@@ -293,7 +294,7 @@ class MixtureTransform(Transform):
         """Return the numbers as floats."""
         return self._floats
 
-    @functools.cached_property
+    @cached_property
     def _floats(self) -> Mixture:
         return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
 

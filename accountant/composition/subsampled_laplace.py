@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from flint import acb, arb, arb_series, ctx
+from flint import acb, arb, arb_series
 
 from accountant.composition import node_values
 from accountant.composition.ends import End, EndExpansion, Stitched
 from accountant.composition.joint import UnsuitedError
 from accountant.composition.laws import Law, Small
+from accountant.precision import ctx
 
 MAX_NODES = 1 << 12
 """Most nodes of the quadrature."""
@@ -78,15 +79,12 @@ class Mixture:
 
     def slopes(self, s: arb, sign: int, order: int) -> list[arb]:
         """Return the derivatives below an order, in ln w, of the density times w^s at l = ±t."""
-        before, ctx.cap = ctx.cap, order
-        try:
+        with ctx.workcap(order):
             log_w = self.log_w(acb(sign * self.t)).real
             rising = arb_series([0, 1])
             v = (rising.exp() * log_w.exp() - (1 - self.q)) / self.q
             density = ((s + 1) * (rising + log_w) - arb("1.5") * v.log() - self.t / 2).exp()
             return [density[k] * arb(k).fac() / (4 * self.q) for k in range(order)]
-        finally:
-            ctx.cap = before
 
     def variation(self, s: arb, order: int) -> arb:
         """Return a bound of ∫ |D^(order)|, by Cauchy's inequality on pieces; +∞ if none is found.
@@ -113,8 +111,8 @@ class Mixture:
         best = (MAX_NODES * 64, 2.0)
         for rho in _RHOS:
             bound = self.error(s, omega, rho, 0)
-            if bound.is_finite():
-                size = float(bound.log().upper()) - log_error
+            size = float(bound.upper().log().upper()) - log_error
+            if math.isfinite(size):
                 best = min(best, (max(4, math.ceil(size / (2 * math.log(rho)))), rho))
         return best
 
@@ -147,11 +145,12 @@ class SubsampledLaplaceLaw(Law):
         loss, share, distance = x * float(t), float(q), float(t)
         ends = np.array([-distance, distance])
         losses = np.concatenate([ends, loss])
-        near = np.log1p(share * np.expm1(np.minimum(losses, 1.0)))
-        far = np.logaddexp(math.log1p(-share), float(q.log()) + losses)
-        self._log_w = np.where(losses < 1, near, far)
-        density = v * distance / 4 * np.exp(-(loss + distance) / 2)
-        self._masses = np.concatenate([[0.5, math.exp(-distance) / 2], density])
+        near = np.log1p(min(share, 0.5) * np.expm1(np.minimum(losses, 1.0)))
+        far = np.logaddexp(float((1 - q).log()), float(q.log()) + losses)
+        self._log_w = np.where((losses < 1) & (share <= 0.5), near, far)
+        density = np.log(v * distance / 4) - (loss + distance) / 2
+        atoms = [-math.log(2), -distance - math.log(2)]
+        self._log_masses = np.concatenate([atoms, density])  # floats have no e^{−1000}
 
     def _exponent(self, z: arb) -> arb:
         return 1 + z if self._mixed_first else -z
@@ -190,14 +189,14 @@ class SubsampledLaplaceLaw(Law):
     def log_moment(self, c: float) -> float:
         """Return ln F in floats."""
         s = 1 + c if self._mixed_first else -c
-        logs = s * self._log_w
+        logs = s * self._log_w + self._log_masses
         top = float(logs.max())
-        return top + math.log(float((self._masses * np.exp(logs - top)).sum()))
+        return top + math.log(float(np.exp(logs - top).sum()))
 
     def mean(self, c: arb) -> arb:
         """Return the mean in floats."""
-        logs = float(self._exponent(c)) * self._log_w
-        shares = self._masses * np.exp(logs - logs.max())
+        logs = float(self._exponent(c)) * self._log_w + self._log_masses
+        shares = np.exp(logs - logs.max())
         mean = float((shares * self._log_w).sum() / shares.sum())
         return arb(mean if self._mixed_first else -mean)
 

@@ -19,7 +19,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.argument import hockey_stick_at, hull, tails_at
 from accountant.composition.finite import SubsampledLaws, finite
@@ -27,6 +27,7 @@ from accountant.errors import NotApplicableError
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.finite import FinitePair
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.pairs.density_moments import Base

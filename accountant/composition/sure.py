@@ -28,7 +28,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.jumps import Jumps
 from accountant.composition.measure import Loss
@@ -39,6 +39,7 @@ from accountant.composition.saddle_transform import Cut, MixtureTransform, Trans
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 _LARGE = 700.0
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.chernoff import log_peak, rough_log_peak
 from accountant.composition import lattice
@@ -26,6 +26,7 @@ from accountant.composition.listed import Listed, listed
 from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 
 _PRECISION = 192
 _BITS = 60  # of the largest sum of losses

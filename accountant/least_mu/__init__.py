@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.joint import JointPair
 from accountant.composition.subsampling import SubsampledPair
@@ -26,6 +26,7 @@ from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.precision import ctx
 from accountant.profile import most
 
 _PRECISION = 128

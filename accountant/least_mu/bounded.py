@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import solve
 from accountant.dominance import largest_ratio
@@ -14,6 +14,7 @@ from accountant.interval import Interval
 from accountant.least_mu.curve import profile_of
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 from accountant.profile import hockey_stick, most
 
 _SEARCH_PRECISION = 64

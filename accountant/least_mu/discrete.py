@@ -39,7 +39,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import ball
@@ -47,6 +47,7 @@ from accountant.least_mu.scores import hazard, score
 from accountant.number import ExactReal
 from accountant.pairs.discrete_gaussian_product import log_spread
 from accountant.pairs.theta import theta, upper_tail
+from accountant.precision import ctx
 
 _MAX_PIECES = 4000
 _MUCH = 50_000

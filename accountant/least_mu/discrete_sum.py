@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.interval import ball
 from accountant.least_mu.discrete import Beyond
@@ -23,6 +23,7 @@ from accountant.pairs.discrete_gaussian_product import (
     upper_sums,
 )
 from accountant.pairs.theta import upper_tail
+from accountant.precision import ctx
 
 _MOST_BITS = 4096
 _MOST_TESTS = 4096

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import Interval, ball
 from accountant.least_mu.curve import needed, tangent
+from accountant.precision import ctx
 
 Value = Callable[[Fraction], arb]
 """δ at an ε."""

@@ -24,6 +24,7 @@ from flint import arb, fmpq
 
 from accountant.errors import UndecidedError, expected
 from accountant.number import ExactReal
+from accountant.precision import cached_property
 
 Real: TypeAlias = ExactReal | Fraction | int | arb
 Value: TypeAlias = arb | fmpq
@@ -68,7 +69,7 @@ class CountNoise:
         """C = 2η/(1 − η)."""
         return 2 * self.eta / (1 - self.eta)
 
-    @functools.cached_property
+    @cached_property
     def powers(self) -> list[Value]:
         """E^0, …, E^D."""
         powers: list[Value] = [fmpq(1)]
@@ -76,18 +77,18 @@ class CountNoise:
             powers.append(powers[-1] * self.ratio)
         return powers
 
-    @functools.cached_property
+    @cached_property
     def plain(self) -> list[Value]:
         """P_0, …, P_{D+1}."""
         return list(itertools.accumulate(self.powers, initial=fmpq(0)))
 
-    @functools.cached_property
+    @cached_property
     def ascending(self) -> list[Value]:
         """S_0, …, S_D."""
         terms = (k * power for k, power in enumerate(self.powers[:-1], start=1))
         return list(itertools.accumulate(terms, initial=fmpq(0)))
 
-    @functools.cached_property
+    @cached_property
     def descending(self) -> list[Value]:
         """A_0, …, A_D; A_m = P_1 + … + P_m."""
         return list(itertools.accumulate(self.plain[1:-1], initial=fmpq(0)))
@@ -105,7 +106,7 @@ class CountNoise:
         tail = self.descending[m] + self.descending[self.support - m]
         return (1 - head) / (self.b * tail)
 
-    @functools.cached_property
+    @cached_property
     def delta(self) -> Value:
         """δ* = max over k in 1..D + 1 of δ_k."""
         return _largest(self.bound(k) for k in range(1, self.support + 2))

@@ -22,12 +22,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.errors import NotApplicableError
 from accountant.number import ExactReal
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.theta import theta
+from accountant.precision import ctx
 from accountant.rank_one.interruption import integral
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]

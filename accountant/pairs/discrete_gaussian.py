@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.theta import log_theta_ratio, upper_tail
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from flint import arb, arb_poly, ctx
+from flint import arb, arb_poly
 
 from accountant.errors import NotApplicableError
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.theta import log_theta_ratio, theta, upper_tail
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.interval import Interval, ball
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Discrete, Reference

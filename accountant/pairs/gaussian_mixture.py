@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.interval import ball
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs.gaussian import normal_cdf
+from accountant.precision import ctx
 
 if TYPE_CHECKING:
     from accountant.reference import Reference

@@ -9,7 +9,6 @@ under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import asked_width
@@ -25,6 +24,7 @@ from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
 from accountant.pairs import laplace_product_sums as sums
 from accountant.pairs.laplace_product_plan import Groups, Kernel
+from accountant.precision import cached_property, ctx
 
 if TYPE_CHECKING:
     from accountant.composition.atoms import AtomicPair
@@ -138,7 +138,7 @@ class LaplaceProductPair(Pair):
 
         return SmoothPair(((self, 1),))
 
-    @functools.cached_property
+    @cached_property
     def _continuous(self) -> float:
         unit = float(self.unit)
         return math.fsum(n * math.tanh(t * unit / 2) for t, n in self.groups)
@@ -191,7 +191,7 @@ class LaplaceProductPair(Pair):
     def _above(self, epsilon: ExactReal, kernel: Kernel, *, at_least: bool = False) -> arb:
         return sums.above(self.groups, self.unit, epsilon, kernel, at_least=at_least)
 
-    @functools.cached_property
+    @cached_property
     def groups(self) -> Groups:
         """The multiples, and how many coordinates have each."""
         return tuple(sorted(Counter(self.multiples).items()))

@@ -38,7 +38,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import final
 
-from flint import acb, acb_poly, arb, arb_poly, ctx, fmpz, fmpz_poly
+from flint import acb, acb_poly, arb, arb_poly, fmpz, fmpz_poly
 
 from accountant.chernoff import log_peak
 from accountant.errors import UndecidedError
@@ -55,6 +55,7 @@ from accountant.pairs.laplace_product_plan import (
     split,
     too_long,
 )
+from accountant.precision import ctx
 
 _PRECISION_STEP = 128
 _SPARE_BITS = 12

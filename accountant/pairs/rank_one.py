@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.interval import Interval
 from accountant.number import ExactReal
 from accountant.pair import Pair, Tails
+from accountant.precision import ctx
 from accountant.rank_one import renyi, tails
 
 if TYPE_CHECKING:

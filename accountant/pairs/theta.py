@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 _FEWEST_TERMS = 400
 

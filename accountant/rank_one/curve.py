@@ -30,7 +30,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from flint import acb, arb, ctx
+from flint import acb, arb
+
+from accountant.precision import ctx
 
 GUARD_BITS = 24
 _START_SLACK = 6  # bits by which the first bracket of a root is wider than the precision

@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
-from flint import acb, arb, ctx
+from flint import acb, arb
 
+from accountant.precision import ctx
 from accountant.rank_one.curve import Curve, Point, TouchingError
 from accountant.rank_one.interruption import integral
 

@@ -26,9 +26,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from accountant.number import ExactReal
+from accountant.precision import ctx
 from accountant.rank_one.interruption import integral
 
 _GUARD_BITS = 32

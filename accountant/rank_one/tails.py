@@ -13,10 +13,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.number import ExactReal
 from accountant.pair import Tails
+from accountant.precision import ctx
 from accountant.rank_one.curve import GUARD_BITS, Curve, TouchingError
 from accountant.rank_one.integrals import Boundary
 

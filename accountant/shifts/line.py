@@ -45,9 +45,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.number import ExactReal
+from accountant.precision import cached_property, ctx
 from accountant.shifts.envelope import Envelope
 from accountant.shifts.plan import Cut, LinePlan, Support, plan
 
@@ -90,7 +91,7 @@ class Line:
     epsilon: arb
     plan: LinePlan
 
-    @functools.cached_property
+    @cached_property
     def top(self) -> arb:
         """L = T₁ γ(t*, c)."""
         c, mean = arb(self.plan.line), self.second**2 / self.first

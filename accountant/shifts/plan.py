@@ -5,13 +5,14 @@ Nothing here is proved. `accountant.shifts.line` proves whatever is chosen.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
+
+from accountant.precision import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -234,7 +235,7 @@ class _Planner:
             start, end = stop, 2 * end
         self.turned = max(int(np.searchsorted(y * second, _TURNED)), 1)
 
-    @functools.cached_property
+    @cached_property
     def tables(self) -> tuple[Floats, Floats, dict[int, Floats]]:
         """Return the slopes λ, the bounds at A = 0 and those of the phase.
 
@@ -270,7 +271,7 @@ class _Planner:
         bounds += (self.size + np.log(np.cos(angles)) + slopes * (angles - self.phase))[:, None]
         return slopes, bounds, phases
 
-    @functools.cached_property
+    @cached_property
     def cells(self) -> list[_Cell]:
         """The best cuts in each cell."""
         slopes, bounds, phases = self.tables

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz, fmpz_poly
+from flint import arb, fmpq, fmpz, fmpz_poly
 from numpy.typing import NDArray
 
 from accountant.errors import expected
 from accountant.lazy_reals import WORD, laplace, normal
+from accountant.precision import ctx
 from accountant.streams.exact_noise import WholeSource
 from accountant.streams.noise import FloatSource, NoiseProcess, NoiseSource, finite
 

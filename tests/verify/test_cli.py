@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -607,6 +608,31 @@ def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, jobs: str) -> None
     assert kept.read_text().startswith(known)
 
 
+def test_the_workers_of_a_killed_run_end(tmp_path: Path) -> None:
+    """They hold the other end of the pipe: it closes when the last of them has ended."""
+    path, kept = tmp_path / "claims.toml", tmp_path / "kept.jsonl"
+    parts = [SLOW.format(index=i, scale=f"{i + 100}/100") for i in range(60)]
+    path.write_text("schema_version = 1\n" + "".join(parts))
+    with subprocess.Popen(
+        [*PROGRAM, "verify", str(path), "--jobs", "2", "--resume", str(kept)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not kept.exists() or kept.read_text().count("\n") < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.kill()
+            output, _ = process.communicate(timeout=30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert output == b""
+
+
 def test_resume_drops_a_line_that_was_cut_off(
     claims: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -708,14 +734,27 @@ def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Everything that is needed works." in capsys.readouterr().out
 
 
-def test_doctor_finds_a_missing_library(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("requirement", "said", "code"),
+    [
+        ("no-such-library>=1", "BAD  no-such-library        not installed", 70),
+        ("mpmath>=999.9", "which is below 999.9", 70),
+        ("no-such-library>=1; extra == 'test'", "not installed (optional)", 0),
+        ("pytest>=999; extra == 'test'", "which is below 999", 0),
+        ("mpmath>=1.3.9", "ok   mpmath", 0),
+    ],
+)
+def test_doctor_finds_what_is_missing_or_too_old(
+    requirement: str,
+    said: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from verify.cli import doctor
-
-    monkeypatch.setattr(doctor, "_NEEDED", ("no-such-library",))
-    assert main(["doctor"]) == 1
-    assert "BAD  no-such-library" in capsys.readouterr().out
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: [requirement])
+    assert main(["doctor"]) == code
+    shown = " ".join(capsys.readouterr().out.split())
+    assert " ".join(said.split()) in shown
 
 
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -44,7 +43,6 @@ _MOST_ENTRIES = 1 << 22
 _WAITING_PER_WORKER = 2
 _COIN = 2
 _GRACE = 10.0
-_GLANCE = 1.0
 
 
 def block_size(runs: int, width: int) -> int:
@@ -355,20 +353,6 @@ def run(
     finally:
         for future in running:
             future.cancel()
-
-
-def end_with(parent: int) -> None:
-    """Let this process end soon after its parent: an `initializer` of worker processes.
-
-    The workers of a pool whose parent is killed would wait for ever.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_GLANCE)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _count(block: Block) -> NDArray[np.int64]:

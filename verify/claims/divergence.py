@@ -9,13 +9,14 @@ from fractions import Fraction
 from math import inf
 from typing import ClassVar, final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant import guarantees
 from accountant.errors import BetweenError, NotApplicableError, UndecidedError
 from accountant.interval import Interval, ball, enclose
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
     FACT_WIDTH,

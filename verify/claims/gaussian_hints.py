@@ -6,13 +6,12 @@ import contextlib
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import ctx
-
 from accountant.composition.joint import JointPair
 from accountant.errors import UndecidedError
 from accountant.least_mu.curve import needed
 from accountant.number import ExactReal
 from accountant.pair import Pair
+from accountant.precision import ctx
 from accountant.profile import hockey_stick
 
 _HINTS = 20

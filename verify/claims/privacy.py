@@ -7,7 +7,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.composition.saddle_pair import SmoothPair
 from accountant.errors import UndecidedError
@@ -15,6 +15,7 @@ from accountant.interval import START_PRECISION, Interval, enclose, narrowed
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal
 from accountant.pair import Pair, WorstCase
+from accountant.precision import ctx
 from accountant.profile import hockey_stick
 from verify.claim import Claim, Scope
 from verify.expression import Expression

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import msgspec
-from flint import arb, ctx
+from flint import arb
 
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval, ball, enclose
+from accountant.precision import ctx
 from verify.claim import Claim, Decision, Scope, compare, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation

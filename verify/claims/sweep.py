@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb, ctx
+from flint import arb
 
 from accountant.interval import START_PRECISION, Interval, ball, narrowed
 from accountant.number import ExactReal
+from accountant.precision import ctx
 
 _PRECISION = 192
 _MAX_PIECES = 20_000

@@ -1,8 +1,8 @@
 """The command line: parse, call, print, exit code.
 
-Exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 130 interrupted.
-Results go to stdout, progress and errors to stderr. Nothing heavy is imported before a command
-runs.
+Exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 70 internal error,
+130 interrupted. Results go to stdout, progress and errors to stderr. Nothing heavy is imported
+before a command runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from accountant.errors import DpassayError
 from verify.cli import (
@@ -27,7 +27,16 @@ from verify.cli import (
     verify,
 )
 from verify.cli.optimal_shared import DrawLaws
-from verify.cli.shell import Command, ExitCode, Parser, report_error, tolerant_streams
+from verify.cli.shell import (
+    Command,
+    ExitCode,
+    Parser,
+    discard_output,
+    ready_streams,
+    report_error,
+    report_internal,
+    tell,
+)
 
 __all__ = ["Command", "ExitCode", "main"]
 
@@ -38,7 +47,8 @@ A mechanism is written Name(argument=value, ...), for example
 Gaussian(standard_deviation="1.1") or Laplace(scale="1/3"). Numbers are read exactly.
 """
 _EPILOG = """\
-exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 130 interrupted
+exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 70 internal error,
+130 interrupted; --debug shows where an internal error happened
 
 examples:
   dpassay demo
@@ -54,7 +64,7 @@ def main(
     *,
     plot: profile.Plot | None = None,
     laws: DrawLaws | None = None,
-    commands: Sequence[Command] = (),
+    commands: Iterable[Command] = (),
 ) -> int:
     """Run one command and return its exit code.
 
@@ -70,7 +80,39 @@ def main(
     commands
         Further commands, from floors above.
     """
-    tolerant_streams()
+    ready_streams()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments or os.environ.get("DPASSAY_DEBUG", "0") not in ("", "0")
+    try:
+        try:
+            return _run(arguments, plot, laws, commands)
+        finally:
+            sys.stdout.flush()
+    except SystemExit as end:  # argparse ends --help and wrong usage in this way
+        if end.code in (None, ExitCode.DONE, ExitCode.USAGE):
+            return int(end.code or 0)
+        return report_internal(end, debug=debug)  # 1 of a program that is audited is not ours
+    except KeyboardInterrupt:
+        discard_output()
+        tell("\ndpassay: interrupted\n")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough: dpassay … | head
+        discard_output()
+        return ExitCode.BROKEN_PIPE
+    except (DpassayError, OSError) as error:
+        discard_output()
+        return report_error(error)
+    except Exception as error:  # noqa: BLE001 (it must not end with the code of a refuted claim)
+        discard_output()
+        return report_internal(error, debug=debug)
+
+
+def _run(
+    arguments: Sequence[str],
+    plot: profile.Plot | None,
+    laws: DrawLaws | None,
+    commands: Iterable[Command],
+) -> int:
     built_in = (
         verify.COMMAND,
         audit.COMMAND,
@@ -84,38 +126,31 @@ def main(
         demo.COMMAND,
     )
     parser = _parser([*built_in, *commands])
-    arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE
-    try:
-        options = _parsed(parser, joined(arguments))
-        code = options.run(options)
-        sys.stdout.flush()
-    except SystemExit as end:  # argparse ends --help and wrong usage in this way
-        return int(end.code or 0)
-    except KeyboardInterrupt:
-        sys.stderr.write("\ndpassay: interrupted\n")
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader has seen enough: dpassay … | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.BROKEN_PIPE
-    except (DpassayError, OSError) as error:
-        return report_error(error)
-    return int(code)
+    options = _parsed(parser, joined(arguments))
+    return int(options.run(options))
 
 
 def _parser(commands: Sequence[Command]) -> Parser:
     parser = Parser(prog="dpassay", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    _add_debug(parser)
     choices = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands:
         own = choices.add_parser(
             command.name, help=command.help, description=command.description, epilog=command.epilog
         )
         command.configure(own)
+        _add_debug(own)
         own.set_defaults(run=command.run)
     return parser
+
+
+def _add_debug(parser: Parser) -> None:
+    """Let --debug stand anywhere; `main` looks for it before anything is parsed."""
+    parser.add_argument("--debug", action="store_true", help="show where an error happened")
 
 
 def _parsed(parser: Parser, arguments: list[str]) -> argparse.Namespace:

@@ -270,7 +270,7 @@ class _Workers:
         if self._count > 1 and self._sendable:
             from concurrent.futures import ProcessPoolExecutor
 
-            from verify.audit.blocks import end_with
+            from verify.workers import end_with
 
             self._executor = ProcessPoolExecutor(
                 self._count, initializer=end_with, initargs=(os.getpid(),)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from typing import final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 _DESCRIPTION = """\
-Say which versions are installed, and compute a number by two routes: a ball of python-flint must
-contain what mpmath computes, and be narrow.
+Say which versions are installed, and which are below the lowest that works, and compute a number
+by two routes: a ball of python-flint must contain what mpmath computes, and be narrow.
 """
 _EPILOG = """\
 example:
   dpassay doctor --json
 
-exit code: 0 if everything needed is there and the self-tests pass, else 1
+exit code: 0 if everything needed is there and the self-tests pass, else 70
 """
-_NEEDED = ("numpy", "scipy", "mpmath", "python-flint", "cvxpy", "highspy", "matplotlib",
-           "msgspec", "rich")  # fmt: skip
-_EXTRAS = ("pytest", "hypothesis", "dp-accounting", "import-linter", "ruff", "mypy")
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)>=(?P<least>[\d.]+)(?P<extra>; extra == .*)?")
 _DIGITS = 50
 
 
@@ -55,28 +55,55 @@ def run(options: argparse.Namespace) -> int:
         rows = [("ok" if r.sound else "BAD", r.name, r.found) for r in results]
         say(report.columns(rows))
         say("\nEverything that is needed works." if sound else "\nReinstall what is marked BAD.")
-    return ExitCode.DONE if sound else ExitCode.REFUTED
+    return ExitCode.DONE if sound else ExitCode.INTERNAL
 
 
 def examine() -> Iterator[Examined]:
     """Yield everything that is looked at."""
     yield Examined("python", platform.python_version(), sys.version_info >= (3, 11))
     yield Examined("platform", platform.platform())
-    yield from (_version(name, needed=True) for name in ("dpassay", *_NEEDED))
-    yield from (_version(name, needed=False) for name in _EXTRAS)
+    yield from _libraries(["dpassay>=0", *_requirements()])
     yield _attempt("enclosure of erfc(10)", _enclosure)
     yield _attempt("two routes to a delta", _two_routes)
     yield _attempt("exact rounding", _rounding)
     yield Examined("terminal", _terminal())
 
 
-def _version(name: str, *, needed: bool) -> Examined:
-    from importlib.metadata import PackageNotFoundError, version
-
+def _requirements() -> list[str]:
+    """Return what the installed package says that it needs; nothing where none is installed."""
     try:
-        return Examined(name, version(name))
-    except PackageNotFoundError:
+        return metadata.requires("dpassay") or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def _libraries(requirements: Iterable[str]) -> Iterator[Examined]:
+    """Yield the version of each library, which must not be below the lowest that works."""
+    known: set[str] = set()
+    for found in filter(None, map(_REQUIREMENT.fullmatch, requirements)):
+        name, least, needed = found["name"], found["least"], not found["extra"]
+        if name not in known:
+            known.add(name)
+            yield _version(name, least, needed=needed)
+
+
+def _version(name: str, least: str, *, needed: bool) -> Examined:
+    try:
+        installed = metadata.version(name)
+    except metadata.PackageNotFoundError:
         return Examined(name, "not installed" if needed else "not installed (optional)", not needed)
+    if _numbers(installed) < _numbers(least):
+        return Examined(name, f"{installed}, which is below {least}", sound=not needed)
+    return Examined(name, installed)
+
+
+def _numbers(version: str) -> list[int]:
+    """Return the numbers of a version, without zeros at the end: 1.10.0rc1 is [1, 10]."""
+    leading = re.match(r"[\d.]*", version)
+    numbers = [int(part) for part in leading[0].split(".") if part] if leading else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
 
 
 def _attempt(name: str, test: Callable[[], tuple[str, bool]]) -> Examined:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
+import os
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NoReturn, final
 
 from accountant.errors import DpassayError, UndecidedError
+
+_LONGEST = 500
+"""Characters of an unforeseen error that are shown."""
 
 
 class ExitCode(IntEnum):
@@ -25,6 +31,8 @@ class ExitCode(IntEnum):
     """Wrong usage or bad input."""
     UNDECIDED = 3
     """A claim is undecided."""
+    INTERNAL = 70
+    """An error of the program itself; `doctor` found an installation that is not sound."""
     INTERRUPTED = 130
     """Interrupted; what was finished is kept."""
     BROKEN_PIPE = 141
@@ -76,7 +84,15 @@ def say(text: str = "") -> None:
 
 def note(text: str) -> None:
     """Print a line about the run, on stderr."""
-    sys.stderr.write(f"dpassay: {text}\n")
+    tell(f"dpassay: {text}\n")
+
+
+def tell(text: str) -> None:
+    """Write to stderr, as far as anybody reads it: the exit code says it, too."""
+    try:
+        sys.stderr.write(text)
+    except BrokenPipeError:
+        discard_output()
 
 
 def say_json(data: object) -> None:
@@ -97,8 +113,49 @@ def report_error(error: DpassayError | OSError) -> int:
     return ExitCode.USAGE
 
 
-def tolerant_streams() -> None:
-    """Let a terminal that cannot show ε show something else: no output is worth a traceback."""
+def report_internal(error: BaseException, *, debug: bool) -> int:
+    """Print one line about an error that nobody foresaw, and return the exit code."""
+    if debug:
+        tell("".join(traceback.format_exception(error)))
+    if isinstance(error, MemoryError):
+        note("error: there is not enough memory for this. Ask for less at once.")
+    elif isinstance(error, ModuleNotFoundError):
+        note(f"error: {error}. Install it, or dpassay again; dpassay doctor says what is missing.")
+    else:
+        text = " ".join(f"{type(error).__name__} {error}".split())[:_LONGEST]
+        note(
+            f"internal error: {text}. Please report this on the project's page of issues, with "
+            "the command that you ran; --debug shows where it happened."
+        )
+    return ExitCode.INTERNAL
+
+
+def discard_output() -> None:
+    """Write what is still to come to nowhere: the reader has left, or the disk is full."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError):  # a stream of a test has no descriptor
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def ready_streams() -> None:
+    """Open what the caller closed (`>&-`) as if it were /dev/null, and let every text be shown.
+
+    A terminal that cannot show ε shows something else: no output is worth a traceback. A file
+    opened later must not take the place of a closed stream.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != descriptor:
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+            mode = "w" if descriptor else "r"
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

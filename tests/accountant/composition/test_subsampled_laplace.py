@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from accountant.composition.ladder import LadderPair
 from accountant.composition.line import choose_line, known_laws
 from accountant.composition.node_values import ROW
 from accountant.composition.subsampled_laplace import MAX_NODES, Mixture, SubsampledLaplaceLaw
+from accountant.errors import UndecidedError
 from accountant.interval import enclose
 from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
@@ -290,3 +292,30 @@ def test_losses_of_any_size_have_logarithms(t: float, q: float) -> None:
     with mpmath.workdps(40):
         ends = [mpmath.log1p(q * mpmath.expm1(side * t)) for side in (-1, 1)]
     assert law._log_w[:2] == pytest.approx([float(end) for end in ends], rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("scale", ["1e-3", "1e-2"])
+@pytest.mark.parametrize("share", ["1e-6", "0.1", "0.999999999999999999999"])
+def test_noise_so_small_that_a_sampled_record_is_seen(scale: str, share: str) -> None:
+    """δ(1) is the probability 1 − (1 − q)^10 to be sampled at all, but for less than 10e^{−40}."""
+    year = Composed(PoissonSubsampled(Laplace(scale=scale), share), 10)
+    found = profile.delta(year, 1, adjacency=RELATION, relative_width=WIDTH)
+    truth = 1 - (1 - Fraction(share)) ** 10
+    assert abs(Fraction(found.lower) / truth - 1) < 2 * WIDTH
+
+
+def test_noise_too_small_for_every_engine_is_refused() -> None:
+    year = Composed(PoissonSubsampled(Laplace(scale="1e-12"), "0.1"), 10)
+    with pytest.raises(UndecidedError, match="Ask for a larger relative_width"):
+        profile.delta(year, 1, adjacency=RELATION, relative_width=WIDTH)
+
+
+@pytest.mark.parametrize("scale", ["1e-3", "1", "1e300"])
+def test_a_record_that_is_never_sampled(scale: str) -> None:
+    """Every question has an answer between 0 and q, or is refused; it is no error."""
+    year = Composed(PoissonSubsampled(Laplace(scale=scale), "1e-300"), 7)
+    try:
+        found = profile.delta(year, "1e-6", adjacency=RELATION, relative_width=WIDTH)
+    except UndecidedError:
+        return
+    assert found.lower <= Decimal("7e-300")

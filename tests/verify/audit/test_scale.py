@@ -26,7 +26,7 @@ import json, os, signal, sys
 from concurrent.futures import ProcessPoolExecutor
 from accountant.mechanisms import DiscreteLaplace
 from verify.audit import audit
-from verify.audit.blocks import end_with
+from verify.workers import end_with
 
 path, stop, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 

@@ -8,7 +8,6 @@ method for generating discrete random variables with general distributions", 197
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -17,11 +16,12 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
 from accountant.number import ExactReal
+from accountant.precision import cached_property, ctx
 from verify.audit.device.arrays import Array, Device
 
 Values: TypeAlias = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Table:
         own = height < xp.take(device.array(cut), column)
         return xp.where(own, column, xp.take(device.array(other), column))
 
-    @functools.cached_property
+    @cached_property
     def _columns(self) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         """Return the number of bits of a height, and for every column where the other begins."""
         bits = (max(_LEAST_COLUMNS, self.size) - 1).bit_length()
@@ -75,7 +75,7 @@ class Table:
             cut[index] = height
         return _BITS - bits, np.array(cut, dtype=np.int64), np.array(other, dtype=np.int64)
 
-    @functools.cached_property
+    @cached_property
     def _sums(self) -> tuple[Values, Values]:
         """Return the probabilities below and from every outcome on."""
         below = [0, *itertools.accumulate(self.weights)]

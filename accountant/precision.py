@@ -1,0 +1,61 @@
+"""flint's precision, for one thread at a time.
+
+flint keeps one precision, and one length of power series, for the whole process. A thread that
+sets either holds a lock until it is done, so that no other changes it meanwhile: every thread
+computes with what it asked for. The lock is re-entrant, as computations are nested.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, final
+
+import flint
+
+_T = TypeVar("_T")
+_lock = threading.RLock()
+
+
+@final
+class _Context:
+    """What this package uses of flint's context."""
+
+    @property
+    def prec(self) -> int:
+        """The current precision in bits."""
+        return int(flint.ctx.prec)
+
+    @contextmanager
+    def workprec(self, bits: int) -> Iterator[None]:
+        """Compute with so many bits."""
+        with _lock, flint.ctx.workprec(bits):
+            yield
+
+    @contextmanager
+    def workcap(self, length: int) -> Iterator[None]:
+        """Keep so many terms of each power series."""
+        with _lock:
+            before = flint.ctx.cap
+            flint.ctx.cap = length
+            try:
+                yield
+            finally:
+                flint.ctx.cap = before
+
+
+ctx = _Context()
+
+
+class cached_property(functools.cached_property[_T]):  # noqa: N801 (it stands for functools' own)
+    """A cached property whose value may take the lock of the precision.
+
+    Before Python 3.12 the original has a lock of its own: two threads that take both in different
+    orders would wait for each other for ever.
+    """
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        super().__init__(compute)
+        self.lock = _lock

@@ -19,6 +19,7 @@ from accountant.errors import DpassayError, InvalidInputError, UndecidedError
 from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
+from verify.proof import plain, reachable
 from verify.verdict import Finding
 
 _FEW = 4
@@ -38,10 +39,10 @@ class Outcome:
     """Whether the error is one of precision, not of input."""
 
 
-def decide(claim: Claim) -> Outcome:
+def decide(claim: Claim, lemmas: Sequence[Claim] = ()) -> Outcome:
     """Decide one claim; an error is an outcome too, so that the others go on."""
     try:
-        return Outcome(*certificate.certify(claim))
+        return Outcome(*certificate.certify(claim, lemmas))
     except UndecidedError as error:
         return Outcome(None, error=f"{claim.id}: {error}", undecided=True)
     except DpassayError as error:
@@ -49,7 +50,11 @@ def decide(claim: Claim) -> Outcome:
 
 
 def decide_all(
-    claims: Sequence[Claim], *, jobs: int = 1, keep: Path | None = None
+    claims: Sequence[Claim],
+    *,
+    lemmas: Sequence[Claim] = (),
+    jobs: int = 1,
+    keep: Path | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
     """Decide claims and yield (index, outcome) in the order in which they are finished.
 
@@ -57,6 +62,8 @@ def decide_all(
     ----------
     claims
         What to decide.
+    lemmas
+        Further claims that a proof may name; every one of `claims` is one already.
     jobs
         Number of processes. They are stopped when the iteration is left, for whatever reason.
     keep
@@ -69,13 +76,14 @@ def decide_all(
         If `keep` exists and is not such a file.
     """
     kept = _read(keep) if keep is not None else {}
-    prints = [fingerprint(claim) for claim in claims]
+    named = [reachable(claim, [*lemmas, *claims]) for claim in claims]
+    prints = [fingerprint(*each) for each in zip(claims, named, strict=True)]
     waiting = []
     for index, claim in enumerate(claims):
         if prints[index] in kept:
             yield index, kept[prints[index]]
         else:
-            waiting.append((index, claim))
+            waiting.append((index, claim, named[index]))
     for index, outcome in _decided(waiting, jobs):
         if keep is not None and outcome.finding is not None:
             _append(keep, prints[index], outcome)
@@ -93,16 +101,18 @@ def concluded(claims: Sequence[Claim], outcomes: Mapping[int, Outcome]) -> dict[
     }
 
 
-def fingerprint(claim: Claim) -> str:
-    """Return a digest of the claim and of the version that decides it."""
-    data = [version("dpassay"), certificate.SCHEMA_VERSION, msgspec.to_builtins(claim)]
+def fingerprint(claim: Claim, lemmas: Sequence[Claim] = ()) -> str:
+    """Return a digest of the claim, of what its proof names, and of the version that decides."""
+    data = [version("dpassay"), certificate.SCHEMA_VERSION, *map(plain, [claim, *lemmas])]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[int, Outcome]]:
+def _decided(
+    claims: Sequence[tuple[int, Claim, Sequence[Claim]]], jobs: int
+) -> Iterator[tuple[int, Outcome]]:
     if jobs <= 1 or len(claims) <= _FEW:
-        for index, claim in claims:
-            yield index, decide(claim)
+        for index, claim, lemmas in claims:
+            yield index, decide(claim, lemmas)
         return
     executor = ProcessPoolExecutor(
         min(jobs, len(claims)),
@@ -111,7 +121,7 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
     )
     try:
         futures: dict[Future[Outcome], int] = {
-            executor.submit(decide, claim): index for index, claim in claims
+            executor.submit(decide, claim, lemmas): index for index, claim, lemmas in claims
         }
         for future in as_completed(futures):
             yield futures[future], future.result()

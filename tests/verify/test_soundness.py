@@ -95,7 +95,7 @@ def test_an_undefined_side_is_undecided(left: str) -> None:
 def test_a_step_function_is_not_swept() -> None:
     finding, _ = certify(
         claim(
-            RELATION + 'claim = "floor(y) <= 0"\nproof = "sweep"\n[claims.for_all.y]\n'
+            RELATION + 'claim = "floor(y) <= 0"\nproof.method = "sweep"\n[claims.for_all.y]\n'
             'statement = "0 ≤ y ≤ 1"\ngrid = ["1/4"]\nlow = "0"\nhigh = "1"'
         )
     )

@@ -13,8 +13,9 @@ from flint import arb
 from accountant.errors import InvalidInputError
 from accountant.interval import Interval, enclose
 from accountant.number import ExactReal, exact
-from verify.claim import Claim, Decision, Scalar, Scope, compare
+from verify.claim import Claim, Decision, Scope, compare
 from verify.claims.privacy import VERDICT_WIDTH
+from verify.domain import Range, Scalar
 from verify.expression import Expression
 from verify.verdict import Verdict
 
@@ -25,6 +26,9 @@ class Behaviour(Claim, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     expression: str
     variable: str
     at: list[Scalar]
+    """Where it is looked at."""
+    over: Range | None = None
+    """What the variable ranges over."""
 
     def expressions(self) -> dict[str, str]:
         """Return the named sub-expressions (`expression` has its own free variable)."""

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     everything = _claims(options)
     wanted = {claim.id for claim in selected(everything, options.only)}
     claims = with_lemmas(everything, wanted)
-    outcomes, interrupted = _decide(claims, options)
+    outcomes, interrupted = _decide(claims, everything, options)
     shown = [outcome for index, outcome in outcomes.items() if claims[index].id in wanted]
     _print([outcome.finding for outcome in shown if outcome.finding is not None], options)
     for outcome in shown:
@@ -171,10 +171,17 @@ def ledger(name: str) -> list[Claim]:
     import msgspec
 
     from verify import document
+    from verify.proof import renamed
+
+    def whole(identity: str) -> str:
+        return f"{name}/{identity}"
 
     return [
         msgspec.structs.replace(
-            claim, id=f"{name}/{claim.id}", lemmas=[f"{name}/{lemma}" for lemma in claim.lemmas]
+            claim,
+            id=whole(claim.id),
+            lemmas=[whole(lemma) for lemma in claim.lemmas],
+            proof=renamed(claim.proof, whole),
         )
         for claim in document.read_paper(name).claims
     ]
@@ -259,7 +266,7 @@ def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]
 
 
 def _decide(
-    claims: Sequence[Claim], options: argparse.Namespace
+    claims: Sequence[Claim], everything: Sequence[Claim], options: argparse.Namespace
 ) -> tuple[dict[int, Outcome], bool]:
     """Return the outcomes in the order of the claims, and whether the run was interrupted."""
     from verify.batch import concluded, decide_all
@@ -269,7 +276,9 @@ def _decide(
     interrupted = False
     progress = Progress(len(claims), sys.stderr, silent=options.quiet)
     try:
-        for index, outcome in decide_all(claims, jobs=options.jobs, keep=options.resume):
+        for index, outcome in decide_all(
+            claims, lemmas=everything, jobs=options.jobs, keep=options.resume
+        ):
             found[index] = outcome
             progress.advance(claims[index].id)
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from verify.verdict import Finding
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WORDS = frozenset(
     {"id", "statement", "source", "adjacency", "cause", "correction", "reason", "variable"}
-    | {"argument", "lemmas", "tail"}
+    | {"argument", "lemmas", "tail", "proof", "expected"}
 )
 """Fields of a claim that are words: every other text may also be written as a bare number."""
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from verify import batch, certificate, document
-from verify.checker.kernel import prove as kernel
-from verify.checker.kernel.language import ProofError
-from verify.checker.kernel.prover import Proved
+from verify.checker import kernel
+from verify.checker.kernel import ProofError, Proved
 from verify.cli.verify import ledger
 from verify.exact import verify
 from verify.proof import named, reachable, renamed

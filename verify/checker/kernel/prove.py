@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+from flint import ctx
+
 from verify.checker.kernel.claims import (
     StatedLimit,
     goals_of,
@@ -22,12 +24,13 @@ from verify.checker.kernel.language import (
     Node,
     ProofError,
     comparison,
+    free,
     number,
     parse,
     substitute,
 )
 from verify.checker.kernel.limits import limit_proof
-from verify.checker.kernel.methods import by_sweep, cases, identity, positive
+from verify.checker.kernel.methods import by_sweep, cases, defined, identity, positive
 from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec, normalised
 from verify.checker.kernel.steps import both, combine, derivative, each, induction, split_proof
@@ -47,6 +50,7 @@ METHODS: Final[dict[str, Method]] = {
 _TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
 """What is tried where a proof does not say its method."""
 _DEEPEST: Final = 30
+_PRECISION: Final = 128
 
 
 def prove(
@@ -89,7 +93,8 @@ class Kernel:
     def claim(self, claim: Mapping[str, Any]) -> Proved:
         """Prove a claim."""
         try:
-            return self._claim(claim)
+            with ctx.workprec(_PRECISION):
+                return self._claim(claim)
         except (RecursionError, ArithmeticError, ValueError, TypeError, KeyError) as error:
             raise ProofError(f"the proof cannot be read ({error!r:.200})") from error
         except Puncture:
@@ -178,19 +183,18 @@ class Kernel:
     def _around(self, goal: Goal, spec: Spec, at: Puncture) -> Proved:
         """Prove a goal without one value of a variable, and at it by continuity.
 
-        That needs a relation that limits keep, both sides continuous in the variable, and a
-        domain in which the value is approached with all other variables fixed.
+        That needs a relation that limits keep, both sides continuous in the variable and defined
+        at the value, and a domain in which it is approached with all other variables fixed.
         """
         variable = goal.domain.variable(at.variable)
         name, point = at.variable, number(at.point)
         if variable is None or goal.relation not in ("==", "<=", ">=") or variable.integer:
             raise ProofError(f"a divisor may be 0 at {name} = {at.point}")
-        if goal.domain.mentioned(name) or any(
-            end.__class__ is not number(0).__class__ for end in variable.ends()
-        ):
+        if goal.domain.mentioned(name) or any(free(end) for end in variable.ends()):
             raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
         if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
             raise ProofError(f"a side is not known to be continuous in {name}")
+        defined(goal.fix({name: point}), self.budget)
         parts = []
         for low, high in ((None, point), (point, None)):
             if low is None and variable.low == high and not variable.low_open:

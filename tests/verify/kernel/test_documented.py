@@ -33,7 +33,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "combine": {"for_all": {"x": {"low": "-1"}}},
     "each": {"claim": "x >= max(x/2, x + 1)"},
     "both": {"for_all": {"x": {"low": "-1"}}},
-    "monotone": {"domain": {"above": "0", "high": "10.01"}},
+    "monotone": {"over": {"above": "0", "high": "10.01"}},
     "continuity": {"limit": "0.5000001"},
     "rate": {"rate": "1/2"},
     "mechanism": {"mu": "sqrt(2)*m"},

@@ -158,7 +158,7 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
         domain, lets = domain_of(claim, values), let_of(claim, values)
         name, own = claim.get("variable"), claim.get("over")
         if not isinstance(name, str) or not isinstance(own, Mapping):
-            raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
+            raise ProofError("the variable has no formal domain (over.low, over.above, …)")
         over = Domain((*domain.variables, variable(name, own, lets)), domain.assumptions)
         expression, limit = (
             Resolver().resolve(substitute(parse(claim[field]), lets))
@@ -214,7 +214,7 @@ def _behaviour(
     name = claim.get("variable")
     own = claim.get("over")
     if not isinstance(name, str) or not isinstance(own, Mapping):
-        raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
+        raise ProofError("the variable has no formal domain (over.low, over.above, …)")
     moving = variable(name, own, lets)
     over = Domain((*domain.variables, moving), domain.assumptions)
     if claim["kind"] == "minimiser":

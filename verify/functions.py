@@ -139,6 +139,14 @@ def _r1smg_sigma_star(epsilon: Value, delta: Value, dimension: Value, sensitivit
     return theorem_5_sigma_star(to_ball(epsilon), to_ball(delta), to_integer(dimension), shift)
 
 
+def _mills(x: arb) -> arb:
+    """Φ(−x)/φ(x), without overflow: it decreases, and tends to 0."""
+    half = x * x / 2
+    if x > 1:  # U(1/2, 1/2, x²/2)/√2
+        return half.hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
+    return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
+
+
 def _regularised_gamma_upper(shape: arb, x: arb) -> arb:
     """Q(shape, x) = Γ(shape, x)/Γ(shape)."""
     return x.gamma_upper(shape, regularized=1)
@@ -150,14 +158,15 @@ def _regularised_beta(a: arb, b: arb, x: arb) -> arb:
 
 
 def _question(name: str) -> Function:
-    """Return a question of the accountant, answered as a ball at the current precision."""
+    """Return a question of the accountant: the exact answer, or a ball at this precision."""
 
-    def ask(mechanism: Value, *arguments: Value, adjacency: Value = None) -> arb:
+    def ask(mechanism: Value, *arguments: Value, adjacency: Value = None) -> RealValue:
         if not isinstance(mechanism, Mechanism):
             raise InvalidInputError(f"Expected {name}(mechanism, …), not {mechanism!r}.")
         relation = Adjacency.read(adjacency if isinstance(adjacency, str) else None)
         at = [to_exact(argument) for argument in arguments]
-        return _QUESTIONS[name](mechanism, relation, *at)
+        known = _EXACT[name](mechanism, relation) if name in _EXACT and not at else None
+        return number(known) if known is not None else _QUESTIONS[name](mechanism, relation, *at)
 
     return ask
 
@@ -193,6 +202,13 @@ _QUESTIONS: dict[str, Callable[..., arb]] = {
     "quantile": lambda m, _, level: m.quantile(level),
     "dimension": lambda m, _: arb(m.dimension),
 }
+
+
+_EXACT: dict[str, Callable[[Mechanism, Adjacency | None], ExactReal | None]] = {
+    "mu": lambda m, a: m.exact_gaussian_mu(a),
+    "rho": lambda m, a: m.exact_rho(a),
+}
+"""Questions that some mechanisms answer exactly; the others return None."""
 
 
 def _count_noise(question: Callable[..., Any]) -> Function:
@@ -273,6 +289,7 @@ FUNCTIONS: dict[str, Function] = {
     "erfc": _on_balls(arb.erfc),
     "Phi": _on_balls(normal_cdf),
     "Phi_inverse": lambda p: normal_quantile(to_exact(p)),
+    "mills": _on_balls(_mills),
     "gamma_upper": _on_balls(_regularised_gamma_upper),
     "beta_lower": _on_balls(_regularised_beta),
     "lambert_w": _on_balls(arb.lambertw),

@@ -6,8 +6,7 @@ import dataclasses
 from math import floor
 from typing import Any, Final
 
-from flint import ctx
-
+from accountant.precision import ctx
 from verify.checker.kernel.algebraic import sign_of
 from verify.checker.kernel.boxes import box_of
 from verify.checker.kernel.domain import Domain, Goal

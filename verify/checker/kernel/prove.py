@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from flint import ctx
-
+from accountant.precision import ctx
 from verify.checker.kernel.claims import (
     StatedLimit,
     goals_of,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from flint import ctx
-
+from accountant.precision import ctx
 from verify.checker.kernel.boxes import Box, box_of, halves, outside, width
 from verify.checker.kernel.derivative import differentiate
 from verify.checker.kernel.domain import Domain, Goal

@@ -12,8 +12,8 @@ are first computed in double precision with a bound of the error; where a roundi
 within that bound, the coordinate is computed again in ball arithmetic, with further digits, until
 it is decided. So the law of the output is exactly that of the rounded real mechanism.
 
-Not covered: how long a draw takes, how v was computed (its sensitivity must be that of the
-floating-point numbers given), and a generator whose bits can be guessed.
+Noise comes from the operating system (`accountant.randomness`). Not covered: how long a draw takes,
+and how v was computed (its sensitivity must be that of the floating-point numbers given).
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class LatticeSampler:
         size
             How many releases, along a new first axis; None is one, without that axis.
         rng
-            Draws the noise.
+            Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
 
         Returns
         -------

@@ -85,7 +85,7 @@ class Mechanism(Description, ABC):
         size
             How many independent releases of this value, along a new first axis; None is one.
         rng
-            Draws the noise. It is taken to give independent uniform bits.
+            Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
         """
         return _sampler(self).release(value, size, rng=rng)
 

@@ -222,14 +222,14 @@ def test_a_damaged_record_is_refused(mechanism: LinearCounter, floats: bool) -> 
     ids=repr,
 )
 def test_simulated_error_at_a_million(mechanism: LinearCounter) -> None:
-    """The average squared error of 60 streams lies within six standard errors of the formula.
+    """The average squared error of 200 streams lies within six standard errors of the formula.
 
-    Under a normal law of the mean that fails with probability 2e-9; the 60 averages are checked
+    Under a normal law of the mean that fails with probability 2e-9; the 200 averages are checked
     to be of one law by their own spread.
     """
     rng = np.random.default_rng(20)
     means = []
-    for _ in range(60):
+    for _ in range(200):
         counter = StreamCounter(mechanism, rng=rng, insecure_floats=True)
         means.append(float(np.mean(counter.extend(np.zeros(mechanism.steps)) ** 2)))
     exact = float(mechanism.exact_mean_squared_error())

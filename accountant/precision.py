@@ -15,6 +15,11 @@ from typing import Any, TypeVar, final
 
 import flint
 
+from accountant.errors import UndecidedError
+
+MOST_BITS = 1 << 26
+"""Largest precision: 8 MB a number. What needs more would take hours, and gigabytes."""
+
 _T = TypeVar("_T")
 _lock = threading.RLock()
 
@@ -30,7 +35,15 @@ class _Context:
 
     @contextmanager
     def workprec(self, bits: int) -> Iterator[None]:
-        """Compute with so many bits."""
+        """Compute with so many bits.
+
+        Raises UndecidedError where numbers of so many would fill the memory.
+        """
+        if bits > MOST_BITS:
+            raise UndecidedError(
+                f"This takes numbers of {bits:.3g} bits, of which {MOST_BITS} are the most: an "
+                "argument is too large or too small. Give one that is nearer to 1."
+            )
         with _lock, flint.ctx.workprec(bits):
             yield
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -104,7 +105,15 @@ def _beyond(pair: Pair, distance: Fraction, below: bool) -> arb:
 
 
 def discretise(pair: Pair, origin: Fraction, step: Fraction, first: int, last: int) -> Discretised:
-    """Return both laws on the grid points origin + step·n, first ≤ n ≤ last, last > first + 2."""
+    """Return both laws on the grid points origin + step·n, first ≤ n ≤ last, last > first + 2.
+
+    Raises UndecidedError where a step is too small for floats, as the offsets of cells are.
+    """
+    if step < sys.float_info.min:
+        raise UndecidedError(
+            "The losses are too small for a grid of floats. Ask about larger ones, or for the "
+            "divergence of one release."
+        )
 
     def tails(place: Fraction) -> Tails:
         return _plain(pair.tails(ExactReal.of_rational(origin + step * place)))

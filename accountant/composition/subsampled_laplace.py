@@ -225,7 +225,8 @@ class SubsampledLaplaceLaw(Law):
         first = rows
         if variation.is_finite():
             least = float((variation / arb(_LOG_ERROR).exp()).root(_ORDER).upper())
-            first = max(1, math.ceil(min(least / step / node_values.ROW, rows)))
+            if math.isfinite(least):
+                first = max(1, math.ceil(min(least / step / node_values.ROW, rows)))
         if first >= rows:
             return self._sum(c, step, rows)
         ends = self._expansion(c, step, rows, first, variation)

@@ -14,8 +14,9 @@ import pytest
 from flint import arb
 
 from accountant import profile
+from accountant.errors import UndecidedError
 from accountant.interval import enclose
-from accountant.mechanisms import Composed, Gaussian, Laplace
+from accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
 from accountant.precision import cached_property, ctx
 
 WIDE, NARROW = Fraction(1, 10**6), Fraction(1, 10**200)
@@ -100,6 +101,13 @@ def test_answers_are_as_narrow_as_asked(impatient: None) -> None:
     wide, narrow = both(lambda: ask(WIDE), lambda: ask(NARROW))
     assert all(found <= WIDE for found in wide)
     assert all(found <= NARROW for found in narrow)
+
+
+@pytest.mark.parametrize("epsilon", ["1e12", "1e30", "1e300"])
+def test_numbers_that_would_fill_the_memory_are_refused(epsilon: str) -> None:
+    """δ(0) of a tree of Laplace noise is 1 − e^{−ε/2} and the like: so many bits show it."""
+    with pytest.raises(UndecidedError, match="Give one that is nearer to 1"):
+        profile.delta(HonakerTree(steps=1000, epsilon=epsilon), 0)
 
 
 class Law:

@@ -24,7 +24,9 @@ from mpmath import libmp, mp
 from verify.checker.arithmetic import UnknownError
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms import fits, pairs
+from verify.checker.outcome import Theorem
+from verify.checker.printing import formula, quoted
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -39,13 +41,10 @@ _MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConve
 
 def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of an audit, and what was taken as given."""
-    given = [
-        f"that the runs were drawn from {data.get('target')} (seed {data.get('seed')} draws them "
-        "again)"
-    ]
+    given = [_drawn(data)]
     problems: Problems = []
     with mp.workdps(_DIGITS):
-        for step in (_tested, _counted, _decided, _bounded):
+        for step in (_described, _tested, _counted, _decided, _bounded):
             try:
                 step(data, problems, given)
             except _MALFORMED as error:
@@ -57,22 +56,78 @@ def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
 
 def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of a sequential audit, and what was given."""
-    given = [
-        f"that the runs were drawn from {data.get('target')} (seed {data.get('seed')} draws them "
-        "again), and every bet chosen from the rounds before it"
-    ]
+    given = [f"{_drawn(data)}, and every bet chosen from the rounds before it"]
     problems: Problems = []
     with mp.workdps(_DIGITS):
         try:
+            _described(data, problems, given)
             _rounds(data, problems, given)
         except _MALFORMED as error:
             problems.append(("rounds", f"cannot be checked: {error}"))
     return problems, given
 
 
+def audit_theorem(data: Mapping[str, Any]) -> Theorem:
+    """Say what the certificate of an audit without problems shows, from what was recomputed."""
+    text = f"{data['verdict']} at significance {data['significance']:.3g}"
+    if data["kind"] == "sequential-audit":
+        text += f" (evidence {data['evidence']:.4g} after {len(data['rounds'])} rounds of bets)"
+    else:
+        at, counts = data["tested"], data["counts"]
+        tested = f"tested at ({formula(at['epsilon'])}, {formula(at['delta'])})"
+        text += f" ({tested}: p-value at most {data['p_value']:.3g}, {_counts(counts)})"
+        if data["epsilon_lower_bound"] > 0:
+            text += f"; with that confidence epsilon({formula(at['delta'])}) >= "
+            text += f"{math.floor(data['epsilon_lower_bound'] * 1e6) / 1e6:.7g}"
+    return Theorem(
+        mechanism=quoted(data["target"]), adjacency="", claimed=_guarantee(data["claim"]),
+        verdict=text,
+    )  # fmt: skip
+
+
+def _counts(counts: Mapping[str, Any]) -> str:
+    if counts["design"] == "guesses":
+        return (
+            f"{counts['hits']} right and {counts['misses']} wrong guesses in {counts['runs']} runs"
+        )
+    return f"{counts['hits']} of {counts['runs']} runs against {counts['misses']} of " + str(
+        counts["other_runs"]
+    )
+
+
+def _guarantee(claim: Mapping[str, Any]) -> str:
+    """Say what is claimed, of the fields that are tested."""
+    if claim["kind"] == "epsilon-delta":
+        points = ", ".join(f"({point['epsilon']}, {point['delta']})" for point in claim["points"])
+        return formula(f"{points}-DP")
+    if claim["kind"] == "gaussian":
+        return formula(f"{claim['parameter']}-GDP")
+    if claim["kind"] == "mechanism":
+        return formula(f"the profile of {claim['parameter']}")
+    return f"the profile that is called {quoted(claim['description'])}"
+
+
+def _drawn(data: Mapping[str, Any]) -> str:
+    seed = f"seed {data['seed']} draws them again"
+    return f"that the runs were drawn from {quoted(data['target'])} on neighbours ({seed})"
+
+
+def _described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+    """Require the headline of the claim to be what its fields say, and no field too many."""
+    claim = data["claim"]
+    if bool(claim["points"]) != (claim["kind"] == "epsilon-delta"):
+        problems.append(("claim.points", "do not fit the kind"))
+    if bool(claim["parameter"]) != (claim["kind"] in ("gaussian", "mechanism")):
+        problems.append(("claim.parameter", "does not fit the kind"))
+    if claim["kind"] != "profile" and claim["description"] != _guarantee(claim):
+        problems.append(("claim.description", f"expected {_guarantee(claim)}"))
+
+
 def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
     """Multiply the bets again: M_t = (M_{t−1} + 1/(t(t + 1))) F_t, evidence M_t + 1/(t + 1)."""
     capital, best = mp.mpf(0), mp.mpf(1)
+    if sum(int(entry["runs"]) for entry in data["rounds"]) // 2 != data["samples"]:
+        problems.append(("samples", "is not half of the runs of all rounds"))
     for number, entry in enumerate(data["rounds"], 1):
         stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
         none = int(entry["runs"]) - right - wrong
@@ -82,6 +137,8 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
             _tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
             eps, delta = (mp.mpf(v.numerator) / v.denominator for v in _point(entry["tested"]))
             lost = mp.exp(eps) + delta
+            if entry["pair"] >= len(data["pairs"]):
+                problems.append((f"rounds[{number - 1}].pair", "is not listed"))
             if len(problems) > before or min(right, wrong, none) < 0 or not 0 <= stake * lost <= 1:
                 problems.append((f"rounds[{number - 1}]", "is no bet against the claim"))
                 return
@@ -123,7 +180,10 @@ def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
     if claim["kind"] != "mechanism":
         return None
     try:
-        laws = pairs(mechanism(claim["parameter"]))
+        noise = mechanism(claim["parameter"])
+        if not fits(noise, None):
+            return None
+        laws = pairs(noise)
         return max(hockey_stick(law, epsilon) for law in laws)
     except UnknownError:
         return None

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 from mpmath import mp
 
-from verify.checker.rationals import integer, number, signed_square
+from verify.checker.outcome import Theorem
+from verify.checker.printing import formula
+from verify.checker.rationals import gap_problems, integer, number, optimum, signed_square
 
 Problems = list[tuple[str, str]]
 Rows = list[list[Fraction]]
@@ -45,6 +47,37 @@ def gaussian_shape_problems(data: Mapping[str, Any]) -> Problems:
         return [("", f"is not a certificate of a Gaussian shape ({error!r})")]
 
 
+def gaussian_shape_theorem(data: Mapping[str, Any]) -> Theorem:
+    """Say what a certificate without problems proves."""
+    asked = data["given"]
+    which = "total variance" if asked["objective"] == "total" else "worst variance"
+    if set(asked["weights"]) != {"1"}:
+        which += f", weighted by [{', '.join(asked['weights'])}],"
+    return Theorem(
+        mechanism="",
+        adjacency="",
+        claimed=formula(
+            f"the least {which} of Gaussian noise that is 1-GDP over {_said(asked['space'])} is "
+            + optimum(data["optimum"])
+        ),
+        verdict="OPTIMAL",
+    )
+
+
+def _said(space: Mapping[str, Any]) -> str:
+    """Return a space in the notation of mechanisms."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return _said(value)
+        if isinstance(value, list):
+            return f"[{', '.join(map(text, value))}]"
+        return str(value)
+
+    entries = ", ".join(f"{name}={text(v)}" for name, v in space.items() if name != "type")
+    return f"{space['type']}({entries})"
+
+
 def _problems(data: Mapping[str, Any]) -> Problems:
     given = data["given"]
     if data["schema_version"] != 1:
@@ -56,6 +89,7 @@ def _problems(data: Mapping[str, Any]) -> Problems:
         return [("given.weights", "are not one number > 0 for each coordinate")]
     covariance = [[number(text) for text in row] for row in data["covariance"]]
     lower, upper = (number(data["optimum"][end]) for end in ("lower", "upper"))
+    found += gap_problems("optimum", lower, upper)
     if not _is_symmetric(covariance, size) or not is_positive(covariance, strictly=True):
         return [("covariance", "is not symmetric and positive definite")]
     if not is_private(space, covariance):

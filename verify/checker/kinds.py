@@ -73,9 +73,10 @@ class Kind:
 
 
 def described(claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a claim, with defaults and what follows from their text."""
-    more: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
-    more |= {name: {} for name in ("let", "where", "for_all")}
+    """Return the fields of a claim, with defaults, and what follows from their text."""
+    given: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
+    given |= {name: {} for name in ("let", "where", "for_all")}
+    more: dict[str, Any] = {}
     match claim["kind"]:
         case "relation":
             left, relation, right = split(claim["claim"])
@@ -91,7 +92,7 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             more["rival"] = "competitor" if claim.get("competitor") else "lower_bound"
             more["better"] = claim[more["rival"]]
             number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
-    return {**more, **claim}
+    return {**given, **claim, **more}
 
 
 _EVENT: dict[str, type] = {"event": seal.Event}

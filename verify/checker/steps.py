@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise, product
@@ -28,6 +30,7 @@ from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
 from verify.checker.mechanisms import WRAPPERS, fits, pairs, under
+from verify.checker.printing import quoted
 from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
@@ -39,6 +42,7 @@ _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
 _PRODUCT = 200
+_MOST_CASES = 100_000
 _NOT_FROM_FACTS = "does not follow from the facts"
 
 
@@ -68,6 +72,8 @@ class Steps:
         """Whether the mechanism composes, samples or mixes: its law has no one form."""
         self.product = False
         """Whether a law of the claim is a product, with intervals for answers."""
+        self.count = 0
+        """How many cases the claim lists."""
         self.recomputed: list[str] = []
         """How many digits of a product's numbers were found again."""
 
@@ -77,6 +83,7 @@ class Steps:
             "claim": self._claim,
             "case": self._case,
             "claim.for_all": self._range,
+            "claim.argument": self._argument,
             "claimed": self._claimed,
             "mechanism": self._mechanism,
             **{f"facts[{index}]": self._fact(index) for index in range(len(self.facts))},
@@ -113,7 +120,9 @@ class Steps:
 
     def _case(self) -> None:
         """Require a case that the claim lists, and a verdict that cases can give."""
-        self._expect(self.scope in self._cases(), "case", "is not a case of the claim")
+        cases = self._cases()
+        self.count = len(cases)
+        self._expect(self.scope in cases, "case", "is not a case of the claim")
         if self.certificate.verdict == "HOLDS":
             provable = self.kind.provable and not self.claim["tail"]
             self._expect(provable, "verdict", "listed points never prove this claim")
@@ -128,9 +137,23 @@ class Steps:
             if provable:
                 sweep(self.claim)
 
+    def _argument(self) -> None:
+        """Name what an argued claim rests on: what a person says, and other claims."""
+        if self.certificate.verdict != "ARGUED":
+            return
+        argument, lemmas = self.claim.get("argument", ""), self.claim["lemmas"]
+        self._expect(bool(argument.strip()), "claim.argument", "is missing")
+        self._expect(bool(self.claim["for_all"]), "verdict", "nothing is left to argue")
+        self.given += [f"the argument of its author: {quoted(argument, 2000)}"]
+        self.given += [f"the lemma {quoted(lemma)}" for lemma in lemmas]
+
     def _cases(self) -> list[Variables]:
         grids = {name: domain["grid"] for name, domain in self.claim["for_all"].items()}
         values = {**self.claim["where"], **grids}
+        if len(values) != len(self.claim["where"]) + len(grids):
+            raise ValueError("a variable has two lists of values")
+        if math.prod(map(len, values.values())) > _MOST_CASES:
+            raise ValueError(f"more than {_MOST_CASES} cases")
         rows = product(*([read(entry) for entry in column] for column in values.values()))
         cases = [Variables(dict(zip(values, row, strict=True)), self.scope.let) for row in rows]
         return [
@@ -303,6 +326,9 @@ class Steps:
         for name in self.kind.wanted(self.claim, self.refuted):
             there = any(fact.name == name for fact in self.facts)
             self._expect(there, "facts", f"expected a fact named {name!r}")
+        counted = Counter(fact.name for fact in self.facts if fact.name != "value")
+        repeated = [name for name, count in counted.items() if count > 1]
+        self._expect(not repeated, "facts", "a fact stands twice")
         laws = [fact.law for fact in self.facts if isinstance(fact, seal.Event)]
         self._expect(all(law == laws[0] for law in laws), "facts", "expected events of one pair")
         for row in self._rows() if not self.problems else []:

@@ -203,9 +203,11 @@ def read(path: Path) -> list[dict[str, Any]]:
     """
     name = "The standard input" if str(path) == "-" else str(path)
     try:
-        data = json.loads(_content(path, name), object_pairs_hook=_object)
+        content = _content(path, name)
     except OSError as error:
         raise InvalidInputError(f"Cannot read {name}: {error.strerror or error}.") from None
+    try:
+        data = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidInputError(
@@ -217,8 +219,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def _content(path: Path, name: str) -> str:
-    """Return the text of a file, read up to the limit."""
+def _content(path: Path, name: str) -> bytes:
+    """Return the content of a file, read up to the limit."""
     if str(path) == "-":
         content = sys.stdin.buffer.read(MOST_BYTES + 1)
     else:
@@ -231,7 +233,7 @@ def _content(path: Path, name: str) -> str:
             f"{name} is longer than {MOST_BYTES // 10**6} MB, or has more than "
             f"{_MOST_ENTRIES // 10**6} million entries. Check its certificates in parts."
         )
-    return content.decode("utf-8")
+    return content
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -129,6 +129,8 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
     if sum(int(entry["runs"]) for entry in data["rounds"]) // 2 != data["samples"]:
         problems.append(("samples", "is not half of the runs of all rounds"))
     for number, entry in enumerate(data["rounds"], 1):
+        if entry["pair"] >= len(data["pairs"]):
+            problems.append((f"rounds[{number - 1}].pair", "is not listed"))
         stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
         none = int(entry["runs"]) - right - wrong
         factor = mp.mpf(1)
@@ -137,8 +139,6 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
             _tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
             eps, delta = (mp.mpf(v.numerator) / v.denominator for v in _point(entry["tested"]))
             lost = mp.exp(eps) + delta
-            if entry["pair"] >= len(data["pairs"]):
-                problems.append((f"rounds[{number - 1}].pair", "is not listed"))
             if len(problems) > before or min(right, wrong, none) < 0 or not 0 <= stake * lost <= 1:
                 problems.append((f"rounds[{number - 1}]", "is no bet against the claim"))
                 return

@@ -7,6 +7,7 @@ are only ever quoted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,6 +17,10 @@ from msgspec import Meta
 from verify import seal
 
 _TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
+_PLAIN = re.compile(_TEXT)
+_READ_ELSEWHERE = re.compile(r"\.(lower|upper|description|outcomes(\[\d+\])?)$")
+"""Ends of enclosures, which have a pattern of their own, and words."""
+_EXPECTED = "expected plain ASCII without comments, exponents of at most five digits"
 Text = Annotated[str, Meta(pattern=_TEXT, max_length=100_000)]
 """An expression or a number."""
 Words = Annotated[str, Meta(max_length=20_000)]
@@ -467,6 +472,10 @@ def shape_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     for index, lemma in enumerate(data.get("lemmas", [])):
         if misfit := _misfit(lemma, AnyClaim, f"lemmas[{index}]"):
             return misfit
+    evaluated = {name: data[name] for name in ("case", "claimed", "mechanism", "facts")}
+    for path, leaf in seal.leaves(evaluated):
+        if isinstance(leaf, str) and not (_READ_ELSEWHERE.search(path) or _PLAIN.search(leaf)):
+            return [(path, _EXPECTED)]
     for index, fact in enumerate(data["facts"]):
         law = fact.get("law", {})
         known = LAWS.get(str(law.get("law")), (*law,))
@@ -483,6 +492,6 @@ def _misfit(data: object, kind: Any, path: str) -> list[tuple[str, str]]:
         text, _, where = str(error).partition(" - at ")
         inner = where.strip("`").removeprefix("$").removeprefix(".")
         if "matching regex" in text:
-            text = "Expected plain ASCII without comments, exponents of at most five digits"
+            text = _EXPECTED
         return [(".".join(filter(None, (path, inner))), text)]
     return []

@@ -145,19 +145,24 @@ def _plain(path: Path, entry: Checked) -> dict[str, Any]:
 
 def _show(path: Path, entry: Checked, *, several: bool) -> None:
     """Print the outcome with the theorem; foreign texts stand quoted in lines of their own."""
+    from verify.checker import Outcome
     from verify.checker.printing import quoted, safe
 
     said = "" if entry.theorem is None else f"  {entry.theorem}"
     if entry.not_checked:
         said = f"  {safe(entry.not_checked, _LONGEST)}"
     place = f" of {safe(path)}" if several else ""
-    say(f"{entry.outcome.value}{said}")
-    for given in entry.taken_as_given:
-        say(f"  rests on: {safe(given, _LONGEST)}")
+    if entry.outcome is Outcome.CONDITIONAL:
+        say(entry.outcome.value)
+        for given in entry.taken_as_given:
+            say(f"  rests on: {safe(given, _LONGEST)}")
+        say(f"  theorem:{said}")
+    else:
+        say(f"{entry.outcome.value}{said}")
     for field, message in entry.problems:
         say(f"  {safe(field) or 'certificate'}: {safe(message, _LONGEST)}")
     for number in entry.recomputed:
-        say(f"  enclosed again: {safe(number)}")
+        say(f"  found again: {safe(number)}")
     say(f"  certificate{place} called {quoted(entry.id)}, {entry.seconds:.2f} s")
     sys.stdout.flush()
 

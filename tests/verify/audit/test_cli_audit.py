@@ -53,7 +53,9 @@ def test_the_certificate_is_checked(here: Path, capsys: pytest.CaptureFixture[st
         assert main([*arguments, *extra, "--quiet"]) == 1
         assert capsys.readouterr().out == ""
         assert main(["check", "c.json"]) == 3
-        assert capsys.readouterr().out.startswith('CONDITIONAL  "noisy" is (0.5, 0)-DP: REFUTED')
+        rests, theorem = capsys.readouterr().out.splitlines()[1:3]
+        assert rests.startswith('  rests on: that the runs were drawn from "noisy"')
+        assert theorem.startswith('  theorem:  "noisy" is (0.5, 0)-DP: REFUTED')
 
 
 def test_neighbours_are_searched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

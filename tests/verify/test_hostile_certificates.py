@@ -61,6 +61,7 @@ def certified(name: str) -> Data:
 
 
 def at(data: Any, path: str) -> Any:
+    """Return what stands at a path."""
     for key in path.split("."):
         data = data[int(key)] if isinstance(data, list) else data[key]
     return data
@@ -70,7 +71,7 @@ def put(path: str, value: object) -> Callable[[Data], None]:
     *parents, last = path.split(".")
 
     def change(data: Data) -> None:
-        inner = at(data, ".".join(parents)) if parents else data
+        inner: Any = at(data, ".".join(parents)) if parents else data
         inner[int(last) if isinstance(inner, list) else last] = value
 
     return change

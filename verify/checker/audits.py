@@ -134,6 +134,7 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
         stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
         none = int(entry["runs"]) - right - wrong
         factor = mp.mpf(1)
+        _point(entry["tested"])
         if stake != 0:
             before = len(problems)
             _tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)

@@ -83,6 +83,8 @@ def _problems(data: Mapping[str, Any]) -> Problems:
     if data["schema_version"] != 1:
         return [("schema_version", "expected 1")]
     space, found = given["space"], Problems()
+    if not _is_sized(space):
+        return [("given.space", "has a size that is negative, or no number")]
     size = dimension(space)
     weights = [number(text) for text in given["weights"]]
     if len(weights) != size or min(weights) <= 0:
@@ -120,6 +122,14 @@ def _problems(data: Mapping[str, Any]) -> Problems:
         if proved_bound(vectors, law, products) < lower:
             found.append(("optimum.lower", "is larger than what the law proves"))
     return found
+
+
+def _is_sized(space: Mapping[str, Any]) -> bool:
+    """Whether bounds and radii are numbers >= 0."""
+    if space["type"] == "DisjointGroups":
+        return _is_sized(space["space"])
+    sizes = [*space.get("bounds", ()), *(space[k] for k in ("bound", "radius") if k in space)]
+    return all(signed_square(size) >= 0 for size in sizes)
 
 
 def dimension(space: Mapping[str, Any]) -> int:

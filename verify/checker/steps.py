@@ -64,8 +64,8 @@ class Steps:
     ) -> None:
         self.certificate, self.problems, self.given = certificate, problems, given
         self.facts, self.refuted = certificate.facts, certificate.verdict == "REFUTED"
-        swept = [fact.cuts for fact in self.facts if isinstance(fact, seal.Sweep)]
-        self.cuts = [number(cut) for cut in swept[0]] if swept else []
+        self.cuts: list[Any] = []
+        """Where the pieces of a sweep end."""
         self.found: dict[int, dict[str, Any]] = {}
         """What the numbers of each fact were found to be."""
         self.by_parts = False
@@ -108,11 +108,16 @@ class Steps:
     def _claim(self) -> None:
         """Look up what must be shown for a claim of this kind."""
         claim = self.certificate.claim
+        swept = [fact.cuts for fact in self.facts if isinstance(fact, seal.Sweep)]
+        self.cuts = [number(cut) for cut in swept[0]] if swept else []
         name = f"{claim['kind']} by sweep" if self.cuts else claim["kind"]
         self.kind: Kind = KINDS[name if name in KINDS else claim["kind"]]
         self.claim = described(claim)
         fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
+        points = [number(point) for point in claim.get("at", [])]
+        rising = all(isinstance(p, Fraction) for p in points) and points == sorted({*points})
+        self._expect(rising and len(points) != 1, "claim.at", "is no list of rising rationals")
         case = {name: read(value) for name, value in self.certificate.case.items()}
         self.scope = Variables(case, self.claim["let"])
         template = self.kind.refuted if self.refuted else self.kind.holds

@@ -103,7 +103,7 @@ def _replacements(value: Any) -> list[Any]:
     if isinstance(value, str):
         found: list[Any] = []
         if _NUMBER.fullmatch(value) and "/0" not in value:
-            number = Fraction(value) if "/" not in value else Fraction(value)
+            number = Fraction(value)
             near = [
                 -number,
                 number * Fraction(1001, 1000),

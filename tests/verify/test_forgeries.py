@@ -8,11 +8,11 @@ Where that leaves a claim undecided, a mutant may not pass.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -32,7 +32,7 @@ from verify import checker, document
 from verify.audit import Counts, Design, audit, audit_until_refuted, p_value
 from verify.audit.rounds import Evidence, Round
 from verify.certificate import certify
-from verify.checker import Outcome
+from verify.checker import Outcome, apart
 from verify.claims import KINDS
 from verify.cli.optimal_integer import certificate as integer_certificate
 from verify.cli.optimal_shape import certificate as shape_certificate
@@ -42,9 +42,11 @@ CLAIMS = {
     claim.id: claim
     for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
 }
+_SECONDS = 10
+"""Of processor time for a mutant; one that takes more is not checked, and does not pass."""
 OTHERS = ("audit", "sequential-audit", "count-noise", "integer-noise", "gaussian-shape")
-EVERY = 41
-"""The default suite looks at every 41st mutant: another one of each certificate."""
+EVERY = 97
+"""The default suite looks at every 97th mutant, beginning at another one for each certificate."""
 
 
 @functools.cache
@@ -104,6 +106,8 @@ def is_true(data: Data) -> bool:
 @functools.cache
 def _decided(text: str) -> str:
     claim = json.loads(text)
+    for domain in claim.get("for_all", {}).values():
+        domain.setdefault("statement", "")
     try:
         return verify(msgspec.convert(claim, KINDS[claim["kind"]])).verdict.value
     except (DpassayError, msgspec.ValidationError, ArithmeticError) as error:
@@ -132,7 +136,8 @@ def _audit(data: Data) -> bool:
     found = p_value(counts, *tested, spared=data["spared"])
     refuted = data["p_value"] <= data["significance"] < 1
     claimed = data["claim"]["kind"] == "epsilon-delta" and data["tested"] in data["claim"]["points"]
-    return claimed and data["p_value"] >= 0.7 * found and (data["verdict"] == "REFUTED") == refuted
+    enough = data["p_value"] >= 0.7 * found
+    return bool(claimed and enough and (data["verdict"] == "REFUTED") == refuted)
 
 
 def _bets(data: Data) -> bool:
@@ -149,15 +154,16 @@ def _bets(data: Data) -> bool:
 def _forge(name: str, every: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """Check mutants; return the outcomes, and those that pass and state something false."""
     outcomes: Counter[str] = Counter()
+    chosen = list(itertools.islice(mutants(genuine(name)), first % every, None, every))
+    found = apart.check_all((mutant.data for mutant in chosen), seconds=_SECONDS)
     wrong = []
-    for index, mutant in enumerate(mutants(genuine(name))):
-        if index % every != first % every:
-            continue
-        outcome = checker.check(mutant.data).outcome
+    for mutant, checked in zip(chosen, found, strict=True):
+        outcome = checked.outcome
         outcomes[outcome.value] += 1
         passed = outcome is Outcome.VALID or (name in OTHERS and outcome is Outcome.CONDITIONAL)
-        if passed and not is_true(mutant.data):
-            wrong.append(mutant.change)
+        crashed = "Please report" in checked.not_checked
+        if crashed or (passed and not is_true(mutant.data)):
+            wrong.append(f"{mutant.change} {checked.not_checked}")
     return outcomes, wrong
 
 
@@ -172,12 +178,12 @@ def test_what_is_genuine_is_true(name: str) -> None:
 def test_a_sample_of_forgeries(name: str) -> None:
     outcomes, wrong = _forge(name, EVERY, [*CLAIMS, *OTHERS].index(name))
     assert wrong == []
-    assert outcomes["INVALID"] > 3
+    assert outcomes["INVALID"] > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*CLAIMS, *OTHERS])
 def test_every_forgery(name: str) -> None:
     outcomes, wrong = _forge(name, 1)
-    print(f"{name}: {outcomes.total()} mutants, {dict(outcomes)}")
     assert wrong == []
+    assert outcomes.total() > 300

@@ -23,6 +23,8 @@ _READ_ELSEWHERE = re.compile(r"\.(lower|upper|description|outcomes(\[\d+\])?)$")
 _EXPECTED = "expected plain ASCII without comments, exponents of at most five digits"
 Text = Annotated[str, Meta(pattern=_TEXT, max_length=100_000)]
 """An expression or a number."""
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}(?![\s\S])")]
+"""A variable."""
 Words = Annotated[str, Meta(max_length=20_000)]
 """Somebody's words."""
 Whole = Annotated[int, Meta(ge=-(10**18), le=10**18)]
@@ -61,9 +63,9 @@ class _Claim(_Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
     statement: Words = ""
     source: Words = ""
     adjacency: Literal["add-remove", "replace-one"] | None = None
-    let: dict[Text, Text] = {}
-    where: dict[Text, Grid] = {}
-    for_all: dict[Text, Domain] = {}
+    let: dict[Name, Text] = {}
+    where: dict[Name, Grid] = {}
+    for_all: dict[Name, Domain] = {}
     assume: list[Text] = []
     cause: Words = ""
     correction: Words = ""
@@ -140,7 +142,7 @@ class PrintedNumber(_Claim, frozen=True, kw_only=True, tag="printed-number"):
 
 class _Behaviour(_Claim, frozen=True, kw_only=True):
     expression: Text
-    variable: Text
+    variable: Name
     at: Grid
     over: Range | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -35,7 +36,15 @@ from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
 _MALFORMED = (
-    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError),
+    *(
+        SyntaxError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+    ),
     libmp.NoConvergence,
 )
 _BUDGET = 4000
@@ -115,6 +124,8 @@ class Steps:
         self.claim = described(claim)
         fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
+        for text in self.claim["let"].values():
+            ast.parse(text.strip(), mode="eval")
         points = [number(point) for point in claim.get("at", [])]
         rising = all(isinstance(p, Fraction) for p in points) and points == sorted({*points})
         self._expect(rising and len(points) != 1, "claim.at", "is no list of rising rationals")

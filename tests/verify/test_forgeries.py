@@ -145,10 +145,9 @@ def _bets(data: Data) -> bool:
     for entry in data["rounds"]:
         plain = {key: value for key, value in entry.items() if key != "tested"}
         evidence.add(Round(**entry["tested"], **plain))
-    enough = data["evidence"] <= evidence.best * (1 + 1e-5)
-    return enough and (data["verdict"] == "REFUTED") == (
-        data["evidence"] * data["significance"] >= 1
-    )
+    stated, level = float(data["evidence"]), float(data["significance"])
+    refuted = bool(data["verdict"] == "REFUTED")
+    return stated <= evidence.best * (1 + 1e-5) and refuted == (stated * level >= 1)
 
 
 def _forge(name: str, every: int, first: int = 0) -> tuple[Counter[str], list[str]]:

@@ -391,3 +391,90 @@ def test_one_that_is_not_checked_leaves_the_others(
     entries = [sealed(endless), certified("relation/equal")]
     found = list(apart.check_all(entries, seconds=2))
     assert [entry.outcome for entry in found] == [Outcome.NOT_CHECKED, Outcome.VALID]
+
+
+# ------------------------------------------------------------ proofs and replays
+
+
+def _proved(data: Data) -> None:
+    data["verdict"] = "HOLDS"
+    data["claim"]["proof"] = {"method": "positive"}
+
+
+def test_a_proof_is_proved_again(tmp_path: Path) -> None:
+    text = (
+        'schema_version = 1\n[[claims]]\nkind = "relation"\nid = "p"\n'
+        'claim = "(sqrt(d) + 1)/2 < sqrt(d)"\n[claims.for_all.d]\nstatement = "d"\n'
+        'grid = [2, 3]\nlow = "2"'
+    )
+    data = json.loads(json.dumps(certify(document.read_text(text).claims[0])[1]))
+    assert data["verdict"] == "SUPPORTED"
+    _proved(data)
+    found = checker.check(sealed(data))
+    assert found.valid
+    assert str(found.theorem) == "(sqrt(d) + 1)/2 < sqrt(d), for every d >= 2: HOLDS"
+    data["claim"]["for_all"]["d"]["low"] = "1"
+    assert [field for field, _ in checker.check(sealed(data)).problems] == ["claim.proof"]
+
+
+@pytest.fixture
+def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    (tmp_path / "releases_here.py").write_text(
+        "def noisy(dataset, rng):\n    return dataset + rng.laplace()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def write(*arguments: str) -> Path:
+        path = tmp_path / "audit.json"
+        common = ["--samples", "4e3", "--seed", "3", "--certificate", str(path), "--quiet"]
+        assert main(["audit", *arguments, *common]) == 1
+        return path
+
+    return write
+
+
+def test_a_mechanism_of_this_package_is_replayed(
+    audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = audited("Laplace(scale=1)", "--claim", "0.3")
+    assert main(["check", str(path)]) == 3
+    assert main(["check", "--replay", str(path)]) == 0
+    assert "8000 runs were drawn again and counted: the same" in capsys.readouterr().out
+    data = json.loads(path.read_text())
+    data["seed"] = "4"
+    seal.write(path, [sealed(data)])
+    assert main(["check", str(path)]) == 3
+    assert main(["check", "--replay", str(path)]) == 1
+    assert "is not what the seed gives" in capsys.readouterr().out
+
+
+def test_another_target_than_the_one_that_is_replayed_is_named(
+    audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = audited("Laplace(scale=1)", "--claim", "0.3")
+    data = json.loads(path.read_text())
+    data["target"] = "Laplace(scale=5)"
+    seal.write(path, [sealed(data)])
+    assert main(["check", "--replay", str(path)]) == 1
+    assert "  target: is not what the seed gives" in capsys.readouterr().out
+
+
+def test_foreign_code_runs_only_when_it_is_asked_for(
+    audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = audited("releases_here:noisy", "--claim", "0.3", "--pair", "0", "1")
+    assert main(["check", "--replay", str(path)]) == 3
+    assert "is code that the certificate names, which --replay-code runs" in capsys.readouterr().out
+    assert main(["check", "--replay-code", str(path)]) == 3
+    said = capsys.readouterr().out
+    assert "drawn again and counted: the same" in said
+    assert "are neighbours under the claim" in said
+
+
+def test_what_cannot_be_replayed_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "audit.json"
+    seal.write(path, [certified("audit")])
+    assert main(["check", "--replay", str(path)]) == 3
+    assert "not replayed: the certificate does not say how" in capsys.readouterr().out

@@ -27,6 +27,7 @@ from verify.checker.arithmetic import (
 from verify.checker.composed import DIGITS as INTERVAL_DIGITS
 from verify.checker.composed import alike, intervals
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
+from verify.checker.kernel import ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
@@ -81,6 +82,8 @@ class Steps:
         """Whether the mechanism composes, samples or mixes: its law has no one form."""
         self.product = False
         """Whether a law of the claim is a product, with intervals for answers."""
+        self.proved: Proved | None = None
+        """What the proof of the claim proves, where it has one."""
         self.count = 0
         """How many cases the claim lists."""
         self.recomputed: list[str] = []
@@ -91,6 +94,7 @@ class Steps:
         steps = {
             "claim": self._claim,
             "case": self._case,
+            "claim.proof": self._proof,
             "claim.for_all": self._range,
             "claim.argument": self._argument,
             "claimed": self._claimed,
@@ -101,12 +105,15 @@ class Steps:
             "verdict": self._recompute,
         }
         for path, step in steps.items():
+            before = len(self.given)
             try:
                 step()
             except UnknownError as error:
                 self.given.append(str(error))
             except _MALFORMED as error:
                 self.problems.append((path, f"cannot be checked: {error}"))
+            if self.proved is not None:  # the numbers of a case add nothing to a theorem
+                del self.given[before:]
             if self.problems and path in ("claim", "case"):
                 return
 
@@ -140,13 +147,28 @@ class Steps:
         self.count = len(cases)
         self._expect(self.scope in cases, "case", "is not a case of the claim")
         if self.certificate.verdict == "HOLDS":
-            provable = self.kind.provable and not self.claim["tail"]
+            provable = bool(self._proof_data()) or (self.kind.provable and not self.claim["tail"])
             self._expect(provable, "verdict", "listed points never prove this claim")
+
+    def _proof_data(self) -> dict[str, Any]:
+        proof = self.claim.get("proof")
+        return proof if isinstance(proof, dict) else {}
+
+    def _proof(self) -> None:
+        """Prove anew what the claim says of all that it ranges over, by its own proof."""
+        if self.certificate.verdict == "HOLDS" and self._proof_data():
+            lemmas = {str(lemma["id"]): lemma for lemma in self.certificate.lemmas}
+            try:
+                self.proved = prove(self.certificate.claim, lemmas)
+            except ProofError as error:
+                self._expect(False, "claim.proof", f"is no proof: {error}")
+                return
+            self.recomputed.append(f"a proof by {self.proved.method}: {self.proved.size}")
 
     def _range(self) -> None:
         """Prove anew that a claim over whole domains holds between the cases, too."""
         domains = self.claim["for_all"].values()
-        if self.certificate.verdict == "HOLDS" and domains:
+        if self.certificate.verdict == "HOLDS" and domains and not self._proof_data():
             bounded = all(domain.get("low") and domain.get("high") for domain in domains)
             provable = self.claim["kind"] == "relation" and bounded
             self._expect(provable, "verdict", "cases never prove a claim over whole domains")

@@ -47,6 +47,8 @@ _SECONDS = 10
 OTHERS = ("audit", "sequential-audit", "count-noise", "integer-noise", "gaussian-shape")
 EVERY = 97
 """The default suite looks at every 97th mutant, beginning at another one for each certificate."""
+EVERY_SLOW = 7
+"""Each leaf has some twenty mutants."""
 
 
 @functools.cache
@@ -182,7 +184,7 @@ def test_a_sample_of_forgeries(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*CLAIMS, *OTHERS])
-def test_every_forgery(name: str) -> None:
-    outcomes, wrong = _forge(name, 1)
+def test_forgeries_of_every_leaf(name: str) -> None:
+    outcomes, wrong = _forge(name, EVERY_SLOW)
     assert wrong == []
-    assert outcomes.total() > 300
+    assert outcomes.total() > 50

@@ -7,6 +7,7 @@ are only ever quoted.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,7 +19,7 @@ from verify import seal
 
 _TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
 _PLAIN = re.compile(_TEXT)
-_READ_ELSEWHERE = re.compile(r"\.(lower|upper|description|outcomes(\[\d+\])?)$")
+_READ_ELSEWHERE = re.compile(r"(^|\.)(lower|upper|description|outcomes(\[\d+\])?)$")
 """Ends of enclosures, which have a pattern of their own, and words."""
 _EXPECTED = "expected plain ASCII without comments, exponents of at most five digits"
 Text = Annotated[str, Meta(pattern=_TEXT, max_length=100_000)]
@@ -475,9 +476,8 @@ def shape_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         if misfit := _misfit(lemma, AnyClaim, f"lemmas[{index}]"):
             return misfit
     evaluated = {name: data[name] for name in ("case", "claimed", "mechanism", "facts")}
-    for path, leaf in seal.leaves(evaluated):
-        if isinstance(leaf, str) and not (_READ_ELSEWHERE.search(path) or _PLAIN.search(leaf)):
-            return [(path, _EXPECTED)]
+    if path := _not_plain(evaluated):
+        return [(path, _EXPECTED)]
     for index, fact in enumerate(data["facts"]):
         law = fact.get("law", {})
         known = LAWS.get(str(law.get("law")), (*law,))
@@ -485,6 +485,23 @@ def shape_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
             if name not in ("law", *known):
                 return [(f"facts[{index}].law.{name}", "is no field of this law")]
     return []
+
+
+def _not_plain(data: object) -> str:
+    """Return the path of a text that is not to be evaluated; laws within a law are JSON texts."""
+    for path, leaf in seal.leaves(data):
+        if not isinstance(leaf, str) or _READ_ELSEWHERE.search(path):
+            continue
+        if leaf[:1] in ("{", "["):
+            try:
+                wrong = bool(_not_plain(json.loads(leaf)))
+            except (ValueError, RecursionError):
+                wrong = True
+        else:
+            wrong = not _PLAIN.search(leaf)
+        if wrong:
+            return path
+    return ""
 
 
 def _misfit(data: object, kind: Any, path: str) -> list[tuple[str, str]]:

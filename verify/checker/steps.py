@@ -52,6 +52,8 @@ _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
 _PRODUCT = 200
+_ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
+_INFINITE = ("inf", "-inf")
 _MOST_CASES = 100_000
 _NOT_FROM_FACTS = "does not follow from the facts"
 
@@ -59,6 +61,10 @@ _NOT_FROM_FACTS = "does not follow from the facts"
 def _shown(value: Any) -> str:
     middle = value.mid if isinstance(value, iv.mpf) else value
     return str(mp.nstr(mp.mpf(middle), 12))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Fraction) and value.denominator == 1
 
 
 def _one_record(claim: Mapping[str, Any]) -> bool:
@@ -194,21 +200,21 @@ class Steps:
             raise ValueError(f"more than {_MOST_CASES} cases")
         rows = product(*([read(entry) for entry in column] for column in values.values()))
         cases = [Variables(dict(zip(values, row, strict=True)), self.scope.let) for row in rows]
-        return [
-            c
-            for c in cases
-            if all(holds(text, c) for text in self.claim["assume"]) and self._inside(c)
-        ]
+        cases = [c for c in cases if all(holds(text, c) for text in self.claim["assume"])]
+        if not all(map(self._inside, cases)):
+            raise ValueError("a value is listed outside its domain")
+        return cases
 
     def _inside(self, case: Variables) -> bool:
         """Whether every value lies in the domain that it is listed for."""
-        domains = self.claim["for_all"].items()
-        ends = [(name, "low", ">=", domain) for name, domain in domains]
-        ends += [(name, "high", "<=", domain) for name, domain in domains]
         return all(
-            holds(f"{name} {relation} ({domain[end]})", case)
-            for name, end, relation, domain in ends
-            if domain.get(end)
+            (not domain.get("integer") or _is_whole(case[name]))
+            and all(
+                holds(f"{name} {relation} ({domain[end]})", case)
+                for end, relation in _ENDS.items()
+                if domain.get(end) and domain[end] not in _INFINITE
+            )
+            for name, domain in self.claim["for_all"].items()
         )
 
     def _claimed(self) -> None:

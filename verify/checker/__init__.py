@@ -18,7 +18,8 @@ from mpmath import mp
 
 from verify import seal
 from verify.checker.arithmetic import interval_digits
-from verify.checker.audits import audit_problems, audit_theorem, sequential_problems
+from verify.checker.audit_theorem import audit_theorem
+from verify.checker.audits import audit_problems, sequential_problems
 from verify.checker.count_noise import count_noise_problems, count_noise_theorem
 from verify.checker.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
 from verify.checker.integer_noise import integer_noise_problems, integer_noise_theorem

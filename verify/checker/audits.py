@@ -22,11 +22,11 @@ from typing import Any, TypeAlias
 from mpmath import libmp, mp
 
 from verify.checker.arithmetic import UnknownError
+from verify.checker.audit_theorem import guarantee
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms import fits, pairs
-from verify.checker.outcome import Theorem
-from verify.checker.printing import formula, quoted
+from verify.checker.printing import quoted
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -67,46 +67,6 @@ def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     return problems, given
 
 
-def audit_theorem(data: Mapping[str, Any]) -> Theorem:
-    """Say what the certificate of an audit without problems shows, from what was recomputed."""
-    text = f"{data['verdict']} at significance {data['significance']:.3g}"
-    if data["kind"] == "sequential-audit":
-        text += f" (evidence {data['evidence']:.4g} after {len(data['rounds'])} rounds of bets)"
-    else:
-        at, counts = data["tested"], data["counts"]
-        tested = f"tested at ({formula(at['epsilon'])}, {formula(at['delta'])})"
-        text += f" ({tested}: p-value at most {data['p_value']:.3g}, {_counts(counts)})"
-        if data["epsilon_lower_bound"] > 0:
-            text += f"; with that confidence epsilon({formula(at['delta'])}) >= "
-            text += f"{math.floor(data['epsilon_lower_bound'] * 1e6) / 1e6:.7g}"
-    return Theorem(
-        mechanism=quoted(data["target"]), adjacency="", claimed=_guarantee(data["claim"]),
-        verdict=text,
-    )  # fmt: skip
-
-
-def _counts(counts: Mapping[str, Any]) -> str:
-    if counts["design"] == "guesses":
-        return (
-            f"{counts['hits']} right and {counts['misses']} wrong guesses in {counts['runs']} runs"
-        )
-    return f"{counts['hits']} of {counts['runs']} runs against {counts['misses']} of " + str(
-        counts["other_runs"]
-    )
-
-
-def _guarantee(claim: Mapping[str, Any]) -> str:
-    """Say what is claimed, of the fields that are tested."""
-    if claim["kind"] == "epsilon-delta":
-        points = ", ".join(f"({point['epsilon']}, {point['delta']})" for point in claim["points"])
-        return formula(f"{points}-DP")
-    if claim["kind"] == "gaussian":
-        return formula(f"{claim['parameter']}-GDP")
-    if claim["kind"] == "mechanism":
-        return formula(f"the profile of {claim['parameter']}")
-    return f"the profile that is called {quoted(claim['description'])}"
-
-
 def _drawn(data: Mapping[str, Any]) -> str:
     seed = f"seed {data['seed']} draws them again"
     return f"that the runs were drawn from {quoted(data['target'])} on neighbours ({seed})"
@@ -119,8 +79,8 @@ def _described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> Non
         problems.append(("claim.points", "do not fit the kind"))
     if bool(claim["parameter"]) != (claim["kind"] in ("gaussian", "mechanism")):
         problems.append(("claim.parameter", "does not fit the kind"))
-    if claim["kind"] != "profile" and claim["description"] != _guarantee(claim):
-        problems.append(("claim.description", f"expected {_guarantee(claim)}"))
+    if claim["kind"] != "profile" and claim["description"] != guarantee(claim):
+        problems.append(("claim.description", f"expected {guarantee(claim)}"))
 
 
 def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:

@@ -86,7 +86,7 @@ def main() -> None:
         found = checker.check(data)
         seconds = time.process_time() - started
         digits = [int(n) for said in found.recomputed for n in re.findall(r"to (\d+) digits", said)]
-        right = "VALID" if found.valid else "INVALID"
+        right = found.outcome.value
         said = "; ".join(found.taken_as_given) or (str(min(digits)) if digits else "38")
         row = (name, epsilon, delta, f"{finding.verdict.value}, {right}", said, f"{seconds:.2f}")
         print("|", " | ".join(row), "|", flush=True)

@@ -4,12 +4,18 @@ A certificate holds the claim, the case, the facts with their enclosures, and th
 between them that gives the verdict. Every leaf is sealed: `seal` maps the path of each leaf to a
 digest, so that a changed digit is reported by the field it stands in. The seal guards against
 accidents; the mathematics of `verify.checker` guards against mistakes.
+
+A file is read as one that a stranger wrote: from a regular file or a pipe, so much of it and no
+more, and a field that stands twice in an object is noted (`Twice`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, final
@@ -19,8 +25,12 @@ import msgspec
 from accountant.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
+MOST_BYTES = 32_000_000
+"""Of a certificate file: the largest that this program wrote has some ten million."""
+_MOST_ENTRIES = 4_000_000
+"""Of all its objects and lists: what they take in memory."""
 
-_DECIMAL = r"^-?([0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,18})?|Infinity)$"
+_DECIMAL = r"^-?([0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,18})?|Infinity)(?![\s\S])"
 Decimal = Annotated[str, msgspec.Meta(pattern=_DECIMAL)]
 
 
@@ -170,20 +180,68 @@ def write(path: Path, certificates: list[dict[str, Any]]) -> None:
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """Read a certificate file.
+@final
+class TooLargeError(InvalidInputError):
+    """A file of certificates that is longer than a check reads."""
 
-    Raises InvalidInputError if it cannot be read, is not JSON, or holds no certificate.
+
+class Twice(dict[str, Any]):
+    """An object in which a field stands twice; the last one counts, `repeated` names it."""
+
+    repeated: str
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Read a certificate file, or the standard input for the path `-`.
+
+    Raises
+    ------
+    TooLargeError
+        If it is longer than `MOST_BYTES`.
+    InvalidInputError
+        If it cannot be read, is not JSON, or holds no certificate.
     """
+    name = "The standard input" if str(path) == "-" else str(path)
     try:
-        data = json.loads(path.read_text("utf-8"))
+        content = _content(path, name)
     except OSError as error:
-        raise InvalidInputError(f"Cannot read {path}: {error.strerror or error}.") from None
+        raise InvalidInputError(f"Cannot read {name}: {error.strerror or error}.") from None
+    try:
+        data = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidInputError(
-            f"{path} is not a JSON certificate: {error}. Was the file cut off?"
+            f"{name} is not a JSON certificate: {why}. Was the file cut off?"
         ) from None
     entries = data if isinstance(data, list) else [data]
     if not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise InvalidInputError(f"{path} is not a certificate: expected an object or a list.")
+        raise InvalidInputError(f"{name} is not a certificate: expected an object or a list.")
     return entries
+
+
+def _content(path: Path, name: str) -> bytes:
+    """Return the content of a file, read up to the limit."""
+    if str(path) == "-":
+        content = sys.stdin.buffer.read(MOST_BYTES + 1)
+    else:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InvalidInputError(f"{name} is no regular file. Name a file, or - for a pipe.")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES or sum(map(content.count, b"[{,")) > _MOST_ENTRIES:
+        raise TooLargeError(
+            f"{name} is longer than {MOST_BYTES // 10**6} MB, or has more than "
+            f"{_MOST_ENTRIES // 10**6} million entries. Check its certificates in parts."
+        )
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            twice = Twice(pairs)
+            twice.repeated = name
+            return twice
+        found[name] = value
+    return found

@@ -523,10 +523,14 @@ def test_certificate_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["verify", *mechanism, "--certificate", str(path), "--quiet"]) == 1
     assert f"wrote {path} (1 certificate)" in capsys.readouterr().err
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("VALID  approximate-dp: REFUTED  (")
+    theorem = "VALID  Gaussian(standard_deviation=3) is (1, 0.00001)-DP: REFUTED"
+    assert capsys.readouterr().out.startswith(theorem)
     assert main(["check", str(path), "--json"]) == 0
     (entry,) = printed_json(capsys)["certificates"]
-    assert entry["valid"] is True
+    assert entry["outcome"] == "VALID"
+    assert entry["theorem"]["mechanism"] == "Gaussian(standard_deviation=3)"
+    assert entry["theorem"]["verdict"] == "REFUTED"
+    assert entry["assumptions"] == []
     assert entry["problems"] == []
 
     data = json.loads(path.read_text())
@@ -758,7 +762,7 @@ def test_doctor_finds_what_is_missing_or_too_old(
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert text.count("  VALID") == len(SHOWN)
+    assert text.count("  VALID") + text.count("  CONDITIONAL") == len(SHOWN)
     assert "INVALID" in text
     assert ".lower: " in text
     assert "dpassay verify --all-papers" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ GAUSSIAN = (
     'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'
     'epsilon = "1"\ndelta = "0.2"\n'
 )
+OUTSIDE = "cannot be checked: a value is listed outside its domain"
 RELATION = 'kind = "relation"\nclaim = "x <= 3"\n'
 
 
@@ -67,7 +69,29 @@ def test_a_counterexample_lies_in_the_domain() -> None:
         data["facts"][0]["value"] = {"lower": "4", "upper": "4"}
 
     text = RELATION + '[claims.for_all.x]\nstatement = "0..1"\ngrid = [1]\nlow = "0"\nhigh = "1"'
-    assert changed(text, move) == [("case", "is not a case of the claim")]
+    assert changed(text, move) == [("case", OUTSIDE)]
+
+
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [
+        ({"above": "0"}, "0"),
+        ({"below": "4"}, "4"),
+        ({"low": "0", "integer": True}, "7/2"),
+        ({"above": "-inf", "high": "3"}, "4"),
+    ],
+)
+def test_a_counterexample_lies_within_open_ends_and_integers(domain: Data, value: str) -> None:
+    def move(data: Data) -> None:
+        data["claim"]["for_all"]["x"] = {"grid": [value], **domain}
+        data["claim"]["claim"] = data["claimed"]["relation"] = "x == 1"
+        data.update(case={"x": value}, verdict="REFUTED", conclusion="left != right")
+        shown = str(float(Fraction(value)))
+        data["facts"][0]["value"] = {"lower": shown, "upper": shown}
+        data["facts"][1] |= {"expression": "1", "value": {"lower": "1", "upper": "1"}}
+
+    text = RELATION + '[claims.for_all.x]\nstatement = "x"\ngrid = [1, 2]'
+    assert changed(text, move) == [("case", OUTSIDE)]
 
 
 @pytest.mark.parametrize("name", ["order", "at", "value"])

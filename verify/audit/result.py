@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, final
@@ -112,13 +113,17 @@ class AuditResult:
             "advice": self.advice,
         }
 
-    def certificate(self) -> dict[str, Any]:
-        """Return the evidence as plain data under a seal, for `dpassay check`."""
+    def certificate(self, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the evidence as plain data under a seal, for `dpassay check`.
+
+        `replay` says how the runs were drawn: see `verify.audit.replay`.
+        """
         data = {
             **self.to_json(),
             "kind": "audit",
             "spared": self.spared,
             "histogram": self.histogram.tolist(),
+            **({} if replay is None else {"replay": replay}),
         }
         data["event"] = {
             **self.rule.event(),

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -111,9 +111,13 @@ class SequentialResult:
             "advice": self.advice,
         }
 
-    def certificate(self) -> dict[str, Any]:
-        """Return the evidence as plain data under a seal, for `dpassay check`."""
-        data = json.loads(json.dumps({**self.to_json(), "kind": "sequential-audit"}))
+    def certificate(self, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the evidence as plain data under a seal, for `dpassay check`.
+
+        `replay` says how the runs were drawn: see `verify.audit.replay`.
+        """
+        how = {} if replay is None else {"replay": replay}
+        data = json.loads(json.dumps({**self.to_json(), **how, "kind": "sequential-audit"}))
         return {**data, "seal": seal(data)}
 
     def __str__(self) -> str:

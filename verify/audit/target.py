@@ -9,17 +9,24 @@ methods; neither library is imported), a command that prints samples.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import os
+import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
+from accountant import notation
 from accountant.errors import DpassayError, InvalidInputError
 from accountant.mechanism import Mechanism
+
+_NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 
 
 class MechanismError(DpassayError):
@@ -179,6 +186,37 @@ def target(thing: Any, name: str = "") -> Target:
         f"Expected a mechanism, a callable mechanism(dataset, rng) or an object with "
         f"sample(dataset, size, rng), not {_short(thing)}."
     )
+
+
+def is_notation(text: str) -> bool:
+    """Whether a target is written as a mechanism of this package."""
+    return _NOTATION.match(text) is not None
+
+
+def named(text: str) -> Any:
+    """Return a mechanism of this package, or import package.module:callable.
+
+    Raises InvalidInputError for what is neither, and for what cannot be imported.
+    """
+    if is_notation(text):
+        return notation.parse(text)
+    module, colon, name = text.partition(":")
+    if not colon:
+        raise InvalidInputError(
+            f"Expected TARGET to be a mechanism or package.module:callable, not {text!r}."
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInputError(
+            f"Cannot import {text}: {error}. Expected package.module:callable, a module "
+            "without .py, from here or from an installed package."
+        ) from None
+    return found
 
 
 def _of_callable(function: Callable[..., Any], name: str) -> Target:

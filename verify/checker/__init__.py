@@ -1,121 +1,112 @@
 """The independent checker: a certificate is verified by a second path, in mpmath alone.
 
-What has to be concluded is derived from the claim, not read from the certificate; every fact is
-recomputed at rising precision; the inequality is decided in interval arithmetic. No numerical
-code is shared with the path that made the certificate (an import contract says so).
+A certificate is what a stranger may have written. Its shape is strict (`schema`), what has to be
+concluded is derived from the claim, not read; every fact is recomputed; and the theorem that comes
+out is said in the checker's own words. No numerical code is shared with the path that made the
+certificate (an import contract says so).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import msgspec
 from mpmath import mp
 
 from verify import seal
 from verify.checker.arithmetic import interval_digits
+from verify.checker.audit_theorem import audit_theorem
 from verify.checker.audits import audit_problems, sequential_problems
-from verify.checker.count_noise import count_noise_problems
-from verify.checker.gaussian_shape import gaussian_shape_problems
-from verify.checker.integer_noise import integer_noise_problems
+from verify.checker.count_noise import count_noise_problems, count_noise_theorem
+from verify.checker.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
+from verify.checker.integer_noise import integer_noise_problems, integer_noise_theorem
+from verify.checker.limits import excess
+from verify.checker.outcome import Checked, Outcome, Theorem
+from verify.checker.schema import shape_problems
 from verify.checker.steps import Steps
+from verify.checker.theorem import theorem
 
-__all__ = ["Checked", "check", "check_file"]
+__all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
+
+Problems = list[tuple[str, str]]
 
 _DIGITS = 100
-_OPTIMA: dict[str, Callable[[Mapping[str, Any]], list[tuple[str, str]]]] = {
-    "count-noise": count_noise_problems,
-    "integer-noise": integer_noise_problems,
-    "gaussian-shape": gaussian_shape_problems,
+_OPTIMA: dict[str, tuple[Callable[[Mapping[str, Any]], Problems], Callable[..., Theorem]]] = {
+    "count-noise": (count_noise_problems, count_noise_theorem),
+    "integer-noise": (integer_noise_problems, integer_noise_theorem),
+    "gaussian-shape": (gaussian_shape_problems, gaussian_shape_theorem),
 }
 """The certificates of `dpassay optimal`, by their kind."""
 _AUDITS = {"audit": audit_problems, "sequential-audit": sequential_problems}
 
 
-@final
-@dataclass(frozen=True)
-class Checked:
-    """What the checker found about one certificate."""
-
-    id: str
-    verdict: str
-    problems: list[tuple[str, str]]
-    """The field that is wrong, as a path such as `facts[0].p.lower`, and what is wrong."""
-    taken_as_given: list[str]
-    """What the checker could not recompute and took from the certificate."""
-    seconds: float
-    recomputed: list[str] = field(default_factory=list)
-    """To how many digits the numbers of a product of laws were enclosed again."""
-
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
-
 def check_file(path: Path) -> list[Checked]:
-    """Check every certificate of a file; raise InvalidInputError if it is no such file."""
+    """Check every certificate of a file; raise InvalidInputError if it is no such file.
+
+    Without limits of time and memory, which `verify.checker.apart` has.
+    """
     return [check(data) for data in seal.read(path)]
 
 
 def check(data: Mapping[str, Any]) -> Checked:
     """Check one certificate: of a claim, or of an audit or optimum, which have a kind."""
-    if data.get("kind") in _AUDITS:
-        return _check_audit(data)
-    if "kind" in data:
-        return _check_optimum(data)
     started = time.perf_counter()
-    problems: list[tuple[str, str]] = []
+    problems, not_checked = excess(data)
+    if not problems and not not_checked:
+        problems = _unlike_any(data)
     given: list[str] = []
     recomputed: list[str] = []
-    stale = seal.broken(data)
-    if data.get("schema_version") != seal.SCHEMA_VERSION:
-        problems.append(("schema_version", f"expected {seal.SCHEMA_VERSION}"))
-    elif stale:
-        problems += [(path, "does not match its seal") for path in stale]
-    else:
-        try:
-            certificate = msgspec.convert(data, seal.Certificate)
-            with mp.workdps(_DIGITS), interval_digits(_DIGITS):
-                steps = Steps(certificate, problems, given)
-                recomputed = steps.recomputed
-                steps.run()
-        except msgspec.ValidationError as error:
-            text, _, where = str(error).partition(" - at ")
-            problems.append((where.strip("`").removeprefix("$").removeprefix("."), text))
-    claim = data.get("claim")
+    said: Theorem | None = None
+    if not problems and not not_checked:
+        if data.get("kind") in _AUDITS:
+            problems, given = _AUDITS[data["kind"]](data)
+            said = None if problems else audit_theorem(data)
+        elif "kind" in data:
+            prove, say = _OPTIMA[data["kind"]]
+            problems = prove(data)
+            said = None if problems else say(data)
+        else:
+            said = _check_claim(data, problems, given, recomputed)
     return Checked(
-        id=str(claim.get("id", "")) if isinstance(claim, dict) else "",
-        verdict=str(data.get("verdict", "")),
+        id=name(data),
+        verdict=str(data.get("verdict", "OPTIMAL" if "kind" in data else "")),
         problems=problems,
         taken_as_given=list(dict.fromkeys(given)),
         seconds=time.perf_counter() - started,
         recomputed=recomputed,
+        theorem=None if problems else said,
+        not_checked=not_checked,
     )
 
 
-def _check_optimum(data: Mapping[str, Any]) -> Checked:
-    started = time.perf_counter()
-    kind = str(data["kind"])
-    problems = [(path, "does not match its seal") for path in seal.broken(data)]
-    if kind not in _OPTIMA:
-        problems = [("kind", f"expected one of {', '.join(_OPTIMA)}")]
-    elif not problems:
-        problems = _OPTIMA[kind](data)
-    return Checked(kind, "OPTIMAL", problems, [], time.perf_counter() - started)
-
-
-def _check_audit(data: Mapping[str, Any]) -> Checked:
-    started = time.perf_counter()
-    problems = [(path, "does not match its seal") for path in seal.broken(data)]
-    given: list[str] = []
-    if not problems:
-        problems, given = _AUDITS[data["kind"]](data)
+def name(data: Mapping[str, Any]) -> str:
+    """Return what its author calls a certificate."""
     claim = data.get("claim")
-    name = str(claim.get("description", "")) if isinstance(claim, dict) else ""
-    seconds = time.perf_counter() - started
-    return Checked(name, str(data.get("verdict", "")), problems, given, seconds)
+    described = claim if isinstance(claim, Mapping) else {"id": data.get("kind", "")}
+    return str(described.get("id", described.get("description", "")))
+
+
+def _unlike_any(data: Mapping[str, Any]) -> Problems:
+    """Return why data are no certificate of this version, under its seal."""
+    version = data.get("schema_version")
+    if version != seal.SCHEMA_VERSION or isinstance(version, bool):
+        return [("schema_version", f"expected {seal.SCHEMA_VERSION}")]
+    if stale := seal.broken(data):
+        return [(path, "does not match its seal") for path in stale]
+    return shape_problems(data)
+
+
+def _check_claim(
+    data: Mapping[str, Any], problems: Problems, given: list[str], recomputed: list[str]
+) -> Theorem | None:
+    certificate = msgspec.convert(data, seal.Certificate)
+    with mp.workdps(_DIGITS), interval_digits(_DIGITS):
+        steps = Steps(certificate, problems, given)
+        steps.run()
+    recomputed += steps.recomputed
+    if problems:
+        return None
+    return theorem(certificate.claim, certificate.verdict, certificate.case, steps.count)

@@ -22,9 +22,11 @@ from typing import Any, TypeAlias
 from mpmath import libmp, mp
 
 from verify.checker.arithmetic import UnknownError
+from verify.checker.audit_theorem import guarantee
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms import fits, pairs
+from verify.checker.printing import quoted
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -39,13 +41,10 @@ _MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConve
 
 def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of an audit, and what was taken as given."""
-    given = [
-        f"that the runs were drawn from {data.get('target')} (seed {data.get('seed')} draws them "
-        "again)"
-    ]
+    given = [_drawn(data)]
     problems: Problems = []
     with mp.workdps(_DIGITS):
-        for step in (_tested, _counted, _decided, _bounded):
+        for step in (_described, _tested, _counted, _decided, _bounded):
             try:
                 step(data, problems, given)
             except _MALFORMED as error:
@@ -57,26 +56,45 @@ def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
 
 def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of a sequential audit, and what was given."""
-    given = [
-        f"that the runs were drawn from {data.get('target')} (seed {data.get('seed')} draws them "
-        "again), and every bet chosen from the rounds before it"
-    ]
+    given = [f"{_drawn(data)}, and every bet chosen from the rounds before it"]
     problems: Problems = []
     with mp.workdps(_DIGITS):
         try:
+            _described(data, problems, given)
             _rounds(data, problems, given)
         except _MALFORMED as error:
             problems.append(("rounds", f"cannot be checked: {error}"))
     return problems, given
 
 
+def _drawn(data: Mapping[str, Any]) -> str:
+    seed = f"seed {data['seed']} draws them again"
+    return f"that the runs were drawn from {quoted(data['target'])} on neighbours ({seed})"
+
+
+def _described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+    """Require the headline of the claim to be what its fields say, and no field too many."""
+    claim = data["claim"]
+    if bool(claim["points"]) != (claim["kind"] == "epsilon-delta"):
+        problems.append(("claim.points", "do not fit the kind"))
+    if bool(claim["parameter"]) != (claim["kind"] in ("gaussian", "mechanism")):
+        problems.append(("claim.parameter", "does not fit the kind"))
+    if claim["kind"] != "profile" and claim["description"] != guarantee(claim):
+        problems.append(("claim.description", f"expected {guarantee(claim)}"))
+
+
 def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
     """Multiply the bets again: M_t = (M_{t−1} + 1/(t(t + 1))) F_t, evidence M_t + 1/(t + 1)."""
     capital, best = mp.mpf(0), mp.mpf(1)
+    if sum(int(entry["runs"]) for entry in data["rounds"]) // 2 != data["samples"]:
+        problems.append(("samples", "is not half of the runs of all rounds"))
     for number, entry in enumerate(data["rounds"], 1):
+        if entry["pair"] >= len(data["pairs"]):
+            problems.append((f"rounds[{number - 1}].pair", "is not listed"))
         stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
         none = int(entry["runs"]) - right - wrong
         factor = mp.mpf(1)
+        _point(entry["tested"])
         if stake != 0:
             before = len(problems)
             _tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
@@ -123,7 +141,10 @@ def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
     if claim["kind"] != "mechanism":
         return None
     try:
-        laws = pairs(mechanism(claim["parameter"]))
+        noise = mechanism(claim["parameter"])
+        if not fits(noise, None):
+            return None
+        laws = pairs(noise)
         return max(hockey_stick(law, epsilon) for law in laws)
     except UnknownError:
         return None

@@ -24,7 +24,15 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from verify.checker.rationals import encloses_exponential, integer, number
+from verify.checker.outcome import Theorem
+from verify.checker.printing import formula
+from verify.checker.rationals import (
+    encloses_exponential,
+    gap_problems,
+    integer,
+    number,
+    optimum,
+)
 
 Problems = list[tuple[str, str]]
 
@@ -40,6 +48,26 @@ def count_noise_problems(data: Mapping[str, Any]) -> Problems:
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         problems.append(("", f"is not a certificate of optimal count noise ({error!r})"))
     return problems
+
+
+def count_noise_theorem(data: Mapping[str, Any]) -> Theorem:
+    """Say what a certificate without problems proves."""
+    asked = data["problem"]
+    power = f"epsilon = {asked['epsilon']}" if asked["ratio"] is None else f"E = {asked['ratio']}"
+    counts = f"for all counts n >= {asked['support']}"
+    if asked["max_count"] is not None:
+        counts = f"for counts n from {asked['min_count']} to {asked['max_count']}"
+    events = "all events" if asked["objective"] == "true-delta" else "single outcomes"
+    return Theorem(
+        mechanism="",
+        adjacency="",
+        claimed=formula(
+            f"the least delta at {power}, of {events}, of noise with mean 0 and P(0) = "
+            f"{asked['eta']} on -min(n, {asked['support']})..{asked['support']} {counts} is "
+            + optimum(data["delta"])
+        ),
+        verdict="OPTIMAL",
+    )
 
 
 @dataclass
@@ -73,6 +101,7 @@ class _Check:
         if not encloses_exponential(problem["epsilon"], problem["ratio"], lower, upper):
             self.problems.append(("ratio", "does not enclose e^epsilon"))
         claimed = [number(self.data["delta"][end]) for end in ("lower", "upper")]
+        self.problems += gap_problems("delta", *claimed)
         reached = self._reached(lower)
         if reached > claimed[1]:
             self.problems.append(("delta.upper", "is smaller than what the laws reach"))

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 from mpmath import mp
 
-from verify.checker.rationals import integer, number, signed_square
+from verify.checker.outcome import Theorem
+from verify.checker.printing import formula
+from verify.checker.rationals import gap_problems, integer, number, optimum, signed_square
 
 Problems = list[tuple[str, str]]
 Rows = list[list[Fraction]]
@@ -45,17 +47,51 @@ def gaussian_shape_problems(data: Mapping[str, Any]) -> Problems:
         return [("", f"is not a certificate of a Gaussian shape ({error!r})")]
 
 
+def gaussian_shape_theorem(data: Mapping[str, Any]) -> Theorem:
+    """Say what a certificate without problems proves."""
+    asked = data["given"]
+    which = "total variance" if asked["objective"] == "total" else "worst variance"
+    if set(asked["weights"]) != {"1"}:
+        which += f", weighted by [{', '.join(asked['weights'])}],"
+    return Theorem(
+        mechanism="",
+        adjacency="",
+        claimed=formula(
+            f"the least {which} of Gaussian noise that is 1-GDP over {_said(asked['space'])} is "
+            + optimum(data["optimum"])
+        ),
+        verdict="OPTIMAL",
+    )
+
+
+def _said(space: Mapping[str, Any]) -> str:
+    """Return a space in the notation of mechanisms."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return _said(value)
+        if isinstance(value, list):
+            return f"[{', '.join(map(text, value))}]"
+        return str(value)
+
+    entries = ", ".join(f"{name}={text(v)}" for name, v in space.items() if name != "type")
+    return f"{space['type']}({entries})"
+
+
 def _problems(data: Mapping[str, Any]) -> Problems:
     given = data["given"]
     if data["schema_version"] != 1:
         return [("schema_version", "expected 1")]
     space, found = given["space"], Problems()
+    if not _is_sized(space):
+        return [("given.space", "has a size that is negative, or no number")]
     size = dimension(space)
     weights = [number(text) for text in given["weights"]]
     if len(weights) != size or min(weights) <= 0:
         return [("given.weights", "are not one number > 0 for each coordinate")]
     covariance = [[number(text) for text in row] for row in data["covariance"]]
     lower, upper = (number(data["optimum"][end]) for end in ("lower", "upper"))
+    found += gap_problems("optimum", lower, upper)
     if not _is_symmetric(covariance, size) or not is_positive(covariance, strictly=True):
         return [("covariance", "is not symmetric and positive definite")]
     if not is_private(space, covariance):
@@ -86,6 +122,14 @@ def _problems(data: Mapping[str, Any]) -> Problems:
         if proved_bound(vectors, law, products) < lower:
             found.append(("optimum.lower", "is larger than what the law proves"))
     return found
+
+
+def _is_sized(space: Mapping[str, Any]) -> bool:
+    """Whether bounds and radii are numbers >= 0."""
+    if space["type"] == "DisjointGroups":
+        return _is_sized(space["space"])
+    sizes = [*space.get("bounds", ()), *(space[k] for k in ("bound", "radius") if k in space)]
+    return all(signed_square(size) >= 0 for size in sizes)
 
 
 def dimension(space: Mapping[str, Any]) -> int:

@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.rationals import encloses_exponential, integer, number
+from verify.checker.outcome import Theorem
+from verify.checker.printing import formula
+from verify.checker.rationals import (
+    encloses_exponential,
+    gap_problems,
+    integer,
+    number,
+    optimum,
+)
 
 
 def integer_noise_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -24,6 +32,34 @@ def integer_noise_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("certificate", f"not of the expected form: {type(error).__name__} {error}")]
 
 
+def integer_noise_theorem(data: Mapping[str, Any]) -> Theorem:
+    """Say what a certificate without problems proves."""
+    asked = data["given"]
+    quantity = {
+        "variance": "variance",
+        "absolute": "mean absolute error",
+        "error": "P(Z != 0)",
+        "cost": "mean cost",
+        "delta": "delta",
+    }[asked["objective"]]
+    if asked["objective"] == "cost":
+        quantity += f" [{', '.join(asked['costs'])}] of |Z| = 1, 2, ..."
+    power = f"epsilon = {asked['epsilon']}" if asked["ratio"] is None else f"E = {asked['ratio']}"
+    limit = "" if asked["objective"] == "delta" else f", delta = {asked['delta']}"
+    law = "law that falls with |z|" if asked["monotone"] else "law"
+    if asked["error_free"] is not None:
+        law += f" with P(Z = 0) = {asked['error_free']}"
+    return Theorem(
+        mechanism="",
+        adjacency="",
+        claimed=formula(
+            f"the least {quantity} of a {law} on -{asked['support']}..{asked['support']} at "
+            f"{power}{limit}, sensitivity {asked['sensitivity']}, is {optimum(data['optimum'])}"
+        ),
+        verdict="OPTIMAL",
+    )
+
+
 def _problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     asked = data["given"]
     if data["schema_version"] != 1:
@@ -34,7 +70,11 @@ def _problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     low, high = (number(bound) for bound in data["ratio"])
     lower, upper = (number(data["optimum"][end]) for end in ("lower", "upper"))
     largest = integer(asked["support"], 1)
-    found = []
+    found = gap_problems("optimum", lower, upper)
+    if (asked["delta"] is None) != (objective == "delta"):
+        found.append(("given.delta", "does not fit the objective"))
+    if (len(asked["costs"] or ()) != largest) if objective == "cost" else asked["costs"]:
+        found.append(("given.costs", "do not fit the objective"))
     if not encloses_exponential(asked["epsilon"], asked["ratio"], low, high):
         found.append(("ratio", "does not enclose e^epsilon"))
     if len(law) != 2 * largest + 1 or min(law) < 0 or sum(law) != 1:

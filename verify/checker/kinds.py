@@ -74,9 +74,10 @@ class Kind:
 
 
 def described(claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a claim, with defaults and what follows from their text."""
-    more: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
-    more |= {name: {} for name in ("let", "where", "for_all")}
+    """Return the fields of a claim, with defaults, and what follows from their text."""
+    given: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
+    given |= {name: {} for name in ("let", "where", "for_all")}
+    more: dict[str, Any] = {}
     match claim["kind"]:
         case "relation":
             left, relation, right = split(claim["claim"])
@@ -93,7 +94,7 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             more["beside"] = "competitor" if against else "lower_bound"
             more["better"] = optimum.compared(claim).text
             number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
-    return {**more, **claim}
+    return {**given, **claim, **more}
 
 
 _EVENT: dict[str, type] = {"event": seal.Event}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from mpmath import iv
 
 _MOST_DIGITS = 100_000
 _ALLOWANCE = 20
-_NUMBER = re.compile(r"[+-]?\d+(/[1-9]\d*|(\.\d+)?([eE][+-]?\d{1,5})?)")
+WIDEST_GAP = Fraction(1, 10**6)
+"""Of a certified optimum, between what is attained and what is proved, relative to the former."""
+_NUMBER = re.compile(r"[+-]?[0-9]+(/[1-9][0-9]*|(\.[0-9]+)?([eE][+-]?[0-9]{1,5})?)")
 
 
 def number(text: object) -> Fraction:
@@ -55,3 +59,37 @@ def encloses_exponential(epsilon: object, ratio: object, lower: Fraction, upper:
         return bool(below.b <= power.a and power.b <= above.a)
     finally:
         iv.dps = before
+
+
+def gap_problems(path: str, lower: Fraction, upper: Fraction) -> list[tuple[str, str]]:
+    """Require two bounds of an optimum to be near each other."""
+    if not 0 <= lower <= upper:
+        return [(f"{path}.lower", "expected 0 <= lower <= upper")]
+    if upper - lower > WIDEST_GAP * upper:
+        return [
+            (f"{path}.lower", f"leaves a gap of {_rounded_up((upper - lower) / upper)}: no optimum")
+        ]
+    return []
+
+
+def optimum(enclosure: Mapping[str, str]) -> str:
+    """Say what an optimum is, and to which relative gap: "0.25, optimal within 1e-12"."""
+    lower, upper = (number(enclosure[end]) for end in ("lower", "upper"))
+    if lower == upper:
+        return f"{_decimal(upper)}, exactly optimal"
+    gap = _rounded_up((upper - lower) / upper)
+    return f"at most {_decimal(upper)}, optimal within a relative gap of {gap}"
+
+
+def _rounded_up(value: Fraction) -> str:
+    """Return a power of ten that is not below the value."""
+    power = len(str(value.numerator)) - len(str(value.denominator)) + 1
+    return f"1e{power - 1 if value <= Fraction(10) ** (power - 1) else power}"
+
+
+def _decimal(value: Fraction) -> str:
+    """Return twelve digits, rounded up; a short fraction as it is."""
+    if len(str(value)) <= 12:
+        return str(value)
+    with localcontext(prec=12, rounding=ROUND_CEILING):
+        return str(Decimal(value.numerator) / Decimal(value.denominator))

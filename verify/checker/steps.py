@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise, product
@@ -24,27 +27,44 @@ from verify.checker.arithmetic import (
 from verify.checker.composed import DIGITS as INTERVAL_DIGITS
 from verify.checker.composed import alike, intervals
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
+from verify.checker.kernel import ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
 from verify.checker.mechanisms import WRAPPERS, fits, pairs, under
+from verify.checker.printing import quoted
 from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
 _MALFORMED = (
-    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError),
+    *(
+        SyntaxError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+    ),
     libmp.NoConvergence,
 )
 _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
 _PRODUCT = 200
+_ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
+_INFINITE = ("inf", "-inf")
+_MOST_CASES = 100_000
 _NOT_FROM_FACTS = "does not follow from the facts"
 
 
 def _shown(value: Any) -> str:
     middle = value.mid if isinstance(value, iv.mpf) else value
     return str(mp.nstr(mp.mpf(middle), 12))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Fraction) and value.denominator == 1
 
 
 def _one_record(claim: Mapping[str, Any]) -> bool:
@@ -60,14 +80,18 @@ class Steps:
     ) -> None:
         self.certificate, self.problems, self.given = certificate, problems, given
         self.facts, self.refuted = certificate.facts, certificate.verdict == "REFUTED"
-        swept = [fact.cuts for fact in self.facts if isinstance(fact, seal.Sweep)]
-        self.cuts = [number(cut) for cut in swept[0]] if swept else []
+        self.cuts: list[Any] = []
+        """Where the pieces of a sweep end."""
         self.found: dict[int, dict[str, Any]] = {}
         """What the numbers of each fact were found to be."""
         self.by_parts = False
         """Whether the mechanism composes, samples or mixes: its law has no one form."""
         self.product = False
         """Whether a law of the claim is a product, with intervals for answers."""
+        self.proved: Proved | None = None
+        """What the proof of the claim proves, where it has one."""
+        self.count = 0
+        """How many cases the claim lists."""
         self.recomputed: list[str] = []
         """How many digits of a product's numbers were found again."""
 
@@ -76,7 +100,9 @@ class Steps:
         steps = {
             "claim": self._claim,
             "case": self._case,
+            "claim.proof": self._proof,
             "claim.for_all": self._range,
+            "claim.argument": self._argument,
             "claimed": self._claimed,
             "mechanism": self._mechanism,
             **{f"facts[{index}]": self._fact(index) for index in range(len(self.facts))},
@@ -85,12 +111,15 @@ class Steps:
             "verdict": self._recompute,
         }
         for path, step in steps.items():
+            before = len(self.given)
             try:
                 step()
             except UnknownError as error:
                 self.given.append(str(error))
             except _MALFORMED as error:
                 self.problems.append((path, f"cannot be checked: {error}"))
+            if self.proved is not None:  # the numbers of a case add nothing to a theorem
+                del self.given[before:]
             if self.problems and path in ("claim", "case"):
                 return
 
@@ -101,11 +130,18 @@ class Steps:
     def _claim(self) -> None:
         """Look up what must be shown for a claim of this kind."""
         claim = self.certificate.claim
+        swept = [fact.cuts for fact in self.facts if isinstance(fact, seal.Sweep)]
+        self.cuts = [number(cut) for cut in swept[0]] if swept else []
         name = f"{claim['kind']} by sweep" if self.cuts else claim["kind"]
         self.kind: Kind = KINDS[name if name in KINDS else claim["kind"]]
         self.claim = described(claim)
         fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
+        for text in self.claim["let"].values():
+            ast.parse(text.strip(), mode="eval")
+        points = [number(point) for point in claim.get("at", [])]
+        rising = all(isinstance(p, Fraction) for p in points) and points == sorted({*points})
+        self._expect(rising and len(points) != 1, "claim.at", "is no list of rising rationals")
         case = {name: read(value) for name, value in self.certificate.case.items()}
         self.scope = Variables(case, self.claim["let"])
         template = self.kind.refuted if self.refuted else self.kind.holds
@@ -113,41 +149,72 @@ class Steps:
 
     def _case(self) -> None:
         """Require a case that the claim lists, and a verdict that cases can give."""
-        self._expect(self.scope in self._cases(), "case", "is not a case of the claim")
+        cases = self._cases()
+        self.count = len(cases)
+        self._expect(self.scope in cases, "case", "is not a case of the claim")
         if self.certificate.verdict == "HOLDS":
-            provable = self.kind.provable and not self.claim["tail"]
+            provable = bool(self._proof_data()) or (self.kind.provable and not self.claim["tail"])
             self._expect(provable, "verdict", "listed points never prove this claim")
+
+    def _proof_data(self) -> dict[str, Any]:
+        proof = self.claim.get("proof")
+        return proof if isinstance(proof, dict) else {}
+
+    def _proof(self) -> None:
+        """Prove anew what the claim says of all that it ranges over, by its own proof."""
+        if self.certificate.verdict == "HOLDS" and self._proof_data():
+            lemmas = {str(lemma["id"]): lemma for lemma in self.certificate.lemmas}
+            try:
+                self.proved = prove(self.certificate.claim, lemmas)
+            except ProofError as error:
+                self._expect(False, "claim.proof", f"is no proof: {error}")
+                return
+            self.recomputed.append(f"a proof by {self.proved.method}: {self.proved.size}")
 
     def _range(self) -> None:
         """Prove anew that a claim over whole domains holds between the cases, too."""
         domains = self.claim["for_all"].values()
-        if self.certificate.verdict == "HOLDS" and domains:
+        if self.certificate.verdict == "HOLDS" and domains and not self._proof_data():
             bounded = all(domain.get("low") and domain.get("high") for domain in domains)
             provable = self.claim["kind"] == "relation" and bounded
             self._expect(provable, "verdict", "cases never prove a claim over whole domains")
             if provable:
                 sweep(self.claim)
 
+    def _argument(self) -> None:
+        """Name what an argued claim rests on: what a person says, and other claims."""
+        if self.certificate.verdict != "ARGUED":
+            return
+        argument, lemmas = self.claim.get("argument", ""), self.claim["lemmas"]
+        self._expect(bool(argument.strip()), "claim.argument", "is missing")
+        self._expect(bool(self.claim["for_all"]), "verdict", "nothing is left to argue")
+        self.given += [f"the argument of its author: {quoted(argument, 2000)}"]
+        self.given += [f"the lemma {quoted(lemma)}" for lemma in lemmas]
+
     def _cases(self) -> list[Variables]:
         grids = {name: domain["grid"] for name, domain in self.claim["for_all"].items()}
         values = {**self.claim["where"], **grids}
+        if len(values) != len(self.claim["where"]) + len(grids):
+            raise ValueError("a variable has two lists of values")
+        if math.prod(map(len, values.values())) > _MOST_CASES:
+            raise ValueError(f"more than {_MOST_CASES} cases")
         rows = product(*([read(entry) for entry in column] for column in values.values()))
         cases = [Variables(dict(zip(values, row, strict=True)), self.scope.let) for row in rows]
-        return [
-            c
-            for c in cases
-            if all(holds(text, c) for text in self.claim["assume"]) and self._inside(c)
-        ]
+        cases = [c for c in cases if all(holds(text, c) for text in self.claim["assume"])]
+        if not all(map(self._inside, cases)):
+            raise ValueError("a value is listed outside its domain")
+        return cases
 
     def _inside(self, case: Variables) -> bool:
         """Whether every value lies in the domain that it is listed for."""
-        domains = self.claim["for_all"].items()
-        ends = [(name, "low", ">=", domain) for name, domain in domains]
-        ends += [(name, "high", "<=", domain) for name, domain in domains]
         return all(
-            holds(f"{name} {relation} ({domain[end]})", case)
-            for name, end, relation, domain in ends
-            if domain.get(end)
+            (not domain.get("integer") or _is_whole(case[name]))
+            and all(
+                holds(f"{name} {relation} ({domain[end]})", case)
+                for end, relation in _ENDS.items()
+                if domain.get(end) and domain[end] not in _INFINITE
+            )
+            for name, domain in self.claim["for_all"].items()
         )
 
     def _claimed(self) -> None:
@@ -303,6 +370,9 @@ class Steps:
         for name in self.kind.wanted(self.claim, self.refuted):
             there = any(fact.name == name for fact in self.facts)
             self._expect(there, "facts", f"expected a fact named {name!r}")
+        counted = Counter(fact.name for fact in self.facts if fact.name != "value")
+        repeated = [name for name, count in counted.items() if count > 1]
+        self._expect(not repeated, "facts", "a fact stands twice")
         laws = [fact.law for fact in self.facts if isinstance(fact, seal.Event)]
         self._expect(all(law == laws[0] for law in laws), "facts", "expected events of one pair")
         for row in self._rows() if not self.problems else []:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib
-import math
 import os
-import re
 import secrets
 import sys
 from collections.abc import Callable
@@ -48,7 +44,6 @@ examples:
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
   dpassay audit "Gaussian(standard_deviation=2)" --lattice
 """
-_NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 _MANY = 500_000
 _LATTICE_RUNS = 10_000
 
@@ -118,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         code = ExitCode.REFUTED if result.refuted else ExitCode.DONE
         shown, data = [str(result)], result.to_json()
         if options.certificate is not None:
-            seal.write(options.certificate, [result.certificate()])
+            seal.write(options.certificate, [result.certificate(_recipe(options))])
     if options.lattice:
         finding = one_lattice(
             mechanism,
@@ -171,8 +166,9 @@ def read_claim(text: str) -> Any:
     """
     from accountant import notation
     from accountant.errors import InvalidInputError
+    from verify.audit.target import is_notation
 
-    if _NOTATION.match(text):
+    if is_notation(text):
         return notation.parse(text)
     parts = [part.strip() for part in text.split(",")]
     if all("=" in part for part in parts):
@@ -185,60 +181,41 @@ def read_claim(text: str) -> Any:
 
 
 def _mechanism(options: argparse.Namespace) -> Any:
-    from accountant import notation
-    from accountant.errors import InvalidInputError
     from verify.audit import Command as Printing
+    from verify.audit.target import named
 
+    return Printing(options.target, options.timeout) if options.command else named(options.target)
+
+
+def _recipe(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Return what `dpassay check --replay` needs; None for a command."""
     if options.command:
-        return Printing(options.target, options.timeout)
-    if _NOTATION.match(options.target):
-        return notation.parse(options.target)
-    module, colon, name = options.target.partition(":")
-    if not colon:
-        raise InvalidInputError(
-            f"Expected TARGET to be a mechanism or package.module:callable, not {options.target!r}."
-        )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInputError(
-            f"Cannot import {options.target}: {error}. Expected package.module:callable, a module "
-            "without .py, from here or from an installed package."
-        ) from None
-    return found
+        return None
+    return {
+        "target": options.target,
+        "samples": _samples(options.samples),
+        "pairs": options.pair,
+        "search": options.search,
+        "adjacency": options.adjacency,
+        "device": options.device,
+    }
 
 
 def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
     from accountant.errors import InvalidInputError
     from verify.audit import neighbours
+    from verify.audit.replay import literal
+    from verify.audit.target import is_notation
 
-    pairs = [(_literal(first), _literal(second)) for first, second in options.pair or ()]
+    pairs = [(literal(first), literal(second)) for first, second in options.pair or ()]
     if options.search:
         relation = options.adjacency or "add-remove"
         pairs += neighbours(options.search, adjacency=relation)
-    if not pairs and not _NOTATION.match(options.target):
+    if not pairs and not is_notation(options.target):
         raise InvalidInputError(
             "Expected neighbouring datasets: --pair DATASET NEIGHBOUR, or --search KIND."
         )
     return pairs or None
-
-
-def _literal(text: str) -> Any:
-    from accountant.errors import InvalidInputError
-
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        special = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-        if text in special:
-            return special[text]
-        raise InvalidInputError(
-            f"Expected a dataset as a Python literal such as 0, [1, 2] or '\"text\"', not {text!r}."
-        ) from None
 
 
 def _samples(value: float) -> int:

@@ -14,59 +14,156 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Check certificates again, by a second program that shares no numerical code with the first.
-Prints VALID, or every field that is wrong.
+Prints the theorem that was checked, in the checker's own words, after one of
+
+  VALID        all of it was recomputed
+  CONDITIONAL  what was recomputed is right; what the theorem rests on besides comes first
+  NOT CHECKED  the check would take more than 60 s or 1 GB
+  INVALID      a field is wrong, and is named
+
+A file of many certificates ends with the worst.
 """
 _EPILOG = """\
-example:
+exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL or NOT CHECKED
+
+examples:
   dpassay verify "Laplace(scale=2)" --epsilon 0.4 --certificate claim.json
   dpassay check claim.json
+  dpassay check --replay audit.json
 """
+_LONGEST = 2500
+_REPLAY_SECONDS = 600
+_REPLAY_BYTES = 8 * 10**9
+"""Of one replay: numpy and scikit-learn reserve some of it and use little."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a certificate")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", type=Path, help="a certificate, or - for a pipe"
+    )
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="draw the runs of an audit of a mechanism of this package again, and count",
+    )
+    parser.add_argument(
+        "--replay-code",
+        action="store_true",
+        help="the same for package.module:callable: RUNS THE CODE that the certificate names",
+    )
     add_output_options(parser, quiet="print nothing; the exit code says it")
 
 
 def run(options: argparse.Namespace) -> int:
     """Check every certificate of every file, and show each as soon as it is checked."""
-    from verify import checker, seal
+    from verify import seal
+    from verify.checker import Outcome, apart
 
-    entries = [(path, data) for path in options.files for data in seal.read(path)]
+    entries, too_large = [], []
+    for path in options.files:
+        try:
+            entries += [(path, data) for data in seal.read(path)]
+        except seal.TooLargeError as error:
+            too_large.append((path, str(error)))
     results = []
-    for path, data in entries:
-        results.append((path, checker.check(data)))
+    found = apart.check_all(data for _, data in entries)
+    for (path, data), first in zip(entries, found, strict=True):
+        entry = _replayed(first, data, options) if options.replay or options.replay_code else first
+        results.append((path, entry))
         if not (options.json or options.quiet):
-            _show(*results[-1], several=len(entries) > 1)
+            _show(path, entry, several=len(entries) > 1)
+    for path, why in too_large:
+        results.append((path, _unread(why)))
+        if not (options.json or options.quiet):
+            _show(*results[-1], several=len(options.files) > 1)
     if options.json:
         say_json({"schema_version": 1, "certificates": [_plain(*result) for result in results]})
-    return ExitCode.DONE if all(entry.valid for _, entry in results) else ExitCode.REFUTED
+    return {
+        Outcome.VALID: ExitCode.DONE,
+        Outcome.INVALID: ExitCode.REFUTED,
+    }.get(Outcome.worst(entry.outcome for _, entry in results), ExitCode.UNDECIDED)
+
+
+def _unread(why: str) -> Checked:
+    from verify.checker import Checked
+
+    return Checked("", "", [], [], 0.0, not_checked=why)
+
+
+def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace) -> Checked:
+    """Return what a replay adds to a check."""
+    from dataclasses import replace
+
+    from verify.audit.replay import replay
+    from verify.checker.apart import Apart
+
+    if entry.problems or entry.not_checked or data.get("kind") not in ("audit", "sequential-audit"):
+        return entry
+    with Apart(replay, seconds=_REPLAY_SECONDS, memory=_REPLAY_BYTES) as apart:
+        found, why = apart.call((data, options.replay_code))
+    if found is not None and found.problems:
+        return replace(entry, problems=found.problems, theorem=None)
+    if found is None or found.not_replayed:
+        why = why or found.not_replayed
+        given = [f"{entry.taken_as_given[0]}; not replayed: {why}"]
+        return replace(entry, taken_as_given=given + entry.taken_as_given[1:])
+    drawn = [f"{found.runs} runs were drawn again and counted: the same"]
+    return replace(
+        entry,
+        taken_as_given=[*found.rests_on, *entry.taken_as_given[1:]],
+        recomputed=entry.recomputed + drawn,
+    )
 
 
 def _plain(path: Path, entry: Checked) -> dict[str, Any]:
+    from verify.checker.printing import safe
+
+    said = entry.theorem
     return {
-        "file": str(path),
-        "id": entry.id,
-        "verdict": entry.verdict,
-        "valid": entry.valid,
-        "problems": [{"field": field, "message": message} for field, message in entry.problems],
-        "taken_as_given": list(entry.taken_as_given),
-        "recomputed": list(entry.recomputed),
+        "file": safe(path),
+        "id": safe(entry.id),
+        "outcome": entry.outcome.value,
+        "theorem": None
+        if said is None
+        else {
+            "mechanism": said.mechanism,
+            "adjacency": said.adjacency,
+            "claimed": said.claimed,
+            "verdict": said.verdict,
+        },
+        "assumptions": [safe(text, _LONGEST) for text in entry.taken_as_given],
+        "problems": [
+            {"field": safe(field), "message": safe(message, _LONGEST)}
+            for field, message in entry.problems
+        ],
+        "not_checked": safe(entry.not_checked),
+        "recomputed": [safe(text) for text in entry.recomputed],
         "seconds": round(entry.seconds, 3),
     }
 
 
 def _show(path: Path, entry: Checked, *, several: bool) -> None:
-    place = f"  {path}" if several else ""
-    said = f"{entry.id}: {entry.verdict}"
-    say(f"{'VALID' if entry.valid else 'INVALID'}  {said}{place}  ({entry.seconds:.2f} s)")
+    """Print the outcome with the theorem; foreign texts stand quoted in lines of their own."""
+    from verify.checker import Outcome
+    from verify.checker.printing import quoted, safe
+
+    said = "" if entry.theorem is None else f"  {entry.theorem}"
+    if entry.not_checked:
+        said = f"  {safe(entry.not_checked, _LONGEST)}"
+    place = f" of {safe(path)}" if several else ""
+    if entry.outcome is Outcome.CONDITIONAL:
+        say(entry.outcome.value)
+        for given in entry.taken_as_given:
+            say(f"  rests on: {safe(given, _LONGEST)}")
+        say(f"  theorem:{said}")
+    else:
+        say(f"{entry.outcome.value}{said}")
     for field, message in entry.problems:
-        say(f"  {field}: {message}")
+        say(f"  {safe(field) or 'certificate'}: {safe(message, _LONGEST)}")
     for number in entry.recomputed:
-        say(f"  enclosed again: {number}")
-    for given in entry.taken_as_given:
-        say(f"  taken as given: {given}")
+        say(f"  found again: {safe(number)}")
+    say(f"  certificate{place} called {quoted(entry.id)}, {entry.seconds:.2f} s")
     sys.stdout.flush()
 
 

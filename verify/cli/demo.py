@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     say("Each certificate is checked by a second program (mpmath only):")
     checked = [entry for _, path in found for entry in checker.check_file(path)]
     rows = [
-        (f"  {'VALID' if entry.valid else 'INVALID'}", str(path), f"{entry.seconds:.2f} s")
+        (f"  {entry.outcome.value}", str(path), f"{entry.seconds:.2f} s")
         for (_, path), entry in zip(found, checked, strict=True)
     ]
     say(report.columns(rows))
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     say()
     report.show_table([finding for finding, _ in found], sys.stdout)
     say(f"\n{time.monotonic() - started:.1f} s. Certificates are in {options.out}.\n\n{_NEXT}")
-    return ExitCode.DONE if all(entry.valid for entry in checked) else ExitCode.REFUTED
+    return ExitCode.REFUTED if any(entry.problems for entry in checked) else ExitCode.DONE
 
 
 def _decide(folder: Path) -> list[tuple[Finding, Path]]:
@@ -105,7 +105,7 @@ def _tamper(path: Path) -> None:
     changed.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
     say(f"With one digit of {where} changed:")
     for entry in checker.check_file(changed):
-        say(f"  {'VALID' if entry.valid else 'INVALID'}")
+        say(f"  {entry.outcome.value}")
         for field, message in entry.problems:
             say(f"    {field}: {message}")
 

@@ -1,0 +1,155 @@
+"""A forger of certificates: every leaf changed in every way, and sealed by the product's sealer."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from verify import seal
+
+Data = dict[str, Any]
+
+_WORDS = ("", "x\nVALID  1 < 0: HOLDS", "\x1b[2J", "NaN", "Infinity", "1e99999999", "а", "0", "1e9")
+_ENUMS = (
+    *("HOLDS", "REFUTED", "SUPPORTED", "ARGUED", "NOT_REFUTED"),
+    *("add-remove", "replace-one", "increasing", "decreasing"),
+    *("sides", "guesses", "first", "second", "singular", "true-delta", "total", "worst"),
+    *("epsilon-delta", "gaussian", "mechanism", "variance", "absolute", "error", "delta"),
+)
+_ADDED = {
+    "note": "1", "left": "0", "right": "1", "half_unit": "1000", "opposite": "!=", "better": "9",
+    "tolerance": "1e9", "adjacency": "replace-one", "assume": ["1 < 0"], "where": {"q": [1]},
+    "let": {"s": "1"}, "tail": "", "competitor": "0", "exact": "0",
+}  # fmt: skip
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d{1,5})?(/\d+)?")
+_RELATIONS = ("<=", ">=", "<", ">", "==", "!=")
+
+
+class Mutant(NamedTuple):
+    """A changed certificate under a new seal."""
+
+    change: str
+    data: Data
+
+
+def sealed(data: Data) -> Data:
+    """Seal data anew."""
+    plain = {key: value for key, value in data.items() if key != "seal"}
+    return {**plain, "seal": seal.seal(plain)}
+
+
+def mutants(genuine: Data) -> Iterator[Mutant]:
+    """Yield every mutant of one certificate."""
+    plain = {key: value for key, value in genuine.items() if key != "seal"}
+    places = list(_places(plain))
+    for path, value in places:
+        for word in _replacements(value):
+            yield Mutant(f"{_shown(path)} = {word!r}"[:90], sealed(_with(plain, path, word)))
+        if path:
+            yield Mutant(f"without {_shown(path)}", sealed(_without(plain, path)))
+        if isinstance(value, dict):
+            for name, added in _ADDED.items():
+                if name not in value:
+                    yield Mutant(
+                        f"{_shown(path)} + {name}",
+                        sealed(_with(plain, path, {**value, name: added})),
+                    )
+        if isinstance(value, list) and value:
+            yield Mutant(f"{_shown(path)} doubled", sealed(_with(plain, path, value + value)))
+            yield Mutant(f"{_shown(path)} reversed", sealed(_with(plain, path, value[::-1])))
+    yield from _everywhere(plain, places)
+    yield from _moved(plain, places)
+
+
+def _everywhere(plain: Data, places: list[tuple[tuple[Any, ...], Any]]) -> Iterator[Mutant]:
+    """Change a text or number wherever it stands, inside other texts too."""
+    whole = json.dumps(plain)
+    texts = {value for _, value in places if isinstance(value, str) and 0 < len(value) < 200}
+    parts = {
+        part for text in texts for part in re.findall(r"[\d./]*\d(?:e-?\d+)?|<=|>=|<|>|==", text)
+    }
+    for part in sorted(texts | parts):
+        quoted = json.dumps(part)[1:-1]
+        for other in _replacements(part)[: 12 if _NUMBER.fullmatch(part) else 3]:
+            changed = whole.replace(quoted, json.dumps(other)[1:-1])
+            try:
+                data = json.loads(changed)
+            except ValueError:
+                continue
+            if isinstance(data, dict) and data != plain:
+                yield Mutant(f"{part!r} -> {other!r} everywhere"[:90], sealed(data))
+
+
+def _moved(plain: Data, places: list[tuple[tuple[Any, ...], Any]]) -> Iterator[Mutant]:
+    """Exchange the values of two places of one name, or of one object."""
+    leaves = [(p, v) for p, v in places if not isinstance(v, (dict, list))]
+    for (one, first), (other, second) in itertools.combinations(leaves[:60], 2):
+        if first != second and (one[-1] == other[-1] or one[:-1] == other[:-1]):
+            data = _with(_with(plain, one, second), other, first)
+            yield Mutant(f"{_shown(one)} <-> {_shown(other)}"[:90], sealed(data))
+
+
+def _replacements(value: Any) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value, 1, None]
+    if isinstance(value, (int, float)):
+        more = [-value, value * 1.001, value + 1, 0, 10**9, float("nan"), float("inf"), 1e300]
+        return [*more, str(value), None, [value]]
+    if isinstance(value, str):
+        found: list[Any] = []
+        if _NUMBER.fullmatch(value) and "/0" not in value:
+            number = Fraction(value)
+            near = [
+                -number,
+                number * Fraction(1001, 1000),
+                number * Fraction(999, 1000),
+                2 * number,
+            ]
+            found += [str(entry) for entry in (*near, number / 2, number + 1)]
+        if value in _RELATIONS:
+            return [entry for entry in _RELATIONS if entry != value]
+        found += [entry for entry in _ENUMS if value in _ENUMS and entry != value]
+        return [*found, *(w for w in _WORDS if w != value), None, 1, [value], {"x": value}]
+    if value is None:
+        return ["1", 1, [], {}]
+    return ["", None, [], {}]
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield every place; of a long list the first, the second and the last entry."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _places(entry, (*path, key))
+    elif isinstance(value, list):
+        for index in sorted({0, 1, len(value) - 1} & set(range(len(value)))):
+            yield from _places(value[index], (*path, index))
+
+
+def _with(data: Data, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value if isinstance(value, dict) else {"claim": value}
+    changed = copy.deepcopy(data)
+    inner: Any = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return changed
+
+
+def _without(data: Data, path: tuple[Any, ...]) -> Data:
+    changed = copy.deepcopy(data)
+    inner: Any = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return changed
+
+
+def _shown(path: tuple[Any, ...]) -> str:
+    return ".".join(map(str, path)) or "the certificate"

@@ -1,0 +1,190 @@
+"""Every leaf of every kind of genuine certificate changed: what passes states something true.
+
+Truth is decided by another program than the checker's: `dpassay verify`'s own machinery decides
+the mutated claim anew, an optimum is solved again, an audit's p-value is computed by the auditor.
+Where that leaves a claim undecided, a mutant may not pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from accountant import notation
+from accountant.errors import DpassayError
+from accountant.spaces import Box
+from lp.count_noise import optimal_count_noise
+from lp.integer_noise import optimal_integer_noise
+from lp.integer_problem import IntegerNoiseProblem
+from lp.problem import CountNoiseProblem
+from lp.report import certificate as count_certificate
+from lp.shape_problem import GaussianShapeProblem
+from lp.shapes import optimal_gaussian_shape
+from tests.verify.forge import Data, mutants, sealed
+from verify import checker, document
+from verify.audit import Counts, Design, audit, audit_until_refuted, p_value
+from verify.audit.rounds import Evidence, Round
+from verify.certificate import certify
+from verify.checker import Outcome, apart
+from verify.claims import KINDS
+from verify.cli.optimal_integer import certificate as integer_certificate
+from verify.cli.optimal_shape import certificate as shape_certificate
+from verify.exact import verify
+
+CLAIMS = {
+    claim.id: claim
+    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
+}
+_SECONDS = 10
+"""Of processor time for a mutant; one that takes more is not checked, and does not pass."""
+OTHERS = ("audit", "sequential-audit", "count-noise", "integer-noise", "gaussian-shape")
+EVERY = 97
+"""The default suite looks at every 97th mutant, beginning at another one for each certificate."""
+EVERY_SLOW = 7
+"""Each leaf has some twenty mutants."""
+
+
+@functools.cache
+def _genuine(name: str) -> str:
+    found: Data | None
+    match name:
+        case "audit":
+            found = audit(
+                notation.parse("Laplace(scale=1)"), "0.8", samples=2_000, seed=1
+            ).certificate()
+        case "sequential-audit":
+            found = audit_until_refuted(
+                notation.parse("Laplace(scale=1)"), "0.5", seed=1
+            ).certificate()
+        case "count-noise":
+            problem = CountNoiseProblem(ratio=3, eta="1/2", support=2, max_count=2)
+            found = sealed(count_certificate(optimal_count_noise(problem)))
+        case "integer-noise":
+            asked = IntegerNoiseProblem(objective="variance", epsilon=1, delta="1/10", support=3)
+            found = sealed(integer_certificate(optimal_integer_noise(asked)))
+        case "gaussian-shape":
+            shape = optimal_gaussian_shape(GaussianShapeProblem(Box([1, 2]), "total", None))
+            found = sealed(shape_certificate(shape))
+        case _:
+            found = certify(CLAIMS[name])[1]
+    return json.dumps(found)
+
+
+def genuine(name: str) -> Data:
+    data: Data = json.loads(_genuine(name))
+    return data
+
+
+def is_true(data: Data) -> bool:
+    """Whether a certificate that passed states something true."""
+    match data.get("kind"):
+        case "audit":
+            return _audit(data)
+        case "sequential-audit":
+            return _bets(data)
+        case "count-noise" | "integer-noise" | "gaussian-shape" as kind:
+            key = "problem" if kind == "count-noise" else "given"
+            stated = data["delta"] if kind == "count-noise" else data["optimum"]
+            try:
+                low, high = _optimum(kind, json.dumps(data[key]))
+            except DpassayError:
+                return False
+            return low <= Fraction(stated["upper"]) and Fraction(stated["lower"]) <= high
+    claim = {key: value for key, value in data["claim"].items() if key != "statement"}
+    if data["verdict"] == "REFUTED":  # in the case that it names
+        grids = {name: [value] for name, value in data["case"].items()}
+        claim = {**claim, "where": grids, "for_all": {}}
+    found = _decided(json.dumps(claim))
+    return found == data["verdict"] or (found, data["verdict"]) == ("HOLDS", "SUPPORTED")
+
+
+@functools.cache
+def _decided(text: str) -> str:
+    claim = json.loads(text)
+    for domain in claim.get("for_all", {}).values():
+        domain.setdefault("statement", "")
+    try:
+        return verify(msgspec.convert(claim, KINDS[claim["kind"]])).verdict.value
+    except (DpassayError, msgspec.ValidationError, ArithmeticError) as error:
+        return str(error)
+
+
+@functools.cache
+def _optimum(kind: str, text: str) -> tuple[Fraction, Fraction]:
+    asked = json.loads(text)
+    if kind == "gaussian-shape":
+        space = Box(asked["space"]["bounds"])
+        value = optimal_gaussian_shape(
+            GaussianShapeProblem(space, asked["objective"], asked["weights"])
+        ).value
+    elif kind == "count-noise":
+        value = optimal_count_noise(CountNoiseProblem(**asked)).delta
+    else:
+        value = optimal_integer_noise(IntegerNoiseProblem(**asked)).value
+    return Fraction(value.lower), Fraction(value.upper)
+
+
+def _audit(data: Data) -> bool:
+    """Compare with the auditor's p-value, which has fewer cells: 0.7 of it at least is the same."""
+    counts = Counts(**{**data["counts"], "design": Design(data["counts"]["design"])})
+    tested = [float(Fraction(data["tested"][name])) for name in ("epsilon", "delta")]
+    found = p_value(counts, *tested, spared=data["spared"])
+    refuted = data["p_value"] <= data["significance"] < 1
+    claimed = data["claim"]["kind"] == "epsilon-delta" and data["tested"] in data["claim"]["points"]
+    enough = data["p_value"] >= 0.7 * found
+    return bool(claimed and enough and (data["verdict"] == "REFUTED") == refuted)
+
+
+def _bets(data: Data) -> bool:
+    evidence = Evidence()
+    for entry in data["rounds"]:
+        plain = {key: value for key, value in entry.items() if key != "tested"}
+        evidence.add(Round(**entry["tested"], **plain))
+    stated, level = float(data["evidence"]), float(data["significance"])
+    refuted = bool(data["verdict"] == "REFUTED")
+    return stated <= evidence.best * (1 + 1e-5) and refuted == (stated * level >= 1)
+
+
+def _forge(name: str, every: int, first: int = 0) -> tuple[Counter[str], list[str]]:
+    """Check mutants; return the outcomes, and those that pass and state something false."""
+    outcomes: Counter[str] = Counter()
+    chosen = list(itertools.islice(mutants(genuine(name)), first % every, None, every))
+    found = apart.check_all((mutant.data for mutant in chosen), seconds=_SECONDS)
+    wrong = []
+    for mutant, checked in zip(chosen, found, strict=True):
+        outcome = checked.outcome
+        outcomes[outcome.value] += 1
+        passed = outcome is Outcome.VALID or (name in OTHERS and outcome is Outcome.CONDITIONAL)
+        crashed = "Please report" in checked.not_checked
+        if crashed or (passed and not is_true(mutant.data)):
+            wrong.append(f"{mutant.change} {checked.not_checked}")
+    return outcomes, wrong
+
+
+@pytest.mark.parametrize("name", [*CLAIMS, *OTHERS])
+def test_what_is_genuine_is_true(name: str) -> None:
+    data = genuine(name)
+    assert checker.check(data).problems == []
+    assert is_true(data)
+
+
+@pytest.mark.parametrize("name", [*CLAIMS, *OTHERS])
+def test_a_sample_of_forgeries(name: str) -> None:
+    outcomes, wrong = _forge(name, EVERY, [*CLAIMS, *OTHERS].index(name))
+    assert wrong == []
+    assert outcomes["INVALID"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*CLAIMS, *OTHERS])
+def test_forgeries_of_every_leaf(name: str) -> None:
+    outcomes, wrong = _forge(name, EVERY_SLOW)
+    assert wrong == []
+    assert outcomes.total() > 50

@@ -1,0 +1,480 @@
+"""Certificates that strangers write: every field is known, everything ends, nothing is printed raw.
+
+Every certificate here is sealed by the product's own sealer, as a forger would.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import sys
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import fields
+
+from accountant import notation
+from lp.count_noise import optimal_count_noise
+from lp.problem import CountNoiseProblem
+from lp.report import certificate as count_certificate
+from verify import checker, document, seal
+from verify.audit import audit, audit_until_refuted
+from verify.certificate import certify
+from verify.checker import Outcome, apart, schema
+from verify.checker.printing import quoted, safe
+from verify.claims import KINDS
+from verify.cli import main
+
+Data = dict[str, Any]
+CLAIMS = {
+    claim.id: claim
+    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
+}
+
+
+def sealed(data: Data) -> Data:
+    plain = {key: value for key, value in data.items() if key != "seal"}
+    return {**plain, "seal": seal.seal(plain)}
+
+
+@functools.cache
+def _certified(name: str) -> str:
+    if name == "audit":
+        found = audit(notation.parse("Laplace(scale=1)"), "0.8", samples=20_000, seed=1)
+        return json.dumps(found.certificate())
+    if name == "sequential":
+        rounds = audit_until_refuted(notation.parse("Laplace(scale=1)"), 0.5, seed=1)
+        return json.dumps(rounds.certificate())
+    if name == "count-noise":
+        problem = CountNoiseProblem(epsilon="1.5", eta="1/2", support=3, max_count=6)
+        return json.dumps(sealed(count_certificate(optimal_count_noise(problem))))
+    return json.dumps(certify(CLAIMS[name])[1])
+
+
+def certified(name: str) -> Data:
+    data: Data = json.loads(_certified(name))
+    return data
+
+
+def at(data: Any, path: str) -> Any:
+    """Return what stands at a path."""
+    for key in path.split("."):
+        data = data[int(key)] if isinstance(data, list) else data[key]
+    return data
+
+
+def put(path: str, value: object) -> Callable[[Data], None]:
+    *parents, last = path.split(".")
+
+    def change(data: Data) -> None:
+        inner: Any = at(data, ".".join(parents)) if parents else data
+        inner[int(last) if isinstance(inner, list) else last] = value
+
+    return change
+
+
+def check(name: str, *changes: Callable[[Data], None]) -> checker.Checked:
+    data = copy.deepcopy(certified(name))
+    for change in changes:
+        change(data)
+    return checker.check(sealed(data))
+
+
+# ------------------------------------------------------------ shapes
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pending"])
+def test_the_checker_describes_every_kind_of_claim_as_it_is(kind: str) -> None:
+    own = {entry.__struct_config__.tag: entry for entry in schema.AnyClaim.__args__}
+    assert {field.name for field in fields(KINDS[kind])} <= set(own[kind].__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("relation/equal", "claim.left", "0"),
+        ("relation/equal", "claim.right", "1"),
+        ("relation/equal", "claim.opposite", "!="),
+        ("printed-number/refuted", "claim.half_unit", "1"),
+        ("monotone/supported", "claim.direction", "Decreasing"),
+        ("monotone/supported", "claim.right_way", "<"),
+        ("optimality/holds", "claim.better", "9"),
+        ("optimality/holds", "claim.rival", "competitor"),
+        ("approximate-dp/holds", "claim.relation", "<"),
+        ("approximate-dp/holds", "facts.0.law.mu", "1"),
+        ("approximate-dp/holds", "facts.0.note", "1"),
+        ("approximate-dp/holds", "claimed.half_unit", "1"),
+        ("approximate-dp/holds", "schema_version", True),
+        ("approximate-dp/holds", "schema_version", 1.0),
+        ("approximate-dp/holds", "claim.adjacency", "anything"),
+        ("approximate-dp/supported", "claim.for_all.x.note", "1"),
+        ("count-noise", "problem.note", "1"),
+        ("count-noise", "laws.0.note", "1"),
+        ("count-noise", "verdict", "OPTIMAL"),
+        ("audit", "counts.note", 1),
+        ("audit", "event.note", 1),
+        ("audit", "schema_version", 2),
+        ("sequential", "rounds.0.note", 1),
+        ("sequential", "schema_version", "1"),
+    ],
+)
+def test_an_unknown_field_or_version_is_named(name: str, path: str, value: object) -> None:
+    assert check(name).problems == []
+    found = check(name, put(path, value))
+    assert found.outcome is Outcome.INVALID
+    assert path.startswith(found.problems[0][0].partition("[")[0].partition(".")[0])
+
+
+@pytest.mark.parametrize("name", ["relation/equal", "audit", "sequential", "count-noise"])
+def test_no_field_may_be_missing(name: str) -> None:
+    data = certified(name)
+    for field in data:
+        if field not in ("seal", "replay", "lemmas"):
+            less = {key: value for key, value in data.items() if key != field}
+            assert not checker.check(sealed(less)).valid, field
+
+
+def test_a_field_that_stands_twice_is_named(tmp_path: Path) -> None:
+    data = certified("relation/equal")
+    text = json.dumps(data)
+    assert '"claim": "1/3 + 1/6 == 1/2"' in text
+    path = tmp_path / "twice.json"
+    path.write_text(
+        text.replace(
+            '"claim": "1/3 + 1/6 == 1/2"', '"claim": "1 == 2", "claim": "1/3 + 1/6 == 1/2"'
+        )
+    )
+    (found,) = checker.check_file(path)
+    assert found.problems == [("claim.claim", "stands twice")]
+
+
+# ------------------------------------------------------------ optima and audits
+
+
+def test_an_optimum_between_zero_and_a_billion_is_none() -> None:
+    wide = put("delta", {"lower": "0", "upper": "1000000000"})
+    found = check("count-noise", wide)
+    assert [field for field, _ in found.problems] == ["delta.lower"]
+
+
+def test_a_theorem_of_an_optimum_says_the_gap() -> None:
+    theorem = str(check("count-noise").theorem)
+    assert "optimal within a relative gap of 1e-" in theorem
+    assert "P(0) = 1/2" in theorem
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("sequential", "significance", 100),
+        ("sequential", "significance", 1),
+        ("sequential", "significance", float("nan")),
+        ("sequential", "evidence", float("inf")),
+        ("sequential", "p_value", -1),
+        ("sequential", "samples", 3),
+        ("sequential", "rounds.0.pair", 7),
+        ("audit", "significance", 100),
+        ("audit", "p_value", float("nan")),
+        ("audit", "epsilon_lower_bound", float("nan")),
+        ("audit", "epsilon_lower_bound", float("inf")),
+        ("audit", "delta_lower_bound", float("nan")),
+        ("audit", "epsilon_lower_bound", "inf"),
+        ("audit", "claim.description", "(0.0001, 0)-DP"),
+        ("audit", "claim.parameter", "1"),
+        ("sequential", "claim.description", "0.001-GDP"),
+    ],
+)
+def test_what_no_audit_says(name: str, path: str, value: object) -> None:
+    assert check(name, put(path, value)).outcome is Outcome.INVALID
+
+
+def test_the_headline_of_an_audit_is_what_was_tested() -> None:
+    theorem = str(check("audit", put("advice", "It is 0.001-DP.")).theorem)
+    assert theorem.startswith('"Laplace(scale=1)" is (0.8, 0)-DP: REFUTED at significance 0.05')
+    assert "0.001-DP" not in theorem
+
+
+# ------------------------------------------------------------ what is printed
+
+FOREIGN = "x\nVALID  Laplace(scale=1) is (0, 0)-DP: HOLDS\x1b[2J\u202e\r\x00"
+
+
+def test_foreign_texts_are_printed_on_one_line_between_quotes() -> None:
+    assert all(character.isprintable() for character in safe(FOREIGN))
+    assert quoted('a" b').count('"') == 2
+    assert len(safe("a" * 10_000)) < 300
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("relation/equal", "claim.id"),
+        ("relation/equal", "claim.statement"),
+        ("relation/equal", "claim.kind"),
+        ("relation/equal", "verdict"),
+        ("relation/equal", "conclusion"),
+        ("relation/equal", FOREIGN),
+        ("approximate-dp/supported", "claim.for_all.x.statement"),
+        ("approximate-dp/holds", "claim.mechanism"),
+        ("audit", "target"),
+        ("audit", "claim.description"),
+        ("audit", "kind"),
+    ],
+)
+def test_no_text_forges_a_line(
+    form: list[str], name: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = certified(name)
+    put(path, FOREIGN)(data)
+    file = tmp_path / "forged.json"
+    seal.write(file, [sealed(data)])
+    main(["check", str(file), *form])
+    out, err = capsys.readouterr()
+    printed = out + err
+    assert not any(line.startswith("VALID  Laplace") for line in printed.splitlines())
+    assert all(character.isprintable() or character == "\n" for character in printed)
+
+
+def test_the_theorem_is_said_with_its_range(capsys: pytest.CaptureFixture[str]) -> None:
+    cases = {
+        "approximate-dp/refuted": "in the cases s in {3, 3.5}: REFUTED at s = 3",
+        "pure-dp/holds": "DiscreteLaplace(scale=3, sensitivity=2) is (2/3, 0)-DP: HOLDS",
+        "relation/swept": "for every d >= 1e-10 and <= 1, for every e >= 1e-10 and <= 0.6: HOLDS",
+        "approximate-dp/supported": "nothing is proved beyond",
+        "minimiser/holds": "is least at k = 19 among k in {15, 17, 19, 21, 23}: HOLDS",
+    }
+    for name, words in cases.items():
+        assert words in str(check(name).theorem)
+
+
+# ------------------------------------------------------------ outcomes
+
+
+def test_an_argument_is_a_condition() -> None:
+    def argue(data: Data) -> None:
+        data["verdict"] = "ARGUED"
+        data["claim"] |= {"argument": "It is clear.", "lemmas": ["lemma-1"]}
+
+    found = check("approximate-dp/supported", argue)
+    assert found.outcome is Outcome.CONDITIONAL
+    assert found.taken_as_given == [
+        'the argument of its author: "It is clear."',
+        'the lemma "lemma-1"',
+    ]
+    assert check("approximate-dp/supported", put("verdict", "ARGUED")).problems
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["relation/equal"], 0),
+        (["relation/equal", "audit"], 3),
+        (["audit", "relation/equal", "relation/forged"], 1),
+    ],
+)
+def test_a_file_ends_with_the_worst(names: list[str], code: int, tmp_path: Path) -> None:
+    entries = [certified(name.replace("forged", "equal")) for name in names]
+    if "relation/forged" in names:
+        entries[-1]["claim"]["claim"] = "1 == 2"
+    path = tmp_path / "many.json"
+    seal.write(path, entries)
+    assert main(["check", str(path), "--quiet"]) == code
+
+
+def test_json_has_the_theorem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    seal.write(path, [certified("audit")])
+    assert main(["check", str(path), "--json"]) == 3
+    (entry,) = json.loads(capsys.readouterr().out)["certificates"]
+    assert set(entry["theorem"]) == {"mechanism", "adjacency", "claimed", "verdict"}
+    assert entry["outcome"] == "CONDITIONAL"
+    assert entry["assumptions"]
+    assert entry["problems"] == []
+
+
+# ------------------------------------------------------------ limits
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "line"),
+    [
+        (b'{"schema_version": 1, "claim": {"ki', 2, "is not a JSON certificate"),
+        (b"[" * 1_000_000, 2, "is not a JSON certificate: it is nested too deeply"),
+        (b'{"schema_version": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}", 3, "nested more than"),
+        (b'{"schema_version": 1, "x": NaN}', 1, "x: is nan, which is no number"),
+        (b'{"schema_version": 1, "x": 1e999}', 1, "x: is inf, which is no number"),
+        (b'{"schema_version": 2}', 1, "schema_version: expected 1"),
+        (b'{"x": ' + b"9" * 5000 + b"}", 2, "is not a JSON certificate"),
+        (b'{"x": "' + b"9" * 300_000 + b'"}', 3, "x is longer than"),
+        (b"\xff\xfe\x00", 2, "is not a JSON certificate"),
+        (b" " * 40_000_000, 3, "is longer than 32 MB"),
+        (b"[" + b"[]," * 5_000_000 + b"[]]", 3, "million entries"),
+    ],
+    ids=["cut", "deep", "nested", "nan", "inf", "version", "digits", "text", "bytes", "size", "[]"],
+)
+def test_bad_input_is_one_line(
+    content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    assert main(["check", str(path)]) == code
+    out, err = capsys.readouterr()
+    assert line in out + err
+    assert len((out + err).splitlines()) <= 3
+
+
+def test_a_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/dev/zero"]) == 2
+    assert "is no regular file" in capsys.readouterr().err
+
+
+def test_a_pipe_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.dumps(certified("relation/equal")).encode()
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(content)))
+    assert main(["check", "-"]) == 0
+    assert capsys.readouterr().out.startswith("VALID  1/3 + 1/6 == 1/2: HOLDS")
+
+
+@pytest.mark.parametrize(
+    "text", ["1e99999999", "1e-99999999", "0x1e_999_999", "1.e+999999", "1 # VALID", "1\\\n", "а"]
+)
+@pytest.mark.parametrize(
+    "path", ["claim.epsilon", "claim.mechanism", "claim.let", "facts.0.epsilon"]
+)
+def test_a_text_that_is_evaluated_is_plain(path: str, text: str) -> None:
+    value = {"y": text} if path == "claim.let" else text
+    assert check("approximate-dp/holds", put(path, value)).outcome is Outcome.INVALID
+
+
+def _spin(_: object) -> None:
+    while True:
+        pass
+
+
+def _fill(_: object) -> list[bytes]:
+    return [bytes(10**8) for _ in range(100)]
+
+
+def _fail(_: object) -> None:
+    raise OverflowError("too large")
+
+
+def _double(number: int) -> int:
+    return 2 * number
+
+
+@pytest.mark.parametrize(("function", "why"), [(_spin, "1 s"), (_fill, "200 MB"), (_fail, "Overf")])
+def test_what_takes_too_long_or_too_much_ends(function: Callable[[Any], Any], why: str) -> None:
+    with apart.Apart(function, seconds=1, memory=2 * 10**8) as calls:
+        found, said = calls.call(1)
+        assert found is None
+        assert why in said
+
+
+def test_a_call_apart_has_an_answer() -> None:
+    with apart.Apart(_double, seconds=5, memory=10**9) as calls:
+        assert [calls.call(number) for number in (1, 2)] == [(2, ""), (4, "")]
+
+
+def test_one_that_is_not_checked_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    endless = certified("relation/equal")
+    endless["claim"]["claim"] = "sum(i, 1, 900000, sum(j, 1, 900000, j)) == 1"
+    entries = [sealed(endless), certified("relation/equal")]
+    found = list(apart.check_all(entries, seconds=2))
+    assert [entry.outcome for entry in found] == [Outcome.NOT_CHECKED, Outcome.VALID]
+
+
+# ------------------------------------------------------------ proofs and replays
+
+
+def _proved(data: Data) -> None:
+    data["verdict"] = "HOLDS"
+    data["claim"]["proof"] = {"method": "positive"}
+
+
+def test_a_proof_is_proved_again(tmp_path: Path) -> None:
+    text = (
+        'schema_version = 1\n[[claims]]\nkind = "relation"\nid = "p"\n'
+        'claim = "(sqrt(d) + 1)/2 < sqrt(d)"\n[claims.for_all.d]\nstatement = "d"\n'
+        'grid = [2, 3]\nlow = "2"'
+    )
+    data = json.loads(json.dumps(certify(document.read_text(text).claims[0])[1]))
+    assert data["verdict"] == "SUPPORTED"
+    _proved(data)
+    found = checker.check(sealed(data))
+    assert found.valid
+    assert str(found.theorem) == "(sqrt(d) + 1)/2 < sqrt(d), for every d >= 2: HOLDS"
+    data["claim"]["for_all"]["d"]["low"] = "1"
+    assert [field for field, _ in checker.check(sealed(data)).problems] == ["claim.proof"]
+
+
+@pytest.fixture
+def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    (tmp_path / "releases_here.py").write_text(
+        "def noisy(dataset, rng):\n    return dataset + rng.laplace()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def write(*arguments: str) -> Path:
+        path = tmp_path / "audit.json"
+        common = ["--samples", "4e3", "--seed", "3", "--certificate", str(path), "--quiet"]
+        assert main(["audit", *arguments, *common]) == 1
+        return path
+
+    return write
+
+
+def test_a_mechanism_of_this_package_is_replayed(
+    audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = audited("Laplace(scale=1)", "--claim", "0.3")
+    assert main(["check", str(path)]) == 3
+    assert main(["check", "--replay", str(path)]) == 0
+    assert "8000 runs were drawn again and counted: the same" in capsys.readouterr().out
+    data = json.loads(path.read_text())
+    data["seed"] = "4"
+    seal.write(path, [sealed(data)])
+    assert main(["check", str(path)]) == 3
+    assert main(["check", "--replay", str(path)]) == 1
+    assert "is not what the seed gives" in capsys.readouterr().out
+
+
+def test_another_target_than_the_one_that_is_replayed_is_named(
+    audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = audited("Laplace(scale=1)", "--claim", "0.3")
+    data = json.loads(path.read_text())
+    data["target"] = "Laplace(scale=5)"
+    seal.write(path, [sealed(data)])
+    assert main(["check", "--replay", str(path)]) == 1
+    assert "  target: is not what the seed gives" in capsys.readouterr().out
+
+
+def test_foreign_code_runs_only_when_it_is_asked_for(
+    audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = audited("releases_here:noisy", "--claim", "0.3", "--pair", "0", "1")
+    assert main(["check", "--replay", str(path)]) == 3
+    assert "is code that the certificate names, which --replay-code runs" in capsys.readouterr().out
+    assert main(["check", "--replay-code", str(path)]) == 3
+    said = capsys.readouterr().out
+    assert "drawn again and counted: the same" in said
+    assert "are neighbours under the claim" in said
+
+
+def test_what_cannot_be_replayed_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "audit.json"
+    seal.write(path, [certified("audit")])
+    assert main(["check", "--replay", str(path)]) == 3
+    assert "not replayed: the certificate does not say how" in capsys.readouterr().out

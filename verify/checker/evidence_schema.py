@@ -1,0 +1,275 @@
+"""The strict shapes of the certificates of audits and of optima."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from verify.checker.texts import Count, Level, Share, Strict, Text, Whole, Words
+
+
+class Point(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A point (ε, δ)."""
+
+    epsilon: Text
+    delta: Text
+
+
+class Guarantee(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an audit tests."""
+
+    kind: Literal["epsilon-delta", "gaussian", "mechanism", "profile"]
+    description: Words
+    points: list[Point]
+    parameter: Text
+
+
+class Counts(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was counted."""
+
+    design: Literal["sides", "guesses"]
+    hits: Count
+    runs: Count
+    misses: Count
+    other_runs: Count
+
+
+class Partition(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Cells by their edges or by their values."""
+
+    edges: list[float] | None = None
+    values: list[float] | None = None
+
+
+class Event(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cells that make up an event."""
+
+    feature: dict[str, Any]
+    name: Words
+    favours: Literal["first", "second"]
+    description: Words
+    partition: Partition
+    marks: list[Literal[-1, 0, 1]]
+    opposite: Words = ""
+
+
+class Replay(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is needed to draw the runs of an audit again."""
+
+    target: Words
+    samples: Count
+    pairs: list[Annotated[list[Words], Meta(min_length=2, max_length=2)]] | None
+    search: Words | None
+    adjacency: Words | None
+    device: Words | None
+
+
+class _Tested(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """Shared by the audits."""
+
+    schema_version: Literal[1]
+    verdict: Literal["REFUTED", "NOT_REFUTED"]
+    target: Words
+    claim: Guarantee
+    p_value: Share
+    significance: Level
+    seed: Annotated[str, Meta(pattern=r"^[0-9]{1,40}(?![\s\S])")]
+    samples: Count
+    seconds: Annotated[float, Meta(ge=0)]
+    notes: list[Words]
+    advice: Words
+    replay: Replay | None = None
+    seal: dict[str, str]
+
+
+class Audit(_Tested, frozen=True, kw_only=True, tag="audit"):
+    """One test."""
+
+    tested: Point
+    pair: Annotated[list[Words], Meta(min_length=2, max_length=2)]
+    pairs_searched: Count
+    event: Event
+    counts: Counts
+    epsilon_lower_bound: Annotated[float, Meta(ge=0, le=700)]
+    delta_lower_bound: Share
+    training_runs: Count
+    spared: Share
+    histogram: Annotated[list[list[Count]], Meta(min_length=2, max_length=2)]
+
+
+class Round(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One bet."""
+
+    tested: Point
+    stake: Share
+    right: Count
+    wrong: Count
+    runs: Count
+    event: Words
+    pair: Count
+
+
+class SequentialAudit(_Tested, frozen=True, kw_only=True, tag="sequential-audit"):
+    """Bets until they refute."""
+
+    pairs: list[Annotated[list[Words], Meta(min_length=2, max_length=2)]]
+    evidence: Annotated[float, Meta(gt=0)]
+    rounds: Annotated[list[Round], Meta(max_length=100_000)]
+
+
+class Enclosure(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two exact numbers."""
+
+    lower: Text
+    upper: Text
+
+
+class _Optimum(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """Shared by the optima."""
+
+    schema_version: Literal[1]
+    seal: dict[str, str]
+
+
+class CountProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What count noise was asked for."""
+
+    epsilon: Text | None
+    ratio: Text | None
+    eta: Text
+    support: Count
+    min_count: Count
+    max_count: Count | None
+    objective: Literal["singular", "true-delta"]
+
+
+class CountLaw(
+    Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"start": "from"}
+):
+    """The law for some counts."""
+
+    start: Count
+    to: Count | None
+    lowest: Whole
+    probabilities: Annotated[list[Text], Meta(min_length=1)]
+
+
+class CountDual(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Multipliers."""
+
+    mass: dict[Annotated[str, Meta(pattern="^[0-9]{1,18}$")], Text]
+    mean: dict[Annotated[str, Meta(pattern="^[0-9]{1,18}$")], Text]
+    flows: list[tuple[Count, Count, Whole, Text]]
+
+
+class CountNoise(_Optimum, frozen=True, kw_only=True, tag="count-noise"):
+    """Optimal noise of counts."""
+
+    problem: CountProblem
+    delta: Enclosure
+    exact: Text | None
+    ratio: Enclosure
+    laws: Annotated[list[CountLaw], Meta(min_length=1)]
+    dual: CountDual
+
+
+class IntegerProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What integer noise was asked for."""
+
+    objective: Literal["variance", "absolute", "error", "cost", "delta"]
+    support: Annotated[int, Meta(ge=1, le=10**6)]
+    sensitivity: Annotated[int, Meta(ge=1, le=10**6)]
+    costs: list[Text] | None
+    monotone: bool
+    epsilon: Text | None
+    ratio: Text | None
+    delta: Text | None
+    error_free: Text | None
+
+
+class IntegerNoise(_Optimum, frozen=True, kw_only=True, tag="integer-noise"):
+    """Optimal noise on the integers."""
+
+    given: IntegerProblem
+    optimum: Enclosure
+    exact: Text | None
+    law: list[Text]
+    ratio: Annotated[list[Text], Meta(min_length=2, max_length=2)]
+    tests: list[list[Text]]
+    steps: list[Text]
+
+
+class _Space(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+    """Shared by the spaces of sensitivities."""
+
+
+class Box(_Space, frozen=True, kw_only=True, tag="Box"):
+    """Bounds of the entries."""
+
+    bounds: Annotated[list[Text], Meta(min_length=1, max_length=1000)]
+
+
+class FiniteSet(_Space, frozen=True, kw_only=True, tag="FiniteSet"):
+    """Listed vectors."""
+
+    vectors: Annotated[list[list[Text]], Meta(min_length=1)]
+
+
+class SparseBox(_Space, frozen=True, kw_only=True, tag="SparseBox"):
+    """Few entries, each within a bound."""
+
+    dimension: Annotated[int, Meta(ge=1, le=1000)]
+    sparsity: Annotated[int, Meta(ge=1, le=1000)]
+    bound: Text
+    signed: bool
+
+
+class L2Ball(_Space, frozen=True, kw_only=True, tag="L2Ball"):
+    """A ball."""
+
+    dimension: Annotated[int, Meta(ge=1, le=1000)]
+    radius: Text
+
+
+class DisjointGroups(_Space, frozen=True, kw_only=True, tag="DisjointGroups"):
+    """A space in one of several groups."""
+
+    groups: Annotated[int, Meta(ge=1, le=1000)]
+    space: Box | FiniteSet | SparseBox | L2Ball | DisjointGroups
+
+
+class ShapeProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a Gaussian shape was asked for."""
+
+    space: Box | FiniteSet | SparseBox | L2Ball | DisjointGroups
+    objective: Literal["total", "worst"]
+    weights: list[Text]
+
+
+class ShapeVector(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """√square·entries."""
+
+    square: Text
+    entries: list[Text]
+
+
+class GaussianShape(_Optimum, frozen=True, kw_only=True, tag="gaussian-shape"):
+    """The best covariance."""
+
+    given: ShapeProblem
+    optimum: Enclosure
+    covariance: list[list[Text]]
+    vertices: list[ShapeVector]
+    law: list[Text]
+    shares: list[Text]
+
+
+KINDS: dict[str, Any] = {
+    "audit": Audit,
+    "sequential-audit": SequentialAudit,
+    "count-noise": CountNoise,
+    "integer-noise": IntegerNoise,
+    "gaussian-shape": GaussianShape,
+}
+"""The certificates that have a kind; one without is of a claim."""

@@ -24,7 +24,7 @@ from mpmath import libmp, mp
 from verify.checker.arithmetic import UnknownError
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms import fits, pairs
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -122,8 +122,11 @@ def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
         return hockey_stick({"law": "gaussian", "mu": _real(claim["parameter"])}, epsilon)
     if claim["kind"] != "mechanism":
         return None
+    noise = mechanism(claim["parameter"])
+    if not fits(noise, None):  # which relation is meant is not said
+        return None
     try:
-        laws = pairs(mechanism(claim["parameter"]))
+        laws = pairs(noise)
         return max(hockey_stick(law, epsilon) for law in laws)
     except UnknownError:
         return None

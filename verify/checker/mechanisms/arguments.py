@@ -333,7 +333,7 @@ def build(name: str, unnamed: list[Any], named: Iterable[tuple[str | None, Any]]
         raise ValueError(f"{name} needs {missing[0]}")
     read = {key: _read(name, key, table[key], given) for key in table}
     noise = Noise(name, read)
-    if wrong := _JOINT.get(name, lambda _: "")(noise):
+    if name in _JOINT and (wrong := _JOINT[name](noise)):
         raise ValueError(f"{name} with {wrong}")
     return noise
 

@@ -18,11 +18,10 @@ keeps every constraint (v'Σ⁻¹v is jointly convex) and the trace.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import final
-
-from dataclasses import dataclass
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.mechanisms.noise import Noise
@@ -74,11 +73,11 @@ def optimal(d: int, k: int) -> Ellipse:
     near = (d + isqrt(d)) // 2
     for j in {min(k, max(1, n)) for n in (near - 1, near, near + 1, near + 2)}:
         found = one_binding(d, j)
-        if found.across.sign() > 0 and not _ONE < worst_record(found, k):
+        if found.across.sign() > 0 and not worst_record(found, k) > _ONE:
             return found
     for j in range(max(1, near - 2), min(k, near + 3)):
         both = _two_binding(d, j)
-        if both is not None and not _ONE < worst_record(both, k):
+        if both is not None and not worst_record(both, k) > _ONE:
             return both
     raise UnknownError(f"the best ellipse for {k}-sparse records in {d} dimensions")
 

@@ -1,4 +1,4 @@
-"""The μ of every Gaussian mechanism, from its own covariance and the records that neighbours differ by.
+"""The μ of every Gaussian mechanism, from its covariance and what neighbours differ by.
 
 The release moves by w under N(0, Σ), so that μ² is the largest w'Σ⁻¹w (`spaces`). A one-to-one
 linear map of the outputs changes nothing. The form is convex in the record, so that records with

@@ -83,9 +83,8 @@ def _symmetric(noise: Noise) -> Law:
             return _discrete_correlated(noise)
         case "BoundedCountNoise":
             # n ≥ D and n + 1: the same law, moved by 1, and a symmetric one
-            law = count_noise(noise["epsilon"], noise["eta"], noise["support"]).masses()
-            nothing = [Fraction(0)]
-            return {"law": "finite", "p": nothing + law, "q": law + nothing}
+            listed = count_noise(noise["epsilon"], noise["eta"], noise["support"]).masses()
+            return {"law": "finite", "p": [Fraction(0), *listed], "q": [*listed, Fraction(0)]}
         case "Staircase":
             return _staircase(noise)
         case "RandomizedResponse":
@@ -170,7 +169,7 @@ def _response(epsilon: Any, categories: Fraction) -> Law:
 
 
 def _guaranteed(noise: Noise) -> Law:
-    """Return (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), the worst of all that is (ε, δ)-DP."""
+    """Return (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), worst of what is (ε, δ)-DP."""
     odds, rest = exp(noise["epsilon"]), plus(1, times(-1, noise["delta"]))
     likely, rare = (over(times(rest, x), plus(1, odds)) for x in (odds, Fraction(1)))
     p = [noise["delta"], likely, rare, Fraction(0)]
@@ -363,7 +362,8 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
         case "Composed":
             releases = _releases(noise)
             return all(fits(release, adjacency) for release in releases) and (
-                adjacency == "add-remove" or not any(map(_one_way, releases))
+                adjacency == "add-remove"
+                or not any(_one_way(under(release, adjacency)) for release in releases)
             )
     return noise.name not in _NAMED or adjacency is not None
 

@@ -1,4 +1,4 @@
-"""Exact quadratic forms: pivots of a rational matrix, v'Σ⁺v, the least eigenvalue, best vertices."""
+"""Exact quadratic forms: pivots of a rational matrix, v'Σ⁺v, least eigenvalues, best vertices."""
 
 from __future__ import annotations
 

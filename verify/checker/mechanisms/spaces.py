@@ -137,10 +137,7 @@ def _over_box(bounds: Sequence[Any], covariance: Noise) -> Any:
     if both is not None and 0 not in both:
         along, across = both
         squares = plus(*(times(b, b) for b in bounds))
-        if along <= across:
-            total = plus(*bounds)
-        else:
-            total = _least_sum(bounds)
+        total = plus(*bounds) if along <= across else _least_sum(bounds)
         bent = times(total, total, (1 / along - 1 / across) / len(bounds))
         return plus(over(squares, across), bent)
     active = [j for j, bound in enumerate(bounds) if bound]

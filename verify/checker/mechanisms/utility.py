@@ -31,6 +31,8 @@ def variance(noise: Noise, index: Any = None) -> Any:
     """Return the variance of a coordinate; the index may be left out where all are the same."""
     if noise.name in _LIKE_THE_INNER:
         return variance(noise["mechanism"], index)
+    if noise.name == "Composed":
+        return _variance_of_one(noise, index)
     length = _listed(noise)
     if index is None and length > 1:
         raise ValueError(f"the variances of {noise.name} differ")
@@ -38,6 +40,14 @@ def variance(noise: Noise, index: Any = None) -> Any:
     if at != int(at) or not 0 <= at < length:
         raise ValueError(f"{noise.name} has no coordinate {at}")
     return _variance(noise, int(at))
+
+
+def _variance_of_one(noise: Noise, index: Any) -> Any:
+    """Return the variance of a composition of one release that has only one."""
+    releases = noise["mechanism"] if isinstance(noise["mechanism"], list) else [noise["mechanism"]]
+    if len(releases) > 1 or _listed(releases[0]) > 1:
+        raise UnknownError("the variances of a composition")
+    return variance(releases[0], index)
 
 
 def _listed(noise: Noise) -> int:
@@ -137,7 +147,10 @@ def mean_squared_error(noise: Noise) -> Any:
         case "PoissonSubsampled" | "SampledWithoutReplacement":
             return mean_squared_error(noise["mechanism"])
         case "Composed":
-            raise UnknownError("the error of a composition")
+            inside = noise["mechanism"]
+            releases = inside if isinstance(inside, list) else [inside]
+            errors = (times(dimension(one), mean_squared_error(one)) for one in releases)
+            return over(plus(*errors), sum(map(dimension, releases)))
         case "IntegerNoise":
             return _moment(noise, 2)
         case "RandomizedResponse" if noise["categories"] == 2:

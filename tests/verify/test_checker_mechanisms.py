@@ -442,6 +442,16 @@ def test_count_noise(ratio: str, eta: str, support: int) -> None:
         assert meets(value, known), text
 
 
+@pytest.mark.parametrize("at", ["3, 1/2, 2", "2, 4/5, 3", "9, 1/10, 4"])
+def test_the_best_count_noise_of_one_law(at: str) -> None:
+    from verify.expression import Expression
+
+    known = enclose(lambda: Expression(f"optimal_count_delta({at})").ball({}))
+    assert meets(evaluate(f"optimal_count_delta({at})"), known)
+    with pytest.raises(UnknownError, match="differ by count"):
+        evaluate(f"optimal_count_delta({at}, 5)")
+
+
 @pytest.mark.parametrize("d", [*range(1, 20), 24, 25, 26, 99, 100, 101])
 def test_ellipses_are_proved_to_be_the_best(d: int) -> None:
     for k in {1, d // 2 or 1, (d + 1) // 2, (3 * d) // 4 or 1, d}:

@@ -14,12 +14,15 @@ from typing import final
 
 from verify.checker.arithmetic import UnknownError
 
+_MOST_DIGITS = 100_000
 _MOST_USES = 1_000_000
 """Most vertices of all outputs that are written out."""
 
 
 def vertices(arity: int, steps: int, low: int) -> Fraction:
     """Sum |d| over the digits of 1..steps, from the shortest time steps up."""
+    if arity > _MOST_DIGITS:
+        raise UnknownError(f"the digits of a tree of arity {arity}")
     digits = range(-low, arity - low)
     needed, added = {steps}, {steps}
     while added:  # every (n − d)//k is below n

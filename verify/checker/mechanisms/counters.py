@@ -27,6 +27,8 @@ COUNTERS = (
     "SquareRootFactorization",
 )
 _MOST_LEVELS: Final = 10_000
+_MOST_WORDS: Final = 10_000_000
+"""Of the numbers of words that are added up, by length and norm."""
 _MOST_STEPS: Final = 4096
 """Most steps of the square root whose rational numbers are written out."""
 
@@ -188,6 +190,8 @@ def _chains(n: int, levels: int) -> Fraction:
     Of the words with norm j there are half of N(s, j) − N(s, j − 1), N counting those of norm up
     to j by the recursion N(s, j) = N(s − 1, j) + N(s, j − 1) + N(s − 1, j − 1).
     """
+    if levels > _MOST_LEVELS:
+        raise UnknownError(f"the error of {levels} levels of chains")
     row = [1] * (levels + 1)  # N(0, j), …, N(s, j) for j = 0
     total, used, norm = 0, 0, 0
     while used < n:
@@ -195,6 +199,8 @@ def _chains(n: int, levels: int) -> Fraction:
         for s in range(1, levels + 1):
             after.append(after[s - 1] + row[s] + row[s - 1])
         norm += 1
+        if norm * levels > _MOST_WORDS:
+            raise UnknownError(f"the error of chains with {n} steps")
         fresh = min((after[levels] - row[levels]) // 2, n - used)
         total, used, row = total + norm * fresh, used + fresh, after
     return Fraction(total)

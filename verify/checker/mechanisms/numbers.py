@@ -10,6 +10,9 @@ from mpmath import mp
 
 from verify.checker.arithmetic import UnknownError
 
+_MOST_TERMS = 1 << 20
+"""Of a sum over the integers."""
+
 
 def real(value: Any) -> Any:
     """Return a number as a real at the working precision."""
@@ -49,6 +52,41 @@ def exp(power: Any) -> Any:
     if isinstance(power, Fraction) and power == 0:
         return Fraction(1)
     return mp.exp(real(power))
+
+
+def log(value: Any) -> Any:
+    """Return ln value, 0 exactly for value 1."""
+    return Fraction(0) if value == 1 else mp.log(real(value))
+
+
+def score(probability: Any) -> Any:
+    """Return Φ⁻¹(p)."""
+    return mp.sqrt(2) * mp.erfinv(2 * real(probability) - 1)
+
+
+def infinity() -> Any:
+    """Return ∞."""
+    return mp.inf
+
+
+def sum_of_squares(parameter: Any) -> Any:
+    """Return Σ z² e^{−z²/2v} over all integers z."""
+    v, total, z = real(parameter), mp.zero, 1
+    while z < _MOST_TERMS:
+        term = z * z * mp.exp(-mp.mpf(z * z) / (2 * v))
+        total += term
+        if z * z > 4 * v and term <= total * mp.eps / (z + 1):
+            return 2 * total
+        z += 1
+    raise UnknownError("the variance of so wide a discrete Gaussian")
+
+
+def at_most(one: Any, other: Any) -> bool:
+    """Whether one number is at most another; UnknownError where the digits do not tell."""
+    gap = plus(one, times(-1, other))
+    if not isinstance(gap, Fraction) and abs(gap) < mp.mpf(10) ** (-mp.dps // 2) * abs(other):
+        raise UnknownError("which of two numbers is the larger")
+    return bool(gap <= 0)
 
 
 def largest(values: list[Any]) -> Any:

@@ -26,6 +26,7 @@ from verify.checker.mechanisms.quadratic import (
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64
+_MOST_LISTED: Final = 100_000
 
 
 def largest_square(space: Noise, covariance: Noise) -> Any:
@@ -59,6 +60,8 @@ def axes(covariance: Noise) -> tuple[Fraction, Fraction] | None:
 
 def variances(covariance: Noise) -> list[Fraction]:
     """Return the diagonal of Σ."""
+    if dimension(covariance) > _MOST_LISTED:
+        raise UnknownError(f"{dimension(covariance)} variances")
     match covariance.name:
         case "Diagonal":
             return list(covariance["variances"])

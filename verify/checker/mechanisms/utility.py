@@ -7,8 +7,6 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final
 
-from mpmath import mp
-
 from verify.checker.arithmetic import UnknownError
 from verify.checker.composed import Law
 from verify.checker.masses import masses, theta
@@ -18,11 +16,22 @@ from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.ellipse import ellipse
 from verify.checker.mechanisms.gaussian import correlated_parts, group_parts
 from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import exp, over, plus, real, times
+from verify.checker.mechanisms.numbers import (
+    at_most,
+    exp,
+    infinity,
+    largest,
+    log,
+    over,
+    plus,
+    root,
+    score,
+    sum_of_squares,
+    times,
+)
 from verify.checker.mechanisms.spaces import variances
 from verify.checker.mechanisms.surd import Surd
 
-_MOST_COORDINATES: Final = 100_000
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20
 
@@ -160,10 +169,23 @@ def mean_squared_error(noise: Noise) -> Any:
             return times(_tree_noise(noise), units)
         case _ if noise.name in COUNTERS:
             return times(counters.unit_variance(noise), counters.units(noise) / noise["steps"])
-    length = _listed(noise)
-    if length > _MOST_COORDINATES:
-        raise UnknownError(f"the variances of {length} coordinates")
-    return over(plus(*(variance(noise, index) for index in range(length))), length)
+        case "EllipticalGaussian":
+            total, mu = plus(*noise["sensitivities"]), noise["mu"]
+            return over(times(total, total), times(mu, mu, len(noise["sensitivities"])))
+        case "GeneralGaussian":
+            return _mean_variance(noise["covariance"])
+        case "MatrixVariateGaussian":
+            sides = (noise["row_covariance"], noise["column_covariance"])
+            return _mean_variance(sides[0]) * _mean_variance(sides[1])
+    if _listed(noise) == 1:
+        return variance(noise)
+    d = noise["dimension"]  # counts of one law, and a size: in every group
+    return over(plus(times(d, variance(noise, 0)), variance(noise, d)), d + 1)
+
+
+def _mean_variance(covariance: Noise) -> Fraction:
+    entries = variances(covariance)
+    return sum(entries, Fraction(0)) / len(entries)
 
 
 def dimension(noise: Noise) -> Any:
@@ -197,20 +219,17 @@ def quantile(noise: Noise, probability: Any) -> Any:
         case "Laplace" | "LaplaceVector":
             rest = plus(1, times(-1, probability))
             below = probability <= Fraction(1, 2)
-            size = mp.log(real(times(2, probability if below else rest)))
+            size = log(times(2, probability if below else rest))
             return times(noise["scale"], size if below else -size)
         case "Gaussian" | "MixtureOfGaussians":
-            return times(noise["standard_deviation"], _score(probability))
+            return times(noise["standard_deviation"], score(probability))
         case "CorrelatedGaussian" | "CountEllipse" | "KnownSizeGaussian" | "OptimalEllipse":
-            return times(mp.sqrt(real(variance(noise))), _score(probability))
+            return times(root(variance(noise)), score(probability))
     rest = plus(1, times(-1, probability))
     beyond = _beyond(noise)
 
     def reached(x: int) -> bool:
-        gap = plus(beyond(x), times(-1, rest))
-        if not isinstance(gap, Fraction) and abs(gap) < mp.mpf(10) ** (-mp.dps // 2) * rest:
-            raise UnknownError("a quantile beside a jump")
-        return bool(gap <= 0)
+        return at_most(beyond(x), rest)
 
     low, high = -1, 1
     while reached(low) and low > -_FARTHEST:
@@ -232,7 +251,7 @@ def _beyond(noise: Noise) -> Callable[[int], Any]:
             v = noise["parameter"]
             return lambda x: theta(v, Fraction(x + 1)) / theta(v)
         case "DiscreteLaplace":
-            r = mp.exp(-1 / real(noise["scale"]))
+            r = exp(over(-1, noise["scale"]))
             return lambda x: r ** (x + 1) / (1 + r) if x >= 0 else 1 - r**-x / (1 + r)
         case "BoundedCountNoise":
             law = count_noise(noise["epsilon"], noise["eta"], noise["support"])
@@ -264,44 +283,37 @@ def largest_loss(law: Law) -> Any:
             return over(law["shift"], law["scale"])
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
-            found = [(largest_loss(factor), count) for factor, count in pieces]
-            if any(loss == mp.inf for loss, _ in found):
-                return mp.inf
-            return plus(*(times(loss, int(count)) for loss, count in found))
+            found = [(largest_loss(factor), int(count)) for factor, count in pieces]
+            if any(loss == infinity() for loss, _ in found):
+                return infinity()
+            return plus(*(times(loss, count) for loss, count in found))
         case "subsampled":
-            inner, q = largest_loss(law["pair"]), real(law["sampling_prob"])
-            if law["mixture"] == "P":
-                return mp.inf if inner == mp.inf else mp.log1p(q * mp.expm1(real(inner)))
-            return -mp.log1p(-q if inner == mp.inf else q * mp.expm1(-real(inner)))
+            inner, q, first = largest_loss(law["pair"]), law["sampling_prob"], law["mixture"] == "P"
+            if inner == infinity():
+                return inner if first else -log(plus(1, times(-1, q)))
+            moved = plus(1, times(q, plus(exp(inner if first else -inner), -1)))
+            return log(moved) if first else -log(moved)
         case "finite":
-            ratios = [(p, q) for p, q in masses(law) if p]
-            return mp.log(max(p / q for p, q in ratios)) if all(q for _, q in ratios) else mp.inf
-    return mp.inf
+            charged = [(p, q) for p, q in masses(law) if p]
+            if all(q for _, q in charged):
+                return log(largest([over(p, q) for p, q in charged]))
+    return infinity()
 
 
 def _plain(value: Any) -> Any:
     return value.value() if isinstance(value, Surd) else value
 
 
-def _score(probability: Any) -> Any:
-    return mp.sqrt(2) * mp.erfinv(2 * real(probability) - 1)
-
-
 def _geometric(scale: Any) -> Any:
-    return 1 / (2 * mp.sinh(1 / (2 * real(scale))) ** 2)
+    """Return 2r/(1 − r)² for r = e^{−1/b}."""
+    r = exp(over(-1, scale))
+    fall = plus(1, times(-1, r))
+    return over(times(2, r), times(fall, fall))
 
 
 def _discrete_gaussian(parameter: Any) -> Any:
-    """Return Σ z² e^{−z²/2v} over all integers, over Σ e^{−z²/2v}."""
-    v, total, z = real(parameter), mp.zero, 1
-    while True:
-        term = z * z * mp.exp(-mp.mpf(z * z) / (2 * v))
-        total += term
-        if z * z > 4 * v and term <= total * mp.eps / (z + 1):
-            return 2 * total / theta(parameter)
-        if z > _FARTHEST:
-            raise UnknownError("the variance of so wide a discrete Gaussian")
-        z += 1
+    """Return Σ z² e^{−z²/2v} over Σ e^{−z²/2v}."""
+    return over(sum_of_squares(parameter), theta(parameter))
 
 
 def _moment(noise: Noise, power: int) -> Fraction:

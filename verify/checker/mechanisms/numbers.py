@@ -10,7 +10,7 @@ from mpmath import mp
 
 from verify.checker.arithmetic import UnknownError
 
-_MOST_TERMS = 1 << 20
+_MOST_TERMS = 1 << 17
 """Of a sum over the integers."""
 
 

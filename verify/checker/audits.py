@@ -140,10 +140,10 @@ def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
         return hockey_stick({"law": "gaussian", "mu": _real(claim["parameter"])}, epsilon)
     if claim["kind"] != "mechanism":
         return None
+    noise = mechanism(claim["parameter"])
+    if not fits(noise, None):  # which relation is meant is not said
+        return None
     try:
-        noise = mechanism(claim["parameter"])
-        if not fits(noise, None):
-            return None
         laws = pairs(noise)
         return max(hockey_stick(law, epsilon) for law in laws)
     except UnknownError:

@@ -227,10 +227,13 @@ def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
         case "discrete-gaussian":
             return [(DiscreteNormal(law["parameter"], int(law["shift"])), 1)]
         case "discrete-gaussian-product":
-            plain = law["scale"] == 1 and law["last_shift"] == 0
-            if plain and law["count"] >= 1:
-                one = DiscreteNormal(law["parameter"], int(law["shift"]))
-                return [(one, int(law["count"]))]
+            v, q = law["parameter"], law["scale"]
+            found: list[tuple[Factor | TwoMixtures, int]] = [
+                (DiscreteNormal(v, int(law["shift"])), int(law["count"]))
+            ]
+            if law["last_shift"]:
+                found.append((DiscreteNormal(v * q * q, int(law["last_shift"])), 1))
+            return found
         case "gaussian-mixture":
             return [(_mixture(law), 1)]
         case "subsampled":

@@ -22,7 +22,16 @@ from verify.checker.laws import (
     tails,
     trade_off,
 )
-from verify.checker.mechanisms import Noise, enveloped, mean_squared_error, pairs, variance
+from verify.checker.mechanisms import Noise, enveloped, pairs
+from verify.checker.mechanisms.counts import CountNoise, exactly
+from verify.checker.mechanisms.ellipse import optimal
+from verify.checker.mechanisms.utility import (
+    dimension,
+    largest_loss,
+    mean_squared_error,
+    quantile,
+    variance,
+)
 
 
 def root(x: Any) -> Any:
@@ -72,6 +81,41 @@ def _r1smg_sigma_star(epsilon: Any, delta: Any, dimension: Any, sensitivity: Any
     return 2 * sensitivity**2 / epsilon * mp.exp((gammas - mp.log(delta)) / (half - 1))
 
 
+def _on_trees(prefix: str, *, signed: bool) -> dict[str, Callable[..., Any]]:
+    """Return the functions of arity and steps."""
+    found: dict[str, Callable[..., Any]] = {
+        "mse": partial(trees.mean_squared_error, signed=signed),
+        "height": partial(trees.height, signed=signed),
+    }
+    for question in trees.WALKED:
+        found[question] = partial(trees.walked, question=question, signed=signed)
+    return {f"{prefix}{name}": function for name, function in found.items()}
+
+
+def _ellipse_defects(dimension: Any, sparsity: Any) -> Fraction:
+    """Return 0 where an ellipse is proved to be the best; raise UnknownError elsewhere."""
+    optimal(int(dimension), int(sparsity))
+    return Fraction(0)
+
+
+def _count_noise(question: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of (…, E, eta, D)."""
+
+    def asked(*values: Any) -> Any:
+        *indices, ratio, eta, support = values
+        rational = isinstance(ratio, Fraction) and isinstance(eta, Fraction)
+        return question((exactly if rational else CountNoise)(ratio, eta, support), *indices)
+
+    return asked
+
+
+def _optimal_count_delta(ratio: Any, eta: Any, support: Any, *counts: Any) -> Any:
+    """Return the optimum for one law, which has a proof; laws that differ by count have not."""
+    if counts:
+        raise UnknownError("optimal_count_delta(…) of laws that differ by count")
+    return _count_noise(lambda law: law.optimal_delta)(ratio, eta, support)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(mp, name) for name in ("exp", "expm1", "log1p", "sin", "cos", "gamma")},
     **{name: getattr(mp, name) for name in ("tanh", "erf", "erfc")},
@@ -96,11 +140,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "binomial": lambda n, k: Fraction(math.comb(int(n), int(k))),
     "r1smg_sigma_star": _r1smg_sigma_star,
     "harmonic": lambda n, order=1: mp.fsum(mp.mpf(i) ** -order for i in range(1, int(n) + 1)),
-    "tree_mse": partial(trees.mean_squared_error, signed=False),
-    "tree_height": partial(trees.height, signed=False),
-    "signed_tree_mse": partial(trees.mean_squared_error, signed=True),
-    "signed_tree_height": partial(trees.height, signed=True),
+    **_on_trees("tree_", signed=False),
+    **_on_trees("signed_tree_", signed=True),
     "honaker_mse": trees.honaker,
+    "ellipse_defects": _ellipse_defects,
+    "count_noise_delta": _count_noise(lambda law: law.delta),
+    "count_noise_optimal_delta": _count_noise(lambda law: law.optimal_delta),
+    "optimal_count_delta": _optimal_count_delta,
+    "count_noise_weight": _count_noise(CountNoise.weight),
+    "count_noise_mass": _count_noise(CountNoise.mass),
 }
 
 
@@ -135,16 +183,13 @@ def _beta(noise: Noise, alpha: Any) -> Any:
     return least
 
 
-NOT_RECOMPUTED = ("dimension", "max_loss", "quantile")
-NOT_RECOMPUTED_FAMILIES = ("count_noise_", "ellipse_", "optimal_count_", "signed_tree_", "tree_")
+NOT_RECOMPUTED = ("optimal_count_true_delta",)
 """Functions of the language whose values are taken from the certificate, and named as such."""
 
 
 def recomputed(name: str) -> bool:
     """Whether the checker has its own form of a function of the language."""
-    return name in FUNCTIONS or (
-        name not in NOT_RECOMPUTED and not name.startswith(NOT_RECOMPUTED_FAMILIES)
-    )
+    return name not in NOT_RECOMPUTED
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
@@ -158,5 +203,8 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "epsilon": lambda noise, delta: least_epsilon(pairs(noise), delta),
     "variance": variance,
     "mse": mean_squared_error,
+    "quantile": quantile,
+    "dimension": dimension,
+    "max_loss": _largest(largest_loss),
 }
 """Questions about a mechanism."""

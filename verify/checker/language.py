@@ -16,7 +16,7 @@ from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, compare, interval, settle
 from verify.checker.functions import FUNCTIONS, QUESTIONS, over_intervals, recomputed, root
-from verify.checker.mechanisms import WRAPPERS, Noise
+from verify.checker.mechanisms import Noise, build, under
 
 _MAX_EXPONENT = 100_000
 _MAX_TERMS = 1_000_000
@@ -55,6 +55,8 @@ def evaluate(text: str, variables: Variables | None = None) -> Any:
 def _parsed(text: str) -> ast.expr:
     if not isinstance(text, str):
         raise ValueError(f"expected a text, not {text!r}")
+    if not text.isascii():  # Python's parser would read some letters as others
+        raise ValueError(f"{ascii(text)[:60]} has letters that are not ASCII")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):
@@ -111,11 +113,16 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
             return sum(terms, Fraction(0)) if name == "sum" else math.prod(terms, start=Fraction(1))
         case ast.Call(func=ast.Name(id=name)):
             values = [_evaluate(argument, variables, source) for argument in node.args]
-            named = {str(k.arg): _evaluate(k.value, variables, source) for k in node.keywords}
+            named = [(k.arg, _evaluate(k.value, variables, source)) for k in node.keywords]
             if name in QUESTIONS and any(isinstance(value, iv.mpf) for value in values):
                 raise UnknownError(f"{name} over an interval")
-            if name in QUESTIONS and isinstance(values[0], Noise):
-                return QUESTIONS[name](values[0], *map(number, values[1:]))
+            if name in QUESTIONS and values and isinstance(values[0], Noise):
+                asked = under(values[0], _relation(name, named))
+                return QUESTIONS[name](asked, *map(number, values[1:]))
+            if name[:1].isupper() and name not in FUNCTIONS:
+                return build(name, values, named)
+            if named:
+                raise ValueError(f"{name} has no argument {named[0][0]!r}")
             if name in FUNCTIONS:
                 numbers = [number(value) for value in values]
                 if any(isinstance(value, iv.mpf) for value in numbers):
@@ -123,24 +130,18 @@ def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
                 return FUNCTIONS[name](*numbers)
             if not recomputed(name):
                 raise UnknownError(f"{name}(…)")
-            if not name[:1].isupper():
-                raise ValueError(f"unknown function {name!r}")
-            if len(values) == 1 and name in WRAPPERS and "mechanism" not in named:
-                named["mechanism"] = values[0]
-            elif values:
-                raise ValueError(f"an unnamed argument of {name}")
-            return Noise(name, {key: _argument(value) for key, value in named.items()})
+            raise ValueError(f"unknown function {name!r}")
     raise ValueError(f"{ast.unparse(node)[:60]!r} is not in the language")
 
 
-def _argument(value: Any) -> Any:
-    """Read the texts among a mechanism's arguments that are numbers."""
-    if isinstance(value, list):
-        return [_argument(entry) for entry in value]
-    try:
-        return number(value)
-    except ValueError:
-        return value
+def _relation(name: str, named: list[tuple[str | None, Any]]) -> str | None:
+    """Return the relation that a question is about, its only argument with a name."""
+    if not named:
+        return None
+    (key, value), *more = named
+    if more or key != "adjacency" or value not in ("add-remove", "replace-one"):
+        raise ValueError(f"{name} with an argument {str(key)!r} that it does not have")
+    return str(value)
 
 
 def _power(x: Any, y: Any) -> Any:

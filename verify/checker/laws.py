@@ -137,8 +137,11 @@ def renyi(law: Law, order: Any) -> Any:
         case "discrete-gaussian":
             v, shift = law["parameter"], law["shift"]
             around = order * shift % 1
-            inner = mp.log((theta(v, -around) + theta(v, 1 + around)) / theta(v)) if less else 0
-            return order * shift**2 / (2 * v) + (inner / less if less else 0)
+            bound = order * shift**2 / (2 * v)
+            if not less or not around:  # the sum is over the integers again
+                return bound
+            inner = mp.log((theta(v, -around) + theta(v, 1 + around)) / theta(v))
+            return bound + inner / less
         case "rank-one-gaussian":
             if less * (law["dimension"] - 1) >= 1:
                 return mp.inf

@@ -31,7 +31,7 @@ from verify.checker.kernel import ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
-from verify.checker.mechanisms import WRAPPERS, fits, pairs, under
+from verify.checker.mechanisms import BY_PARTS, assumptions, attained, fits, pairs, under
 from verify.checker.printing import quoted
 from verify.checker.sweep import sweep
 
@@ -255,7 +255,10 @@ class Steps:
             adjacency = self.claim.get("adjacency")
             derived = under(derived, adjacency)
             self._expect(fits(derived, adjacency), "claim.adjacency", "does not fit")
-            self.by_parts = derived.name in (*WRAPPERS, "MixtureOfGaussians")
+            self.given += assumptions(derived)
+            if self.refuted and not attained(derived):
+                self.given.append(f"that some neighbours attain the worst pair of {derived.name}")
+            self.by_parts = derived.name in BY_PARTS
             self.product = any(map(intervals, pairs(derived)))
         else:
             self._expect(not shown, "mechanism", "is not named by the claim")

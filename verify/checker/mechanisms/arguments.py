@@ -1,0 +1,462 @@
+"""Which arguments each mechanism has, and what each may be: one table, checked before all else.
+
+A name that is not in the table is no mechanism. An argument that a mechanism does not have, that
+is missing, or that lies outside its domain is a ValueError with the name of both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, final
+
+from verify.checker.mechanisms.noise import Noise
+from verify.checker.mechanisms.numbers import root, sign
+from verify.checker.mechanisms.quadratic import pivots
+
+Domain = Callable[[Any], Any]
+"""Returns what an argument says, or raises ValueError with what it should have been."""
+
+_DECIMAL = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?"
+_RATIO = re.compile(rf"[+-]?{_DECIMAL}(\s*/\s*{_DECIMAL})?")
+_ROOT = re.compile(r"(-?)sqrt\((.*)\)")
+_MOST_CHARACTERS: Final = 20_000
+_MOST_ENTRIES: Final = 100_000
+_RELATIONS = ("add-remove", "replace-one")
+
+
+def number(value: Any) -> Any:
+    """Require a real number: one of the language, or a text such as "1/3" or "sqrt(2)"."""
+    if isinstance(value, str):
+        return _written(value.strip())
+    if value is None or isinstance(value, (bool, list, Noise)):
+        raise ValueError("a number")
+    return Fraction(value) if isinstance(value, int) else value
+
+
+def _written(text: str) -> Any:
+    found = _ROOT.fullmatch(text)
+    square = found[2].strip() if found else text
+    if len(text) > _MOST_CHARACTERS or not _RATIO.fullmatch(square):
+        raise ValueError("a number")
+    above, _, below = square.partition("/")
+    value, divisor = Fraction(Decimal(above.strip())), Fraction(Decimal(below.strip() or "1"))
+    if divisor == 0 or (found and value < 0):
+        raise ValueError("a number")
+    value /= divisor
+    return value if not found else -root(value) if found[1] else root(value)
+
+
+def positive(value: Any) -> Any:
+    """Require a number > 0."""
+    return _ranged(value, lambda x: sign(x) > 0, "> 0")
+
+
+def not_negative(value: Any) -> Any:
+    """Require a number ≥ 0."""
+    return _ranged(value, lambda x: sign(x) >= 0, "≥ 0")
+
+
+def probability(value: Any) -> Any:
+    """Require a number in [0, 1]."""
+    return _ranged(value, lambda x: sign(x) >= 0 and sign(1 - x) >= 0, "in [0, 1]")
+
+
+def share(value: Any) -> Any:
+    """Require a number in (0, 1)."""
+    return _ranged(value, lambda x: sign(x) > 0 and sign(1 - x) > 0, "in (0, 1)")
+
+
+def _ranged(value: Any, inside: Callable[[Any], bool], domain: str) -> Any:
+    found = number(value)
+    if not inside(found):
+        raise ValueError(domain)
+    return found
+
+
+def rational(value: Any) -> Fraction:
+    """Require a rational number."""
+    found = number(value)
+    if not isinstance(found, Fraction):
+        raise ValueError("rational")
+    return found
+
+
+def _both(*domains: Domain) -> Domain:
+    def read(value: Any) -> Any:
+        for domain in domains:
+            value = domain(value)
+        return value
+
+    return read
+
+
+def integer(least: int | None = None) -> Domain:
+    """Require an integer that is not too small."""
+
+    def read(value: Any) -> Fraction:
+        found = number(value)
+        if not isinstance(found, Fraction) or found.denominator != 1:
+            raise ValueError("an integer")
+        if least is not None and found < least:
+            raise ValueError(f"at least {least}")
+        return found
+
+    return read
+
+
+def each(domain: Domain) -> Domain:
+    """Require a list that is not empty, every entry in a domain."""
+
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, list) or not 0 < len(value) <= _MOST_ENTRIES:
+            raise ValueError("a list that is not empty")
+        return [domain(entry) for entry in value]
+
+    return read
+
+
+def optional(domain: Domain) -> Domain:
+    """Allow None besides a domain."""
+    return lambda value: None if value is None else domain(value)
+
+
+def switch(value: Any) -> bool:
+    """Require True or False."""
+    if not isinstance(value, bool):
+        raise ValueError("True or False")
+    return value
+
+
+def relation(value: Any) -> str:
+    """Require the name of a relation."""
+    if value not in _RELATIONS:
+        raise ValueError(f"one of {', '.join(_RELATIONS)}")
+    return str(value)
+
+
+def one_of(names: Iterable[str], what: str) -> Domain:
+    """Require something that has one of several names."""
+
+    def read(value: Any) -> Noise:
+        if not isinstance(value, Noise) or value.name not in names:
+            raise ValueError(what)
+        return value
+
+    return read
+
+
+def mechanisms(value: Any) -> Any:
+    """Require a mechanism, or a list of them."""
+    return each(mechanism)(value) if isinstance(value, list) else mechanism(value)
+
+
+COVARIANCES = ("Diagonal", "Exchangeable", "Isotropic", "Matrix")
+SPACES = ("Box", "DisjointGroups", "FiniteSet", "L2Ball", "SparseBox")
+covariance = one_of(COVARIANCES, "a covariance")
+space = one_of(SPACES, "a sensitivity space")
+
+
+def mechanism(value: Any) -> Noise:
+    """Require a mechanism."""
+    if not isinstance(value, Noise) or value.name in COVARIANCES + SPACES:
+        raise ValueError("a mechanism")
+    return value
+
+
+@final
+@dataclass(frozen=True)
+class Argument:
+    """What an argument may be, and what it is where it is left out."""
+
+    domain: Domain
+    default: Any = ...
+    """The default; `...` where the argument is required."""
+
+
+_COUNT, _SOME = Argument(integer(1)), Argument(positive)
+_ONE = Argument(positive, Fraction(1))
+_STEP = Argument(integer(1), Fraction(1))
+_COUNTER = {
+    "epsilon": Argument(optional(positive), None),
+    "mu": Argument(optional(positive), None),
+    "contributions": _STEP,
+}
+_LISTED = Argument(each(_both(rational, not_negative)))
+_INNER = Argument(mechanism)
+_COVARIANCE = Argument(covariance)
+
+TABLE: Mapping[str, Mapping[str, Argument]] = {
+    "BinaryTree": {"steps": _COUNT, **_COUNTER},
+    "BoundedCountNoise": {
+        "epsilon": Argument(not_negative),
+        "eta": Argument(share),
+        "support": _COUNT,
+    },
+    "Box": {"bounds": Argument(each(not_negative))},
+    "BridgedTree": {"steps": _COUNT, "arities": Argument(each(integer(1))), **_COUNTER},
+    "Composed": {"mechanism": Argument(mechanisms), "count": _STEP},
+    "CorrelatedGaussian": {
+        "dimension": _COUNT,
+        "mu": _SOME,
+        "c": Argument(optional(positive), None),
+        "release_size": Argument(switch, True),
+    },
+    "CountEllipse": {"dimension": _COUNT, "sparsity": _COUNT, "mu": _SOME},
+    "DelannoyCounter": {"steps": _COUNT, "levels": _COUNT, **_COUNTER},
+    "Diagonal": {"variances": _LISTED},
+    "DiscreteCorrelatedGaussian": {
+        "dimension": _COUNT,
+        "mu": _SOME,
+        "c": Argument(_both(rational, positive)),
+    },
+    "DiscreteGaussian": {"parameter": _SOME, "sensitivity": _STEP},
+    "DiscreteKaryTree": {
+        "steps": _COUNT,
+        "arity": Argument(integer(2)),
+        "epsilon": Argument(_both(rational, positive)),
+        "subtraction": Argument(switch, True),
+    },
+    "DiscreteLaplace": {"scale": _SOME, "sensitivity": _STEP},
+    "DisjointGroups": {"groups": _COUNT, "space": Argument(space)},
+    "DisjointGroupsGaussian": {
+        "groups": _COUNT,
+        "dimension": _COUNT,
+        "mu": _SOME,
+        "adjacency": Argument(relation),
+        "as_printed": Argument(switch, False),
+    },
+    "EllipticalGaussian": {"sensitivities": Argument(each(positive)), "mu": _SOME},
+    "Exchangeable": {
+        "dimension": _COUNT,
+        "diagonal": Argument(_both(rational, not_negative)),
+        "off_diagonal": Argument(rational),
+    },
+    "FiniteSet": {"vectors": Argument(each(each(number)))},
+    "Gaussian": {"standard_deviation": _SOME, "l2_sensitivity": _ONE},
+    "GeneralGaussian": {"covariance": _COVARIANCE, "space": Argument(space)},
+    "Guaranteed": {
+        "epsilon": Argument(not_negative),
+        "delta": Argument(probability, Fraction(0)),
+    },
+    "HonakerTree": {"steps": _COUNT, **_COUNTER},
+    "IntegerNoise": {"probabilities": _LISTED, "lowest": Argument(integer()), "sensitivity": _STEP},
+    "Isotropic": {"dimension": _COUNT, "variance": Argument(_both(rational, positive))},
+    "KaryTree": {
+        "steps": _COUNT,
+        "arity": Argument(integer(2)),
+        "epsilon": _SOME,
+        "subtraction": Argument(switch, True),
+        "contributions": _STEP,
+    },
+    "KnownSizeGaussian": {
+        "dimension": _COUNT,
+        "mu": _SOME,
+        "size_mu": Argument(optional(positive), None),
+    },
+    "L2Ball": {"dimension": _COUNT, "radius": _ONE},
+    "Laplace": {"scale": _SOME, "l1_sensitivity": _ONE},
+    "LaplaceVector": {"scale": _SOME, "shifts": Argument(each(number))},
+    "Matrix": {"rows": Argument(each(each(rational)))},
+    "MatrixVariateGaussian": {
+        "row_covariance": _COVARIANCE,
+        "column_covariance": _COVARIANCE,
+        "l2_sensitivity": _ONE,
+    },
+    "MixtureOfGaussians": {
+        "standard_deviation": _SOME,
+        "sensitivities": Argument(each(not_negative)),
+        "sampling_probs": _LISTED,
+    },
+    "OptimalEllipse": {"dimension": _COUNT, "sparsity": _COUNT, "mu": _SOME},
+    "PoissonSubsampled": {"mechanism": _INNER, "sampling_prob": Argument(probability)},
+    "RandomizedResponse": {
+        "epsilon": Argument(not_negative),
+        "categories": Argument(integer(2), Fraction(2)),
+    },
+    "RankOneGaussian": {
+        "dimension": Argument(integer(3)),
+        "sigma_star": Argument(_both(rational, positive)),
+        "l2_sensitivity": _ONE,
+    },
+    "SampledWithoutReplacement": {
+        "mechanism": _INNER,
+        "sample_size": _COUNT,
+        "population": _COUNT,
+    },
+    "SmoothBinary": {"steps": _COUNT, **_COUNTER},
+    "SparseBox": {
+        "dimension": _COUNT,
+        "sparsity": _COUNT,
+        "bound": _ONE,
+        "signed": Argument(switch, False),
+    },
+    "SquareRootFactorization": {"steps": _COUNT, **_COUNTER},
+    "Staircase": {"epsilon": _SOME, "gamma": Argument(probability), "sensitivity": _ONE},
+    "Tabulated": {"p": _LISTED, "q": _LISTED},
+    "TruncatedGeometric": {
+        "scale": _SOME,
+        "low": Argument(integer()),
+        "high": Argument(integer()),
+        "sensitivity": _STEP,
+    },
+}
+"""The arguments of every mechanism, covariance and sensitivity space, in their order."""
+
+WRAPPERS = ("Composed", "PoissonSubsampled", "SampledWithoutReplacement")
+"""Mechanisms whose first argument, a mechanism, may stand without its name."""
+
+
+def build(name: str, unnamed: list[Any], named: Iterable[tuple[str | None, Any]]) -> Noise:
+    """Return the named mechanism with all of its arguments, or raise ValueError."""
+    if name not in TABLE:
+        raise ValueError(f"no mechanism is called {name[:40]!r}")
+    table = TABLE[name]
+    pairs = list(named)
+    if unnamed:
+        if name not in WRAPPERS or len(unnamed) > 1:
+            raise ValueError(f"an unnamed argument of {name}")
+        pairs = [("mechanism", unnamed[0]), *pairs]
+    given: dict[str, Any] = {}
+    for key, value in pairs:
+        if key is None or key not in table:
+            raise ValueError(f"{name} has no argument {str(key)[:40]!r}")
+        if key in given:
+            raise ValueError(f"argument {key} of {name} is given twice")
+        given[key] = value
+    if missing := [
+        key for key, entry in table.items() if entry.default is ... and key not in given
+    ]:
+        raise ValueError(f"{name} needs {missing[0]}")
+    read = {key: _read(name, key, table[key], given) for key in table}
+    noise = Noise(name, read)
+    if name in _JOINT and (wrong := _JOINT[name](noise)):
+        raise ValueError(f"{name} with {wrong}")
+    return noise
+
+
+def _read(name: str, key: str, entry: Argument, given: Mapping[str, Any]) -> Any:
+    if key not in given:
+        return entry.default
+    try:
+        return entry.domain(given[key])
+    except ValueError as error:
+        raise ValueError(f"{name} with {key} out of its range: expected {error}") from None
+
+
+def _whole(*names: str) -> Callable[[Noise], str]:
+    """Require lists of masses that sum to 1 exactly, all of the same length."""
+
+    def check(noise: Noise) -> str:
+        if len({len(noise[name]) for name in names}) > 1:
+            return f"{' and '.join(names)} of different lengths"
+        wrong = [name for name in names if sum(noise[name]) != 1]
+        return f"{wrong[0]} of a sum other than 1" if wrong else ""
+
+    return check
+
+
+def _one_kind(noise: Noise) -> str:
+    both = (noise["epsilon"] is None) == (noise["mu"] is None)
+    return "epsilon and mu, or neither" if both else ""
+
+
+def _bridged(noise: Noise) -> str:
+    room = 1
+    for arity in noise["arities"]:
+        room *= int(arity)
+    if min(noise["arities"][1:], default=2) < 2:
+        return "an arity below 2"
+    return (
+        "more steps than the arities have room for" if noise["steps"] > room else _one_kind(noise)
+    )
+
+
+def _sparse(noise: Noise) -> str:
+    return "sparsity above the dimension" if noise["sparsity"] > noise["dimension"] else ""
+
+
+def _count_ellipse(noise: Noise) -> str:
+    far = 2 * noise["sparsity"] > noise["dimension"] > 1
+    return "sparsity above half the dimension" if far else _sparse(noise)
+
+
+def _truncated(noise: Noise) -> str:
+    room = noise["high"] - noise["low"]
+    return "low, high and sensitivity that do not fit" if noise["sensitivity"] > room else ""
+
+
+def _exchangeable(noise: Noise) -> str:
+    d, a, b = noise["dimension"], noise["diagonal"], noise["off_diagonal"]
+    negative = d > 1 and (a + (d - 1) * b < 0 or a < b)
+    return "a negative eigenvalue" if negative else ""
+
+
+def _matrix(noise: Noise) -> str:
+    rows = noise["rows"]
+    if any(len(row) != len(rows) for row in rows):
+        return "rows that are no square"
+    if any(row[j] != rows[j][i] for i, row in enumerate(rows) for j in range(i)):
+        return "rows that are not symmetric"
+    return "a direction of negative variance" if pivots(rows) is None else ""
+
+
+def _finite_set(noise: Noise) -> str:
+    vectors = noise["vectors"]
+    if len({len(vector) for vector in vectors}) > 1:
+        return "vectors of different lengths"
+    return "" if any(entry for vector in vectors for entry in vector) else "no vector but 0"
+
+
+def dimension(noise: Noise) -> int:
+    """Return the number of coordinates of a covariance or a space."""
+    match noise.name:
+        case "Diagonal":
+            return len(noise["variances"])
+        case "Matrix":
+            return len(noise["rows"])
+        case "Box":
+            return len(noise["bounds"])
+        case "FiniteSet":
+            return len(noise["vectors"][0])
+        case "DisjointGroups":
+            return int(noise["groups"]) * dimension(noise["space"])
+    return int(noise["dimension"])
+
+
+def _general(noise: Noise) -> str:
+    same = dimension(noise["covariance"]) == dimension(noise["space"])
+    return "" if same else "covariance and space of different dimensions"
+
+
+_JOINT: Mapping[str, Callable[[Noise], str]] = {
+    **dict.fromkeys(("BinaryTree", "HonakerTree", "SmoothBinary"), _one_kind),
+    "SquareRootFactorization": _one_kind,
+    "BridgedTree": _bridged,
+    "Box": lambda n: "" if any(n["bounds"]) else "no bound but 0",
+    "CountEllipse": _count_ellipse,
+    "DelannoyCounter": lambda n: (
+        "more levels than steps" if n["levels"] > n["steps"] else _one_kind(n)
+    ),
+    "Exchangeable": _exchangeable,
+    "FiniteSet": _finite_set,
+    "GeneralGaussian": _general,
+    "IntegerNoise": _whole("probabilities"),
+    "Matrix": _matrix,
+    "MixtureOfGaussians": lambda n: (
+        "sensitivities and sampling_probs of different lengths"
+        if len(n["sensitivities"]) != len(n["sampling_probs"])
+        else _whole("sampling_probs")(n)
+    ),
+    "OptimalEllipse": _sparse,
+    "SampledWithoutReplacement": lambda n: (
+        "sample_size above the population" if n["sample_size"] > n["population"] else ""
+    ),
+    "SparseBox": _sparse,
+    "Tabulated": _whole("p", "q"),
+    "TruncatedGeometric": _truncated,
+}
+"""What a mechanism's arguments must satisfy together: the text says what is wrong."""

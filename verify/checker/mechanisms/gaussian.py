@@ -1,0 +1,176 @@
+"""The μ of every Gaussian mechanism, from its covariance and what neighbours differ by.
+
+The release moves by w under N(0, Σ), so that μ² is the largest w'Σ⁻¹w (`spaces`). A one-to-one
+linear map of the outputs changes nothing. The form is convex in the record, so that records with
+entries in [0, 1] are worst with entries 0 and 1.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
+from verify.checker.mechanisms.noise import Noise
+from verify.checker.mechanisms.numbers import largest, over, plus, root, times
+from verify.checker.mechanisms.spaces import largest_square, least_variance
+from verify.checker.mechanisms.surd import Surd
+
+GAUSSIAN = (
+    "CorrelatedGaussian",
+    "CountEllipse",
+    "DisjointGroupsGaussian",
+    "EllipticalGaussian",
+    "Gaussian",
+    "GeneralGaussian",
+    "KnownSizeGaussian",
+    "MatrixVariateGaussian",
+    "OptimalEllipse",
+)
+"""Mechanisms whose worst pair is N(μ, 1) against N(0, 1)."""
+
+
+def gaussian_mu(noise: Noise) -> Any:
+    """Return μ under the relation that is noted; the argument mu itself where that is it."""
+    replaced = noise.adjacency == "replace-one"
+    match noise.name:
+        case "Gaussian":
+            return over(noise["l2_sensitivity"], noise["standard_deviation"])
+        case "EllipticalGaussian":
+            # Σ Δ_j²/σ_j² at the corners of the box, σ_j² = Δ_j ΣΔ_i/μ²: it is μ²
+            return noise["mu"]
+        case "GeneralGaussian":
+            return root(largest_square(noise["space"], noise["covariance"]))
+        case "MatrixVariateGaussian":
+            return _matrix_variate(noise)
+        case "CorrelatedGaussian":
+            return _scaled(noise["mu"], _correlated(noise, replaced=replaced))
+        case "KnownSizeGaussian":
+            return _known_size(noise, replaced=replaced)
+        case "DisjointGroupsGaussian":
+            return _scaled(noise["mu"], _disjoint_groups(noise))
+        case "CountEllipse" | "OptimalEllipse":
+            found, k = ellipse(noise), int(noise["sparsity"])
+            worst = worst_difference(found, k) if replaced else worst_record(found, k)
+            return _scaled(noise["mu"], worst.value())
+    raise UnknownError(f"the mu of {noise.name}")
+
+
+def _scaled(mu: Any, square: Any) -> Any:
+    """Return μ√square, without rounding where it is rational or the square is 1."""
+    if isinstance(square, Surd):
+        square = square.value()
+    if square == 1:
+        return mu
+    if isinstance(mu, Fraction) and isinstance(square, Fraction):
+        return root(mu * mu * square)
+    return times(mu, root(square))
+
+
+def _matrix_variate(noise: Noise) -> Any:
+    """Return Δ/√(λ(Σ) λ(Ψ)), λ the least eigenvalue.
+
+    A difference D has tr(Ψ⁻¹D'Σ⁻¹D) = ‖Σ^{−1/2} D Ψ^{−1/2}‖² ≤ ‖D‖²/(λ(Σ) λ(Ψ)): multiplying by
+    Σ^{−1/2} makes no column longer than by 1/√λ(Σ), and by Ψ^{−1/2} no row. D = Δuv' along the two
+    eigenvectors has equality, and every D of norm Δ occurs.
+    """
+    eigenvalues = [least_variance(noise[f"{side}_covariance"]) for side in ("row", "column")]
+    square = over(times(noise["l2_sensitivity"], noise["l2_sensitivity"]), times(*eigenvalues))
+    return root(square)
+
+
+def _correlated(noise: Noise, *, replaced: bool) -> Any:
+    """Return (μ'/μ)² of f_i + η + z_i with 4μ² Var η = A, 4μ² Var z = B, and the size + 2η.
+
+    With B = d + C², A = B/C². Given the noisy size S, f_i + η + z_i − S/2 = f_i − n/2 + z_i is
+    free of η: so what is released is as good as these and S, all independent, of variances
+    B/(4μ²) and A/μ². A record v moves them by v − ½ and 1: in units of μ²,
+    4‖v − ½‖²/B + 1/A = d/B + C²/B = 1 for entries 0 and 1. A replacement moves the former by
+    w = v − v' in [−1, 1]^d and S not at all: 4‖w‖²/B ≤ 4d/B.
+
+    Without S the covariance of the counts is (B·I + A·11')/(4μ²), with the inverse
+    (4μ²/B)(I − 11'A/(B + dA)) and A/(B + dA) = 1/(C² + d) = 1/B: w has 4(‖w‖² − (Σw)²/B)/B. A
+    record with j ones has 4j(B − j)/B², which rises up to j = B/2 and falls beyond: one of the
+    integers next to B/2, or d. A replacement with entries ±1 everywhere, of sum t, has
+    4(d − t²/B)/B, largest for t = d mod 2.
+    """
+    d = int(noise["dimension"])
+    if noise["release_size"] and not replaced:
+        return Fraction(1)
+    b = _embedding(noise)
+    if noise["release_size"]:
+        return _quotient(4 * d, b)
+    if replaced:
+        return _quotient(4 * d, b) - _quotient(4 * (d % 2), b * b)
+    near = _half(b)
+    ones = {min(d, max(0, j)) for j in range(near - 1, near + 3)}
+    found = [_quotient((b - j) * (4 * j), b * b) for j in ones]
+    return max(found) if isinstance(b, Surd) else largest(found)
+
+
+def _embedding(noise: Noise) -> Any:
+    """Return B = d + C²: a Surd for C² = √d, else a number."""
+    d = int(noise["dimension"])
+    if noise["c"] is None:
+        return Surd.of(d, 1, d)
+    return plus(d, times(noise["c"], noise["c"]))
+
+
+def _quotient(one: Any, other: Any) -> Any:
+    if isinstance(other, Surd) and not isinstance(one, Surd):
+        return Surd.of(one) / other
+    return one / other if isinstance(other, Surd) else over(one, other)
+
+
+def _half(b: Any) -> int:
+    """Return an integer within 1 of B/2."""
+    if isinstance(b, Surd):
+        return (int(b.a) + isqrt(b.r) * int(b.b)) // 2
+    return int(b / 2) if isinstance(b, Fraction) else int(float(b) / 2)
+
+
+def _known_size(noise: Noise, *, replaced: bool) -> Any:
+    """Return √(μ² + μ₀²), μ for a public ñ, and 2μ for a replacement.
+
+    What is released is as good as f − n/2 with independent noise of variance d/(4μ²), and ñ with
+    1/μ₀². A record moves the former by v − ½, ‖v − ½‖² ≤ d/4, and ñ by 1. A replacement leaves ñ,
+    and moves the former by at most ‖v − v'‖² = d.
+    """
+    if replaced:
+        return times(2, noise["mu"])
+    if noise["size_mu"] is None:
+        return noise["mu"]
+    return root(plus(times(noise["mu"], noise["mu"]), times(noise["size_mu"], noise["size_mu"])))
+
+
+def _disjoint_groups(noise: Noise) -> Any:
+    """Return (μ'/μ)² for the relation asked for, else the one that the noise is made for.
+
+    Row by row, given the size n_j + 2η_j, the counts are f_jk − n_j/2 + z_jk. A record in a row
+    moves these by v − ½ and the size by 1: A = d/(4 Var z) + 1/(4 Var η) at entries 0 and 1. A
+    replacement within a row moves them by at most d in square: d/Var z; from a row to another one
+    by A in each; to a record of zeros by A.
+    """
+    d, groups = int(noise["dimension"]), int(noise["groups"])
+    shared, own = group_parts(noise)
+    alone = Surd.of(d) / (own * 4) + Surd.of(1) / (shared * 4)
+    if (noise.adjacency or noise["adjacency"]) == "add-remove":
+        return alone
+    return max(Surd.of(d) / own, alone * min(2, groups))
+
+
+def group_parts(noise: Noise) -> tuple[Surd, Surd]:
+    """Return μ² Var η and μ² Var z of a group, for the relation that the noise is made for."""
+    d = int(noise["dimension"])
+    if noise["adjacency"] == "add-remove":
+        quarter = Fraction(1, 4)
+        return Surd.of(quarter, quarter, d), Surd.of(Fraction(d, 4), quarter, d)
+    return Surd.of(4 if noise["as_printed"] else 1), Surd.of(d)
+
+
+def correlated_parts(noise: Noise) -> tuple[Any, Any]:
+    """Return A and B, which over μ² are the variances of the size and of the embedding."""
+    b = _embedding(noise)
+    return _quotient(b, b - int(noise["dimension"])), b

@@ -1,0 +1,392 @@
+"""The worst pairs of laws of every mechanism, derived from its arguments alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.composed import Law, alike
+from verify.checker.masses import masses
+from verify.checker.mechanisms.arguments import WRAPPERS
+from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
+from verify.checker.mechanisms.counts import count_noise
+from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
+from verify.checker.mechanisms.noise import Noise
+from verify.checker.mechanisms.numbers import exp, over, plus, root, times
+
+BY_PARTS = (*WRAPPERS, "DiscreteCorrelatedGaussian", "DiscreteKaryTree", "MixtureOfGaussians")
+"""Mechanisms whose law has no one form."""
+
+_MOST_LAPLACE: Final = 100_000
+_MOST_SHIFTS: Final = 1000
+_LISTS = ("finite", "discrete-laplace")
+_NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
+"""A release that says nothing."""
+
+
+def pairs(noise: Noise) -> list[Law]:
+    """Return the worst pairs of a mechanism, under the relation that is noted.
+
+    Raises
+    ------
+    ValueError
+        If the mechanism has no exact pair under this relation.
+    UnknownError
+        If the pair would take too long.
+    """
+    remove, add = _directions(noise)
+    return remove + [law for law in add if law not in remove]
+
+
+def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return the worst pairs for removing a record, and for adding one."""
+    if not fits(noise, noise.adjacency):
+        raise ValueError(f"{noise.name} under {noise.adjacency or 'no relation'}")
+    match noise.name:
+        case "Composed":
+            return _composition(noise)
+        case "PoissonSubsampled" | "SampledWithoutReplacement":
+            return _sample(noise)
+        case "MixtureOfGaussians":
+            return _mixture(noise)
+        case "DiscreteKaryTree":
+            return _discrete_tree(noise)
+        case "Tabulated":
+            return _both_ways((list(noise["p"]), list(noise["q"])))
+        case "IntegerNoise":
+            return _shifted(list(noise["probabilities"]), int(noise["sensitivity"]))
+    both = [_symmetric(noise)]
+    return both, both
+
+
+def _symmetric(noise: Noise) -> Law:
+    """Return the worst pair of a mechanism with one that is its own reverse, up to reflection."""
+    if noise.name in GAUSSIAN:
+        return {"law": "gaussian", "mu": gaussian_mu(noise)}
+    if noise.name in COUNTERS:
+        return _counter(noise)
+    match noise.name:
+        case "Laplace":
+            return {"law": "laplace", "distance": over(noise["l1_sensitivity"], noise["scale"])}
+        case "LaplaceVector":
+            found = sorted(abs(over(shift, noise["scale"])) for shift in noise["shifts"] if shift)
+            return {"law": "laplace-product", "distances": found} if found else _NOTHING[0]
+        case "DiscreteLaplace" | "TruncatedGeometric":
+            # truncation merges outcomes y ≤ low ≤ n of one loss, and y ≥ high ≥ n + d of another
+            law = {"law": "discrete-laplace", "scale": noise["scale"]}
+            return {**law, "shift": noise["sensitivity"]}
+        case "DiscreteGaussian":
+            law = {"law": "discrete-gaussian", "parameter": noise["parameter"]}
+            return {**law, "shift": noise["sensitivity"]}
+        case "DiscreteCorrelatedGaussian":
+            return _discrete_correlated(noise)
+        case "BoundedCountNoise":
+            # n ≥ D and n + 1: the same law, moved by 1, and a symmetric one
+            listed = count_noise(noise["epsilon"], noise["eta"], noise["support"]).masses()
+            return {"law": "finite", "p": [Fraction(0), *listed], "q": [*listed, Fraction(0)]}
+        case "Staircase":
+            return _staircase(noise)
+        case "RandomizedResponse":
+            return _response(noise["epsilon"], noise["categories"])
+        case "Guaranteed":
+            return _guaranteed(noise)
+        case "RankOneGaussian":
+            # the ratio Δ/√σ_*: the density falls with the norm, so the full distance is worst
+            ratio = over(noise["l2_sensitivity"], root(noise["sigma_star"]))
+            return {"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}
+    raise ValueError(f"{noise.name} is no mechanism")
+
+
+def _counter(noise: Noise) -> Law:
+    """Return the law of a counter: its noise is as large as ε or μ asks for.
+
+    With Gaussian noise of c times the longest column of R over μ the pair is that of μ. With
+    Laplace noise and one position for each person it is that of the worst column; how c columns
+    add up, or the square root's column, is not pursued: randomised response dominates what is
+    ε-DP.
+    """
+    if noise["mu"] is not None:
+        return {"law": "gaussian", "mu": noise["mu"]}
+    if noise["contributions"] > 1 or noise.name == "SquareRootFactorization":
+        return _response(noise["epsilon"], Fraction(2))
+    if noise.name == "KaryTree" and not has_exact_law(noise):
+        raise ValueError("KaryTree has no exact pair at these steps")
+    return {"law": "laplace-product", "distances": distances(noise)}
+
+
+def _discrete_tree(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return h discrete Laplace laws of scale h/ε at distance 1 (`sums_of_an_input`)."""
+    if not has_exact_law(noise):
+        raise ValueError("DiscreteKaryTree has no exact pair at these steps")
+    h = Fraction(sums_of_an_input(noise))
+    release = Noise("DiscreteLaplace", {"scale": h / noise["epsilon"], "sensitivity": Fraction(1)})
+    return _composition(Noise("Composed", {"mechanism": release, "count": h}))
+
+
+def _discrete_correlated(noise: Noise) -> Law:
+    """Return the pair of g_i = 2f_i − n + Z_i, and of pn + W for C = p/q, all independent.
+
+    Z_i has the parameter v = (d + C²)/μ² and W the parameter q²v. A record moves every g_i by ±1
+    and the last by p: every record the same, up to reflection. A replacement moves a g_i by −2, 0
+    or 2 and leaves n; to leave out a coordinate is post-processing.
+    """
+    d, c = noise["dimension"], noise["c"]
+    v = over(d + c * c, times(noise["mu"], noise["mu"]))
+    replaced = noise.adjacency == "replace-one"
+    each = {"law": "discrete-gaussian", "parameter": v, "shift": Fraction(2 if replaced else 1)}
+    if replaced:
+        return _product([each], int(d))
+    size = {
+        "law": "discrete-gaussian",
+        "parameter": times(v, c.denominator**2),
+        "shift": Fraction(c.numerator),
+    }
+    return {"law": "product", "factors": [each, size], "counts": [int(d), 1]}
+
+
+def _staircase(noise: Noise) -> Law:
+    """Return the masses by loss ε, 0 and −ε of the density a·b^n at distance Δ, b = e^{−ε}.
+
+    For a shift s ≤ Δ the loss is one of the three, and the profile grows with P(L = ε), that is
+    with the total variation P(|noise| ≤ s/2) of a symmetric unimodal density: s = Δ is worst.
+    """
+    gamma, decay = noise["gamma"], exp(-noise["epsilon"])
+    rest, half = 1 - gamma, Fraction(1, 2)
+    fall = plus(1, times(-1, decay))
+    height = over(fall, times(2, plus(gamma, times(decay, rest))))
+    side = plus(half, times(height, min(gamma, rest)))
+    middle = times(height, abs(1 - 2 * gamma), decay if 2 * gamma < 1 else 1)
+    p = [side, middle, times(decay, side)]
+    return {"law": "finite", "p": p, "q": p[::-1]}
+
+
+def _response(epsilon: Any, categories: Fraction) -> Law:
+    """Return the reports on two categories: either one, or one of the k − 2 others."""
+    odds, rest = exp(epsilon), categories - 2
+    p = [over(entry, plus(odds, rest, 1)) for entry in (odds, rest, Fraction(1))]
+    return {"law": "finite", "p": p, "q": p[::-1]}
+
+
+def _guaranteed(noise: Noise) -> Law:
+    """Return (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), worst of what is (ε, δ)-DP."""
+    odds, rest = exp(noise["epsilon"]), plus(1, times(-1, noise["delta"]))
+    likely, rare = (over(times(rest, x), plus(1, odds)) for x in (odds, Fraction(1)))
+    p = [noise["delta"], likely, rare, Fraction(0)]
+    return {"law": "finite", "p": p, "q": p[::-1]}
+
+
+def _shifted(listed: list[Fraction], sensitivity: int) -> tuple[list[Law], list[Law]]:
+    """Return a law moved by 1, …, s against itself: without a shape, each may be the worst."""
+    if sensitivity > _MOST_SHIFTS:
+        raise UnknownError(f"the worst of {sensitivity} shifts")
+    found = []
+    for shift in range(1, sensitivity + 1):
+        padding = [Fraction(0)] * shift
+        found.append((padding + listed, listed + padding))
+    return _both_ways(*found)
+
+
+def assumptions(noise: Noise) -> list[str]:
+    """Return what a statement about a mechanism takes for granted by its own words."""
+    found = [text for one in _releases(noise) for text in assumptions(one)]
+    if noise.name == "Guaranteed":
+        found.append("that what Guaranteed stands for has the guarantee it names")
+    return found
+
+
+def attained(noise: Noise) -> bool:
+    """Whether some neighbours have the worst pair, rather than only something below it."""
+    repeated = noise.name in COUNTERS and (
+        noise["contributions"] > 1
+        or (noise.name == "SquareRootFactorization" and noise["mu"] is None)
+    )
+    return not repeated and all(map(attained, _releases(noise)))
+
+
+def enveloped(noise: Noise) -> bool:
+    """Whether neighbours are known to be dominated by the largest of several profiles alone.
+
+    Of a sample without replacement records that are unlike both of two exchanged ones may lie
+    between its two extremes.
+    """
+    between = noise.name == "SampledWithoutReplacement"
+    if between and noise["sample_size"] < noise["population"]:
+        return True
+    return any(map(enveloped, _releases(noise)))
+
+
+def under(noise: Noise, adjacency: str | None) -> Noise:
+    """Return the mechanism with a relation noted, and what it wraps with the relation there.
+
+    A sample of a fixed size has a record replaced.
+    """
+    inside, arguments = noise["mechanism"], noise.arguments
+    within = "replace-one" if noise.name == "SampledWithoutReplacement" else adjacency
+    if isinstance(inside, list):
+        arguments = {**arguments, "mechanism": [under(one, within) for one in inside]}
+    elif isinstance(inside, Noise):
+        arguments = {**arguments, "mechanism": under(inside, within)}
+    return Noise(noise.name, arguments, adjacency)
+
+
+def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Mix the pairs of a release (A, B): (1 − q)B + qA and B, or A and (1 − q)A + qB.
+
+    A replaced record of a Poisson sample of Gaussian noise is there with probability q, before and
+    after, and moves the answer by ±μ: the two laws are reflections of each other.
+    """
+    if noise.name == "PoissonSubsampled":
+        remove, add = _directions(noise["mechanism"])
+        q = noise["sampling_prob"]
+        if noise.adjacency == "replace-one":
+            found = [_replaced(remove[0]["mu"], q)]
+            return found, found
+    else:  # the worse of both mixtures of every pair
+        q = noise["sample_size"] / noise["population"]
+        remove = add = pairs(under(noise["mechanism"], "replace-one"))
+    if q == 0:
+        return _NOTHING, _NOTHING
+    if q == 1:
+        return remove, add
+    return [_mixed(law, q, first=True) for law in remove], [
+        _mixed(law, q, first=False) for law in add
+    ]
+
+
+def _replaced(mu: Any, q: Any) -> Law:
+    if q == 0:
+        return _NOTHING[0]
+    if q == 1:
+        return {"law": "gaussian", "mu": times(2, mu)}
+    rest, none = 1 - q, Fraction(0)
+    return {"law": "gaussian-mixture", "p": [[rest, none], [q, mu]], "q": [[q, -mu], [rest, none]]}
+
+
+def _mixed(law: Law, q: Any, *, first: bool) -> Law:
+    """Mix one side of a pair, of a list outcome by outcome."""
+    if law["law"] not in _LISTS:
+        side = "P" if first else "Q"
+        return {"law": "subsampled", "sampling_prob": q, "mixture": side, "pair": law}
+    mixed = [
+        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b) for a, b in masses(law)
+    ]
+    return {"law": "finite", "p": [p for p, _ in mixed], "q": [q for _, q in mixed]}
+
+
+def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return the mixture of shifted normal laws against N(0, 1), and the reverse."""
+    sizes, weights = noise["sensitivities"], noise["sampling_probs"]
+    joint: dict[Any, Any] = {}
+    for size, weight in zip(sizes, weights, strict=True):
+        mean = over(size, noise["standard_deviation"])
+        joint[mean] = joint.get(mean, 0) + weight
+    entries = sorted((mean, weight) for mean, weight in joint.items() if weight)
+    if entries[-1][0] == 0:
+        return _NOTHING, _NOTHING
+    largest = {"law": "gaussian", "mu": entries[-1][0]}
+    if len(entries) == 1:
+        return [largest], [largest]
+    if len(entries) == 2 and entries[0][0] == 0:
+        q = entries[-1][1]
+        return [_mixed(largest, q, first=True)], [_mixed(largest, q, first=False)]
+    shifted, plain = [[w, mean] for mean, w in entries], [[Fraction(1), Fraction(0)]]
+    return (
+        [{"law": "gaussian-mixture", "p": shifted, "q": plain}],
+        [{"law": "gaussian-mixture", "p": plain, "q": shifted}],
+    )
+
+
+def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Multiply the pairs of all releases, in each direction."""
+    count = int(noise["count"])
+    ways = [_directions(release) for release in _releases(noise)]
+    if len(ways) == count == 1:
+        return ways[0]
+    if any(len(laws) != 1 for way in ways for laws in way):
+        raise UnknownError("the worst pair of this composition")
+    remove, add = ([way[side][0] for way in ways] for side in (0, 1))
+    first = [_product(remove, count)]
+    return first, first if remove == add else [_product(add, count)]
+
+
+def _product(laws: list[Law], count: int) -> Law:
+    """Return a Gaussian law (the μ² add up), Laplace laws, or a product."""
+    kinds = {law["law"] for law in laws}
+    if kinds == {"gaussian"}:
+        if len(laws) == count == 1:
+            return laws[0]
+        squares = plus(*(times(law["mu"], law["mu"]) for law in laws))
+        return {"law": "gaussian", "mu": root(times(count, squares))}
+    if kinds <= {"laplace", "laplace-product"}:
+        distances = [d for law in laws for d in law.get("distances", [law.get("distance")])]
+        if count * len(distances) <= _MOST_LAPLACE:
+            return {"law": "laplace-product", "distances": sorted(count * distances)}
+    return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
+
+
+def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law]]:
+    remove = [{"law": "finite", "p": p, "q": q} for p, q in found]
+    return remove, [{"law": "finite", "p": law["q"], "q": law["p"]} for law in remove]
+
+
+_NAMED = (
+    "CorrelatedGaussian",
+    "CountEllipse",
+    "DiscreteCorrelatedGaussian",
+    "KnownSizeGaussian",
+    "OptimalEllipse",
+)
+"""Mechanisms whose guarantee differs between the relations: one must be named."""
+
+
+def fits(noise: Noise, adjacency: str | None) -> bool:
+    """Whether a relation is one for which the worst pairs are known.
+
+    Sensitivities that are arguments are those of any relation. A sample needs replace-one if its
+    size is fixed; if every record takes part by chance it needs one of both relations, and
+    Gaussian noise under replace-one. A composition of releases whose directions differ needs
+    add/remove. The mechanism has been asked for what it is `under` it.
+    """
+    match noise.name:
+        case "RandomizedResponse":  # one record: none is added or removed
+            return adjacency != "add-remove"
+        case "SampledWithoutReplacement":
+            return adjacency != "add-remove" and fits(noise["mechanism"], "replace-one")
+        case "PoissonSubsampled":
+            if adjacency == "replace-one":
+                return _plain_gaussian(noise["mechanism"])
+            return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
+        case "MixtureOfGaussians":
+            return adjacency == "add-remove"
+        case "Composed":
+            releases = _releases(noise)
+            return all(fits(release, adjacency) for release in releases) and (
+                adjacency == "add-remove"
+                or not any(_one_way(under(release, adjacency)) for release in releases)
+            )
+    return noise.name not in _NAMED or adjacency is not None
+
+
+def _releases(noise: Noise) -> list[Noise]:
+    """Return what a mechanism wraps."""
+    inside = noise["mechanism"]
+    return inside if isinstance(inside, list) else [] if inside is None else [inside]
+
+
+def _plain_gaussian(noise: Noise) -> bool:
+    """Whether a mechanism is Gaussian noise of given sensitivity, once or several times."""
+    if noise.name == "Composed":
+        return all(map(_plain_gaussian, _releases(noise)))
+    return noise.name == "Gaussian"
+
+
+def _one_way(noise: Noise) -> bool:
+    """Whether the worst pairs for adding a record are others than for removing it."""
+    if noise.name == "Tabulated":
+        return False
+    try:
+        remove, add = _directions(noise)
+        return len(remove) != len(add) or not all(map(alike, remove, add))
+    except UnknownError:
+        return False

@@ -1,0 +1,139 @@
+"""Exact quadratic forms: pivots of a rational matrix, v'Σ⁺v, least eigenvalues, best vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any, Final
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.mechanisms.numbers import between, bits, largest, plus, times
+
+Rows = Sequence[Sequence[Fraction]]
+
+MOST_VERTICES: Final = 1 << 15
+"""Most vertices that are looked at one by one."""
+_GUARD: Final = 10
+"""Bits of an eigenvalue beyond the working precision."""
+
+
+def eliminate(rows: Rows, columns: Sequence[Sequence[Any]]) -> tuple[list[Fraction], Any] | None:
+    """Bring (Σ | columns) to upper triangular form; None unless Σ is positive semidefinite.
+
+    Returns the pivots and the columns, which then are L⁻¹v of Σ = L D L'.
+    """
+    work = [list(row) for row in rows]
+    carried = [list(column) for column in columns]
+    found = []
+    for k, row in enumerate(work):
+        pivot = row[k]
+        if pivot < 0 or (pivot == 0 and any(row[k + 1 :])):
+            return None
+        found.append(pivot)
+        for i in range(k + 1, len(work)) if pivot else ():
+            ratio = work[i][k] / pivot
+            if ratio:
+                work[i] = [a - ratio * b for a, b in zip(work[i], row, strict=True)]
+                for column in carried:
+                    column[i] = plus(column[i], times(-1, ratio, column[k]))
+    return found, carried
+
+
+def pivots(rows: Rows) -> list[Fraction] | None:
+    """Return the diagonal D of Σ = L D L', or None unless Σ is positive semidefinite."""
+    found = eliminate(rows, [])
+    return None if found is None else found[0]
+
+
+def form(rows: Rows, vectors: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return v'Σ⁺w for all pairs of vectors; raise ValueError if one leaves the range of Σ.
+
+    With y = L⁻¹v it is Σ y_i z_i/D_i, and v lies in the range where y is 0 at zero pivots.
+    """
+    found = eliminate(rows, vectors)
+    if found is None:
+        raise ValueError("a covariance with a direction of negative variance")
+    diagonal, whitened = found
+    zeros = [i for i, pivot in enumerate(diagonal) if not pivot]
+    if any(column[i] for column in whitened for i in zeros):
+        raise outside()
+    used = [(i, 1 / pivot) for i, pivot in enumerate(diagonal) if pivot]
+    return [[plus(*(times(y[i], z[i], d) for i, d in used)) for z in whitened] for y in whitened]
+
+
+def outside() -> ValueError:
+    """Build the error for a difference without noise."""
+    return ValueError("a difference that leaves the range of the covariance")
+
+
+def least_eigenvalue(rows: Rows) -> Any:
+    """Return the least eigenvalue of a positive semidefinite matrix, exactly where rational.
+
+    Σ − xI has a negative pivot or none as x is above the least eigenvalue or below: bisection.
+    The simplest rational between the bounds is the eigenvalue if Σ − xI is semidefinite and
+    singular there.
+    """
+    size = len(rows)
+
+    def shifted(x: Fraction) -> list[Fraction] | None:
+        return pivots(
+            [[entry - x * (i == j) for j, entry in enumerate(row)] for i, row in enumerate(rows)]
+        )
+
+    low, high = Fraction(0), min(rows[i][i] for i in range(size))
+    start = shifted(low)
+    if start is None:
+        raise ValueError("a covariance with a direction of negative variance")
+    if 0 in start or size == 1:
+        return low if size > 1 else high
+    while high - low > low / (1 << (bits() + _GUARD)):
+        middle = (low + high) / 2
+        if shifted(middle) is None:
+            high = middle
+        else:
+            low = middle
+    for candidate in (simplest(low, high), high):
+        found = shifted(candidate)
+        if found is not None and 0 in found:
+            return candidate
+    return between(low, high)
+
+
+def simplest(low: Fraction, high: Fraction) -> Fraction:
+    """Return the fraction of least denominator in [low, high], by continued fractions."""
+    whole = -(-low.numerator // low.denominator)
+    if whole <= high:
+        return Fraction(whole)
+    part = whole - 1
+    return part + 1 / simplest(1 / (high - part), 1 / (low - part))
+
+
+def best_vertex(gram: Rows, sparsity: int, *, signed: bool) -> Any:
+    """Return the maximum of x'Wx over x with at most k entries in [0, 1], or in [−1, 1].
+
+    W is positive semidefinite, so x'Wx is convex in the k entries that may differ from 0, and the
+    maximum is at entries 0 and 1, or ±1. Gray-code order would be faster; that no vertex is left
+    out is plain here.
+    """
+    values = [Fraction(0)]
+    for chosen in _supports(len(gram), sparsity, signed=signed):
+        signs = [(1,), *[(1, -1) if signed else (1,)] * (len(chosen) - 1)]  # x and −x agree
+        for x in product(*signs):
+            terms = [
+                a * b * gram[i][j] for i, a in zip(chosen, x, strict=True)
+                for j, b in zip(chosen, x, strict=True)
+            ]  # fmt: skip
+            values.append(plus(*terms))
+    return largest(values)
+
+
+def _supports(size: int, sparsity: int, *, signed: bool) -> list[tuple[int, ...]]:
+    from itertools import combinations
+    from math import comb
+
+    sizes = [sparsity] if signed else range(1, sparsity + 1)
+    vertices = sum(comb(size, k) << (k - 1 if signed else 0) for k in sizes)
+    if vertices > MOST_VERTICES:
+        raise UnknownError(f"the largest norm over {vertices} vertices")
+    return [chosen for k in sizes for chosen in combinations(range(size), k)]

@@ -1,0 +1,351 @@
+"""Variances, errors, quantiles and largest losses of mechanisms, a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, Final
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.composed import Law
+from verify.checker.masses import masses, theta
+from verify.checker.mechanisms import arguments, counters
+from verify.checker.mechanisms.counters import COUNTERS
+from verify.checker.mechanisms.counts import count_noise
+from verify.checker.mechanisms.ellipse import ellipse
+from verify.checker.mechanisms.gaussian import correlated_parts, group_parts
+from verify.checker.mechanisms.noise import Noise
+from verify.checker.mechanisms.numbers import (
+    at_most,
+    exp,
+    infinity,
+    largest,
+    log,
+    over,
+    plus,
+    root,
+    score,
+    sum_of_squares,
+    times,
+)
+from verify.checker.mechanisms.spaces import variances
+from verify.checker.mechanisms.surd import Surd
+
+_LIKE_THE_INNER: Final = ("PoissonSubsampled", "SampledWithoutReplacement")
+_FARTHEST: Final = 1 << 20
+
+
+def variance(noise: Noise, index: Any = None) -> Any:
+    """Return the variance of a coordinate; the index may be left out where all are the same."""
+    if noise.name in _LIKE_THE_INNER:
+        return variance(noise["mechanism"], index)
+    if noise.name == "Composed":
+        return _variance_of_one(noise, index)
+    length = _listed(noise)
+    if index is None and length > 1:
+        raise ValueError(f"the variances of {noise.name} differ")
+    at = 0 if index is None or length == 1 else index
+    if at != int(at) or not 0 <= at < length:
+        raise ValueError(f"{noise.name} has no coordinate {at}")
+    return _variance(noise, int(at))
+
+
+def _variance_of_one(noise: Noise, index: Any) -> Any:
+    """Return the variance of a composition of one release that has only one."""
+    releases = noise["mechanism"] if isinstance(noise["mechanism"], list) else [noise["mechanism"]]
+    if len(releases) > 1 or _listed(releases[0]) > 1:
+        raise UnknownError("the variances of a composition")
+    return variance(releases[0], index)
+
+
+def _listed(noise: Noise) -> int:
+    """Return the number of coordinates; 1 where they are all alike."""
+    d = noise["dimension"]
+    match noise.name:
+        case "CorrelatedGaussian":
+            return int(d) + 1 if noise["release_size"] else 1
+        case "DiscreteCorrelatedGaussian":
+            return int(d) + 1
+        case "KnownSizeGaussian":
+            return 1 if noise["size_mu"] is None else int(d) + 1
+        case "DisjointGroupsGaussian":
+            return int(noise["groups"] * (d + 1))
+        case "EllipticalGaussian":
+            return len(noise["sensitivities"])
+        case "GeneralGaussian":
+            return _spread(noise["covariance"])
+        case "MatrixVariateGaussian":
+            sides = [noise["row_covariance"], noise["column_covariance"]]
+            if max(map(_spread, sides)) == 1:
+                return 1
+            return arguments.dimension(sides[0]) * arguments.dimension(sides[1])
+        case _ if noise.name in (*COUNTERS, "DiscreteKaryTree"):
+            return int(noise["steps"])
+    return 1
+
+
+def _spread(covariance: Noise) -> int:
+    common = covariance.name in ("Isotropic", "Exchangeable")
+    return 1 if common else arguments.dimension(covariance)
+
+
+def _variance(noise: Noise, index: int) -> Any:
+    mu = noise["mu"]
+    match noise.name:
+        case "Gaussian" | "MixtureOfGaussians":
+            return times(noise["standard_deviation"], noise["standard_deviation"])
+        case "Laplace" | "LaplaceVector":
+            return times(2, noise["scale"], noise["scale"])
+        case "DiscreteLaplace":
+            return _geometric(noise["scale"])
+        case "DiscreteGaussian":
+            return _discrete_gaussian(noise["parameter"])
+        case "BoundedCountNoise":
+            return count_noise(noise["epsilon"], noise["eta"], noise["support"]).variance()
+        case "IntegerNoise":
+            return _moment(noise, 2) - _moment(noise, 1) ** 2
+        case "RankOneGaussian":
+            return noise["sigma_star"] / noise["dimension"]
+        case "RandomizedResponse" if noise["categories"] == 2:
+            odds = exp(noise["epsilon"])
+            return over(odds, times(plus(1, odds), plus(1, odds)))
+        case "Staircase":
+            return _staircase(noise)
+        case "EllipticalGaussian":
+            entries = noise["sensitivities"]
+            return over(times(entries[index], plus(*entries)), times(mu, mu))
+        case "GeneralGaussian":
+            return variances(noise["covariance"])[index]
+        case "MatrixVariateGaussian":
+            rows, columns = noise["row_covariance"], noise["column_covariance"]
+            row, column = divmod(index, arguments.dimension(columns))
+            return variances(rows)[row] * variances(columns)[column]
+        case "CorrelatedGaussian":
+            size, own = correlated_parts(noise)
+            last = index == noise["dimension"]
+            return over(_plain(size if last else (size + own) * Fraction(1, 4)), times(mu, mu))
+        case "KnownSizeGaussian":
+            size_mu = noise["size_mu"]
+            size = Fraction(0) if size_mu is None else over(1, times(size_mu, size_mu))
+            if index == noise["dimension"]:
+                return size
+            return over(plus(over(noise["dimension"], times(mu, mu)), size), 4)
+        case "DisjointGroupsGaussian":
+            shared, own = group_parts(noise)
+            last = index % (noise["dimension"] + 1) == noise["dimension"]
+            return over(_plain(shared * 4 if last else shared + own), times(mu, mu))
+        case "CountEllipse" | "OptimalEllipse":
+            return over(ellipse(noise).query_variance.value(), times(mu, mu))
+        case "DiscreteCorrelatedGaussian":
+            c, square = noise["c"], times(mu, mu)
+            v = over(noise["dimension"] + c * c, square)
+            own, size = _discrete_gaussian(v), _discrete_gaussian(times(v, c.denominator**2))
+            size = over(size, c.numerator**2)
+            return size if index == noise["dimension"] else over(plus(own, size), 4)
+        case "DiscreteKaryTree":
+            return times(_tree_noise(noise), counters.output_units(_continuous(noise), index + 1))
+        case _ if noise.name in COUNTERS:
+            return times(counters.unit_variance(noise), counters.output_units(noise, index + 1))
+    raise ValueError(f"{noise.name} has no variance of its own")
+
+
+def mean_squared_error(noise: Noise) -> Any:
+    """Return the average of the variances; of biased noise, of the mean squares."""
+    match noise.name:
+        case "PoissonSubsampled" | "SampledWithoutReplacement":
+            return mean_squared_error(noise["mechanism"])
+        case "Composed":
+            inside = noise["mechanism"]
+            releases = inside if isinstance(inside, list) else [inside]
+            errors = (times(dimension(one), mean_squared_error(one)) for one in releases)
+            return over(plus(*errors), sum(map(dimension, releases)))
+        case "IntegerNoise":
+            return _moment(noise, 2)
+        case "RandomizedResponse" if noise["categories"] == 2:
+            return over(1, plus(1, exp(noise["epsilon"])))
+        case "DiscreteKaryTree":
+            units = counters.units(_continuous(noise)) / noise["steps"]
+            return times(_tree_noise(noise), units)
+        case _ if noise.name in COUNTERS:
+            return times(counters.unit_variance(noise), counters.units(noise) / noise["steps"])
+        case "EllipticalGaussian":
+            total, mu = plus(*noise["sensitivities"]), noise["mu"]
+            return over(times(total, total), times(mu, mu, len(noise["sensitivities"])))
+        case "GeneralGaussian":
+            return _mean_variance(noise["covariance"])
+        case "MatrixVariateGaussian":
+            sides = (noise["row_covariance"], noise["column_covariance"])
+            return _mean_variance(sides[0]) * _mean_variance(sides[1])
+    if _listed(noise) == 1:
+        return variance(noise)
+    d = noise["dimension"]  # counts of one law, and a size: in every group
+    return over(plus(times(d, variance(noise, 0)), variance(noise, d)), d + 1)
+
+
+def _mean_variance(covariance: Noise) -> Fraction:
+    entries = variances(covariance)
+    return sum(entries, Fraction(0)) / len(entries)
+
+
+def dimension(noise: Noise) -> Any:
+    """Return the number of coordinates of the true answer."""
+    match noise.name:
+        case "LaplaceVector":
+            return Fraction(len(noise["shifts"]))
+        case "EllipticalGaussian":
+            return Fraction(len(noise["sensitivities"]))
+        case "GeneralGaussian":
+            return Fraction(arguments.dimension(noise["space"]))
+        case "MatrixVariateGaussian":
+            sides = (noise["row_covariance"], noise["column_covariance"])
+            return Fraction(arguments.dimension(sides[0]) * arguments.dimension(sides[1]))
+        case "Composed":
+            inside = noise["mechanism"]
+            each = sum(map(dimension, inside if isinstance(inside, list) else [inside]))
+            return each * noise["count"]
+        case "PoissonSubsampled" | "SampledWithoutReplacement":
+            return dimension(noise["mechanism"])
+    return noise["dimension"] or noise["steps"] or Fraction(1)
+
+
+def quantile(noise: Noise, probability: Any) -> Any:
+    """Return the least x with P(noise ≤ x) ≥ p, 0 < p < 1, where all coordinates are alike."""
+    if not 0 < probability < 1:
+        raise UnknownError("a quantile at 0 or 1")
+    match noise.name:
+        case "PoissonSubsampled" | "SampledWithoutReplacement":
+            return quantile(noise["mechanism"], probability)
+        case "Laplace" | "LaplaceVector":
+            rest = plus(1, times(-1, probability))
+            below = probability <= Fraction(1, 2)
+            size = log(times(2, probability if below else rest))
+            return times(noise["scale"], size if below else -size)
+        case "Gaussian" | "MixtureOfGaussians":
+            return times(noise["standard_deviation"], score(probability))
+        case "CorrelatedGaussian" | "CountEllipse" | "KnownSizeGaussian" | "OptimalEllipse":
+            return times(root(variance(noise)), score(probability))
+    rest = plus(1, times(-1, probability))
+    beyond = _beyond(noise)
+
+    def reached(x: int) -> bool:
+        return at_most(beyond(x), rest)
+
+    low, high = -1, 1
+    while reached(low) and low > -_FARTHEST:
+        low *= 2
+    while not reached(high) and high < _FARTHEST:
+        high *= 2
+    if max(-low, high) >= _FARTHEST:
+        raise UnknownError("a quantile beyond a million")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return Fraction(high)
+
+
+def _beyond(noise: Noise) -> Callable[[int], Any]:
+    """Return x ↦ P(Z > x) of integer noise."""
+    match noise.name:
+        case "DiscreteGaussian":
+            v = noise["parameter"]
+            return lambda x: theta(v, Fraction(x + 1)) / theta(v)
+        case "DiscreteLaplace":
+            r = exp(over(-1, noise["scale"]))
+            return lambda x: r ** (x + 1) / (1 + r) if x >= 0 else 1 - r**-x / (1 + r)
+        case "BoundedCountNoise":
+            law = count_noise(noise["epsilon"], noise["eta"], noise["support"])
+            d, eta = law.d, noise["eta"]
+
+            def beyond(x: int) -> Any:
+                if abs(2 * x + 1) > 2 * d:
+                    return Fraction(int(x < 0))
+                if x in (0, -1):  # the law is symmetric
+                    return over(plus(1, times(1 if x else -1, eta)), 2)
+                tail = plus(*(law.mass(z) for z in range(max(x, -x - 1) + 1, d + 1)))
+                return tail if x > 0 else plus(1, times(-1, tail))
+
+            return beyond
+        case "IntegerNoise":
+            lowest, sums = int(noise["lowest"]), list(accumulate(noise["probabilities"]))
+            return lambda x: Fraction(1) if x < lowest else 1 - sums[min(x - lowest, len(sums) - 1)]
+    raise UnknownError(f"the quantile of {noise.name}")
+
+
+def largest_loss(law: Law) -> Any:
+    """Return the supremum of the loss of a pair."""
+    match law["law"]:
+        case "laplace":
+            return law["distance"]
+        case "laplace-product":
+            return plus(*law["distances"])
+        case "discrete-laplace":
+            return over(law["shift"], law["scale"])
+        case "product":
+            pieces = zip(law["factors"], law["counts"], strict=True)
+            found = [(largest_loss(factor), int(count)) for factor, count in pieces]
+            if any(loss == infinity() for loss, _ in found):
+                return infinity()
+            return plus(*(times(loss, count) for loss, count in found))
+        case "subsampled":
+            inner, q, first = largest_loss(law["pair"]), law["sampling_prob"], law["mixture"] == "P"
+            if inner == infinity():
+                return inner if first else -log(plus(1, times(-1, q)))
+            moved = plus(1, times(q, plus(exp(inner if first else -inner), -1)))
+            return log(moved) if first else -log(moved)
+        case "finite":
+            charged = [(p, q) for p, q in masses(law) if p]
+            if all(q for _, q in charged):
+                return log(largest([over(p, q) for p, q in charged]))
+    return infinity()
+
+
+def _plain(value: Any) -> Any:
+    return value.value() if isinstance(value, Surd) else value
+
+
+def _geometric(scale: Any) -> Any:
+    """Return 2r/(1 − r)² for r = e^{−1/b}."""
+    r = exp(over(-1, scale))
+    fall = plus(1, times(-1, r))
+    return over(times(2, r), times(fall, fall))
+
+
+def _discrete_gaussian(parameter: Any) -> Any:
+    """Return Σ z² e^{−z²/2v} over Σ e^{−z²/2v}."""
+    return over(sum_of_squares(parameter), theta(parameter))
+
+
+def _moment(noise: Noise, power: int) -> Fraction:
+    lowest = noise["lowest"]
+    terms = ((lowest + z) ** power * p for z, p in enumerate(noise["probabilities"]))
+    return sum(terms, Fraction(0))
+
+
+def _staircase(noise: Noise) -> Any:
+    """Return 2aΔ² Σ_k b^k (k²A + kB + C/3), the second moment of the steps k and their parts.
+
+    The part of width γ has ((k + γ)³ − k³)/3 = k²γ + kγ² + γ³/3, the other one b times the rest to
+    ((k + 1)³ − k³)/3; the height is a = (1 − b)/(2A).
+    """
+    gamma, b = noise["gamma"], exp(-noise["epsilon"])
+    one, two, three = (
+        plus(power, times(b, plus(1, times(-1, power))))
+        for power in (gamma, times(gamma, gamma), times(gamma, gamma, gamma))
+    )
+    fall = plus(1, times(-1, b))
+    sums = plus(
+        over(times(one, b, plus(1, b)), times(fall, fall)),
+        over(times(two, b), fall),
+        over(three, 3),
+    )
+    return over(times(noise["sensitivity"], noise["sensitivity"], sums), one)
+
+
+def _continuous(noise: Noise) -> Noise:
+    """Return the same tree with Laplace noise."""
+    return Noise("KaryTree", noise.arguments)
+
+
+def _tree_noise(noise: Noise) -> Any:
+    return _geometric(counters.sums_of_an_input(noise) / noise["epsilon"])

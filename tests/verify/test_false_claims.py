@@ -157,7 +157,7 @@ FALSE = [
             "zcdp", "Laplace(scale=2)", 'rho = "1/8"', 'statement = "Any scale is 1/8-zCDP."\n'
         ),
         HOLDS,
-        "Laplace(scale=2) is rho-zCDP",
+        "Laplace(scale=2) is (1/8)-zCDP",
     ),
     FalseClaim(
         "a counterexample assumed away",

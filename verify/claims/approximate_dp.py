@@ -49,8 +49,7 @@ class ApproximateDP(
 
     def assertion(self) -> str:
         """Say (ε, δ)-DP of the mechanism."""
-        numbers = f"epsilon = {self.epsilon}, delta = {self.delta}"
-        return f"{self.mechanism} is (epsilon, delta)-DP at {numbers}"
+        return f"{self.mechanism} is ({self.epsilon}, {self.delta})-DP"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact profile at ε with δ."""

@@ -23,6 +23,7 @@ from verify.claims.privacy import (
     VERDICT_WIDTH,
     PrivacyClaim,
     describe_factor,
+    in_brackets,
     law,
     margin,
     shown,
@@ -164,7 +165,7 @@ class ZeroConcentratedDP(
 
     def assertion(self) -> str:
         """Say ρ-zCDP of the mechanism."""
-        return f"{self.mechanism} is rho-zCDP at rho = {self.rho}"
+        return f"{self.mechanism} is {in_brackets(self.rho)}-zCDP"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the least ρ with the claimed one, more sharply if it is near."""

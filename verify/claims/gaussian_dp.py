@@ -23,6 +23,7 @@ from verify.claims.privacy import (
     describe_factor,
     event,
     hockey,
+    in_brackets,
     law,
     margin,
     reached,
@@ -53,7 +54,7 @@ class GaussianDP(
 
     def assertion(self) -> str:
         """Say μ-GDP of the mechanism."""
-        return f"{self.mechanism} is mu-GDP at mu = {self.mu}"
+        return f"{self.mechanism} is {in_brackets(self.mu)}-GDP"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact μ, or the whole profile, with that of N(μ, 1) against N(0, 1)."""

@@ -12,7 +12,7 @@ from accountant.interval import enclose
 from accountant.number import exact
 from verify.checker import optimum
 from verify.claim import Claim, Decision, Scope, holds, truth
-from verify.claims.privacy import VERDICT_WIDTH
+from verify.claims.privacy import VERDICT_WIDTH, in_brackets
 from verify.expression import Expression
 from verify.verdict import Verdict
 
@@ -85,7 +85,7 @@ class Optimality(
             case {"type": "Gaussian", "space": space, "mu": mu, "objective": objective}:
                 inner = ", ".join(f"{k}={_text(v)}" for k, v in space.items() if k != "type")
                 return (
-                    f"no noise N(0, Σ) that is mu-GDP at mu = {mu} over the sensitivity space "
+                    f"no noise N(0, Σ) that is {in_brackets(str(mu))}-GDP over the space "
                     f"{space['type']}({inner}) has a {objective} variance"
                 )
             case {"type": "IntegerNoise", "E": ratio, "eta": eta, "support": support}:

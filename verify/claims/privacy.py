@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
@@ -149,6 +150,11 @@ def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:
         if claimed.sign > 0 and value.is_finite():
             result["factor"] = Interval.of_ball(value / bound, 20)
     return result
+
+
+def in_brackets(text: str) -> str:
+    """Put an expression of more than one number or name in brackets, to stand before a hyphen."""
+    return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
 
 
 def describe_factor(factor: Interval | None, what: str) -> str:

@@ -15,6 +15,7 @@ from verify.claims.privacy import (
     describe_factor,
     event,
     hockey,
+    in_brackets,
     margin,
     reached,
     shown,
@@ -40,7 +41,7 @@ class PureDP(
 
     def assertion(self) -> str:
         """Say ε-DP of the mechanism."""
-        return f"{self.mechanism} is epsilon-DP at epsilon = {self.epsilon}"
+        return f"{self.mechanism} is {in_brackets(self.epsilon)}-DP"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the largest privacy loss with ε."""

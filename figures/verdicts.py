@@ -32,6 +32,6 @@ def decide(names: Sequence[str], *, jobs: int, keep: Path | None = None) -> dict
     wanted = {claim for name in names for claim in claims_of(name)}
     everything = [claim for paper in registry.papers() for claim in ledger(paper)]
     claims = with_lemmas(everything, wanted)
-    outcomes = dict(decide_all(claims, jobs=jobs, keep=keep))
+    outcomes = dict(decide_all(claims, lemmas=everything, jobs=jobs, keep=keep))
     findings = [outcome.finding for outcome in concluded(claims, outcomes).values()]
     return {f.id: f for f in findings if f is not None and f.id in wanted}

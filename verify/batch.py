@@ -19,7 +19,8 @@ from accountant.errors import DpassayError, InvalidInputError, UndecidedError
 from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
-from verify.verdict import Finding
+from verify.proof import plain, reachable
+from verify.verdict import Finding, Verdict
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""
@@ -38,10 +39,10 @@ class Outcome:
     """Whether the error is one of precision, not of input."""
 
 
-def decide(claim: Claim) -> Outcome:
+def decide(claim: Claim, lemmas: Sequence[Claim] = ()) -> Outcome:
     """Decide one claim; an error is an outcome too, so that the others go on."""
     try:
-        return Outcome(*certificate.certify(claim))
+        return Outcome(*certificate.certify(claim, lemmas))
     except UndecidedError as error:
         return Outcome(None, error=f"{claim.id}: {error}", undecided=True)
     except DpassayError as error:
@@ -49,7 +50,11 @@ def decide(claim: Claim) -> Outcome:
 
 
 def decide_all(
-    claims: Sequence[Claim], *, jobs: int = 1, keep: Path | None = None
+    claims: Sequence[Claim],
+    *,
+    lemmas: Sequence[Claim] = (),
+    jobs: int = 1,
+    keep: Path | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
     """Decide claims and yield (index, outcome) in the order in which they are finished.
 
@@ -57,6 +62,8 @@ def decide_all(
     ----------
     claims
         What to decide.
+    lemmas
+        Further claims that a proof may name; every one of `claims` is one already.
     jobs
         Number of processes. They are stopped when the iteration is left, for whatever reason.
     keep
@@ -69,13 +76,14 @@ def decide_all(
         If `keep` exists and is not such a file.
     """
     kept = _read(keep) if keep is not None else {}
-    prints = [fingerprint(claim) for claim in claims]
+    named = [reachable(claim, [*lemmas, *claims]) for claim in claims]
+    prints = [fingerprint(*each) for each in zip(claims, named, strict=True)]
     waiting = []
     for index, claim in enumerate(claims):
         if prints[index] in kept:
             yield index, kept[prints[index]]
         else:
-            waiting.append((index, claim))
+            waiting.append((index, claim, named[index]))
     for index, outcome in _decided(waiting, jobs):
         if keep is not None and outcome.finding is not None:
             _append(keep, prints[index], outcome)
@@ -83,26 +91,33 @@ def decide_all(
 
 
 def concluded(claims: Sequence[Claim], outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
-    """Return the outcomes in the order of the claims, arguments from lemmas accepted."""
+    """Return the outcomes in the order of the claims, those by argument as ARGUED."""
     found = {index: o.finding for index, o in sorted(outcomes.items()) if o.finding is not None}
     findings = conclude([claims[index] for index in found], list(found.values()))
-    accepted = dict(zip(found, findings, strict=True))
-    return {
-        index: replace(outcome, finding=accepted.get(index))
-        for index, outcome in sorted(outcomes.items())
-    }
+    final = dict(zip(found, findings, strict=True))
+    return {index: _with(outcome, final.get(index)) for index, outcome in sorted(outcomes.items())}
 
 
-def fingerprint(claim: Claim) -> str:
-    """Return a digest of the claim and of the version that decides it."""
-    data = [version("dpassay"), certificate.SCHEMA_VERSION, msgspec.to_builtins(claim)]
+def _with(outcome: Outcome, finding: Finding | None) -> Outcome:
+    """Return an outcome with what became of its finding, and a certificate that says the same."""
+    data = outcome.certificate
+    if data is not None and finding is not None and finding.verdict is Verdict.ARGUED:
+        data = certificate.argued(data)
+    return replace(outcome, finding=finding, certificate=data)
+
+
+def fingerprint(claim: Claim, lemmas: Sequence[Claim] = ()) -> str:
+    """Return a digest of the claim, of what its proof names, and of the version that decides."""
+    data = [version("dpassay"), certificate.SCHEMA_VERSION, *map(plain, [claim, *lemmas])]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[int, Outcome]]:
+def _decided(
+    claims: Sequence[tuple[int, Claim, Sequence[Claim]]], jobs: int
+) -> Iterator[tuple[int, Outcome]]:
     if jobs <= 1 or len(claims) <= _FEW:
-        for index, claim in claims:
-            yield index, decide(claim)
+        for index, claim, lemmas in claims:
+            yield index, decide(claim, lemmas)
         return
     executor = ProcessPoolExecutor(
         min(jobs, len(claims)),
@@ -111,7 +126,7 @@ def _decided(claims: Sequence[tuple[int, Claim]], jobs: int) -> Iterator[tuple[i
     )
     try:
         futures: dict[Future[Outcome], int] = {
-            executor.submit(decide, claim): index for index, claim in claims
+            executor.submit(decide, claim, lemmas): index for index, claim, lemmas in claims
         }
         for future in as_completed(futures):
             yield futures[future], future.result()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import msgspec
 from flint import arb, ctx
@@ -18,27 +18,10 @@ from accountant.errors import InvalidInputError
 from accountant.interval import Interval
 from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, exact
+from verify.domain import Domain, Range, Scalar
 from verify.expression import Expression, split_relation
-from verify.value import Value, number, to_exact
+from verify.value import Value, number, to_ball, to_exact
 from verify.verdict import Rigour, Verdict
-
-Scalar = int | str
-
-
-class Domain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a universally quantified variable ranges over, and where it is looked at.
-
-    A claim over a domain is refuted by one counterexample from the grid, and supported, never
-    proved, by the grid alone. A relation may be proved over [low, high] by an interval sweep.
-    """
-
-    statement: str
-    """The domain in words or symbols, as the claim has it: "M > 2 integer"."""
-    grid: list[Scalar]
-    """Values that are decided one by one."""
-    low: str | None = None
-    high: str | None = None
-    """Expressions for the ends of a closed interval that contains the domain, for a sweep."""
 
 
 class Claim(
@@ -69,9 +52,13 @@ class Claim(
     cause: str = ""
     correction: str = ""
     argument: str = ""
-    """A proof of the whole range from the claims named in `lemmas`, in words."""
+    """The step from the claims named in `lemmas` to this one, in a person's words."""
     lemmas: list[str] = []
-    """Ids of claims of the same file: where all of them hold, the argument is accepted."""
+    """Ids of claims of the same file: what the proof or the argument rests on."""
+    proof: dict[str, Any] = {}
+    """A proof over the whole domains, as data: its `method` and what the method wants."""
+    expected: Literal["", "REFUTED"] = ""
+    """"REFUTED" where the file is meant to say that the claim is false."""
 
     def __post_init__(self) -> None:
         """Accept mechanisms and numbers where a claim file has their notation."""
@@ -80,6 +67,16 @@ class Claim(
             if info.type is str and not isinstance(value, str):
                 text = repr(value) if isinstance(value, Mechanism) else str(exact(value, info.name))
                 msgspec.structs.force_setattr(self, info.name, text)
+        if self.proof and not isinstance(self.proof.get("method"), str):
+            raise InvalidInputError('Expected proof to have a method, such as method = "sweep".')
+
+    @abstractmethod
+    def assertion(self) -> str:
+        """Say what is asserted of each case, from the claim's data alone."""
+
+    def has_range(self) -> bool:
+        """Whether the claim is about more than its listed cases."""
+        return bool(self.for_all)
 
     @abstractmethod
     def decide(self, scope: Scope) -> Decision:
@@ -88,10 +85,6 @@ class Claim(
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add what is worth knowing about the case that is reported (default: nothing)."""
         return decision
-
-    def sweep(self) -> Decision | None:
-        """Prove the claim over whole domains at once, or return None."""
-        return None
 
     def expressions(self) -> dict[str, str]:
         """Return every field that is an expression, by name (for checks on reading)."""
@@ -119,13 +112,29 @@ class Claim(
 
     def _require_inside(self, scope: Scope) -> None:
         for name, domain in self.for_all.items():
-            ends = ((domain.low, "<="), (domain.high, ">="))
-            for end, relation in ((end, relation) for end, relation in ends if end is not None):
-                if truth(Expression(end), relation, Expression(name), scope) is False:
-                    raise InvalidInputError(
-                        f"Expected for_all.{name}.grid within its low and high ends, not "
-                        f"{scope.to_json()[name]}. Correct the grid or the ends."
-                    )
+            require_inside(f"for_all.{name}.grid", domain, name, scope)
+
+
+def require_inside(field_name: str, domain: Range, name: str, scope: Scope) -> None:
+    """Raise InvalidInputError if the value of a variable certainly lies outside a range."""
+    shown = scope.to_json()[name]
+    value = scope[name]
+    if domain.integer and not (isinstance(value, Fraction) and value.denominator == 1):
+        raise InvalidInputError(f"Expected {field_name} to be integers, not {shown}.")
+    if is_outside(domain, name, scope, ("<", "<=", ">", ">=")):
+        raise InvalidInputError(
+            f"Expected {field_name} within {domain.words(name)}, not {shown}. Correct the values "
+            "or the ends."
+        )
+
+
+def is_outside(domain: Range, name: str, scope: Scope, relations: Collection[str]) -> bool:
+    """Whether a value certainly lies beyond an end of one of these kinds."""
+    return any(
+        truth(Expression(name), relation, Expression(end), scope) is False
+        for relation, end in domain.ends()
+        if relation in relations
+    )
 
 
 def _scalar(name: str, value: Scalar) -> Value:
@@ -194,12 +203,12 @@ def compare(
         precision *= 4
 
 
-def exact_truth(left: Expression, relation: str, right: Expression, scope: Scope) -> bool | None:
-    """Compare two exact sides; None where a side is only known as a ball."""
-    x, y = number(left.value(scope), left.text), number(right.value(scope), right.text)
-    if isinstance(x, arb) or isinstance(y, arb):
+def exact_truth(x: Value, relation: str, y: Value) -> bool | None:
+    """Compare two values that are exact; None where one is only known as a ball."""
+    left, right = number(x), number(y)
+    if isinstance(left, arb) or isinstance(right, arb):
         return None
-    one, other = to_exact(x), to_exact(y)
+    one, other = to_exact(left), to_exact(right)
     order = (other < one) - (one < other)
     return {
         "<": order < 0,
@@ -211,14 +220,26 @@ def exact_truth(left: Expression, relation: str, right: Expression, scope: Scope
     }[relation]
 
 
+def compare_values(
+    left: Callable[[], Value],
+    relation: str,
+    right: Callable[[], Value],
+    max_precision: int = 1 << 14,
+) -> bool | None:
+    """Decide a comparison: exactly where both sides are exact, else in balls."""
+    exactly = exact_truth(left(), relation, right())
+    if exactly is not None:
+        return exactly
+    return compare(lambda: to_ball(left()), relation, lambda: to_ball(right()), max_precision)
+
+
 def truth(
     left: Expression, relation: str, right: Expression, scope: Scope, max_precision: int = 1 << 14
 ) -> bool | None:
-    """Decide a comparison: exactly where both sides are exact, else in balls."""
-    exactly = exact_truth(left, relation, right, scope)
-    if exactly is not None:
-        return exactly
-    return compare(lambda: left.ball(scope), relation, lambda: right.ball(scope), max_precision)
+    """Decide a comparison of two expressions."""
+    return compare_values(
+        lambda: left.value(scope), relation, lambda: right.value(scope), max_precision
+    )
 
 
 def holds(assumption: str, scope: Scope) -> bool:

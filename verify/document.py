@@ -15,6 +15,7 @@ from accountant.errors import InvalidInputError, suggestion
 from verify.claim import Claim
 from verify.claims import KINDS
 from verify.expression import Expression, split_relation
+from verify.proof import named
 
 SCHEMA_VERSION = 1
 _MAX_BYTES = 10_000_000
@@ -91,12 +92,14 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
         seen.add(found.id)
         claims.append(found)
     for index, entry in enumerate(entries):
-        lemmas = entry.get("lemmas", []) if isinstance(entry, dict) else []
-        errors += [
-            f"claims[{index}].lemmas: no claim has the id {lemma!r}. {suggestion(str(lemma), seen)}"
-            for lemma in lemmas
-            if lemma not in seen
-        ]
+        for field in ("lemmas", "proof") if isinstance(entry, dict) else ():
+            names = entry.get(field, []) if field == "lemmas" else named(entry.get(field))
+            errors += [
+                f"claims[{index}].{field}: no claim has the id {name!r}. "
+                f"{suggestion(str(name), seen)}"
+                for name in names
+                if name not in seen
+            ]
     texts = {key: data.get(key, "") for key in ("name", "title", "authors")}
     errors += [f"{k}: expected a text." for k, v in texts.items() if not isinstance(v, str)]
     return Document(claims=tuple(claims), **texts) if not errors else Document(claims=())

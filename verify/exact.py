@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from accountant import ledger
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval
 from verify.claim import Claim, Decision, Scope
+from verify.formal import formal, note
+from verify.proof import proved
 from verify.verdict import Finding, Rigour, Verdict
 
 _ORDER = (
@@ -22,25 +25,35 @@ _ORDER = (
     Verdict.HOLDS,
 )
 """The verdict of a claim is the first of these that any of its cases has."""
+_STANDING = (Verdict.HOLDS, Verdict.SUPPORTED)
+_OPEN = (Verdict.SUPPORTED, Verdict.UNDECIDED)
 
 
-def verify(claim: Claim) -> Finding:
+def verify(claim: Claim, *, lemmas: Iterable[Claim] = ()) -> Finding:
     """Decide a claim and say why.
 
     Every listed case is decided; the worst one (largest true/claimed) is reported with its
-    witness. A claim that ranges over more than its listed cases is at best SUPPORTED, unless a
-    sweep proves it over the whole range.
+    witness. A claim over whole domains is at best SUPPORTED, unless its proof is accepted.
+
+    Parameters
+    ----------
+    claim
+        What to decide.
+    lemmas
+        The claims that its proof may name: those of the same file.
 
     Raises
     ------
     InvalidInputError
         If the claim cannot be evaluated (a bad argument, an unknown variable, no case left).
     """
-    finding, _ = verify_with_evidence(claim)
+    finding, _ = verify_with_evidence(claim, lemmas)
     return finding
 
 
-def verify_with_evidence(claim: Claim) -> tuple[Finding, tuple[Scope, Decision]]:
+def verify_with_evidence(
+    claim: Claim, lemmas: Iterable[Claim] = ()
+) -> tuple[Finding, tuple[Scope, Decision]]:
     """Decide a claim; also return the case and decision that a certificate is made from."""
     started = time.perf_counter()
     cases = list(claim.cases())
@@ -55,10 +68,9 @@ def verify_with_evidence(claim: Claim) -> tuple[Finding, tuple[Scope, Decision]]
         ((s, d) for s, d in decided if d.verdict is verdict), key=lambda case: case[1].severity()
     )
     decision = _explained(claim, scope, decision)
-    if verdict is Verdict.HOLDS and claim.for_all:
-        with ledger.watched() as more:
-            verdict, decision = _over_the_range(claim, decision, len(cases))
-        engines |= more
+    by_proof = verdict in _OPEN and claim.proof and "limit" not in claim.proof
+    if by_proof or (verdict is Verdict.HOLDS and claim.for_all):
+        verdict, decision = _over_the_range(claim, decision, len(cases), lemmas)
     decision = dataclasses.replace(decision, verdict=verdict)
     if engines and decision.rigour is Rigour.PROVED:
         decision = dataclasses.replace(decision, rigour=Rigour.BOUNDED)
@@ -90,18 +102,24 @@ def _explained(claim: Claim, scope: Scope, decision: Decision) -> Decision:
         return dataclasses.replace(decision, reason=f"{decision.reason} No evidence: {error}")
 
 
-def _over_the_range(claim: Claim, decision: Decision, count: int) -> tuple[Verdict, Decision]:
-    """Return HOLDS if a sweep proves the claim, else SUPPORTED with the size of the grid."""
-    swept = claim.sweep()
-    if swept is not None:
-        reason = f"{swept.reason} {decision.reason}"
-        return Verdict.HOLDS, dataclasses.replace(decision, reason=reason, route=swept.route)
-    domain = "; ".join(domain.statement for domain in claim.for_all.values())
-    reason = (
-        f"{decision.reason} All {count} cases of the grid were proved; "
-        f"the claim is for all {domain}."
-    )
-    return Verdict.SUPPORTED, dataclasses.replace(decision, reason=reason)
+def _over_the_range(
+    claim: Claim, decision: Decision, count: int, lemmas: Iterable[Claim]
+) -> tuple[Verdict, Decision]:
+    """Return HOLDS if the claim's proof is accepted; else what its cases support."""
+    objection = "Between and beyond them nothing is proved."
+    if claim.proof:
+        theorem, objection = proved(claim, lemmas)
+        if theorem is not None:
+            reason = f"{theorem.theorem} {decision.reason}"
+            replaced = dataclasses.replace(
+                decision, reason=reason, route=f"proof by {theorem.method}, {theorem.size}"
+            )
+            return Verdict.HOLDS, replaced
+        objection = f"Its proof was not accepted: {objection}"
+    if decision.verdict is Verdict.HOLDS:
+        objection = f"All {count} cases of the grid were proved. {objection}"
+    verdict = Verdict.UNDECIDED if decision.verdict is Verdict.UNDECIDED else Verdict.SUPPORTED
+    return verdict, dataclasses.replace(decision, reason=f"{decision.reason} {objection}")
 
 
 def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
@@ -111,7 +129,7 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
     return Finding(
         id=claim.id,
         source=claim.source,
-        statement=claim.statement or _restated(claim),
+        statement=claim.statement,
         kind=claim.kind,
         verdict=decision.verdict,
         true=_plain(decision.true),
@@ -120,6 +138,9 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
         rigour=decision.rigour,
         witness=witness,
         reason=decision.reason.strip(),
+        formal=formal(claim),
+        note=note(claim) if decision.verdict in _STANDING else "",
+        expected=claim.expected,
         adjacency=claim.adjacency,
         route=decision.route,
         cause=claim.cause if decision.verdict is Verdict.REFUTED else "",
@@ -129,9 +150,3 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
 
 def _plain(values: dict[str, Interval]) -> dict[str, Any]:
     return {name: interval.to_json() for name, interval in values.items()}
-
-
-def _restated(claim: Claim) -> str:
-    """Say a claim that came without words."""
-    fields = claim.expressions()
-    return f"{claim.kind}: " + ", ".join(f"{name} {text}" for name, text in fields.items())

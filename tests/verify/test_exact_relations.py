@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from flint import ctx
 
-from verify.claim import Domain
 from verify.claims import Relation
+from verify.domain import Domain
 from verify.exact import verify
 from verify.expression import Expression
 from verify.verdict import Verdict
@@ -22,7 +22,13 @@ from verify.verdict import Verdict
         ("15/sqrt(27) == 5*sqrt(3)/3", Verdict.HOLDS),
         ("sqrt(2) >= sqrt(3)", Verdict.REFUTED),
         ("-sqrt(2) > -sqrt(3)", Verdict.HOLDS),
-        ("exp(1)**2 == exp(2)", Verdict.UNDECIDED),
+        ("exp(1)**2 == exp(2)", Verdict.HOLDS),
+        ("exp(1)**2 < exp(2)", Verdict.REFUTED),
+        ("sqrt(2)*sqrt(3) == sqrt(6)", Verdict.HOLDS),
+        ("sqrt(3 + 2*sqrt(2)) == 1 + sqrt(2)", Verdict.HOLDS),
+        ("sqrt(3 + 2*sqrt(2)) != 1 + sqrt(2)", Verdict.REFUTED),
+        ("mu(Gaussian(standard_deviation=3)) == 1/3", Verdict.HOLDS),
+        ("gamma(1/3)*gamma(2/3) == 2*pi()/sqrt(3)", Verdict.UNDECIDED),  # true
     ],
 )
 def test_exact_sides_are_compared_exactly(claim: str, verdict: Verdict) -> None:
@@ -33,10 +39,12 @@ def test_a_domain_without_ends_is_only_supported() -> None:
     boxed = Domain(statement="x in [0, 1]", grid=["0", "1"], low="0", high="1")
     listed = Domain(statement="n ≥ 1", grid=[1, 2])
     claim = "x/(x + n) < 1"
-    proved = verify(Relation(id="a", claim="x < 2", proof="sweep", for_all={"x": boxed}))
+    proved = verify(
+        Relation(id="a", claim="x < 2", proof={"method": "sweep"}, for_all={"x": boxed})
+    )
     assert proved.verdict is Verdict.HOLDS
     both = {"x": boxed, "n": listed}
-    found = verify(Relation(id="b", claim=claim, proof="sweep", for_all=both))
+    found = verify(Relation(id="b", claim=claim, proof={"method": "sweep"}, for_all=both))
     assert found.verdict is Verdict.SUPPORTED
 
 

@@ -7,7 +7,6 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-import msgspec
 from flint import arb, ctx
 
 from accountant.errors import InvalidInputError, UndecidedError
@@ -15,11 +14,10 @@ from accountant.interval import Interval, ball, enclose
 from verify.claim import Claim, Decision, Scope, compare, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation
+from verify.proof import identical
 from verify.value import number
 from verify.verdict import Verdict
 
-_SWEEP_PRECISION = 128
-_MAX_PIECES = 50_000
 _LARGEST_EXPONENT = 10_000
 _ROUNDS = {True: "rounds", False: "does not round", None: "may or may not round"}
 
@@ -31,39 +29,43 @@ class Relation(
 ):  # fmt: skip
     """`left <= right` (or <, >=, >, ==, !=) between two expressions.
 
-    With `proof = "sweep"` an inequality is proved over the boxes given by the ends of its
-    domains; without it, over the listed values only. Exact sides (rationals and their roots) are
-    compared exactly; an equality between balls can be refuted, but never proved.
+    Exact sides (rationals and their roots) are compared exactly. Balls refute an equality, but
+    never prove it: that takes an identity of the kernel.
     """
 
     kind: ClassVar[str] = "relation"
     claim: str
-    proof: str = ""
 
     def __post_init__(self) -> None:
-        """Check that the claim is one comparison and the proof a known one."""
+        """Check that the claim is one comparison."""
         super().__post_init__()
         split_relation(self.claim)
-        if self.proof not in ("", "sweep"):
-            raise InvalidInputError(f"Expected proof={self.proof!r} to be 'sweep' or absent.")
 
     def expressions(self) -> dict[str, str]:
         """Return both sides."""
         left, _, right = split_relation(self.claim)
         return {**super().expressions(), "left": left, "right": right}
 
+    def assertion(self) -> str:
+        """Say the comparison."""
+        return self.claim
+
     def decide(self, scope: Scope) -> Decision:
         """Compare both sides up the ladder of precisions."""
         left_text, relation, right_text = split_relation(self.claim)
         left, right = Expression(left_text), Expression(right_text)
         known = truth(left, relation, right, scope, 1 << (10 if relation == "==" else 14))
+        reason, route = _reason(known, relation), "exact rationals and balls"
+        if known is None and identical(left_text, right_text, scope):
+            known = relation in ("==", "<=", ">=")
+            reason, route = "Both sides are the same number, by an identity.", "proof by identity"
         return Decision(
             verdict=verdict_of(known),
             true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
             claimed={"relation": self.claim},
             margin=_margin(left, right, relation, scope),
-            reason=_reason(known, relation),
-            route="exact rationals and balls",
+            reason=reason,
+            route=route,
         )
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
@@ -85,40 +87,6 @@ class Relation(
             witness={name: str(interval) for name, interval in decision.true.items()},
             evidence=facts,
             conclusion=f"left {shown} right",
-        )
-
-    def sweep(self) -> Decision | None:
-        """Prove the comparison over the whole box of its domains by bisection."""
-        if self.proof != "sweep" or any(
-            domain.low is None or domain.high is None for domain in self.for_all.values()
-        ):
-            return None
-        left_text, relation, right_text = split_relation(self.claim)
-        left, right = Expression(left_text), Expression(right_text)
-        boxes = [_box(self, Scope(dict(fixed.variables), self.let)) for fixed in _fixed(self)]
-        pieces = 0
-        with ctx.workprec(_SWEEP_PRECISION):
-            while boxes:
-                pieces += 1
-                if pieces > _MAX_PIECES:
-                    return None
-                fixed, box = boxes.pop()
-                balls = {name: ball(a).union(ball(b)) for name, (a, b) in box.items()}
-                scope = Scope({**fixed, **balls}, self.let)
-                try:
-                    certain = _certain(left.ball(scope) - right.ball(scope), relation)
-                except InvalidInputError:  # a function that wants one exact number
-                    return None
-                if certain:
-                    continue
-                boxes += _halves(fixed, box)
-        domain = "; ".join(domain.statement for domain in self.for_all.values())
-        return Decision(
-            verdict=Verdict.HOLDS,
-            claimed={"relation": self.claim},
-            reason=f"The comparison was proved over the whole range ({domain}) by an interval "
-            f"sweep of {pieces} boxes.",
-            route=f"interval sweep, {pieces} boxes at {_SWEEP_PRECISION} bits",
         )
 
 
@@ -151,56 +119,12 @@ def _margin(
 
 def _reason(truth: bool | None, relation: str) -> str:
     if truth is None and relation == "==":
-        return "Both sides agree to many digits, which is not a proof that they are equal."
+        return "Both sides agree to many digits, which does not prove that they are equal."
     return {
         True: "The comparison was proved.",
         False: "The opposite of the comparison was proved.",
         None: "The two sides could not be told apart.",
     }[truth]
-
-
-def _certain(difference: arb, relation: str) -> bool:
-    tests = {
-        "<": difference < 0,
-        "<=": difference <= 0,
-        ">": difference > 0,
-        ">=": difference >= 0,
-        "!=": difference > 0 or difference < 0,
-    }
-    return bool(tests.get(relation, False))
-
-
-Box = dict[str, tuple[Fraction, Fraction]]
-
-
-def _fixed(claim: Claim) -> list[Scope]:
-    """Return the combinations of the listed values, without the domains that a sweep covers."""
-    kept = {n: d for n, d in claim.for_all.items() if d.low is None or d.high is None}
-    return list(msgspec.structs.replace(claim, for_all=kept, assume=[]).cases())
-
-
-def _box(claim: Claim, fixed: Scope) -> tuple[dict[str, Any], Box]:
-    box = {}
-    for name, domain in claim.for_all.items():
-        if domain.low is not None and domain.high is not None:
-            low = Expression(domain.low).exact(fixed).rational
-            high = Expression(domain.high).exact(fixed).rational
-            if low is None or high is None or low > high:
-                raise InvalidInputError(f"Expected for_all.{name}: rational low ≤ high.")
-            box[name] = (low, high)
-    return dict(fixed.variables), box
-
-
-def _halves(fixed: dict[str, Any], box: Box) -> list[tuple[dict[str, Any], Box]]:
-    """Split the relatively widest side."""
-    name = max(box, key=lambda key: _relative_width(*box[key]))
-    low, high = box[name]
-    middle = (low + high) / 2
-    return [(fixed, {**box, name: (low, middle)}), (fixed, {**box, name: (middle, high)})]
-
-
-def _relative_width(low: Fraction, high: Fraction) -> Fraction:
-    return (high - low) / max(abs(low), abs(high), Fraction(1, 10**9))
 
 
 @final
@@ -234,6 +158,10 @@ class PrintedNumber(
     def expressions(self) -> dict[str, str]:
         """Return the expression."""
         return {**super().expressions(), "expression": self.expression}
+
+    def assertion(self) -> str:
+        """Say the printed decimal."""
+        return f"{self.expression} rounds to {self.printed}"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the distance with half a unit of the last printed digit."""

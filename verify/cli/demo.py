@@ -81,8 +81,9 @@ def _decide(folder: Path) -> list[tuple[Finding, Path]]:
 
     found = []
     for name in SHOWN:
-        claims = with_lemmas(ledger(name.partition("/")[0]), [name])
-        outcomes = batch.concluded(claims, dict(batch.decide_all(claims)))
+        everything = ledger(name.partition("/")[0])
+        claims = with_lemmas(everything, [name])
+        outcomes = batch.concluded(claims, dict(batch.decide_all(claims, lemmas=everything)))
         outcome = next(o for i, o in outcomes.items() if claims[i].id == name)
         if outcome.finding is None or outcome.certificate is None:
             raise UndecidedError(outcome.error or f"{name} has no certificate.")

@@ -37,7 +37,9 @@ examples:
   dpassay verify --paper less-is-more
   dpassay verify --all-papers --jobs 4 --resume finished.jsonl
 
-exit code: 1 if any claim is refuted, else 3 if any is undecided, else 0
+exit code: 2 after a bad claim; else 1 if a claim is refuted (unless the file says
+expected = "REFUTED"; then 1 if it holds); else 3 if any is undecided, argued or only supported by
+a grid, or all are pending; else 0: everything holds, or is refuted as expected
 """
 _DETAILS = 3
 """So many findings are shown in full; more are shown in a table."""
@@ -93,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     everything = _claims(options)
     wanted = {claim.id for claim in selected(everything, options.only)}
     claims = with_lemmas(everything, wanted)
-    outcomes, interrupted = _decide(claims, options)
+    outcomes, interrupted = _decide(claims, everything, options)
     shown = [outcome for index, outcome in outcomes.items() if claims[index].id in wanted]
     _print([outcome.finding for outcome in shown if outcome.finding is not None], options)
     for outcome in shown:
@@ -171,10 +173,17 @@ def ledger(name: str) -> list[Claim]:
     import msgspec
 
     from verify import document
+    from verify.proof import renamed
+
+    def whole(identity: str) -> str:
+        return f"{name}/{identity}"
 
     return [
         msgspec.structs.replace(
-            claim, id=f"{name}/{claim.id}", lemmas=[f"{name}/{lemma}" for lemma in claim.lemmas]
+            claim,
+            id=whole(claim.id),
+            lemmas=[whole(lemma) for lemma in claim.lemmas],
+            proof=renamed(claim.proof, whole),
         )
         for claim in document.read_paper(name).claims
     ]
@@ -259,7 +268,7 @@ def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]
 
 
 def _decide(
-    claims: Sequence[Claim], options: argparse.Namespace
+    claims: Sequence[Claim], everything: Sequence[Claim], options: argparse.Namespace
 ) -> tuple[dict[int, Outcome], bool]:
     """Return the outcomes in the order of the claims, and whether the run was interrupted."""
     from verify.batch import concluded, decide_all
@@ -269,7 +278,9 @@ def _decide(
     interrupted = False
     progress = Progress(len(claims), sys.stderr, silent=options.quiet)
     try:
-        for index, outcome in decide_all(claims, jobs=options.jobs, keep=options.resume):
+        for index, outcome in decide_all(
+            claims, lemmas=everything, jobs=options.jobs, keep=options.resume
+        ):
             found[index] = outcome
             progress.advance(claims[index].id)
     except KeyboardInterrupt:
@@ -317,16 +328,23 @@ def _write_certificates(path: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
-    """Return 2 after a bad claim, else 1 if any is refuted, 3 if any is undecided, 0 else."""
+    """Return 2 after a bad claim, 1 after a surprise, 3 if something is not proved, 0 else.
+
+    A surprise is a claim that is refuted, unless it is expected to be, or one that holds and was
+    expected to be refuted. What is argued, supported or undecided is not proved.
+    """
     from verify.verdict import Verdict
 
-    verdicts = {outcome.finding.verdict for outcome in outcomes if outcome.finding is not None}
     if any(outcome.error and not outcome.undecided for outcome in outcomes):
         return ExitCode.USAGE
-    if Verdict.REFUTED in verdicts:
+    findings = [outcome.finding for outcome in outcomes if outcome.finding is not None]
+    decided = [f for f in findings if f.verdict in (Verdict.HOLDS, Verdict.REFUTED)]
+    if any((f.verdict is Verdict.REFUTED) != bool(f.expected) for f in decided):
         return ExitCode.REFUTED
-    undecided = any(outcome.undecided for outcome in outcomes) or Verdict.UNDECIDED in verdicts
-    return ExitCode.UNDECIDED if undecided or verdicts == {Verdict.PENDING} else ExitCode.DONE
+    pending = all(finding.verdict is Verdict.PENDING for finding in findings)
+    unproved = any(f not in decided and f.verdict is not Verdict.PENDING for f in findings)
+    undecided = any(outcome.undecided for outcome in outcomes)
+    return ExitCode.UNDECIDED if undecided or unproved or pending else ExitCode.DONE
 
 
 COMMAND = Command("verify", "decide claims", _DESCRIPTION, _EPILOG, configure, run)

@@ -434,7 +434,7 @@ class Normaliser:
             case (("floor" | "ceil"), [x]):
                 if self.is_integer(x):
                     return x
-                share = _constant_term(x)
+                share = _constant_term(self._powers_opened(x, used(x.top)))
                 base = x - Ratio.number(share)
                 if self.is_integer(base):  # floor(n + c) = n + floor(c)
                     return base + Ratio.number(floor(share) if name == "floor" else -floor(-share))

@@ -5,6 +5,7 @@ Every entry is a theorem with its conditions; tests compare it with the accounta
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -27,6 +28,7 @@ from verify.checker.kernel.language import (
     plus,
     show,
     substitute,
+    times,
 )
 
 QUESTIONS: Final = ("delta", "max_loss", "mse", "mu", "renyi", "rho", "variance", "loss_above")
@@ -58,6 +60,9 @@ _LARGEST_SUPPORT: Final = 30
 _GROWING: Final = ("delta", "max_loss", "mu", "renyi", "rho")
 """Questions whose answers grow with μ, and fall with the noise."""
 _LAPLACE_DELTA: Final = "max(0, 1 - exp((EPSILON - LOSS)/2))"
+_ONES: Final = "min(dimension, floor((dimension + c**2 + 1)/2))"
+"""The number of ones of the worst record where the size is hidden: nearest to (d + c²)/2."""
+_HIDDEN: Final = f"2*mu*sqrt({_ONES}*(dimension + c**2 - {_ONES}))/(dimension + c**2)"
 _ELLIPSE: Final = "(sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))"
 _FULL: Final = "dimension/c**2 + 1"
 
@@ -87,6 +92,7 @@ LAWS: Final[dict[str, Law]] = {
         {
             "mu add-remove release_size=True": "mu",
             "<= mu add-remove release_size=False": "mu",
+            "mu add-remove release_size=False": _HIDDEN,
             "mu replace-one release_size=True": "2*mu*sqrt(dimension/(dimension + c**2))",
             "variance release_size=False": f"({_FULL} + dimension + c**2)/(4*mu**2)",
             "variance release_size=True index<dimension": f"({_FULL} + dimension + c**2)/(4*mu**2)",
@@ -111,8 +117,21 @@ LAWS: Final[dict[str, Law]] = {
         ("dimension >= 1", "mu > 0"),
         {
             "mu add-remove size_mu=None": "mu",
-            "mu replace-one": "2*mu",
+            "mu add-remove size_mu": "sqrt(mu**2 + size_mu**2)",
+            "mu replace-one size_mu=None": "2*mu",
+            "mu replace-one size_mu": "2*mu",
             "variance size_mu=None": "dimension/(4*mu**2)",
+            "variance size_mu index<dimension": "dimension/(4*mu**2) + 1/(4*size_mu**2)",
+            "variance size_mu index=dimension": "1/size_mu**2",
+        },
+        integers=("dimension",),
+    ),
+    "DiscreteCorrelatedGaussian": Law(  # c is rational where the mechanism is defined
+        {"dimension": "", "mu": "", "c": ""},
+        ("dimension >= 1", "mu > 0", "c > 0"),
+        {
+            "rho add-remove": "mu**2/2",
+            "rho replace-one": "2*dimension*mu**2/(dimension + c**2)",
         },
         integers=("dimension",),
     ),
@@ -134,6 +153,17 @@ LAWS: Final[dict[str, Law]] = {
     ),
 }  # fmt: skip
 """Mechanism → law. What has more structure than that is in `_structured`."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with its adjacency and arguments; `upper`: an upper bound will do."""
+
+    question: str
+    adjacency: object
+    rest: tuple[Node, ...]
+    upper: bool
 
 
 @final
@@ -180,9 +210,10 @@ class Resolver:
         if noise.arguments:
             raise ProofError(f"the arguments of {noise.name} need names")
         upper = upper and node.name in _GROWING
-        found = _structured(noise, node.name, relation.value, rest)
+        asked = Asked(node.name, relation.value, tuple(rest), upper)
+        found = _structured(noise, asked)
         if found is None:
-            found = _tabulated(noise, node.name, relation.value, rest, upper)
+            found = _tabulated(noise, asked)
         if found is None:
             raise ProofError(f"{node.name} of {noise.name} is not in the kernel's table")
         formula, conditions = found
@@ -204,9 +235,7 @@ class Resolver:
 Found = tuple[Node, list[Comparison]]
 
 
-def _tabulated(
-    noise: Apply, question: str, adjacency: object, rest: list[Node], upper: bool
-) -> Found | None:
+def _tabulated(noise: Apply, asked: Asked) -> Found | None:
     law = LAWS.get(noise.name)
     if law is None:
         return None
@@ -219,69 +248,60 @@ def _tabulated(
         if name not in given and not default:
             raise ProofError(f"{noise.name} lacks its argument {name}")
         values[name] = given[name] if name in given else substitute(parse(default), values)
-    if noise.name == "DisjointGroupsGaussian" and adjacency is None:
-        made_for = values["adjacency"]
-        adjacency = made_for.value if isinstance(made_for, Text) else None
-    if upper:
+    made_for = values.get("adjacency")
+    if asked.adjacency is None and isinstance(made_for, Text):
+        asked = dataclasses.replace(asked, adjacency=made_for.value)
+    if asked.upper:
         values = {
             name: _rounded_up(value) if name in ("standard_deviation", "scale") else value
             for name, value in values.items()
         }
     conditions = [_filled(comparison(text), values) for text in law.conditions]
     conditions += [whole(values[name]) for name in law.integers]
-    direct = question in law.formulas or any(
-        key.removeprefix("<= ").split()[0] == question for key in law.formulas
-    )
-    wanted = question if direct else "mu"
-    for key, text in law.formulas.items():
-        formula = _matching(key, text, wanted, adjacency, values, rest if direct else [], upper)
-        if formula is None:
-            continue
-        answer, more = formula
-        if direct:
-            rest_names = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}
-            return _asked(answer, question, rest, rest_names, [*conditions, *more])
-        if question not in _GAUSSIAN:
-            return None
-        answer = substitute(parse(_GAUSSIAN[question]), {"MU": answer})
-        names = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}
-        return _asked(answer, question, rest, names, [*conditions, *more])
-    return None
+    own = {key.removeprefix("<= ").split()[0] for key in law.formulas}
+    if asked.question in own:
+        found = _looked_up(law, asked, values)
+        return found and _answered(found[0], asked, [*conditions, *found[1]])
+    found = _looked_up(law, dataclasses.replace(asked, question="mu", rest=()), values)
+    if found is None or asked.question not in _GAUSSIAN:
+        return None
+    answer = substitute(parse(_GAUSSIAN[asked.question]), {"MU": found[0]})
+    return _answered(answer, asked, [*conditions, *found[1]])
 
 
-def _asked(
-    formula: Node, question: str, rest: list[Node], names: Mapping[str, str],
-    conditions: list[Comparison],
-) -> Found:  # fmt: skip
-    """Put in the ε, the order or the index that a question is asked at."""
+def _looked_up(law: Law, asked: Asked, values: Mapping[str, Node]) -> Found | None:
+    found = (_matching(key, text, asked, values) for key, text in law.formulas.items())
+    return next((formula for formula in found if formula is not None), None)
+
+
+def _answered(formula: Node, asked: Asked, conditions: list[Comparison]) -> Found:
+    """Put in the ε or the order that a question is asked at."""
+    question, rest = asked.question, asked.rest
     if question == "variance":
         return formula, conditions
-    wanted = [names[question]] if question in names else []
-    if len(rest) != len(wanted):
+    wanted = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}.get(question)
+    if len(rest) != (0 if wanted is None else 1):
         raise ProofError(f"{question} has the wrong number of arguments")
-    for name, value in zip(wanted, rest, strict=True):
-        formula = substitute(formula, {name: value})
-        if question == "renyi":
-            conditions = [*conditions, Comparison(value, ">", number(0))]
-        if question == "delta":
-            conditions = [*conditions, Comparison(value, ">=", number(0))]
-    return formula, conditions
+    if wanted is None:
+        return formula, conditions
+    if question != "loss_above":
+        relation = ">" if question == "renyi" else ">="
+        conditions = [*conditions, Comparison(rest[0], relation, number(0))]
+    return substitute(formula, {wanted: rest[0]}), conditions
 
 
-def _matching(
-    key: str, text: str, question: str, adjacency: object, values: Mapping[str, Node],
-    rest: list[Node], upper: bool,
-) -> Found | None:  # fmt: skip
+def _matching(key: str, text: str, asked: Asked, values: Mapping[str, Node]) -> Found | None:
     """Return the formula of a key of the table that fits, with the conditions on an index."""
     bound = key.startswith("<= ")
     words = key.removeprefix("<= ").split()
-    if words[0] != question or (bound and not upper):
+    question, rest = asked.question, asked.rest
+    if words[0] != question or (bound and not asked.upper):
         return None
     conditions: list[Comparison] = []
     indexed = False
     for word in words[1:]:
         if word in ("add-remove", "replace-one"):
-            if adjacency != word:
+            if asked.adjacency != word:
                 return None
         elif word.startswith("index"):
             if len(rest) != 1:
@@ -298,6 +318,10 @@ def _matching(
                     Comparison(rest[0], ">=", number(0)),
                     Comparison(rest[0], "<", last),
                 ]
+        elif "=" not in word:  # an argument that is given, and > 0
+            if isinstance(values[word], Text):
+                return None
+            conditions.append(Comparison(values[word], ">", number(0)))
         else:
             name, _, wanted = word.partition("=")
             found = values[name]
@@ -334,17 +358,17 @@ def _entries(value: Node | None) -> tuple[Node, ...] | None:
     return value.items if isinstance(value, Entries) else None
 
 
-def _structured(noise: Apply, question: str, adjacency: object, rest: list[Node]) -> Found | None:
+def _structured(noise: Apply, asked: Asked) -> Found | None:
     """Answer for mechanisms whose arguments are lists, covariances and spaces."""
     given = dict(noise.named)
-    match noise.name, question, rest:
-        case "LaplaceVector", "max_loss", []:
+    match noise.name, asked.question, asked.rest:
+        case "LaplaceVector", "max_loss", ():
             shifts = _entries(given.get("shifts"))
             if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
                 return None
             total = plus(*(Apply("abs", (shift,)) for shift in shifts))
             return Apply("/", (total, given["scale"])), [Comparison(given["scale"], ">", number(0))]
-        case "LaplaceVector", "renyi", [order] if order == number(1):
+        case "LaplaceVector", "renyi", (order,) if order == number(1):
             shifts = _entries(given.get("shifts"))
             if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
                 return None
@@ -353,20 +377,69 @@ def _structured(noise: Apply, question: str, adjacency: object, rest: list[Node]
                 ratio = Apply("/", (Apply("abs", (shift,)), given["scale"]))
                 terms.append(substitute(parse("t + exp(-t) - 1"), {"t": ratio}))
             return plus(*terms), [Comparison(given["scale"], ">", number(0))]
+        case "EllipticalGaussian", ("mu" | "rho" | "renyi" | "delta" | "variance"), _:
+            return _elliptical(given, asked)
         case "GeneralGaussian", ("mu" | "rho" | "renyi" | "delta"), _:
-            return _general(given, question, adjacency, rest)
+            return _general(given, asked)
     return None
 
 
-def _general(
-    given: Mapping[str, Node], question: str, adjacency: object, rest: list[Node]
-) -> Found | None:
+def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
+    """N(0, Δ_j ΣΔ_i/μ²) per coordinate: exactly μ-GDP."""
+    sizes = _entries(given.get("sensitivities"))
+    if not sizes or set(given) != {"sensitivities", "mu"}:
+        return None
+    mu = given["mu"]
+    conditions = [Comparison(value, ">", number(0)) for value in (mu, *sizes)]
+    if asked.question != "variance":
+        return _of_mu(mu, asked, conditions)
+    match asked.rest:
+        case (Number(value=place),) if place.denominator == 1 and 0 <= place < len(sizes):
+            scale = Apply("/", (times(sizes[int(place)], plus(*sizes)), times(mu, mu)))
+            return scale, conditions
+    return None
+
+
+def _of_mu(mu: Node, asked: Asked, conditions: list[Comparison]) -> Found:
+    """Answer for a mechanism that is exactly μ-GDP by a Gaussian pair."""
+    if asked.question == "mu":
+        return _answered(mu, asked, conditions)
+    return _answered(substitute(parse(_GAUSSIAN[asked.question]), {"MU": mu}), asked, conditions)
+
+
+def _box(covariance: Apply, space: Apply, asked: Asked) -> Found | None:
+    """Independent noise over a box: μ² = Σ bound²/variance."""
+    bounds = _entries(dict(space.named).get("bounds"))
+    values = dict(covariance.named)
+    if not bounds or set(dict(space.named)) != {"bounds"}:
+        return None
+    conditions: list[Comparison] = []
+    if covariance.name == "Isotropic" and set(values) == {"dimension", "variance"}:
+        variances: tuple[Node, ...] = (values["variance"],) * len(bounds)
+        conditions.append(Comparison(values["dimension"], "==", number(len(bounds))))
+    elif covariance.name == "Diagonal" and set(values) == {"variances"}:
+        variances = _entries(values["variances"]) or ()
+    else:
+        return None
+    if len(variances) != len(bounds):
+        return None
+    conditions += [Comparison(value, ">", number(0)) for value in (*variances, *bounds)]
+    shares = (
+        Apply("/", (times(bound, bound), variance))
+        for bound, variance in zip(bounds, variances, strict=True)
+    )
+    return _of_mu(Apply("sqrt", (plus(*shares),)), asked, conditions)
+
+
+def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
     """Isotropic noise over a space of sparse boxes: μ is the largest norm over σ."""
     covariance, space = given.get("covariance"), given.get("space")
     if set(given) != {"covariance", "space"}:
         return None
     if not isinstance(covariance, Apply) or not isinstance(space, Apply):
         return None
+    if space.name == "Box":
+        return _box(covariance, space, asked)
     if covariance.name != "Isotropic" or set(dict(covariance.named)) != {"dimension", "variance"}:
         return None
     values = dict(covariance.named)
@@ -394,16 +467,11 @@ def _general(
         Comparison(box["bound"], ">", number(0)),
         Comparison(values["dimension"], "==", Apply("*", (groups, box["dimension"]))),
     ]
-    del adjacency
     mu = substitute(
         parse("BOUND*sqrt(SPARSITY/VARIANCE)"),
         {"BOUND": box["bound"], "SPARSITY": box["sparsity"], "VARIANCE": values["variance"]},
     )
-    if question == "mu":
-        return (mu, conditions) if not rest else None
-    formula = substitute(parse(_GAUSSIAN[question]), {"MU": mu})
-    names = {"delta": "EPSILON", "renyi": "ORDER"}
-    return _asked(formula, question, rest, names, conditions)
+    return _of_mu(mu, asked, conditions)
 
 
 def _count_noise_delta(arguments: tuple[Node, ...]) -> Found:

@@ -57,7 +57,7 @@ class _Claim(
     correction: Words = ""
     argument: Words = ""
     lemmas: list[Words] = []
-    proof: dict[str, Any] | Literal["", "sweep"] = {}
+    proof: dict[str, Any] = {}
     expected: Literal["", "REFUTED"] = ""
 
 

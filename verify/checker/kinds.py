@@ -53,8 +53,6 @@ class Kind:
     """Texts in `claimed`."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """The expressions that expression facts are about."""
-    provable: bool = True
-    """Whether listed cases can prove such a claim."""
     by_sweep_alone: bool = False
     """Whether a confirmation has no facts but the pieces of a sweep."""
 
@@ -66,13 +64,15 @@ class Kind:
     def expressions(self, claim: Mapping[str, Any]) -> dict[str, str]:
         """Return the expressions that facts are about, by the names of the facts."""
         return {
-            name.format_map(claim): str(text.format_map(claim)) for name, text in self.texts.items()
+            name.format_map(claim): str(text.format_map(claim))
+            for name, text in self.texts.items()
+            if name.format_map(claim)
         }
 
 
 def described(claim: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a claim, with defaults, and what follows from their text."""
-    given: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
+    given: dict[str, Any] = {"tolerance": "0", "tail": "", "rate": "", "assume": [], "lemmas": []}
     given |= {name: {} for name in ("let", "where", "for_all")}
     more: dict[str, Any] = {}
     match claim["kind"]:
@@ -83,6 +83,11 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
         case "printed-number":
             exponent = int(Decimal(claim["printed"]).as_tuple().exponent)
             more["half_unit"] = str(Fraction(10) ** exponent / 2)
+        case "limit":
+            other = claim.get("proof", {}).get("limit", "")
+            more["third"] = "other" if other else "rate" if claim.get("rate") else ""
+            more["third_text"] = other or claim.get("rate", "")
+            more["within"] = "abs(value - limit) <= rate" if more["third"] == "rate" else ""
         case "monotone":
             falling = claim["direction"] == "decreasing"
             more |= {"right_way": ">" if falling else "<", "wrong_way": "<=" if falling else ">="}
@@ -90,7 +95,8 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             against = claim.get("competitor") or claim.get("rival")
             more["beside"] = "competitor" if against else "lower_bound"
             more["better"] = optimum.compared(claim).text
-            number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
+            slack = number(claim.get("tolerance", "0"))  # a conclusion is written with it
+            more["raised"] = f"competitor*(1 + {claim['tolerance']})" if slack else "competitor"
     return {**given, **claim, **more}
 
 
@@ -148,13 +154,13 @@ KINDS: dict[str, Kind] = {
     "monotone": Kind(
         "low {wrong_way} high", "low {right_way} high", requires=("at_low < at_high",),
         shown={"behaviour": "{direction} in {variable}"},
-        texts=dict.fromkeys(("low", "high"), "{expression}"), provable=False,
+        texts=dict.fromkeys(("low", "high"), "{expression}"),
     ),
     "limit": Kind(
-        "abs(value - limit) > rate", "abs(value - limit) <= rate",
-        requires=("at == at_limit", "at_limit == at_rate"),
+        "limit != other", "{within}",
+        requires=("at == at_limit", "at_limit == at_rate", "at_limit == at_other"),
         shown={"limit": "{limit}", "rate": "{rate}"},
-        texts={"value": "{expression}", "limit": "{limit}", "rate": "{rate}"}, provable=False,
+        texts={"value": "{expression}", "limit": "{limit}", "{third}": "{third_text}"},
     ),
     "minimiser": Kind(
         "best > rival", "best <= rival", requires=("at_best == {claimed}",),
@@ -162,7 +168,7 @@ KINDS: dict[str, Kind] = {
         texts=dict.fromkeys(("best", "rival"), "{expression}"),
     ),
     "optimality": Kind(
-        "competitor < value", "value <= lower_bound*(1 + {tolerance})",
+        "{raised} < value", "value <= lower_bound*(1 + {tolerance})",
         shown={"optimal": "{value}"}, texts={"value": "{value}", "{beside}": "{better}"},
     ),
 }  # fmt: skip

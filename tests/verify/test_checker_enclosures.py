@@ -248,3 +248,9 @@ def test_an_interval_of_mpmath_is_held_whatever_the_precision_is() -> None:
         assert enclosed(whole) == 2
         assert compare(found, "<", Fraction(1, 3) + Fraction(1, 10**15)) is True
         assert compare(found, "==", Fraction(1, 3)) is None
+
+
+def test_an_exponential_of_a_logarithm_of_a_sum() -> None:
+    assert evaluate("exp(2*log(1 + exp(1)))") == evaluate("(1 + exp(1))**2")
+    value = evaluate("exp(log(1 - sqrt(2)))")  # of a negative number: it is none
+    assert compare(value, "==", evaluate("1 - sqrt(2)")) is None

@@ -472,7 +472,7 @@ def exp(x: Any) -> Any:
             atom = ("e",)
         elif len(monomial) == 1:
             (((inner, exponent),)) = monomial
-            if inner[0] == "log" and exponent == 1:
+            if inner[0] == "log" and exponent == 1 and _positive(_inside(inner)):
                 atom = _inside(inner)
         exponents[atom] = exponents.get(atom, Fraction(0)) + coefficient
     if any(abs(e) > _MOST_BITS for a, e in exponents.items() if a[0] == "integer"):
@@ -486,6 +486,8 @@ def _inside(atom: tuple[Any, ...]) -> tuple[Any, ...]:
     inner = atom[1]
     if isinstance(inner, Fraction):
         return ("integer", int(inner))
+    if len(inner) > 1:
+        return ("sum", inner)
     ((monomial, _),) = inner
     (((found, _),)) = monomial
     return found  # type: ignore[no-any-return]  # an atom is a tuple of anything

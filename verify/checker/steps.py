@@ -407,7 +407,7 @@ class Steps:
             self.recomputed.append(f"{path} to {max(digits, 0)} digits")
         else:
             most = ball(value).abs_upper().str(5, radius=False)
-            self.given.append(f"{path}: too long to recompute, but at most {most}")
+            self.recomputed.append(f"{path} to be at most {most}")
 
     def _rows(self, *, recomputed: bool = False) -> list[Variables]:
         """Return what the facts say, or were found to be: one row for each fact named `value`."""

@@ -1,8 +1,10 @@
-"""The independent checker: a certificate is verified by a second path, in mpmath alone.
+"""The independent checker: a certificate is verified by a second path, in balls.
 
 What has to be concluded is derived from the claim, not read from the certificate; every fact is
-recomputed at rising precision; the inequality is decided in interval arithmetic. No numerical
-code is shared with the path that made the certificate (an import contract says so).
+enclosed again at rising precision; a comparison is decided by enclosures, or it is taken as given.
+None of our code is shared with the path that made the certificate (an import contract says so).
+Both rest on Arb's ball arithmetic, whose enclosures are proved; products of laws are enclosed in
+mpmath, and the tests hold the other laws against mpmath.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any, final
 
 import msgspec
+from flint import ctx
 from mpmath import mp
 
 from verify import seal
@@ -26,7 +29,7 @@ from verify.checker.steps import Steps
 
 __all__ = ["Checked", "check", "check_file"]
 
-_DIGITS = 100
+_DIGITS, _BITS = 100, 448
 _OPTIMA: dict[str, Callable[[Mapping[str, Any]], list[tuple[str, str]]]] = {
     "count-noise": count_noise_problems,
     "integer-noise": integer_noise_problems,
@@ -80,7 +83,7 @@ def check(data: Mapping[str, Any]) -> Checked:
     else:
         try:
             certificate = msgspec.convert(data, seal.Certificate)
-            with mp.workdps(_DIGITS), interval_digits(_DIGITS):
+            with mp.workdps(_DIGITS), interval_digits(_DIGITS), ctx.workprec(_BITS):
                 steps = Steps(certificate, problems, given)
                 recomputed = steps.recomputed
                 steps.run()

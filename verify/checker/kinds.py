@@ -14,10 +14,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
-from mpmath import iv
-
 from verify import seal
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, compare, largest, least
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, number, split
 from verify.checker.laws import (
@@ -25,7 +23,6 @@ from verify.checker.laws import (
     enveloped_renyi,
     enveloped_trade_off,
     hockey_stick,
-    largest,
     renyi,
     trade_off,
 )
@@ -174,7 +171,7 @@ def needed(
 ) -> list[dict[str, Any]]:
     """Return the rows of facts that a confirmation needs, recomputed from the claim alone.
 
-    Evaluated at mpmath's precision. Raises UnknownError where the checker does not know the law.
+    Evaluated at flint's precision. Raises UnknownError where the checker does not know the law.
     """
 
     def given(name: str) -> Any:
@@ -225,8 +222,37 @@ def needed(
     ]
 
 
+def refuting(
+    claim: Mapping[str, Any], scope: Variables, row: Mapping[str, Any], index: int
+) -> dict[str, Any]:
+    """Return what a refutation of a claim about a mechanism needs, recomputed from the claim alone.
+
+    `row` has the point of the facts: a loss ε, a level α or an order, where the claim names none.
+    The pair with that index is enough. H(ε) takes the place of P(L > ε) − e^ε Q(L > ε).
+    """
+    kind = claim["kind"]
+    if "mechanism" not in claim:
+        return {}
+    noise = under(mechanism(claim["mechanism"], scope), claim.get("adjacency"))
+    law = pairs(noise)[index]
+    if kind in ("renyi-dp", "zcdp"):
+        order = number(evaluate(claim["order"], scope)) if kind == "renyi-dp" else row["order"]
+        return {"value": renyi(law, order)}
+    if kind == "tradeoff":
+        alpha = row["alpha"]
+        power = 1 - trade_off(law, alpha)
+        return {"p": power, "q": alpha, "p_wide": power, "q_wide": alpha + 1}
+    named = kind in ("approximate-dp", "pure-dp")
+    epsilon = number(evaluate(claim["epsilon"], scope)) if named else row["epsilon"]
+    found = {"p": hockey_stick(law, epsilon), "q": Fraction(0)}
+    if kind == "gaussian-dp":
+        target = {"law": "gaussian", "mu": number(evaluate(claim["mu"], scope))}
+        found["gaussian_delta"] = hockey_stick(target, epsilon)
+    return found
+
+
 def _least(laws: list[Law], alpha: Any) -> Any:
-    return min(trade_off(law, alpha) for law in laws)
+    return least([trade_off(law, alpha) for law in laws])
 
 
 def _swept(
@@ -244,7 +270,7 @@ def _swept(
     pieces = list(pairwise(cuts))
     if claim["kind"] == "gaussian-dp":
         left = delta(cuts[-1])
-        if isinstance(left, iv.mpf) and left.b > 0:
+        if compare(left, "==", Fraction(0)) is None:
             raise UnknownError("that no loss is beyond the last point")
         whole = cuts[0] == 0 and left == 0
         target = {"law": "gaussian", "mu": given("mu")}

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from mpmath import mp
-
 from verify.checker.arithmetic import UnknownError, agree
 from verify.checker.composed import Law, alike
 from verify.checker.masses import masses
+from verify.checker.reals import exp, sqrt
 
 WRAPPERS = ("Composed", "PoissonSubsampled", "SampledWithoutReplacement")
 """Mechanisms whose first argument, a mechanism, may stand without its name."""
@@ -117,9 +116,9 @@ def pairs(noise: Noise) -> list[Law]:
         case "EllipticalGaussian":  # Σ Δ_j²/σ_j² = μ² for σ_j² = Δ_j Σ Δ_i/μ²
             return [{"law": "gaussian", "mu": noise["mu"]}]
         case "Staircase":
-            decay, gamma = mp.exp(-noise["epsilon"]), noise["gamma"]
+            decay, gamma = exp(-noise["epsilon"]), noise["gamma"]
             height = (1 - decay) / (2 * (gamma + decay * (1 - gamma)))
-            side = mp.mpf(1) / 2 + height * min(gamma, 1 - gamma)
+            side = Fraction(1, 2) + height * min(gamma, 1 - gamma)
             middle = height * abs(1 - 2 * gamma) * (decay if 2 * gamma < 1 else 1)
             return [
                 {
@@ -129,11 +128,11 @@ def pairs(noise: Noise) -> list[Law]:
                 }
             ]
         case "RandomizedResponse":
-            odds, rest = mp.exp(noise["epsilon"]), noise["categories"] - 2
-            p = [entry / (odds + rest + 1) for entry in (odds, rest, mp.one)]
+            odds, rest = exp(noise["epsilon"]), noise["categories"] - 2
+            p = [entry / (odds + rest + 1) for entry in (odds, rest, Fraction(1))]
             return [{"law": "finite", "p": p, "q": p[::-1]}]
         case "RankOneGaussian":
-            ratio = noise["l2_sensitivity"] / mp.sqrt(noise["sigma_star"])
+            ratio = noise["l2_sensitivity"] / sqrt(noise["sigma_star"])
             return [{"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}]
     remove, add = _directions(noise)
     return remove + [law for law in add if law not in remove]
@@ -280,8 +279,8 @@ def _product(laws: list[Law], count: int) -> Law:
     """Return a Gaussian law (the μ² add up), Laplace laws, or a product."""
     kinds = {law["law"] for law in laws}
     if kinds == {"gaussian"}:
-        squares = sum(mp.mpf(law["mu"]) ** 2 for law in laws)
-        return {"law": "gaussian", "mu": mp.sqrt(count * squares)}
+        squares = sum(law["mu"] ** 2 for law in laws)
+        return {"law": "gaussian", "mu": sqrt(count * squares)}
     if kinds <= {"laplace", "laplace-product"}:
         distances = [d for law in laws for d in law.get("distances", [law.get("distance")])]
         if count * len(distances) <= _MOST_LAPLACE:
@@ -344,7 +343,8 @@ def variance(noise: Noise, index: Any = 0) -> Any:
         case "Laplace" | "LaplaceVector":
             return 2 * noise["scale"] ** 2
         case "DiscreteLaplace":
-            return 1 / (2 * mp.sinh(1 / (2 * mp.mpf(noise["scale"]))) ** 2)
+            decay = exp(-1 / noise["scale"])
+            return 2 * decay / (1 - decay) ** 2
         case "RankOneGaussian":
             return noise["sigma_star"] / noise["dimension"]
     raise UnknownError(f"the variance of {noise.name}")

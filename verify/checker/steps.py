@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise, product
 from string import Formatter
 from typing import Any, final
 
-from mpmath import iv, libmp, mp
+from flint import ctx
+from mpmath import libmp
 
 from verify import seal
 from verify.checker.arithmetic import (
     AGREEMENT,
-    Numbers,
     UnknownError,
     agree,
     compare,
     hull,
-    interval_digits,
+    narrow,
     settle,
 )
-from verify.checker.composed import DIGITS as INTERVAL_DIGITS
 from verify.checker.composed import alike, intervals
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
-from verify.checker.kinds import KINDS, Kind, described, needed
+from verify.checker.kinds import KINDS, Kind, described, needed, refuting
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
 from verify.checker.mechanisms import WRAPPERS, fits, pairs, under
+from verify.checker.reals import ball
 from verify.checker.sweep import sweep
 
 _NARROW = Fraction(1, 10**12)
@@ -39,12 +40,13 @@ _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
 _PRODUCT = 200
+_SHOWN_BITS = 200
 _NOT_FROM_FACTS = "does not follow from the facts"
 
 
-def _shown(value: Any) -> str:
-    middle = value.mid if isinstance(value, iv.mpf) else value
-    return str(mp.nstr(mp.mpf(middle), 12))
+def _shown(value: Any, digits: int = 12) -> str:
+    with ctx.workprec(_SHOWN_BITS):
+        return str(ball(value).str(digits, radius=False))
 
 
 def _one_record(claim: Mapping[str, Any]) -> bool:
@@ -68,6 +70,10 @@ class Steps:
         """Whether the mechanism composes, samples or mixes: its law has no one form."""
         self.product = False
         """Whether a law of the claim is a product, with intervals for answers."""
+        self.index = 0
+        """Which of the mechanism's pairs the facts are about."""
+        self.open = False
+        """Whether the facts leave the conclusion undecided."""
         self.recomputed: list[str] = []
         """How many digits of a product's numbers were found again."""
 
@@ -235,49 +241,41 @@ class Steps:
             self.given.append(str(error))
             return lambda: parameters(fact.law)
         given = parameters(fact.law)
-        for index, law in enumerate(laws):
-            if all(same(value, given.get(key)) for key, value in law.items()):
-                return lambda: derived()[index]
-        for index, law in enumerate(laws):
-            if self.by_parts and alike(law, given):
-                return lambda: derived()[index]
+        plain = [all(same(v, given.get(key)) for key, v in law.items()) for law in laws]
+        parts = plain if True in plain else [self.by_parts and alike(law, given) for law in laws]
+        if True in parts:
+            index = parts.index(True)
+            self.index = self.index if fact.name == "gaussian_delta" else index
+            return lambda: derived()[index]
         raise ValueError(f"{path} does not follow from the mechanism")
 
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:
-        """Require narrow enclosures that hold the recomputed numbers."""
+        """Require narrow enclosures that have a number in common with what is found here."""
         fact, path = self.facts[index], f"facts[{index}]"
-        self.found[index] = self._settle(compute)
+        self.found[index] = settle(compute)
         for name, value in self.found[index].items():
             low, high = ends(getattr(fact, name))
-            if isinstance(value, iv.mpf):
-                self._meets(f"{path}.{name}", (low, high), value)
-                continue
-            narrow = _NARROW * abs(low) if low * high > 0 else AGREEMENT**2
-            right = low == high or 0 < high - low <= narrow
-            self._expect(right, f"{path}.{name}", "is not narrow")
-            slack = 0 if mp.isinf(value) else AGREEMENT * abs(value)
-            for end, inside in (("lower", low <= value + slack), ("upper", value - slack <= high)):
-                shown = mp.nstr(mp.mpf(value), 25)
-                self._expect(inside, f"{path}.{name}.{end}", f"does not enclose {shown}")
-
-    def _settle(self, compute: Callable[[], Numbers]) -> Numbers:
-        """Evaluate numbers until they settle, or once where a product has intervals for them."""
-        if not self.product:
-            return settle(compute)
-        with mp.workdps(INTERVAL_DIGITS), interval_digits(INTERVAL_DIGITS):
-            return compute()
+            if narrow(value):
+                size = _NARROW * abs(low) if low * high > 0 else AGREEMENT**2
+                right = low == high or 0 < high - low <= size
+                self._expect(right, f"{path}.{name}", "is not narrow")
+            self._meets(f"{path}.{name}", (low, high), value)
 
     def _meets(self, path: str, ends: tuple[Any, Any], value: Any) -> None:
-        """Require an enclosure to have a number in common with the one found here."""
-        low, high = mp.mpf(value.a), mp.mpf(value.b)
-        shown = f"a number from {mp.nstr(low, 25)} to {mp.nstr(high, 25)}"
-        self._expect(ends[0] <= high, f"{path}.lower", f"does not enclose {shown}")
-        self._expect(low <= ends[1], f"{path}.upper", f"does not enclose {shown}")
-        if low <= 0 < high:
-            self.given.append(f"{path}: too long to recompute, but at most {mp.nstr(high, 5)}")
-        elif low < high:
-            digits = int(mp.floor(-mp.log10((high - low) / high)))
-            self.recomputed.append(f"{path} to {digits} digits")
+        """Require an enclosure to have a number in common with the ball found here."""
+        shown = _shown(value, 25)
+        below, above = compare(ends[0], ">", value), compare(ends[1], "<", value)
+        self._expect(not below, f"{path}.lower", f"does not enclose {shown}")
+        self._expect(not above, f"{path}.upper", f"does not enclose {shown}")
+        if narrow(value):
+            return
+        around = ball(value)
+        if around > 0 or around < 0:
+            digits = int(around.rel_accuracy_bits() * math.log10(2))
+            self.recomputed.append(f"{path} to {max(digits, 0)} digits")
+        else:
+            most = ball(value).abs_upper().str(5, radius=False)
+            self.given.append(f"{path}: too long to recompute, but at most {most}")
 
     def _rows(self, *, recomputed: bool = False) -> list[Variables]:
         """Return what the facts say, or were found to be: one row for each fact named `value`."""
@@ -312,39 +310,48 @@ class Steps:
                 stated = {f"of_{n}": number(evaluate(self.claim[n], self.scope)) for n in fields}
                 about = template.format_map({name: f"of_{name}" for name in fields})
                 one, relation, other = sides(about, Variables({**row, **stated}, {}))
-                equal = relation in ("<=", ">=", "==")
                 truth = compare(one, relation, other)
-                self._expect(equal if truth is None else truth, "facts", f"expected {text}")
+                if truth is None:
+                    self.given.append(f"that {text}")
+                self._expect(truth is not False, "facts", f"expected {text}")
 
     def _conclusion(self) -> None:
         """Require the conclusion that the verdict needs, and that the facts give it."""
         self._expect(self.certificate.conclusion == self.text, "conclusion", f"not {self.text!r}")
         if self.refuted or not self.kind.by_sweep_alone:
             for row, found in zip(self._rows(), self._rows(recomputed=True), strict=True):
-                truth = compare(*sides(self.text, row))
-                again = compare(*sides(self.text, found))
-                self._judge(again if truth is None else truth, "conclusion", _NOT_FROM_FACTS)
-                if self.product and again is None:
-                    self.given.append(f"{self.text}, which the recomputed digits do not decide")
-                elif again is False:
+                truths = [compare(*sides(self.text, one)) for one in (row, found)]
+                if False in truths:
                     self.problems.append(("conclusion", _NOT_FROM_FACTS))
+                self.open = self.open or truths == [None, None]
+
+    @property
+    def _undecided(self) -> str:
+        return f"{self.text}, which no number of digits decides"
 
     def _judge(self, truth: bool | None, path: str, message: str) -> None:
-        """Let two sides that cannot be told apart pass for equal where equality confirms."""
-        equal = truth is None and not self.refuted and split(self.text)[1] in ("<=", ">=", "==")
-        if equal and self.product:
-            self.given.append(f"{self.text}, which the recomputed digits do not decide")
-            return
-        self._expect(bool(truth) or equal, path, message)
-        if equal:
-            self.given.append("that two numbers that cannot be told apart are equal")
+        """Take as given what is not decided."""
+        if truth is None:
+            self.given.append(self._undecided)
+        else:
+            self._expect(truth, path, message)
 
     def _recompute(self) -> None:
         """Decide the claim anew from its own text: all cases, unless one counterexample is it."""
+        try:
+            if self.refuted:
+                self._recompute_refutation()
+            else:
+                self._recompute_cases()
+        except UnknownError:
+            self.given += [self._undecided] if self.open else []
+            raise
+
+    def _recompute_cases(self) -> None:
         cases = [self.scope, *(case for case in self._cases() if case != self.scope)]
         cost = _QUADRATURE if "RankOneGaussian" in str(self.certificate.claim) else 1
         cost = _PRODUCT if self.product else cost
-        for count, case in enumerate(cases if not self.refuted else []):
+        for count, case in enumerate(cases):
             left_out = f"{len(cases) - count} of the {len(cases)} cases, not recomputed"
             if (count + 1) * cost * max(len(self.cuts), 1) > _BUDGET or (count and self.cuts):
                 self.given.append(left_out)
@@ -355,16 +362,41 @@ class Steps:
                 self.given += [left_out] if len(cases) > 1 else []
                 raise
 
+    def _recompute_refutation(self) -> None:
+        """Decide anew that the claim is false in the stated case, at the point of the facts."""
+
+        def both() -> list[Any]:
+            row = dict(self._rows(recomputed=True)[0])
+            for fact in self.facts:
+                if isinstance(fact, seal.ExpressionFact):
+                    scope = self.scope.but(**{k: read(v) for k, v in fact.variables.items()})
+                    text = self.kind.expressions(self.claim)[fact.name]
+                    row[fact.name] = number(evaluate(text, scope))
+            row |= refuting(self.claim, self.scope, row, self.index)
+            left, _, right = sides(self.text, self._with_numbers(self.scope, row))
+            return [left, right]
+
+        relation = split(self.text)[1]
+        left, right = settle(both, lambda found: compare(found[0], relation, found[1]) is not None)
+        shown = f"{_shown(left)}, {_shown(right)}"
+        self._judge(compare(left, relation, right), "verdict", f"{self.text} is false: {shown}")
+
     def _recompute_case(self, case: Variables) -> None:
+        relation = split(self.text)[1]
+
         def both() -> list[Any]:
             rows = needed(self.kind, self.claim, case, self.cuts)
             found = [sides(self.text, self._with_numbers(case, row)) for row in rows]
             return [side for left, _, right in found for side in (left, right)]
 
-        values = self._settle(both)
+        def decided(found: list[Any]) -> bool:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            return all(compare(left, relation, right) is not None for left, right in pairs)
+
+        values = settle(both, decided)
         pieces = list(pairwise(self.cuts)) if "bound" in self.claim else []
         for index, (left, right) in enumerate(zip(values[::2], values[1::2], strict=True)):
-            truth = compare(left, split(self.text)[1], right)
+            truth = compare(left, relation, right)
             shown = f"{_shown(left)}, {_shown(right)}"
             self._judge(truth, "verdict", f"{self.text} is false: {shown}")
             if pieces and truth:

@@ -1,4 +1,4 @@
-"""A comparison proved over whole boxes in the interval arithmetic of mpmath, for the checker."""
+"""A comparison proved over whole boxes in ball arithmetic, for the checker."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
 
-from verify.checker.arithmetic import UnknownError, hull, interval, interval_digits
+from flint import ctx
+
+from verify.checker.arithmetic import UnknownError, compare, hull
 from verify.checker.facts import read
 from verify.checker.kinds import OPPOSITE
 from verify.checker.language import Variables, evaluate, number, split
 
 Box: TypeAlias = dict[str, tuple[Fraction, Fraction]]
 
-_DIGITS = 25
+_BITS = 90
 _MAX_PIECES = 4000
 
 
@@ -34,7 +36,7 @@ def sweep(claim: Mapping[str, Any]) -> None:
     swept = {name for name, d in domains.items() if d.get("low") and d.get("high")}
     listed = {**claim["where"], **{n: d["grid"] for n, d in domains.items() if n not in swept}}
     left, relation, right = split(claim["claim"])
-    with interval_digits(_DIGITS):
+    with ctx.workprec(_BITS):
         for row in product(*([read(entry) for entry in column] for column in listed.values())):
             fixed = Variables(dict(zip(listed, row, strict=True)), claim["let"])
             ends = {name: _ends(domains[name], fixed) for name in swept}
@@ -61,17 +63,7 @@ def _ends(domain: Mapping[str, Any], scope: Variables) -> tuple[Fraction, Fracti
 
 
 def _certain(left: Any, right: Any, relation: str) -> bool:
-    difference = interval(number(left)) - interval(number(right))
-    return bool(
-        {
-            "<": difference.b < 0,
-            "<=": difference.b <= 0,
-            ">": difference.a > 0,
-            ">=": difference.a >= 0,
-            "!=": difference.a > 0 or difference.b < 0,
-            "==": difference.a == difference.b == 0,
-        }[relation]
-    )
+    return compare(number(left), relation, number(right)) is True
 
 
 def _halves(box: Box) -> list[Box]:

@@ -95,6 +95,7 @@ def test_noise_of_a_large_scale_is_not_pure() -> None:
         "sqrt(8) == 2*sqrt(2)",
         "exp(1/3)*exp(2/3) == exp(1)",
         "log(12) == 2*log(2) + log(3)",
+        "exp(log(1 + exp(1)) - log(1 + exp(1))) == 1",
         "mu(Gaussian(standard_deviation='sqrt(2)')) == sqrt(1/2)",
         "(1 - exp(-1))/(1 + exp(-1)) == (exp(1) - 1)/(exp(1) + 1)",
     ],
@@ -102,6 +103,14 @@ def test_noise_of_a_large_scale_is_not_pure() -> None:
 def test_identical_numbers_are_equal(text: str) -> None:
     assert holds(text, Variables({}, {}))
     assert not holds(text.replace("==", "!="), Variables({}, {}))
+
+
+def test_nothing_is_divided_by_what_may_be_0() -> None:
+    zero = "(Phi(1) + Phi(-1) - 1)"
+    with pytest.raises(UnknownError, match="may be 0"):
+        holds(f"{zero}/{zero} == 1", Variables({}, {}))
+    with pytest.raises(ZeroDivisionError):
+        holds("1/(sqrt(8) - 2*sqrt(2)) > 0", Variables({}, {}))
 
 
 @pytest.mark.parametrize(

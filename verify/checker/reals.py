@@ -136,9 +136,10 @@ class Real:
     def __truediv__(self, other: Any) -> Any:
         if not _is_number(other):
             return NotImplemented
+        inverse = _inverse(other)
         if isinstance(other, Real) and other.terms is not None and other.terms == self.terms:
             return Fraction(1)
-        return self * _inverse(other)
+        return self * inverse
 
     def __rtruediv__(self, other: Any) -> Any:
         return _inverse(self) * other if _is_number(other) else NotImplemented
@@ -338,6 +339,10 @@ def _normal(exponents: Mapping[tuple[Any, ...], Fraction]) -> tuple[Monomial, Fr
 def _inverse(value: Any) -> Any:
     if not isinstance(value, Real):
         return 1 / Fraction(value)
+    if vanishes(value):
+        raise ZeroDivisionError("a division by 0")
+    if value.terms is not None and not (value.ball > 0 or value.ball < 0):
+        raise FewDigitsError("a division by what may be 0")
     if value.terms is None:
         return Real(1 / value.ball)
     if len(value.terms) == 1:
@@ -376,6 +381,8 @@ def _whole_power(base: Any, n: int) -> Any:
             return Fraction(0) ** n
     elif base.terms is not None:
         terms = base.terms
+        if n < 0 and not (base.ball > 0 or base.ball < 0):
+            raise FewDigitsError("a division by what may be 0")
         if len(terms) == 1 and abs(n) <= _LARGEST_POWER:
             ((monomial, coefficient),) = terms.items()
             size = coefficient.numerator.bit_length() + coefficient.denominator.bit_length()
@@ -470,13 +477,17 @@ def exp(x: Any) -> Any:
             atom = ("e",)
         elif len(monomial) == 1:
             (((inner, exponent),)) = monomial
-            if inner[0] == "log" and exponent == 1:
+            if inner[0] == "log" and exponent == 1 and _of_one_atom(inner):
                 atom = _inside(inner)
         exponents[atom] = exponents.get(atom, Fraction(0)) + coefficient
     if any(abs(e) > _MOST_BITS for a, e in exponents.items() if a[0] == "integer"):
         return Real(_rising(arb.exp, ball(x)))
     monomial, scale = _normal(exponents)
     return _number({monomial: scale})
+
+
+def _of_one_atom(atom: tuple[Any, ...]) -> bool:
+    return isinstance(atom[1], Fraction) or len(atom[1]) == 1
 
 
 def _inside(atom: tuple[Any, ...]) -> tuple[Any, ...]:

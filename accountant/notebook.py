@@ -9,6 +9,7 @@ from html import escape
 _CELL = "padding:.2em .7em;text-align:left;vertical-align:top"
 _COLOURS = {
     "HOLDS": "#1b6e3c",
+    "ARGUED": "#4b3f8f",
     "REFUTED": "#a32c00",
     "SUPPORTED": "#1f5a94",
     "UNDECIDED": "#6a5200",

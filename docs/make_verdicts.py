@@ -51,10 +51,10 @@ def details(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     ]
     for document, findings in ledgers:
         parts.append(f"## {document.name}\n\n{document.authors}: {document.title}\n")
-        rows = ["| statement | place | verdict | reason |", "|---|---|---|---|"]
+        rows = ["| claim | in words | place | verdict | reason |", "|---|---|---|---|---|"]
         rows += [
-            f"| `{f.id}` {_cell(f.statement)} | {_cell(f.source)} | {f.verdict.value} "
-            f"| {_cell(f.reason)} |"
+            f"| `{f.id}`: {_cell(f.formal)} | “{_cell(f.statement)}” {_cell(f.note)} "
+            f"| {_cell(f.source)} | {f.verdict.value} | {_cell(f.reason)} |"
             for f in findings
         ]
         parts.append("\n".join(rows))

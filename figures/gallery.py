@@ -33,7 +33,8 @@ a { color: #00528a; } code { font-size: .9em; }
 .verdict { display: inline-block; min-width: 6.5em; padding: 0 .4em; border: 1.5px solid;
            border-radius: .3em; font-size: .8em; font-weight: 700; text-align: center; }
 .HOLDS { color: #00613f; } .REFUTED { color: #a32c00; border-style: double; border-width: 3px; }
-.SUPPORTED { color: #00528a; } .PENDING, .UNDECIDED { color: #555; border-style: dashed; }
+.SUPPORTED { color: #00528a; } .ARGUED { color: #4b3f8f; border-style: dotted; }
+.PENDING, .UNDECIDED { color: #555; border-style: dashed; }
 .missing { border: 1px dashed #555; padding: 1rem; }
 ul.claims { list-style: none; padding: 0; } ul.claims li { margin: .3rem 0; }
 section.ledger li { margin: .9rem 0; }
@@ -113,7 +114,7 @@ def _article(
     words = "".join(f"<dt>{k}</dt><dd>{escape(text)}</dd>" for k, text in rows if text)
     claims = "".join(
         f'<li>{_badge(findings[claim])} <a href="#{_anchor(claim, "claim")}">'
-        f"<code>{escape(claim)}</code></a> {escape(findings[claim].statement)}</li>"
+        f"<code>{escape(claim)}</code></a> {_words(findings[claim])}</li>"
         for claim in verdicts.claims_of(name)
         if claim in findings
     )
@@ -133,19 +134,25 @@ def _ledger(findings: Mapping[str, Finding]) -> str:
     for finding in findings.values():
         paper, _, short = finding.id.partition("/")
         command = f"dpassay verify --paper {paper} --only {short}"
-        rest = [finding.reason]
+        rest = [finding.reason, *([finding.note] if finding.note else [])]
         rest += [f"Likely cause: {finding.cause}"] if finding.cause else []
         rest += [f"Corrected: {finding.correction}"] if finding.correction else []
         entries.append(
             f'<li id="{_anchor(finding.id, "claim")}">{_badge(finding)} '
             f"<code>{escape(finding.id)}</code> ({escape(finding.source)})<br>"
-            f"{escape(finding.statement)}<br>{escape(' '.join(rest))}<br>"
+            f"{_words(finding)}<br>{escape(' '.join(rest))}<br>"
             f"<code>{escape(command)}</code></li>"
         )
     if not entries:
         return ""
     listed = "\n".join(entries)
     return f'<section class="ledger"><h2>The ledger</h2>\n<ul>\n{listed}\n</ul></section>'
+
+
+def _words(finding: Finding) -> str:
+    """Return the formal claim, and what its author says."""
+    said = f" “{escape(finding.statement)}”" if finding.statement else ""
+    return f"<code>{escape(finding.formal)}</code>{said}"
 
 
 def _badge(finding: Finding) -> str:

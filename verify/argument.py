@@ -1,4 +1,4 @@
-"""Proofs by argument: a supported claim holds when every lemma it names was proved."""
+"""Claims by argument: a person's text leads from lemmas that were proved to the claim."""
 
 from __future__ import annotations
 
@@ -7,47 +7,53 @@ from collections.abc import Sequence
 import msgspec
 
 from verify.claim import Claim
-from verify.verdict import Finding, Verdict
+from verify.verdict import Finding, Rigour, Verdict
+
+_ENOUGH = (Verdict.HOLDS, Verdict.ARGUED)
 
 
 def conclude(claims: Sequence[Claim], findings: Sequence[Finding]) -> list[Finding]:
-    """Turn SUPPORTED into HOLDS where a claim's argument rests on lemmas that all hold.
+    """Turn SUPPORTED into ARGUED where a claim has an argument and all of its lemmas stand.
+
+    A text is never a proof: the verdict is not HOLDS, whatever the lemmas are.
 
     Parameters
     ----------
     claims, findings
-        The claims of one file and their findings, in the same order. A lemma may itself rest on
-        an argument; claims that rest on each other in a circle are never accepted.
+        The claims of one file and their findings, in the same order. A lemma may itself be
+        argued; claims that rest on each other in a circle are never accepted.
 
     Returns
     -------
     list of Finding
-        The same findings, the accepted ones with the argument and its lemmas in their reason.
+        The same findings, the argued ones with the text and its lemmas in their reason.
     """
     result = list(findings)
-    proved = {f.id for f in result if f.verdict is Verdict.HOLDS}
+    standing = {f.id for f in result if f.verdict in _ENOUGH}
     waiting = [
         index
         for index, claim in enumerate(claims)
-        if claim.lemmas and result[index].verdict is Verdict.SUPPORTED
+        if claim.argument.strip() and result[index].verdict is Verdict.SUPPORTED
     ]
     changed = True
     while changed:
         changed = False
         for index in list(waiting):
-            claim = claims[index]
-            if all(lemma in proved for lemma in claim.lemmas):
-                result[index] = _accepted(claim, result[index])
-                proved.add(result[index].id)
+            if all(lemma in standing for lemma in claims[index].lemmas):
+                result[index] = _argued(claims[index], result[index])
+                standing.add(result[index].id)
                 waiting.remove(index)
                 changed = True
     return result
 
 
-def _accepted(claim: Claim, finding: Finding) -> Finding:
+def _argued(claim: Claim, finding: Finding) -> Finding:
+    lemmas = f" It rests on {', '.join(claim.lemmas)}." if claim.lemmas else " It names no lemma."
     return msgspec.structs.replace(
         finding,
-        verdict=Verdict.HOLDS,
-        reason=f"{claim.argument} Proved here: {', '.join(claim.lemmas)}. {finding.reason}",
-        route=f"argument from {len(claim.lemmas)} proved claims; {finding.route}",
+        verdict=Verdict.ARGUED,
+        rigour=Rigour.ARGUED,
+        reason=f"Argued by a person, not proved here: “{claim.argument.strip()}”{lemmas} "
+        f"{finding.reason}",
+        route=f"argument from {len(claim.lemmas)} lemmas; {finding.route}",
     )

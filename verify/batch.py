@@ -20,7 +20,7 @@ from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
 from verify.proof import plain, reachable
-from verify.verdict import Finding
+from verify.verdict import Finding, Verdict
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""
@@ -91,14 +91,19 @@ def decide_all(
 
 
 def concluded(claims: Sequence[Claim], outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
-    """Return the outcomes in the order of the claims, arguments from lemmas accepted."""
+    """Return the outcomes in the order of the claims, those by argument as ARGUED."""
     found = {index: o.finding for index, o in sorted(outcomes.items()) if o.finding is not None}
     findings = conclude([claims[index] for index in found], list(found.values()))
-    accepted = dict(zip(found, findings, strict=True))
-    return {
-        index: replace(outcome, finding=accepted.get(index))
-        for index, outcome in sorted(outcomes.items())
-    }
+    final = dict(zip(found, findings, strict=True))
+    return {index: _with(outcome, final.get(index)) for index, outcome in sorted(outcomes.items())}
+
+
+def _with(outcome: Outcome, finding: Finding | None) -> Outcome:
+    """Return an outcome with what became of its finding, and a certificate that says the same."""
+    data = outcome.certificate
+    if data is not None and finding is not None and finding.verdict is Verdict.ARGUED:
+        data = certificate.argued(data)
+    return replace(outcome, finding=finding, certificate=data)
 
 
 def fingerprint(claim: Claim, lemmas: Sequence[Claim] = ()) -> str:

@@ -14,7 +14,7 @@ from verify.proof import plain, reachable
 from verify.seal import SCHEMA_VERSION, read, seal, write
 from verify.verdict import Finding, Verdict
 
-__all__ = ["SCHEMA_VERSION", "certificate", "certify", "read", "seal", "write"]
+__all__ = ["SCHEMA_VERSION", "argued", "certificate", "certify", "read", "seal", "write"]
 
 DECIDED = (Verdict.HOLDS, Verdict.REFUTED, Verdict.SUPPORTED)
 
@@ -25,6 +25,13 @@ def certify(claim: Claim, lemmas: Sequence[Claim] = ()) -> tuple[Finding, dict[s
     if finding.verdict not in DECIDED or not decision.evidence:
         return finding, None
     return finding, certificate(claim, scope, decision, finding, lemmas)
+
+
+def argued(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the certificate of a claim that is argued; text and lemmas are in its claim."""
+    data = {key: value for key, value in data.items() if key != "seal"}
+    data["verdict"] = Verdict.ARGUED.value
+    return {**data, "seal": seal(data)}
 
 
 def certificate(

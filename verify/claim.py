@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -20,7 +20,7 @@ from accountant.mechanism import Mechanism
 from accountant.number import ExactReal, exact
 from verify.domain import Domain, Range, Scalar
 from verify.expression import Expression, split_relation
-from verify.value import Value, number, to_exact
+from verify.value import Value, number, to_ball, to_exact
 from verify.verdict import Rigour, Verdict
 
 
@@ -71,6 +71,14 @@ class Claim(
             raise InvalidInputError('Expected proof to have a method, such as method = "sweep".')
 
     @abstractmethod
+    def assertion(self) -> str:
+        """Say what is asserted of each case, from the claim's data alone."""
+
+    def has_range(self) -> bool:
+        """Whether the claim is about more than its listed cases."""
+        return bool(self.for_all)
+
+    @abstractmethod
     def decide(self, scope: Scope) -> Decision:
         """Decide one case, in which every variable has a value."""
 
@@ -113,12 +121,20 @@ def require_inside(field_name: str, domain: Range, name: str, scope: Scope) -> N
     value = scope[name]
     if domain.integer and not (isinstance(value, Fraction) and value.denominator == 1):
         raise InvalidInputError(f"Expected {field_name} to be integers, not {shown}.")
-    for relation, end in domain.ends():
-        if truth(Expression(name), relation, Expression(end), scope) is False:
-            raise InvalidInputError(
-                f"Expected {field_name} within {domain.words(name)}, not {shown}. Correct the "
-                "values or the ends."
-            )
+    if is_outside(domain, name, scope, ("<", "<=", ">", ">=")):
+        raise InvalidInputError(
+            f"Expected {field_name} within {domain.words(name)}, not {shown}. Correct the values "
+            "or the ends."
+        )
+
+
+def is_outside(domain: Range, name: str, scope: Scope, relations: Collection[str]) -> bool:
+    """Whether a value certainly lies beyond an end of one of these kinds."""
+    return any(
+        truth(Expression(name), relation, Expression(end), scope) is False
+        for relation, end in domain.ends()
+        if relation in relations
+    )
 
 
 def _scalar(name: str, value: Scalar) -> Value:
@@ -187,12 +203,12 @@ def compare(
         precision *= 4
 
 
-def exact_truth(left: Expression, relation: str, right: Expression, scope: Scope) -> bool | None:
-    """Compare two exact sides; None where a side is only known as a ball."""
-    x, y = number(left.value(scope), left.text), number(right.value(scope), right.text)
-    if isinstance(x, arb) or isinstance(y, arb):
+def exact_truth(x: Value, relation: str, y: Value) -> bool | None:
+    """Compare two values that are exact; None where one is only known as a ball."""
+    left, right = number(x), number(y)
+    if isinstance(left, arb) or isinstance(right, arb):
         return None
-    one, other = to_exact(x), to_exact(y)
+    one, other = to_exact(left), to_exact(right)
     order = (other < one) - (one < other)
     return {
         "<": order < 0,
@@ -204,14 +220,26 @@ def exact_truth(left: Expression, relation: str, right: Expression, scope: Scope
     }[relation]
 
 
+def compare_values(
+    left: Callable[[], Value],
+    relation: str,
+    right: Callable[[], Value],
+    max_precision: int = 1 << 14,
+) -> bool | None:
+    """Decide a comparison: exactly where both sides are exact, else in balls."""
+    exactly = exact_truth(left(), relation, right())
+    if exactly is not None:
+        return exactly
+    return compare(lambda: to_ball(left()), relation, lambda: to_ball(right()), max_precision)
+
+
 def truth(
     left: Expression, relation: str, right: Expression, scope: Scope, max_precision: int = 1 << 14
 ) -> bool | None:
-    """Decide a comparison: exactly where both sides are exact, else in balls."""
-    exactly = exact_truth(left, relation, right, scope)
-    if exactly is not None:
-        return exactly
-    return compare(lambda: left.ball(scope), relation, lambda: right.ball(scope), max_precision)
+    """Decide a comparison of two expressions."""
+    return compare_values(
+        lambda: left.value(scope), relation, lambda: right.value(scope), max_precision
+    )
 
 
 def holds(assumption: str, scope: Scope) -> bool:

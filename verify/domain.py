@@ -49,6 +49,11 @@ class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Yield the finite ends, each with the relation of a value to it."""
         return ((relation, end) for relation, end in self._given() if end not in INFINITE)
 
+    @property
+    def upper(self) -> str | None:
+        """The upper end, None where it is infinite."""
+        return next((end for relation, end in self.ends() if relation in ("<=", "<")), None)
+
     def words(self, name: str) -> str:
         """Say the range of a variable: "x in [0, 1)", "d ≥ 2 (integer)"."""
         kind = " (integer)" if self.integer else ""

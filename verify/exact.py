@@ -13,6 +13,7 @@ from accountant import ledger
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.interval import Interval
 from verify.claim import Claim, Decision, Scope
+from verify.formal import formal, note
 from verify.proof import proved
 from verify.verdict import Finding, Rigour, Verdict
 
@@ -24,6 +25,8 @@ _ORDER = (
     Verdict.HOLDS,
 )
 """The verdict of a claim is the first of these that any of its cases has."""
+_STANDING = (Verdict.HOLDS, Verdict.SUPPORTED)
+_OPEN = (Verdict.SUPPORTED, Verdict.UNDECIDED)
 
 
 def verify(claim: Claim, *, lemmas: Iterable[Claim] = ()) -> Finding:
@@ -65,7 +68,8 @@ def verify_with_evidence(
         ((s, d) for s, d in decided if d.verdict is verdict), key=lambda case: case[1].severity()
     )
     decision = _explained(claim, scope, decision)
-    if verdict is Verdict.SUPPORTED or (verdict is Verdict.HOLDS and claim.for_all):
+    by_proof = verdict in _OPEN and claim.proof
+    if by_proof or (verdict is Verdict.HOLDS and claim.for_all):
         verdict, decision = _over_the_range(claim, decision, len(cases), lemmas)
     decision = dataclasses.replace(decision, verdict=verdict)
     if engines and decision.rigour is Rigour.PROVED:
@@ -101,18 +105,19 @@ def _explained(claim: Claim, scope: Scope, decision: Decision) -> Decision:
 def _over_the_range(
     claim: Claim, decision: Decision, count: int, lemmas: Iterable[Claim]
 ) -> tuple[Verdict, Decision]:
-    """Return HOLDS if the claim's proof is accepted, else SUPPORTED with the size of the grid."""
-    said = f"{decision.reason} All {count} cases of the grid were proved."
-    if not claim.proof:
-        reason = f"{said} Between and beyond them nothing is proved."
-        return Verdict.SUPPORTED, dataclasses.replace(decision, reason=reason)
-    theorem, objection = proved(claim, lemmas)
-    if theorem is None:
-        reason = f"{said} Its proof was not accepted: {objection}"
-        return Verdict.SUPPORTED, dataclasses.replace(decision, reason=reason)
-    return Verdict.HOLDS, dataclasses.replace(
-        decision, reason=f"{theorem.theorem} {decision.reason}", route=theorem.method
-    )
+    """Return HOLDS if the claim's proof is accepted; else what its cases support."""
+    objection = "Between and beyond them nothing is proved."
+    if claim.proof:
+        theorem, objection = proved(claim, lemmas)
+        if theorem is not None:
+            reason = f"{theorem.theorem} {decision.reason}"
+            replaced = dataclasses.replace(decision, reason=reason, route=theorem.method)
+            return Verdict.HOLDS, replaced
+        objection = f"Its proof was not accepted: {objection}"
+    if decision.verdict is Verdict.HOLDS:
+        objection = f"All {count} cases of the grid were proved. {objection}"
+    verdict = Verdict.UNDECIDED if decision.verdict is Verdict.UNDECIDED else Verdict.SUPPORTED
+    return verdict, dataclasses.replace(decision, reason=f"{decision.reason} {objection}")
 
 
 def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
@@ -122,7 +127,7 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
     return Finding(
         id=claim.id,
         source=claim.source,
-        statement=claim.statement or _restated(claim),
+        statement=claim.statement,
         kind=claim.kind,
         verdict=decision.verdict,
         true=_plain(decision.true),
@@ -131,6 +136,9 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
         rigour=decision.rigour,
         witness=witness,
         reason=decision.reason.strip(),
+        formal=formal(claim),
+        note=note(claim) if decision.verdict in _STANDING else "",
+        expected=claim.expected,
         adjacency=claim.adjacency,
         route=decision.route,
         cause=claim.cause if decision.verdict is Verdict.REFUTED else "",
@@ -140,9 +148,3 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
 
 def _plain(values: dict[str, Interval]) -> dict[str, Any]:
     return {name: interval.to_json() for name, interval in values.items()}
-
-
-def _restated(claim: Claim) -> str:
-    """Say a claim that came without words."""
-    fields = claim.expressions()
-    return f"{claim.kind}: " + ", ".join(f"{name} {text}" for name, text in fields.items())

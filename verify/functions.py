@@ -149,14 +149,15 @@ def _regularised_beta(a: arb, b: arb, x: arb) -> arb:
 
 
 def _question(name: str) -> Function:
-    """Return a question of the accountant, answered as a ball at the current precision."""
+    """Return a question of the accountant: the exact answer, or a ball at this precision."""
 
-    def ask(mechanism: Value, *arguments: Value, adjacency: Value = None) -> arb:
+    def ask(mechanism: Value, *arguments: Value, adjacency: Value = None) -> RealValue:
         if not isinstance(mechanism, Mechanism):
             raise InvalidInputError(f"Expected {name}(mechanism, …), not {mechanism!r}.")
         relation = Adjacency.read(adjacency if isinstance(adjacency, str) else None)
         at = [to_exact(argument) for argument in arguments]
-        return _QUESTIONS[name](mechanism, relation, *at)
+        known = _EXACT[name](mechanism, relation) if name in _EXACT and not at else None
+        return number(known) if known is not None else _QUESTIONS[name](mechanism, relation, *at)
 
     return ask
 
@@ -192,6 +193,13 @@ _QUESTIONS: dict[str, Callable[..., arb]] = {
     "quantile": lambda m, _, level: m.quantile(level),
     "dimension": lambda m, _: arb(m.dimension),
 }
+
+
+_EXACT: dict[str, Callable[[Mechanism, Adjacency | None], ExactReal | None]] = {
+    "mu": lambda m, a: m.exact_gaussian_mu(a),
+    "rho": lambda m, a: m.exact_rho(a),
+}
+"""Questions that some mechanisms answer exactly; the others return None."""
 
 
 def _count_noise(question: Callable[..., Any]) -> Function:

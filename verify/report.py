@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _STYLES = {
     Verdict.HOLDS: "green",
+    Verdict.ARGUED: "blue",
     Verdict.REFUTED: "red",
     Verdict.UNDECIDED: "yellow",
     Verdict.SUPPORTED: "cyan",
@@ -25,7 +26,7 @@ _STYLES = {
 }
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
-_STATEMENT_WIDTH = 60
+_HEADLINE_WIDTH = 60
 _NEARLY_ONE = Decimal("1e-3")
 
 
@@ -119,7 +120,10 @@ def details(finding: Finding) -> list[tuple[str, str]]:
     """Return everything that is said about a finding, label by label."""
     witness = finding.witness
     rows = [
-        ("claim", finding.statement),
+        ("claim", finding.formal),
+        ("in words", f"“{finding.statement}”" if finding.statement else ""),
+        ("note", finding.note),
+        ("expected", finding.expected),
         ("source", finding.source),
         ("adjacency", finding.adjacency or ""),
         ("case", _case(witness.get("case", {}))),
@@ -164,7 +168,7 @@ def panel(finding: Finding) -> RenderableType:
         if label != "claim":
             strong = f"bold {style}" if label.startswith("true ") else ""
             grid.add_row(label, Text(text, style=strong))
-    parts: list[RenderableType] = [Text(finding.statement, style="bold")]
+    parts: list[RenderableType] = [Text(finding.formal, style="bold")]
     ruler = _ruler(finding)
     if ruler is not None:
         parts.append(Padding(Text("\n").join(ruler.lines(style)), (1, 0, 0, 0)))
@@ -188,15 +192,15 @@ def table(findings: Sequence[Finding]) -> RenderableType:
 
     result = Table(box=SIMPLE_HEAD, caption=counts(findings), caption_justify="left")
     result.add_column("verdict", no_wrap=True)
-    result.add_column("claim", overflow="fold")
+    result.add_column("id", overflow="fold")
     result.add_column("true/claimed", justify="right", no_wrap=True)
-    result.add_column("statement", overflow="ellipsis", no_wrap=True, max_width=_STATEMENT_WIDTH)
+    result.add_column("claim", overflow="ellipsis", no_wrap=True, max_width=_HEADLINE_WIDTH)
     for finding in findings:
         result.add_row(
             Text(finding.verdict.value, style=_STYLES[finding.verdict]),
             Text(finding.id),
             _factor(finding),
-            Text(finding.statement),
+            Text(finding.formal),
         )
     return result
 

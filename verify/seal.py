@@ -123,7 +123,7 @@ class Certificate(_Plain, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The claims that its proof names, and those that their proofs name."""
     case: dict[str, str]
     """The values of the claim's variables in the case that is shown."""
-    verdict: Literal["HOLDS", "REFUTED", "SUPPORTED"]
+    verdict: Literal["HOLDS", "ARGUED", "REFUTED", "SUPPORTED"]
     claimed: dict[str, str]
     worst_case: str
     mechanism: str

@@ -12,7 +12,9 @@ class Verdict(Enum):
     """What was decided about a claim."""
 
     HOLDS = "HOLDS"
-    """Proved, over everything that the claim ranges over."""
+    """Proved by the program, over everything that the formal claim ranges over."""
+    ARGUED = "ARGUED"
+    """The grid and the lemmas were proved; the step from them to the claim is a person's text."""
     REFUTED = "REFUTED"
     """A counterexample was proved."""
     UNDECIDED = "UNDECIDED"
@@ -32,6 +34,8 @@ class Rigour(Enum):
     """Floating point with an error ledger."""
     TESTED = "TESTED"
     """Statistical, at a stated confidence."""
+    ARGUED = "ARGUED"
+    """A person's text; the lemmas that it names were proved."""
     NONE = "NONE"
     """No number supports it (pending claims)."""
 
@@ -42,6 +46,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     source: str
     statement: str
+    """What the author of the claim says, in words; the verdict is about `formal`."""
     verdict: Verdict
     kind: str
     true: dict[str, Any]
@@ -53,6 +58,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     witness: dict[str, Any]
     """What can be checked by hand: the case, the pair and the event, or the two sides."""
     reason: str
+    formal: str = ""
+    """What was decided, made from the claim's data: quantifiers, assumptions, comparison."""
+    note: str = ""
+    """Where the author's words say more than was decided."""
+    expected: str = ""
+    """The verdict that the file expects, where it says so."""
     adjacency: str | None = None
     route: str = ""
     cause: str = ""
@@ -76,7 +87,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
         entries = [
             ("verdict", badge(self.verdict.value)),
-            ("statement", escape(self.statement)),
+            ("claim", escape(self.formal)),
+            ("in words", escape(f"“{self.statement}”" if self.statement else "")),
+            ("note", escape(self.note)),
             ("reason", escape(self.reason)),
             *((f"claimed {name}", escape(value)) for name, value in self.claimed.items()),
             *((f"true {name}", _ends(value)) for name, value in self.true.items()),
@@ -86,8 +99,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return rows(entries)
 
     def _repr_markdown_(self) -> str:
-        """Return the verdict, the statement and the reason as Markdown."""
-        return f"**{self.verdict.value}** {self.statement}\n\n{self.reason}"
+        """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
+        words = f" (“{self.statement}”)" if self.statement else ""
+        return f"**{self.verdict.value}** {self.formal}{words}\n\n{self.reason}"
 
 
 def _ends(value: Any) -> str:

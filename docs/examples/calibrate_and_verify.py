@@ -19,4 +19,4 @@ for deviation in (found.mechanism.standard_deviation, "4.2246"):
         delta="1e-6",
     )
     finding = dpassay.verify(claim)
-    print(finding.verdict.value, finding.statement)
+    print(finding.verdict.value, finding.formal)

@@ -17,6 +17,7 @@ from typing import Any, final
 from mpmath import iv
 
 from verify import seal
+from verify.checker import optimum
 from verify.checker.arithmetic import UnknownError
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, number, split
@@ -88,8 +89,9 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             falling = claim["direction"] == "decreasing"
             more |= {"right_way": ">" if falling else "<", "wrong_way": "<=" if falling else ">="}
         case "optimality":
-            more["rival"] = "competitor" if claim.get("competitor") else "lower_bound"
-            more["better"] = claim[more["rival"]]
+            against = claim.get("competitor") or claim.get("rival")
+            more["rival"] = "competitor" if against else "lower_bound"
+            more["better"] = optimum.compared(claim).text
             number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
     return {**more, **claim}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from verify.claims.approximate_dp import ApproximateDP
-from verify.claims.behaviour import Limit, Minimiser, Monotone, Optimality
+from verify.claims.behaviour import Limit, Minimiser, Monotone
 from verify.claims.curve import ProfileBound, TradeoffBound
 from verify.claims.divergence import RenyiDP, ZeroConcentratedDP
 from verify.claims.gaussian_dp import GaussianDP
+from verify.claims.optimality import Optimality
 from verify.claims.pending import Pending
 from verify.claims.pure_dp import PureDP
 from verify.claims.relation import PrintedNumber, Relation

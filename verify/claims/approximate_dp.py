@@ -47,6 +47,11 @@ class ApproximateDP(
         eps = Expression(self.epsilon).exact(scope)
         return eps, probability("delta", Expression(self.delta).exact(scope))
 
+    def assertion(self) -> str:
+        """Say (ε, δ)-DP of the mechanism."""
+        numbers = f"epsilon = {self.epsilon}, delta = {self.delta}"
+        return f"{self.mechanism} is (epsilon, delta)-DP at {numbers}"
+
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact profile at ε with δ."""
         eps, claimed = self.numbers(scope)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar, Literal, final
@@ -13,7 +14,7 @@ from flint import arb
 from accountant.errors import InvalidInputError
 from accountant.interval import Interval, enclose
 from accountant.number import ExactReal, exact
-from verify.claim import Claim, Decision, Scope, compare
+from verify.claim import Claim, Decision, Scope, compare, compare_values, is_outside, require_inside
 from verify.claims.privacy import VERDICT_WIDTH
 from verify.domain import Range, Scalar
 from verify.expression import Expression
@@ -34,18 +35,56 @@ class Behaviour(Claim, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
         """Return the named sub-expressions (`expression` has its own free variable)."""
         return super().expressions()
 
-    def points(self) -> list[Fraction]:
-        """Return the points, which must be increasing rationals."""
+    def has_range(self) -> bool:
+        """Return True: the claim is about every value of its variable."""
+        return True
+
+    def ranging(self) -> str:
+        """Say what the variable ranges over."""
+        if self.over is None:
+            return f"{self.variable} (no range is given)"
+        return self.over.words(self.variable)
+
+    def points(self, scope: Scope) -> list[Fraction]:
+        """Return the points, which must be increasing rationals of the range."""
         points = [exact(value, f"at[{i}]").rational for i, value in enumerate(self.at)]
         rational = [point for point in points if point is not None]
         if len(rational) != len(points) or rational != sorted(set(rational)) or len(points) < 2:
             raise InvalidInputError("Expected at: two or more increasing rational numbers.")
+        if self.over is not None:
+            for point in rational:
+                require_inside("at", self.over, self.variable, self.inner(scope, point))
         return rational
+
+    def is_exhausted(self, scope: Scope, points: Sequence[Fraction]) -> bool:
+        """Whether the points are all of the range: integers between two ends."""
+        over = self.over
+        if over is None or not over.integer:
+            return False
+        below, above = (self.inner(scope, end) for end in (points[0] - 1, points[-1] + 1))
+        consecutive = all(high - low == 1 for low, high in itertools.pairwise(points))
+        return (
+            consecutive
+            and is_outside(over, self.variable, below, (">=", ">"))
+            and is_outside(over, self.variable, above, ("<=", "<"))
+        )
+
+    def inner(self, scope: Scope, point: Fraction) -> Scope:
+        """Return the scope in which the variable has a value."""
+        return Scope({**scope.variables, self.variable: point}, self.let)
+
+    def compared(self, scope: Scope, one: Fraction, relation: str, other: Fraction) -> bool | None:
+        """Compare the values at two points: exactly where both are exact, else in balls."""
+        expression = Expression(self.expression)
+        return compare_values(
+            lambda: expression.value(self.inner(scope, one)),
+            relation,
+            lambda: expression.value(self.inner(scope, other)),
+        )
 
     def value_at(self, scope: Scope, point: Fraction) -> arb:
         """Evaluate at one point, at flint's current precision."""
-        inner = Scope({**scope.variables, self.variable: point}, self.let)
-        return Expression(self.expression).ball(inner)
+        return Expression(self.expression).ball(self.inner(scope, point))
 
     def enclosed(self, scope: Scope, point: Fraction) -> Interval:
         """Enclose the value at one point."""
@@ -67,30 +106,37 @@ class Monotone(
     Behaviour, frozen=True, kw_only=True, tag="monotone", omit_defaults=True,
     forbid_unknown_fields=True,
 ):  # fmt: skip
-    """The expression is (strictly) decreasing or increasing in its variable.
+    """The expression is (strictly) decreasing or increasing in its variable over its range.
 
-    One pair of points in the wrong order refutes; the listed points alone only support.
+    One pair of points in the wrong order refutes. Points prove it where they are all of the
+    range (integers between two ends); else they support, and only a proof proves.
     """
 
     kind: ClassVar[str] = "monotone"
     direction: Literal["decreasing", "increasing"]
 
+    def assertion(self) -> str:
+        """Say in which direction and over what."""
+        return f"{self.expression} is strictly {self.direction} in {self.ranging()}"
+
     def decide(self, scope: Scope) -> Decision:
         """Compare the values at consecutive points."""
-        points = self.points()
+        points = self.points(scope)
         relation = ">" if self.direction == "decreasing" else "<"
         verdict, worst = Verdict.SUPPORTED, (points[0], points[1])
+        if self.is_exhausted(scope, points):
+            verdict = Verdict.HOLDS
         for low, high in itertools.pairwise(points):
-            truth = compare(
-                partial(self.value_at, scope, low),
-                relation,
-                partial(self.value_at, scope, high),
-            )
+            truth = self.compared(scope, low, relation, high)
             if truth is not True:
                 worst = (low, high)
                 verdict = Verdict.UNDECIDED if truth is None else Verdict.REFUTED
                 break
+        listed = f"It is {self.direction} over all {len(points)} listed points, from "
+        listed += f"{_text(points[0])} to {_text(points[-1])}"
         words = {
+            Verdict.HOLDS: f"{listed}, which are the whole range.",
+            Verdict.SUPPORTED: f"{listed}.",
             Verdict.REFUTED: f"It is not {self.direction} between the two points of the witness.",
             Verdict.UNDECIDED: "The values at the two points could not be told apart.",
         }
@@ -99,11 +145,7 @@ class Monotone(
             true={f"value at {_text(point)}": self.enclosed(scope, point) for point in worst},
             claimed={"behaviour": f"{self.direction} in {self.variable}"},
             witness={"low": _text(worst[0]), "high": _text(worst[1])},
-            reason=words.get(
-                verdict,
-                f"It is {self.direction} over all {len(points)} listed points, from "
-                f"{_text(points[0])} to {_text(points[-1])}.",
-            ),
+            reason=words[verdict],
         )
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
@@ -124,56 +166,60 @@ class Limit(
     Behaviour, frozen=True, kw_only=True, tag="limit", omit_defaults=True,
     forbid_unknown_fields=True,
 ):  # fmt: skip
-    """The expression converges to `limit` as its variable runs through `at` and beyond.
+    """The expression converges to `limit` as its variable tends to the upper end of its range.
 
-    `rate`, an expression in the variable that tends to 0, bounds |expression − limit| if the
-    claim is true; a point where the bound fails refutes the claim with that rate. Points alone
-    never prove a limit.
+    That end is ∞ where none is given. `rate`, an expression in the variable, is where the author
+    of the claim thinks that |expression − limit| stays below; points never prove a limit, nor does
+    a point at which the rate fails refute it.
     """
 
     kind: ClassVar[str] = "limit"
     limit: str
-    rate: str
+    rate: str = ""
+
+    def assertion(self) -> str:
+        """Say what tends to what."""
+        upper = None if self.over is None else self.over.upper
+        return f"{self.expression} tends to {self.limit} as {self.variable} tends to {upper or '∞'}"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the distance from the limit with the rate at every point."""
-        points = self.points()
+        points = self.points(scope)
         verdict, shown = Verdict.SUPPORTED, points[-1]
-        for point in points:
+        reason = f"|value − limit| ≤ {self.rate} at all {len(points)} points."
+        if not self.rate:
+            verdict, reason = Verdict.UNDECIDED, "Points alone say nothing about a limit."
+        for point in points if self.rate else ():
             truth = compare(
                 partial(self._distance, scope, point),
                 "<=",
                 partial(self._at, self.rate, scope, point),
             )
             if truth is not True:
-                verdict = Verdict.UNDECIDED if truth is None else Verdict.REFUTED
-                shown = point
+                verdict, shown = Verdict.UNDECIDED, point
+                fails = "fails" if truth is False else "could not be told from the distance"
+                reason = (
+                    f"The rate {self.rate} {fails} at {self.variable} = {_text(point)}; the limit "
+                    "itself may be right."
+                )
                 break
-        value = self.enclosed(scope, shown)
-        words = {
-            Verdict.SUPPORTED: f"|value − limit| ≤ {self.rate} at all {len(points)} points.",
-            Verdict.REFUTED: f"|value − limit| > {self.rate} at the point of the witness.",
-            Verdict.UNDECIDED: "The distance from the limit and the rate could not be told apart.",
-        }
+        claimed = {"limit": self.limit, "rate": self.rate}
         return Decision(
             verdict=verdict,
-            true={f"value at {_text(shown)}": value},
-            claimed={"limit": self.limit, "rate": self.rate},
+            true={f"value at {_text(shown)}": self.enclosed(scope, shown)},
+            claimed={name: text for name, text in claimed.items() if text},
             witness={self.variable: _text(shown)},
-            reason=words[verdict],
+            reason=reason,
         )
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the value at the point, the limit and the rate."""
         point = exact(decision.witness[self.variable]).rational or Fraction(0)
-        relation = ">" if decision.verdict is Verdict.REFUTED else "<="
         where = {self.variable: _text(point)}
         facts = [self.fact(scope, "value", point)]
-        for name, text in (("limit", self.limit), ("rate", self.rate)):
-            found = enclose(
-                partial(self._at, text, scope, point),
-                relative_width=VERDICT_WIDTH,
-            )
+        for name in ("limit", "rate") if self.rate else ("limit",):
+            text = decision.claimed[name]
+            found = enclose(partial(self._at, text, scope, point), relative_width=VERDICT_WIDTH)
             facts.append(
                 {
                     "fact": "expression",
@@ -183,12 +229,11 @@ class Limit(
                     "value": found.to_json(),
                 }
             )
-        return dataclasses.replace(
-            decision, evidence=facts, conclusion=f"abs(value - limit) {relation} rate"
-        )
+        conclusion = "abs(value - limit) <= rate" if self.rate else ""
+        return dataclasses.replace(decision, evidence=facts, conclusion=conclusion)
 
     def _at(self, text: str, scope: Scope, point: Fraction) -> arb:
-        return Expression(text).ball(Scope({**scope.variables, self.variable: point}, self.let))
+        return Expression(text).ball(self.inner(scope, point))
 
     def _distance(self, scope: Scope, point: Fraction) -> arb:
         return abs(self.value_at(scope, point) - self._at(self.limit, scope, point))
@@ -199,29 +244,42 @@ class Minimiser(
     Behaviour, frozen=True, kw_only=True, tag="minimiser", omit_defaults=True,
     forbid_unknown_fields=True,
 ):  # fmt: skip
-    """The expression is least at `claimed` among the points `at`.
+    """The expression is least at `claimed` over its range.
 
-    The claim is exactly about the listed points, unless `tail` says (with a reason) that it
-    ranges over more; then it is only supported.
+    A point of the range with a smaller value refutes. Points prove it where they are all of the
+    range (integers between two ends); else they support, and only a proof proves.
     """
 
     kind: ClassVar[str] = "minimiser"
     claimed: str
     tail: str = ""
+    """What there is beyond the points, in words."""
+
+    def assertion(self) -> str:
+        """Say where it is least, and over what."""
+        return (
+            f"{self.expression} is least at {self.variable} = {self.claimed} over {self.ranging()}"
+        )
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the value at the claimed point with all the others."""
         best = exact(self.claimed, "claimed").rational
-        points = self.points()
+        points = self.points(scope)
         if best not in points:
             raise InvalidInputError(f"Expected claimed={self.claimed} to be one of the points.")
-        verdict = Verdict.SUPPORTED if self.tail else Verdict.HOLDS
-        rival = _least(self, scope, [point for point in points if point != best])
-        truth = compare(
-            lambda: self.value_at(scope, best), "<=", lambda: self.value_at(scope, rival)
-        )
-        if truth is not True:
-            verdict = Verdict.UNDECIDED if truth is None else Verdict.REFUTED
+        whole = self.is_exhausted(scope, points)
+        verdict = Verdict.HOLDS if whole else Verdict.SUPPORTED
+        others = [point for point in points if point != best]
+        rival = min(others, key=lambda point: self.enclosed(scope, point).lower)
+        for point in (rival, *others):
+            truth = self.compared(scope, best, "<=", point)
+            if truth is not True:
+                verdict, rival = Verdict.UNDECIDED if truth is None else Verdict.REFUTED, point
+                break
+        words = {
+            Verdict.REFUTED: "is not least",
+            Verdict.UNDECIDED: "is not certainly least",
+        }
         return Decision(
             verdict=verdict,
             true={
@@ -230,8 +288,8 @@ class Minimiser(
             },
             claimed={"minimiser": f"{self.variable} = {self.claimed}"},
             witness={"claimed": _text(best), "rival": _text(rival)},
-            reason=f"Among {len(points)} points, {_text(best)} "
-            f"{'is least' if truth else 'is not certainly least'}; the best other one is "
+            reason=f"Among {len(points)} points{', the whole range,' if whole else ''} "
+            f"{_text(best)} {words.get(verdict, 'is least')}; the best other one is "
             f"{_text(rival)}." + (f" Beyond them: {self.tail}" if self.tail else ""),
         )
 
@@ -248,92 +306,5 @@ class Minimiser(
         )
 
 
-def _least(claim: Behaviour, scope: Scope, points: list[Fraction]) -> Fraction:
-    """Return the point with the least value (by the middle of its enclosure)."""
-    return min(points, key=lambda point: claim.enclosed(scope, point).lower)
-
-
 def _text(point: Fraction) -> str:
     return str(ExactReal.of_rational(point))
-
-
-@final
-class Optimality(
-    Claim, frozen=True, kw_only=True, tag="optimality", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
-    """No rival does better than `value`: `lower_bound` is proved for every rival.
-
-    HOLDS when the certified lower bound reaches the value within `tolerance` (relative, 0 for
-    exactly); REFUTED when `competitor`, a rival's value, is smaller.
-    """
-
-    kind: ClassVar[str] = "optimality"
-    value: str
-    lower_bound: str = ""
-    competitor: str = ""
-    tolerance: str = "0"
-
-    def __post_init__(self) -> None:
-        """Require something to compare with."""
-        super().__post_init__()
-        if not self.lower_bound and not self.competitor:
-            raise InvalidInputError("Expected lower_bound or competitor to be given.")
-
-    def expressions(self) -> dict[str, str]:
-        """Return the value and what it is compared with."""
-        named = {"lower_bound": self.lower_bound, "competitor": self.competitor}
-        return {
-            **super().expressions(),
-            "value": self.value,
-            **{name: text for name, text in named.items() if text},
-        }
-
-    def decide(self, scope: Scope) -> Decision:
-        """Look for a better rival, then for the matching bound."""
-        value = Expression(self.value)
-        name = "competitor" if self.competitor else "lower_bound"
-        other = Expression(self.competitor or self.lower_bound)
-        slack = 1 + exact(self.tolerance, "tolerance").ball()
-        if self.competitor:
-            beaten = compare(lambda: other.ball(scope), "<", lambda: value.ball(scope))
-            verdict = Verdict.REFUTED if beaten else Verdict.UNDECIDED
-            reason = f"The rival {'does' if beaten else 'does not certainly do'} better."
-        else:
-            reached = compare(
-                lambda: value.ball(scope), "<=", lambda: slack * other.ball(scope), 1 << 11
-            )
-            verdict = Verdict.HOLDS if reached else Verdict.UNDECIDED
-            reason = f"The certified lower bound {'reaches' if reached else 'misses'} the value."
-        return Decision(
-            verdict=verdict,
-            true={
-                "value": enclose(lambda: value.ball(scope), relative_width=VERDICT_WIDTH),
-                name: enclose(lambda: other.ball(scope), relative_width=VERDICT_WIDTH),
-            },
-            claimed={"optimal": self.value},
-            reason=reason,
-        )
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add both numbers as facts."""
-        facts = [
-            {
-                "fact": "expression",
-                "name": name,
-                "expression": self.expressions()[name],
-                "value": interval.to_json(),
-            }
-            for name, interval in decision.true.items()
-        ]
-        conclusion = (
-            "competitor < value"
-            if self.competitor
-            else f"value <= lower_bound*(1 + {self.tolerance})"
-        )
-        return dataclasses.replace(
-            decision,
-            witness={name: str(interval) for name, interval in decision.true.items()},
-            evidence=facts,
-            conclusion=conclusion,
-        )

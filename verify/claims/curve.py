@@ -47,6 +47,10 @@ class CurveClaim(
         """Return the range and the mechanism (`bound` has its own free variable)."""
         return {**super().expressions(), "low": self.low, "high": self.high}
 
+    def has_range(self) -> bool:
+        """Return True: the claim is about a whole curve."""
+        return True
+
     def span(self, scope: Scope) -> tuple[Fraction, Fraction]:
         """Return the ends of the range, rational and in order."""
         low = rational("low", Expression(self.low).exact(scope))
@@ -105,6 +109,13 @@ class ProfileBound(
 
     kind: ClassVar[str] = "profile"
 
+    def assertion(self) -> str:
+        """Say what the profile is bounded by."""
+        return (
+            f"delta(epsilon) of {self.mechanism} is at most {self.bound} for every epsilon in "
+            f"[{self.low}, {self.high}]"
+        )
+
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep."""
         pairs = self.worst(scope).pairs(None)
@@ -141,6 +152,13 @@ class TradeoffBound(
     """β(α) ≥ bound(α) for every α in [low, high]."""
 
     kind: ClassVar[str] = "tradeoff"
+
+    def assertion(self) -> str:
+        """Say what the trade-off function is bounded by."""
+        return (
+            f"beta(alpha) of {self.mechanism} is at least {self.bound} for every alpha in "
+            f"[{self.low}, {self.high}]"
+        )
 
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep: the claimed bound must stay below β."""

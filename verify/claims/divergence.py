@@ -120,6 +120,13 @@ class RenyiDP(
         """Return order, ε and the mechanism."""
         return {**super().expressions(), "order": self.order, "epsilon": self.epsilon}
 
+    def assertion(self) -> str:
+        """Say what the Rényi divergence is bounded by."""
+        return (
+            f"the Rényi divergence of {self.mechanism} of order {self.order} is at most "
+            f"{self.epsilon}"
+        )
+
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact divergence with ε."""
         order, claimed = Expression(self.order).exact(scope), Expression(self.epsilon).exact(scope)
@@ -153,6 +160,10 @@ class ZeroConcentratedDP(
     def expressions(self) -> dict[str, str]:
         """Return ρ and the mechanism."""
         return {**super().expressions(), "rho": self.rho}
+
+    def assertion(self) -> str:
+        """Say ρ-zCDP of the mechanism."""
+        return f"{self.mechanism} is rho-zCDP at rho = {self.rho}"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the least ρ with the claimed one, more sharply if it is near."""

@@ -51,6 +51,10 @@ class GaussianDP(
         """Return μ and the mechanism."""
         return {**super().expressions(), "mu": self.mu}
 
+    def assertion(self) -> str:
+        """Say μ-GDP of the mechanism."""
+        return f"{self.mechanism} is mu-GDP at mu = {self.mu}"
+
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact μ, or the whole profile, with that of N(μ, 1) against N(0, 1)."""
         claimed = Expression(self.mu).exact(scope)

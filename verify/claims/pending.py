@@ -19,6 +19,10 @@ class Pending(
     needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof"]
     reason: str
 
+    def assertion(self) -> str:
+        """Say that nothing is."""
+        return f"nothing is decided: it needs {self.needs}"
+
     def decide(self, scope: Scope) -> Decision:
         """Return PENDING with the reason."""
         return Decision(

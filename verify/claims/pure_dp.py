@@ -38,6 +38,10 @@ class PureDP(
         """Return ε and the mechanism."""
         return {**super().expressions(), "epsilon": self.epsilon}
 
+    def assertion(self) -> str:
+        """Say ε-DP of the mechanism."""
+        return f"{self.mechanism} is epsilon-DP at epsilon = {self.epsilon}"
+
     def decide(self, scope: Scope) -> Decision:
         """Compare the largest privacy loss with ε."""
         claimed = Expression(self.epsilon).exact(scope)

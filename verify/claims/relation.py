@@ -45,6 +45,10 @@ class Relation(
         left, _, right = split_relation(self.claim)
         return {**super().expressions(), "left": left, "right": right}
 
+    def assertion(self) -> str:
+        """Say the comparison."""
+        return self.claim
+
     def decide(self, scope: Scope) -> Decision:
         """Compare both sides up the ladder of precisions."""
         left_text, relation, right_text = split_relation(self.claim)
@@ -149,6 +153,10 @@ class PrintedNumber(
     def expressions(self) -> dict[str, str]:
         """Return the expression."""
         return {**super().expressions(), "expression": self.expression}
+
+    def assertion(self) -> str:
+        """Say the printed decimal."""
+        return f"{self.expression} rounds to {self.printed}"
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the distance with half a unit of the last printed digit."""

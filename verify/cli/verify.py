@@ -37,7 +37,9 @@ examples:
   dpassay verify --paper less-is-more
   dpassay verify --all-papers --jobs 4 --resume finished.jsonl
 
-exit code: 1 if any claim is refuted, else 3 if any is undecided, else 0
+exit code: 2 after a bad claim; else 1 if a claim is refuted (unless the file says
+expected = "REFUTED"; then 1 if it holds); else 3 if any is undecided, argued or only supported by
+a grid, or all are pending; else 0: everything holds, or is refuted as expected
 """
 _DETAILS = 3
 """So many findings are shown in full; more are shown in a table."""
@@ -326,16 +328,23 @@ def _write_certificates(path: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
-    """Return 2 after a bad claim, else 1 if any is refuted, 3 if any is undecided, 0 else."""
+    """Return 2 after a bad claim, 1 after a surprise, 3 if something is not proved, 0 else.
+
+    A surprise is a claim that is refuted, unless it is expected to be, or one that holds and was
+    expected to be refuted. What is argued, supported or undecided is not proved.
+    """
     from verify.verdict import Verdict
 
-    verdicts = {outcome.finding.verdict for outcome in outcomes if outcome.finding is not None}
     if any(outcome.error and not outcome.undecided for outcome in outcomes):
         return ExitCode.USAGE
-    if Verdict.REFUTED in verdicts:
+    findings = [outcome.finding for outcome in outcomes if outcome.finding is not None]
+    decided = [f for f in findings if f.verdict in (Verdict.HOLDS, Verdict.REFUTED)]
+    if any((f.verdict is Verdict.REFUTED) != bool(f.expected) for f in decided):
         return ExitCode.REFUTED
-    undecided = any(outcome.undecided for outcome in outcomes) or Verdict.UNDECIDED in verdicts
-    return ExitCode.UNDECIDED if undecided or verdicts == {Verdict.PENDING} else ExitCode.DONE
+    pending = all(finding.verdict is Verdict.PENDING for finding in findings)
+    unproved = any(f not in decided and f.verdict is not Verdict.PENDING for f in findings)
+    undecided = any(outcome.undecided for outcome in outcomes)
+    return ExitCode.UNDECIDED if undecided or unproved or pending else ExitCode.DONE
 
 
 COMMAND = Command("verify", "decide claims", _DESCRIPTION, _EPILOG, configure, run)

@@ -1,0 +1,179 @@
+"""Claims that nothing of a family does better."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, final
+
+import msgspec
+
+from accountant.errors import InvalidInputError
+from accountant.interval import enclose
+from accountant.number import exact
+from verify.checker import optimum
+from verify.claim import Claim, Decision, Scope, holds, truth
+from verify.claims.privacy import VERDICT_WIDTH
+from verify.expression import Expression
+from verify.verdict import Verdict
+
+_MAX_PRECISION = 1 << 11
+
+
+@final
+class Optimality(
+    Claim, frozen=True, kw_only=True, tag="optimality", omit_defaults=True,
+    forbid_unknown_fields=True,
+):  # fmt: skip
+    """No rival does better than `value`, or than value/(1 + tolerance).
+
+    `among` says who the rivals are, as in `verify.checker.optimum`. The claim holds by a `dual`, a
+    law on the space whose bound for all rivals reaches the value; a `rival` of the family that
+    does better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing: the
+    claim is then at best argued.
+    """
+
+    kind: ClassVar[str] = "optimality"
+    value: str
+    among: dict[str, Any] = msgspec.field(default_factory=dict)
+    dual: dict[str, Any] = msgspec.field(default_factory=dict)
+    rival: dict[str, Any] = msgspec.field(default_factory=dict)
+    lower_bound: str = ""
+    competitor: str = ""
+    tolerance: str = "0"
+
+    def __post_init__(self) -> None:
+        """Require something to compare with."""
+        super().__post_init__()
+        compared = {
+            "dual": self.dual,
+            "rival": self.rival,
+            "lower_bound": self.lower_bound,
+            "competitor": self.competitor,
+        }
+        given = [name for name, value in compared.items() if value]
+        if len(given) != 1:
+            raise InvalidInputError(
+                "Expected one of dual, rival, lower_bound and competitor to be given."
+            )
+        if given[0] in ("dual", "rival") and not self.among:
+            raise InvalidInputError(f"Expected among, the family of rivals, with {given[0]}.")
+        self._compared()
+        if exact(self.tolerance, "tolerance").sign < 0:
+            raise InvalidInputError(f"Expected tolerance={self.tolerance} ≥ 0.")
+
+    def expressions(self) -> dict[str, str]:
+        """Return the value and what it is compared with."""
+        named = {"lower_bound": self.lower_bound, "competitor": self.competitor}
+        return {
+            **super().expressions(),
+            "value": self.value,
+            **{name: text for name, text in named.items() if text},
+        }
+
+    def assertion(self) -> str:
+        """Say among whom the value is optimal, and up to which factor."""
+        if exact(self.tolerance).sign > 0:
+            reach = f"{self.value} is within a factor 1 + {self.tolerance} of optimal"
+        else:
+            reach = f"{self.value} is optimal"
+        return f"{reach}: {self._family()}"
+
+    def _family(self) -> str:
+        match self.among:
+            case {"type": "Gaussian", "space": space, "mu": mu, "objective": objective}:
+                inner = ", ".join(f"{k}={_text(v)}" for k, v in space.items() if k != "type")
+                return (
+                    f"no noise N(0, Σ) that is mu-GDP at mu = {mu} over the sensitivity space "
+                    f"{space.get('type')}({inner}) has a smaller {objective} variance"
+                )
+            case {"type": "IntegerNoise", "E": ratio, "eta": eta, "support": support}:
+                return (
+                    f"no law of integer noise on −{support}..{support} with P(0) = {eta} has a "
+                    f"smaller delta at exp(epsilon) = {ratio}"
+                )
+        return "no rival has a smaller number (who the rivals are is said in words only)"
+
+    def decide(self, scope: Scope) -> Decision:
+        """Look for a better rival, or for the matching bound."""
+        other, value = self._other(scope), Expression(self.value)
+        if self._is_against:
+            beaten = truth(other, "<", value, scope)
+            verdict = Verdict.REFUTED if beaten else Verdict.UNDECIDED
+            reason = f"The rival {'does' if beaten else 'does not certainly do'} better."
+            if self.competitor:
+                verdict = Verdict.UNDECIDED
+                reason = "The competitor is typed: nothing shows that it is a rival's number."
+        elif not self._reaches(value, other, scope):
+            verdict = Verdict.UNDECIDED
+            reason = "The lower bound is not shown to reach the value."
+        elif self.dual:
+            verdict = Verdict.HOLDS
+            reason = "The bound of the dual, for every rival, reaches the value."
+        else:
+            verdict = Verdict.SUPPORTED if self.argument.strip() else Verdict.UNDECIDED
+            reason = "The value meets the typed lower bound, but nothing proves that bound."
+        return Decision(
+            verdict=verdict,
+            true={
+                "value": enclose(lambda: value.ball(scope), relative_width=VERDICT_WIDTH),
+                self._name: enclose(lambda: other.ball(scope), relative_width=VERDICT_WIDTH),
+            },
+            claimed={"optimal": self.value},
+            reason=reason,
+        )
+
+    def _reaches(self, value: Expression, bound: Expression, scope: Scope) -> bool | None:
+        """Decide value ≤ (1 + tolerance)·bound, exactly where both are exact."""
+        met = truth(value, "<=", bound, scope, _MAX_PRECISION)
+        if met or exact(self.tolerance).sign == 0:
+            return met
+        raised = Expression(f"({bound.text})*(1 + {self.tolerance})")
+        return truth(value, "<=", raised, scope, _MAX_PRECISION)
+
+    def _other(self, scope: Scope) -> Expression:
+        """Return what the value is compared with; its conditions must hold."""
+        found = self._compared()
+        for condition in found.conditions:
+            if not holds(condition, scope):
+                raise InvalidInputError(f"Expected {condition} for the optimum to be checked.")
+        return Expression(found.text)
+
+    def _compared(self) -> optimum.Bound:
+        try:
+            return optimum.compared(msgspec.to_builtins(self))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise InvalidInputError(f"The optimum cannot be checked: {error}.") from error
+
+    @property
+    def _is_against(self) -> bool:
+        return bool(self.rival or self.competitor)
+
+    @property
+    def _name(self) -> str:
+        return "competitor" if self._is_against else "lower_bound"
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add both numbers as facts."""
+        texts = {"value": self.value, self._name: self._compared().text}
+        facts = [
+            {
+                "fact": "expression",
+                "name": name,
+                "expression": text,
+                "value": decision.true[name].to_json(),
+            }
+            for name, text in texts.items()
+        ]
+        conclusion = "competitor < value"
+        if not self._is_against:
+            conclusion = f"value <= lower_bound*(1 + {self.tolerance})"
+        return dataclasses.replace(
+            decision,
+            witness={name: str(interval) for name, interval in decision.true.items()},
+            evidence=facts,
+            conclusion=conclusion,
+        )
+
+
+def _text(value: Any) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)

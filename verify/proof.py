@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from verify.claim import Claim
+from verify.claim import Claim, Scope
 
 if TYPE_CHECKING:
     from verify.checker.kernel.prove import Proved
@@ -71,3 +71,21 @@ def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:
         return prove(plain(claim), {e.id: plain(e) for e in reachable(claim, lemmas)}), ""
     except ProofError as error:
         return None, str(error)
+
+
+def identical(left: str, right: str, scope: Scope) -> bool:
+    """Whether two expressions are proved to be the same number in a case."""
+    from verify.checker.kernel.prove import ProofError, prove
+
+    data = {
+        "kind": "relation",
+        "id": "identity",
+        "claim": f"{left} == {right}",
+        "let": {**scope.to_json(), **{name: each.text for name, each in scope.let.items()}},
+        "proof": {"method": "identity"},
+    }
+    try:
+        prove(data, {})
+    except ProofError:
+        return False
+    return True

@@ -45,8 +45,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     source: str
+    formal: str = ""
+    """What was decided, made from the claim's data: quantifiers, assumptions, comparison."""
     statement: str
     """What the author of the claim says, in words; the verdict is about `formal`."""
+    note: str = ""
+    """Where these words say more than was decided."""
     verdict: Verdict
     kind: str
     true: dict[str, Any]
@@ -58,10 +62,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     witness: dict[str, Any]
     """What can be checked by hand: the case, the pair and the event, or the two sides."""
     reason: str
-    formal: str = ""
-    """What was decided, made from the claim's data: quantifiers, assumptions, comparison."""
-    note: str = ""
-    """Where the author's words say more than was decided."""
     expected: str = ""
     """The verdict that the file expects, where it says so."""
     adjacency: str | None = None

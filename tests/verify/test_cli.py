@@ -477,15 +477,13 @@ def test_an_undecided_claim_has_its_own_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "claims.toml"
-    # equal, but balls never prove that
+    # equal by Euler's reflection formula, but balls never prove that
     path.write_text(
         'schema_version = 1\n[[claims]]\nkind = "relation"\nid = "equal"\n'
-        'claim = "sqrt(2)*sqrt(3) == sqrt(6)"\n'
+        'claim = "gamma(1/3)*gamma(2/3) == 2*pi()/sqrt(3)"\n'
     )
-    code = main(["verify", str(path), "--quiet"])
-    assert (code, capsys.readouterr().out) in {(3, "UNDECIDED\n"), (0, "HOLDS\n")}
-    path.write_text(path.read_text().replace("sqrt(6)", "exp(log(6)/2)"))
     assert main(["verify", str(path), "--quiet"]) == 3
+    assert capsys.readouterr().out == "UNDECIDED\n"
 
 
 def test_claims_that_an_argument_rests_on_come_with_it(
@@ -499,9 +497,9 @@ def test_claims_that_an_argument_rests_on_come_with_it(
         'argument = "A square is not negative."\nlemmas = ["lemma"]\n'
         'for_all.x = {statement = "x real", grid = [1, 2]}\n'
     )
-    assert main(["verify", str(path), "--only", "theorem", "--json"]) == 0
+    assert main(["verify", str(path), "--only", "theorem", "--json"]) == 3
     (finding,) = printed_json(capsys)["findings"]
-    assert (finding["id"], finding["verdict"]) == ("theorem", "HOLDS")
+    assert (finding["id"], finding["verdict"]) == ("theorem", "ARGUED")
     document = read_text(path.read_text())
     assert [c.id for c in with_lemmas(document.claims, {"theorem"})] == ["lemma", "theorem"]
 

@@ -72,7 +72,9 @@ def test_a_finding_shows_its_verdict(epsilon: str, verdict: str) -> None:
     assert ("event" in text) is (verdict == "REFUTED")
     assert "a < b & c" in text  # escaped in the source, whole on the page
     assert "a &lt; b &amp; c" in found._repr_html_()
-    assert found._repr_markdown_().startswith(f"**{verdict}** a < b & c")
+    formal = f"Laplace(scale=2) is (epsilon, delta)-DP at epsilon = {epsilon}, delta = 1e-5"
+    assert found._repr_markdown_().startswith(f"**{verdict}** {formal} (“a < b & c”)")
+    assert formal in text
 
 
 def test_a_comparison_shows_its_table() -> None:

@@ -14,6 +14,7 @@ from accountant.interval import Interval, ball, enclose
 from verify.claim import Claim, Decision, Scope, compare, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation
+from verify.proof import identical
 from verify.value import number
 from verify.verdict import Verdict
 
@@ -28,8 +29,8 @@ class Relation(
 ):  # fmt: skip
     """`left <= right` (or <, >=, >, ==, !=) between two expressions.
 
-    Exact sides (rationals and their roots) are compared exactly; an equality between balls can
-    be refuted, but never proved.
+    Exact sides (rationals and their roots) are compared exactly. Balls refute an equality, but
+    never prove it: that takes an identity of the kernel.
     """
 
     kind: ClassVar[str] = "relation"
@@ -54,6 +55,8 @@ class Relation(
         left_text, relation, right_text = split_relation(self.claim)
         left, right = Expression(left_text), Expression(right_text)
         known = truth(left, relation, right, scope, 1 << (10 if relation == "==" else 14))
+        if known is None and identical(left_text, right_text, scope):
+            known = relation in ("==", "<=", ">=")
         return Decision(
             verdict=verdict_of(known),
             true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
@@ -114,7 +117,7 @@ def _margin(
 
 def _reason(truth: bool | None, relation: str) -> str:
     if truth is None and relation == "==":
-        return "Both sides agree to many digits, which is not a proof that they are equal."
+        return "Both sides agree to many digits, which does not prove that they are equal."
     return {
         True: "The comparison was proved.",
         False: "The opposite of the comparison was proved.",

@@ -85,6 +85,7 @@ def _or_number(shape: dict[str, Any]) -> dict[str, Any]:
         return {**shape, "items": _or_number(shape["items"])}
     if isinstance(shape.get("additionalProperties"), dict):
         return {**shape, "additionalProperties": _or_number(shape["additionalProperties"])}
-    if "anyOf" in shape and {"type": "integer"} in shape["anyOf"]:
+    kinds = shape.get("anyOf", [])
+    if {"type": "integer"} in kinds or {"type": "string"} in kinds:
         return {**shape, "anyOf": [*shape["anyOf"], {"type": "number"}]}
     return shape

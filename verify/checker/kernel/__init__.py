@@ -1,0 +1,11 @@
+"""The kernel of proofs: plain data in, a theorem or ProofError out.
+
+This is what a person has to trust: exact rational functions and intervals with outward rounding
+(python-flint), and the methods below. It imports nothing of the rest of the program.
+"""
+
+from verify.checker.kernel.language import ProofError
+from verify.checker.kernel.prove import prove
+from verify.checker.kernel.prover import Proved
+
+__all__ = ["ProofError", "Proved", "prove"]

@@ -1,0 +1,210 @@
+"""Read the plain data of a claim as goals: comparisons over formal domains."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, Final
+
+from verify.checker.kernel.closed_forms import Resolver
+from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
+from verify.checker.kernel.language import (
+    OPPOSITE,
+    Apply,
+    Comparison,
+    Name,
+    Node,
+    ProofError,
+    Text,
+    comparison,
+    number,
+    parse,
+    plus,
+    substitute,
+)
+
+_MOST_CASES: Final = 10_000
+_BOUNDS: Final = {
+    "gaussian-dp": ("mu", (), "mu"),
+    "pure-dp": ("max_loss", (), "epsilon"),
+    "zcdp": ("rho", (), "rho"),
+    "renyi-dp": ("renyi", ("order",), "epsilon"),
+    "approximate-dp": ("delta", ("epsilon",), "delta"),
+}
+"""Kind → question, its arguments, and the field that bounds it from above."""
+_ENDS: Final = ("low", "above", "high", "below")
+
+
+def domain_of(claim: Mapping[str, Any], values: Mapping[str, Node]) -> Domain:
+    """Return the domain of the variables under `for_all`, and the assumptions."""
+    variables = tuple(
+        variable(name, given, values) for name, given in claim.get("for_all", {}).items()
+    )
+    lets = let_of(claim, values)
+    assumptions = (comparison(text) for text in claim.get("assume", []))
+    filled = (
+        Comparison(substitute(a.left, lets), a.relation, substitute(a.right, lets))
+        for a in assumptions
+    )
+    return Domain(variables, tuple(filled))
+
+
+def variable(name: str, given: Mapping[str, Any], values: Mapping[str, Node]) -> Variable:
+    """Return a variable with its formal domain; raise ProofError where it has only words."""
+    if not isinstance(given, Mapping) or not name.isidentifier():
+        raise ProofError(f"{str(name)[:40]!r} is no variable with a domain")
+    ends = {key: given[key] for key in _ENDS if given.get(key) is not None}
+    if {"low", "above"} <= set(ends) or {"high", "below"} <= set(ends):
+        raise ProofError(f"{name} has two ends on one side")
+    whole = given.get("integer", False)
+    if not isinstance(whole, bool):
+        raise ProofError(f"expected {name}.integer to be true or false")
+    if not ends and not whole:
+        raise ProofError(f"{name} has no formal domain (low, above, high or below)")
+    nodes = {
+        key: substitute(parse(text), values)
+        for key, text in ends.items()
+        if not (key == "above" and str(text).strip() == "-inf")
+        and not (key == "below" and str(text).strip() == "inf")
+    }
+    return Variable(
+        name,
+        nodes.get("low", nodes.get("above")),
+        nodes.get("high", nodes.get("below")),
+        "above" in nodes,
+        "below" in nodes,
+        whole,
+    )
+
+
+def let_of(claim: Mapping[str, Any], values: Mapping[str, Node]) -> dict[str, Node]:
+    """Return what every named sub-expression stands for, with the listed values put in."""
+    known = dict(values)
+    for name, text in claim.get("let", {}).items():
+        if name in known or name in claim.get("for_all", {}):
+            raise ProofError(f"the name {name} is given twice")
+        known[name] = substitute(parse(text), known)
+    return known
+
+
+def listed(claim: Mapping[str, Any]) -> list[dict[str, Node]]:
+    """Return every combination of the values under `where`."""
+    lists = claim.get("where", {})
+    count = 1
+    for name, texts in lists.items():
+        if not isinstance(texts, list) or not texts or name in claim.get("for_all", {}):
+            raise ProofError(f"expected a list of values for {name}")
+        count *= len(texts)
+    if count > _MOST_CASES:
+        raise ProofError("too many listed cases")
+    rows = itertools.product(*([parse(text) for text in texts] for texts in lists.values()))
+    return [dict(zip(lists, row, strict=True)) for row in rows]
+
+
+def goals_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
+    """Return what has to be proved, one goal for every combination of listed values.
+
+    With each goal come the names that its proof may use: listed values and `let`.
+    """
+    return [
+        (goal, let_of(claim, values)) for values in listed(claim) for goal in _goals(claim, values)
+    ]
+
+
+def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
+    kind = claim.get("kind")
+    domain, lets = domain_of(claim, values), let_of(claim, values)
+
+    def read(field: str) -> Node:
+        if field not in claim:
+            raise ProofError(f"the claim lacks {field}")
+        return substitute(parse(claim[field]), lets)
+
+    if kind == "relation":
+        found = comparison(claim["claim"])
+        left, right = substitute(found.left, lets), substitute(found.right, lets)
+        return [Goal(left, found.relation, right, domain)]
+    if kind in _BOUNDS:
+        question, arguments, bound = _BOUNDS[kind]
+        adjacency = claim.get("adjacency")
+        named = () if adjacency is None else (("adjacency", Text(str(adjacency))),)
+        asked = Apply(question, (read("mechanism"), *map(read, arguments)), named)
+        return [Goal(asked, "<=", read(bound), domain)]
+    if kind in ("monotone", "minimiser"):
+        return _behaviour(claim, domain, lets, read("expression"))
+    raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
+
+
+def _behaviour(
+    claim: Mapping[str, Any], domain: Domain, lets: Mapping[str, Node], expression: Node
+) -> list[Goal]:
+    """Monotone over integers: f(n) against f(n + 1); over reals: f(x) against f(x + step).
+
+    A minimiser is compared with every point of the domain.
+    """
+    name = claim.get("variable")
+    own = claim.get("domain")
+    if not isinstance(name, str) or not isinstance(own, Mapping):
+        raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
+    moving = variable(name, own, lets)
+    over = Domain((*domain.variables, moving), domain.assumptions)
+    if claim["kind"] == "minimiser":
+        point = substitute(parse(claim["claimed"]), lets)
+        inside = [
+            Goal(substitute(c.left, {name: point}), c.relation, c.right, domain)
+            for c in moving.conditions()
+        ]
+        if moving.integer:
+            inside.append(Goal(point, INTEGER, number(0), domain))
+        best = substitute(expression, {name: point})
+        return [*inside, Goal(best, "<=", expression, over)]
+    relation = {"increasing": "<", "decreasing": ">"}.get(str(claim.get("direction")))
+    if relation is None:
+        raise ProofError("expected direction to be increasing or decreasing")
+    if moving.integer:
+        after = plus(Name(name), number(1))
+        last = moving.high
+        if last is not None:
+            end = Apply("-", (last, number(1)))
+            moving = Variable(name, moving.low, end, moving.low_open, moving.high_open, True)
+            over = Domain((*domain.variables, moving), domain.assumptions)
+        return [Goal(expression, relation, substitute(expression, {name: after}), over)]
+    later = f"{name}#later"
+    second = Variable(later, Name(name), moving.high, True, moving.high_open)
+    over = Domain((*over.variables, second), over.assumptions)
+    return [Goal(expression, relation, substitute(expression, {name: Name(later)}), over)]
+
+
+def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
+    """Return the goal with formulas for the questions about mechanisms, and their conditions."""
+    resolver = {side: Resolver() for side in ("left", "right")}
+    left, right = goal.left, goal.right
+    if goal.relation in ("<=", "<"):
+        resolver["left"].upper, right = True, _rounded(right)
+    elif goal.relation in (">=", ">"):
+        resolver["right"].upper, left = True, _rounded(left)
+    answers = {
+        "left": resolver["left"].resolve(left),
+        "right": resolver["right"].resolve(right),
+    }
+    conditions = []
+    for found in resolver.values():
+        for condition, folds in found.conditions:
+            domain = goal.domain
+            for fold in folds:
+                domain = domain.add(Variable(fold.index, fold.low, fold.high, integer=True))
+            conditions.append(Goal(condition.left, condition.relation, condition.right, domain))
+    return Goal(answers["left"], goal.relation, answers["right"], goal.domain), conditions
+
+
+def _rounded(node: Node) -> Node:
+    """Return x for a bound round_up(x), which is no smaller."""
+    match node:
+        case Apply(name="round_up", arguments=(inner, *_)):
+            return inner
+    return node
+
+
+def flipped(goal: Goal) -> Goal:
+    """Return the goal with its sides exchanged."""
+    return Goal(goal.right, OPPOSITE[goal.relation], goal.left, goal.domain)

@@ -1,0 +1,381 @@
+"""What is known of mechanisms in closed form: question → formula in the arguments.
+
+Every entry is a theorem with its conditions; tests compare it with the accountant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+from verify.checker.kernel.domain import INTEGER
+from verify.checker.kernel.language import (
+    Apply,
+    Comparison,
+    Entries,
+    Fold,
+    Node,
+    ProofError,
+    Text,
+    children,
+    comparison,
+    number,
+    parse,
+    plus,
+    show,
+    substitute,
+)
+
+QUESTIONS: Final = ("delta", "max_loss", "mse", "mu", "renyi", "rho", "variance", "loss_above")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A mechanism: its arguments with their defaults, conditions, and formulas by question.
+
+    A key of `formulas` is "question" or "question adjacency"; "<= " before it marks an upper
+    bound, which serves only where the question stands on the smaller side of a comparison.
+    """
+
+    arguments: Mapping[str, str]
+    conditions: tuple[str, ...]
+    formulas: Mapping[str, str]
+    integers: tuple[str, ...] = ()
+
+
+_GAUSSIAN: Final = {
+    "rho": "MU**2/2",
+    "renyi": "ORDER*MU**2/2",
+    "delta": "Phi(MU/2 - EPSILON/MU) - exp(EPSILON)*Phi(-MU/2 - EPSILON/MU)",
+    "loss_above": "Phi(MU/2 - EPSILON/MU)",
+}
+"""Answers of a mechanism whose worst pair is N(μ, 1) against N(0, 1)."""
+_LAPLACE_DELTA: Final = "max(0, 1 - exp((EPSILON - LOSS)/2))"
+_FULL: Final = "dimension/c**2 + 1"
+
+LAWS: Final[dict[str, Law]] = {
+    "Gaussian": Law(
+        {"standard_deviation": "", "l2_sensitivity": "1"},
+        ("standard_deviation > 0", "l2_sensitivity > 0"),
+        {
+            "mu": "l2_sensitivity/standard_deviation",
+            "variance": "standard_deviation**2",
+            "mse": "standard_deviation**2",
+        },
+    ),
+    "Laplace": Law(
+        {"scale": "", "l1_sensitivity": "1"},
+        ("scale > 0", "l1_sensitivity > 0"),
+        {
+            "max_loss": "l1_sensitivity/scale",
+            "variance": "2*scale**2",
+            "mse": "2*scale**2",
+            "delta": _LAPLACE_DELTA.replace("LOSS", "(l1_sensitivity/scale)"),
+        },
+    ),
+    "CorrelatedGaussian": Law(
+        {"dimension": "", "mu": "", "c": "sqrt(sqrt(dimension))", "release_size": "True"},
+        ("dimension >= 1", "mu > 0", "c > 0"),
+        {
+            "mu add-remove release_size=True": "mu",
+            "<= mu add-remove release_size=False": "mu",
+            "mu replace-one release_size=True": "2*mu*sqrt(dimension/(dimension + c**2))",
+            "variance release_size=False": f"({_FULL} + dimension + c**2)/(4*mu**2)",
+            "variance release_size=True index<dimension": f"({_FULL} + dimension + c**2)/(4*mu**2)",
+            "variance release_size=True index=dimension": f"({_FULL})/mu**2",
+        },
+        integers=("dimension",),
+    ),
+    "KnownSizeGaussian": Law(
+        {"dimension": "", "mu": "", "size_mu": "None"},
+        ("dimension >= 1", "mu > 0"),
+        {
+            "mu add-remove size_mu=None": "mu",
+            "mu replace-one": "2*mu",
+            "variance size_mu=None": "dimension/(4*mu**2)",
+        },
+        integers=("dimension",),
+    ),
+    "DisjointGroupsGaussian": Law(
+        {"groups": "", "dimension": "", "mu": "", "adjacency": "", "as_printed": "False"},
+        ("groups >= 1", "dimension >= 1", "mu > 0"),
+        {
+            "mu add-remove adjacency=add-remove": "mu",
+            "mu add-remove adjacency=replace-one as_printed=True": "mu*sqrt(5)/4",
+            "mu add-remove adjacency=replace-one as_printed=False": "mu*sqrt(1/2)",
+            "mu replace-one adjacency=replace-one": "mu",
+            "variance adjacency=add-remove index<dimension": "(sqrt(dimension) + 1)**2/(4*mu**2)",
+            "variance adjacency=replace-one as_printed=False index<dimension":
+                "(dimension + 1)/mu**2",
+            "variance adjacency=replace-one as_printed=True index<dimension":
+                "(dimension + 4)/mu**2",
+        },
+        integers=("groups", "dimension"),
+    ),
+}  # fmt: skip
+"""Mechanism → law. What has more structure than that is in `_structured`."""
+
+
+@final
+class Resolver:
+    """Replace questions about mechanisms by formulas, and gather the conditions of these."""
+
+    def __init__(self, upper: bool = False) -> None:
+        self.upper = upper
+        self.conditions: list[tuple[Comparison, tuple[Fold, ...]]] = []
+
+    def resolve(self, node: Node, folds: tuple[Fold, ...] = (), top: bool = True) -> Node:
+        """Return a node without questions; raise ProofError for one that is not in the table."""
+        match node:
+            case Apply(name=name, arguments=(Apply() as noise, *rest)) if name in QUESTIONS:
+                inner = [self.resolve(value, folds, False) for value in rest]
+                return self._answer(node, noise, inner, folds, top and self.upper)
+            case Apply(name=name, arguments=arguments, named=()):
+                return Apply(name, tuple(self.resolve(a, folds, False) for a in arguments))
+            case Fold(name=name, index=index, low=low, high=high, term=term):
+                ends = self.resolve(low, folds, False), self.resolve(high, folds, False)
+                return Fold(name, index, *ends, self.resolve(term, (*folds, node), False))
+        if children(node):
+            raise ProofError(f"{show(node)[:60]} is not in the kernel's table")
+        return node
+
+    def _answer(
+        self, node: Apply, noise: Apply, rest: list[Node], folds: tuple[Fold, ...], upper: bool
+    ) -> Node:
+        named = dict(node.named)
+        relation = named.pop("adjacency", Text(None))
+        if named or not isinstance(relation, Text):
+            raise ProofError(f"an argument of {node.name} is unknown")
+        noise = Apply(
+            noise.name,
+            noise.arguments,
+            tuple((key, self._argument(value, folds)) for key, value in noise.named),
+        )
+        if noise.arguments:
+            raise ProofError(f"the arguments of {noise.name} need names")
+        found = _structured(noise, node.name, relation.value, rest)
+        if found is None:
+            found = _tabulated(noise, node.name, relation.value, rest, upper)
+        if found is None:
+            raise ProofError(f"{node.name} of {noise.name} is not in the kernel's table")
+        formula, conditions = found
+        self.conditions += [(condition, folds) for condition in conditions]
+        return formula
+
+    def _argument(self, value: Node, folds: tuple[Fold, ...]) -> Node:
+        match value:
+            case Entries(items=items):
+                return Entries(tuple(self._argument(item, folds) for item in items))
+            case Text():
+                return value
+            case Apply(name=name, named=named, arguments=()) if named and name[:1].isupper():
+                inner = ((key, self._argument(item, folds)) for key, item in named)
+                return Apply(name, (), tuple(inner))
+        return self.resolve(value, folds, False)
+
+
+Found = tuple[Node, list[Comparison]]
+
+
+def _tabulated(
+    noise: Apply, question: str, adjacency: object, rest: list[Node], upper: bool
+) -> Found | None:
+    law = LAWS.get(noise.name)
+    if law is None:
+        return None
+    given = dict(noise.named)
+    unknown = set(given) - set(law.arguments)
+    if unknown:
+        raise ProofError(f"{noise.name} has no argument {min(unknown)}")
+    values: dict[str, Node] = {}
+    for name, default in law.arguments.items():
+        if name not in given and not default:
+            raise ProofError(f"{noise.name} lacks its argument {name}")
+        values[name] = given[name] if name in given else substitute(parse(default), values)
+    if noise.name == "DisjointGroupsGaussian" and adjacency is None:
+        made_for = values["adjacency"]
+        adjacency = made_for.value if isinstance(made_for, Text) else None
+    if upper:
+        values = {
+            name: _rounded_up(value) if name in ("standard_deviation", "scale") else value
+            for name, value in values.items()
+        }
+    conditions = [_filled(comparison(text), values) for text in law.conditions]
+    conditions += [whole(values[name]) for name in law.integers]
+    direct = question in law.formulas or any(
+        key.removeprefix("<= ").split()[0] == question for key in law.formulas
+    )
+    wanted = question if direct else "mu"
+    for key, text in law.formulas.items():
+        formula = _matching(key, text, wanted, adjacency, values, rest if direct else [], upper)
+        if formula is None:
+            continue
+        answer, more = formula
+        if direct:
+            rest_names = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}
+            return _asked(answer, question, rest, rest_names, [*conditions, *more])
+        if question not in _GAUSSIAN:
+            return None
+        answer = substitute(parse(_GAUSSIAN[question]), {"MU": answer})
+        names = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}
+        return _asked(answer, question, rest, names, [*conditions, *more])
+    return None
+
+
+def _asked(
+    formula: Node, question: str, rest: list[Node], names: Mapping[str, str],
+    conditions: list[Comparison],
+) -> Found:  # fmt: skip
+    """Put in the ε, the order or the index that a question is asked at."""
+    if question == "variance":
+        return formula, conditions
+    wanted = [names[question]] if question in names else []
+    if len(rest) != len(wanted):
+        raise ProofError(f"{question} has the wrong number of arguments")
+    for name, value in zip(wanted, rest, strict=True):
+        formula = substitute(formula, {name: value})
+        if question == "renyi":
+            conditions = [*conditions, Comparison(value, ">", number(0))]
+        if question == "delta":
+            conditions = [*conditions, Comparison(value, ">=", number(0))]
+    return formula, conditions
+
+
+def _matching(
+    key: str, text: str, question: str, adjacency: object, values: Mapping[str, Node],
+    rest: list[Node], upper: bool,
+) -> Found | None:  # fmt: skip
+    """Return the formula of a key of the table that fits, with the conditions on an index."""
+    bound = key.startswith("<= ")
+    words = key.removeprefix("<= ").split()
+    if words[0] != question or (bound and not upper):
+        return None
+    conditions: list[Comparison] = []
+    indexed = False
+    for word in words[1:]:
+        if word in ("add-remove", "replace-one"):
+            if adjacency != word:
+                return None
+        elif word.startswith("index"):
+            if len(rest) != 1:
+                return None
+            indexed, last = True, values["dimension"]
+            if word == "index=dimension":
+                if rest[0] != last:
+                    return None
+            elif rest[0] == last:
+                return None
+            else:
+                conditions += [
+                    whole(rest[0]),
+                    Comparison(rest[0], ">=", number(0)),
+                    Comparison(rest[0], "<", last),
+                ]
+        else:
+            name, _, wanted = word.partition("=")
+            found = values[name]
+            if not isinstance(found, Text) or str(found.value) != wanted:
+                return None
+    if question == "variance" and rest and not indexed:
+        if len(rest) != 1:
+            return None
+        conditions.append(Comparison(rest[0], ">=", number(0)))
+        conditions.append(Comparison(rest[0], "<=", number(0)))
+    return substitute(parse(text), dict(values)), conditions
+
+
+def whole(value: Node) -> Comparison:
+    """Return the condition that a value is an integer."""
+    return Comparison(value, INTEGER, number(0))
+
+
+def _rounded_up(value: Node) -> Node:
+    """Return x for round_up(x): less noise, which serves an upper bound."""
+    match value:
+        case Apply(name="round_up", arguments=(inner, *_)):
+            return inner
+    return value
+
+
+def _filled(condition: Comparison, values: Mapping[str, Node]) -> Comparison:
+    return Comparison(
+        substitute(condition.left, values), condition.relation, substitute(condition.right, values)
+    )
+
+
+def _entries(value: Node | None) -> tuple[Node, ...] | None:
+    return value.items if isinstance(value, Entries) else None
+
+
+def _structured(noise: Apply, question: str, adjacency: object, rest: list[Node]) -> Found | None:
+    """Answer for mechanisms whose arguments are lists, covariances and spaces."""
+    given = dict(noise.named)
+    match noise.name, question, rest:
+        case "LaplaceVector", "max_loss", []:
+            shifts = _entries(given.get("shifts"))
+            if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
+                return None
+            total = plus(*(Apply("abs", (shift,)) for shift in shifts))
+            return Apply("/", (total, given["scale"])), [Comparison(given["scale"], ">", number(0))]
+        case "LaplaceVector", "renyi", [order] if order == number(1):
+            shifts = _entries(given.get("shifts"))
+            if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
+                return None
+            terms = []
+            for shift in shifts:
+                ratio = Apply("/", (Apply("abs", (shift,)), given["scale"]))
+                terms.append(substitute(parse("t + exp(-t) - 1"), {"t": ratio}))
+            return plus(*terms), [Comparison(given["scale"], ">", number(0))]
+        case "GeneralGaussian", ("mu" | "rho" | "renyi" | "delta"), _:
+            return _general(given, question, adjacency, rest)
+    return None
+
+
+def _general(
+    given: Mapping[str, Node], question: str, adjacency: object, rest: list[Node]
+) -> Found | None:
+    """Isotropic noise over a space of sparse boxes: μ is the largest norm over σ."""
+    covariance, space = given.get("covariance"), given.get("space")
+    if set(given) != {"covariance", "space"}:
+        return None
+    if not isinstance(covariance, Apply) or not isinstance(space, Apply):
+        return None
+    if covariance.name != "Isotropic" or set(dict(covariance.named)) != {"dimension", "variance"}:
+        return None
+    values = dict(covariance.named)
+    inner, conditions = (
+        space,
+        [
+            Comparison(values["variance"], ">", number(0)),
+            Comparison(values["dimension"], ">=", number(1)),
+        ],
+    )
+    groups: Node = number(1)
+    if space.name == "DisjointGroups":
+        parts = dict(space.named)
+        if set(parts) != {"groups", "space"} or not isinstance(parts["space"], Apply):
+            return None
+        groups, inner = parts["groups"], parts["space"]
+        conditions.append(Comparison(groups, ">=", number(1)))
+    box = {"bound": number(1), "signed": Text(False), **dict(inner.named)}
+    if inner.name != "SparseBox" or set(box) != {"dimension", "sparsity", "bound", "signed"}:
+        return None
+    conditions += [
+        *(whole(size) for size in (values["dimension"], groups, box["dimension"], box["sparsity"])),
+        Comparison(box["sparsity"], ">=", number(1)),
+        Comparison(box["sparsity"], "<=", box["dimension"]),
+        Comparison(box["bound"], ">", number(0)),
+        Comparison(values["dimension"], "==", Apply("*", (groups, box["dimension"]))),
+    ]
+    del adjacency
+    mu = substitute(
+        parse("BOUND*sqrt(SPARSITY/VARIANCE)"),
+        {"BOUND": box["bound"], "SPARSITY": box["sparsity"], "VARIANCE": values["variance"]},
+    )
+    if question == "mu":
+        return (mu, conditions) if not rest else None
+    formula = substitute(parse(_GAUSSIAN[question]), {"MU": mu})
+    names = {"delta": "EPSILON", "renyi": "ORDER"}
+    return _asked(formula, question, rest, names, conditions)

@@ -1,0 +1,339 @@
+"""Evaluate expressions over ranges of their variables."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import comb
+from typing import Final
+
+from flint import arb
+
+from verify.checker.kernel.language import (
+    Apply,
+    Budget,
+    Fold,
+    Name,
+    Node,
+    Number,
+    ProofError,
+    show,
+)
+from verify.checker.kernel.ranges import (
+    INFINITY,
+    Range,
+    absolute,
+    add,
+    ball,
+    falling,
+    fraction,
+    invert,
+    maximum,
+    minimum,
+    monotone,
+    multiply,
+    negate,
+    power,
+    subtract,
+)
+
+Box = Mapping[str, Range]
+_MOST_TERMS: Final = 10_000
+_LARGEST_BINOMIAL: Final = 10_000
+_LEAST_OF_GAMMA: Final = Fraction(14616, 10_000)
+"""Below it Γ falls, above it + 1/1000 it grows (its minimum is at 1.46163…)."""
+
+
+def evaluate(node: Node, box: Box, budget: Budget) -> Range:
+    """Return a range that contains every value; raise ProofError where one may be undefined."""
+    budget.spend()
+    match node:
+        case Number(value=value):
+            return Range.exact(value)
+        case Name(name=name):
+            if name not in box:
+                raise ProofError(f"{name} has no range")
+            return box[name]
+        case Apply(name="+", arguments=(left, right)):
+            return add(evaluate(left, box, budget), evaluate(right, box, budget))
+        case Apply(name="-", arguments=(left, right)):
+            return subtract(evaluate(left, box, budget), evaluate(right, box, budget))
+        case Apply(name="*", arguments=(left, right)):
+            if left == right:
+                return power(evaluate(left, box, budget), 2)
+            return multiply(evaluate(left, box, budget), evaluate(right, box, budget))
+        case Apply(name="/", arguments=(left, right)):
+            return multiply(evaluate(left, box, budget), invert(evaluate(right, box, budget)))
+        case Apply(name="**", arguments=(base, exponent)):
+            return raised(evaluate(base, box, budget), evaluate(exponent, box, budget), exponent)
+        case Apply(name=name, arguments=arguments, named=()) if name in FUNCTIONS:
+            return FUNCTIONS[name](*(evaluate(argument, box, budget) for argument in arguments))
+        case Fold():
+            return _fold(node, box, budget)
+    raise ProofError(f"{show(node)[:60]} has no enclosure")
+
+
+def raised(base: Range, exponent: Range, shown: Node | None = None) -> Range:
+    """Return base**exponent: for an integer exponent, or a base > 0 (or ≥ 0 for powers > 0)."""
+    if exponent.is_point():
+        value = fraction(exponent.low)
+        if value.denominator == 1:
+            return power(base, int(value))
+        if value == Fraction(1, 2):
+            return _root(base)
+    if base.low > 0 or (base.low == 0 and base.low_open):
+        return _exp(multiply(exponent, _log(base)))
+    if base.low == 0 and exponent.low > 0 and shown is not None:
+        if base.high == 0:
+            return Range.exact(0)
+        inner = _exp(multiply(exponent, _log(Range(base.low, base.high, True, base.high_open))))
+        return inner.union(Range.exact(0))
+    raise ProofError("a power of a number that was not shown to be > 0")
+
+
+def _fold(node: Fold, box: Box, budget: Budget) -> Range:
+    low, high = (evaluate(end, box, budget) for end in (node.low, node.high))
+    if not (low.is_point() and high.is_point()):
+        raise ProofError("a sum whose ends are not single numbers")
+    first, last = fraction(low.low), fraction(high.low)
+    if first.denominator != 1 or last.denominator != 1 or last - first > _MOST_TERMS:
+        raise ProofError("a sum whose ends are no integers, or which is too long")
+    total = Range.exact(0 if node.name == "sum" else 1)
+    combine = add if node.name == "sum" else multiply
+    for index in range(int(first), int(last) + 1):
+        term = evaluate(node.term, {**box, node.index: Range.exact(index)}, budget)
+        total = combine(total, term)
+    return total
+
+
+def _one(function: Callable[[Range], Range]) -> Callable[..., Range]:
+    def applied(*arguments: Range) -> Range:
+        if len(arguments) != 1:
+            raise ProofError("a function has the wrong number of arguments")
+        return function(arguments[0])
+
+    return applied
+
+
+def _exp(x: Range) -> Range:
+    found = monotone(arb.exp, x, INFINITY, arb(0))
+    if found.low > 0:
+        return found
+    return Range(arb(0), found.high, True, found.high_open)
+
+
+def _log(x: Range) -> Range:
+    if x.low < 0 or (x.low == 0 and not x.low_open):
+        raise ProofError("the logarithm of a number that was not shown to be > 0")
+    return monotone(lambda end: -INFINITY if end == 0 else end.log(), x, INFINITY)
+
+
+def _log1p(x: Range) -> Range:
+    if x.low < -1 or (x.low == -1 and not x.low_open):
+        raise ProofError("the logarithm of a number that was not shown to be > 0")
+    return monotone(lambda end: -INFINITY if end == -1 else end.log1p(), x, INFINITY)
+
+
+def _logarithm(*arguments: Range) -> Range:
+    if len(arguments) == 2:
+        return multiply(_log(arguments[0]), invert(_log(arguments[1])))
+    return _one(_log)(*arguments)
+
+
+def _log2(x: Range) -> Range:
+    return multiply(_log(x), invert(_log(Range.exact(2))))
+
+
+def _root(x: Range) -> Range:
+    if x.low < 0:
+        raise ProofError("the root of a number that was not shown to be >= 0")
+    return monotone(arb.sqrt, x, INFINITY)
+
+
+def _expm1(x: Range) -> Range:
+    return monotone(arb.expm1, x, INFINITY, arb(-1))
+
+
+def _tanh(x: Range) -> Range:
+    return _clip(monotone(arb.tanh, x, arb(1), arb(-1)), -1, 1)
+
+
+def _erf(x: Range) -> Range:
+    return _clip(monotone(arb.erf, x, arb(1), arb(-1)), -1, 1)
+
+
+def _erfc(x: Range) -> Range:
+    return _clip(falling(arb.erfc, x, arb(0), arb(2)), 0, 2)
+
+
+def _phi(x: Range) -> Range:
+    """Φ, in the form −erfc that keeps the digits of small tails."""
+    return _clip(monotone(lambda end: (-end / arb(2).sqrt()).erfc() / 2, x, arb(1), arb(0)), 0, 1)
+
+
+def _clip(found: Range, low: int, high: int) -> Range:
+    """Use that the values lie strictly between two numbers."""
+    return Range(
+        found.low if found.low > low else arb(low),
+        found.high if found.high < high else arb(high),
+        found.low_open or not found.low > low,
+        found.high_open or not found.high < high,
+    )
+
+
+def _quantile(p: Range) -> Range:
+    if p.low < 0 or p.high > 1:
+        raise ProofError("Phi_inverse of a number that was not shown to be in (0, 1)")
+    if (p.low == 0 and not p.low_open) or (p.high == 1 and not p.high_open):
+        raise ProofError("Phi_inverse of a number that was not shown to be in (0, 1)")
+
+    def at(end: arb) -> arb:
+        if end == 0 or end == 1:
+            return INFINITY if end == 1 else -INFINITY
+        return -arb(2).sqrt() * (2 * end).erfcinv()
+
+    return monotone(at, p, None)
+
+
+def mills_ball(x: arb) -> arb:
+    """Return Φ(−x)/φ(x) = √(π/2) e^{x²/2} erfc(x/√2) of a ball."""
+    half = x * x / 2
+    if x > 1:  # U(1/2, 1/2, x²/2)/√2, which neither overflows nor cancels
+        scaled = half.hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
+        if scaled.is_finite():
+            return scaled
+        return (1 / x).union(x / (x * x + 1))
+    return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
+
+
+def _mills(x: Range) -> Range:
+    found = falling(mills_ball, x, arb(0), INFINITY)
+    return Range(
+        found.low if found.low > 0 else arb(0),
+        found.high,
+        found.low_open or not found.low > 0,
+        found.high_open,
+    )
+
+
+def _gamma(x: Range, function: Callable[[arb], arb] = arb.gamma) -> Range:
+    if x.low <= 0:
+        raise ProofError("gamma of a number that was not shown to be > 0")
+    least = ball(_LEAST_OF_GAMMA)
+    above = least + ball(Fraction(1, 1000))
+    if x.low >= above:
+        return monotone(function, x, INFINITY)
+    if x.high <= least:
+        return falling(function, x, None)
+    if not x.high.is_finite():
+        raise ProofError("gamma of a range around its minimum")
+    return Range.ball(function(x.low.union(x.high)))
+
+
+def _lgamma(x: Range) -> Range:
+    return _gamma(x, arb.lgamma)
+
+
+def _trigonometric(function: Callable[[arb], arb]) -> Callable[[Range], Range]:
+    def applied(x: Range) -> Range:
+        if not (x.low.is_finite() and x.high.is_finite()):
+            return Range(arb(-1), arb(1))
+        found = Range.ball(function(x.low.union(x.high)))
+        return Range(found.low.max(arb(-1)), found.high.min(arb(1)))
+
+    return applied
+
+
+def _floor(x: Range) -> Range:
+    low = x.low.floor().lower() if x.low.is_finite() else x.low
+    high = x.high.floor().upper() if x.high.is_finite() else x.high
+    return Range(low, high)
+
+
+def _ceil(x: Range) -> Range:
+    return negate(_floor(negate(x)))
+
+
+def _binomial(n: Range, k: Range) -> Range:
+    if not (n.is_point() and k.is_point()):
+        raise ProofError("a binomial coefficient of more than one pair of numbers")
+    top, bottom = fraction(n.low), fraction(k.low)
+    if top.denominator != 1 or bottom.denominator != 1 or not bottom >= 0 or not top >= 0:
+        raise ProofError("a binomial coefficient of no integers >= 0")
+    if top > _LARGEST_BINOMIAL:
+        raise ProofError("a binomial coefficient is too large")
+    return Range.exact(comb(int(top), int(bottom)))
+
+
+def _folded(choose: Callable[[Range, Range], Range]) -> Callable[..., Range]:
+    def applied(*arguments: Range) -> Range:
+        if not arguments:
+            raise ProofError("min and max need an argument")
+        return functools.reduce(choose, arguments)
+
+    return applied
+
+
+def _pi(*arguments: Range) -> Range:
+    if arguments:
+        raise ProofError("pi has no argument")
+    return Range.ball(arb.pi())
+
+
+def _two(function: Callable[[Range, Range], Range]) -> Callable[..., Range]:
+    def applied(*arguments: Range) -> Range:
+        if len(arguments) != 2:
+            raise ProofError("a function has the wrong number of arguments")
+        return function(arguments[0], arguments[1])
+
+    return applied
+
+
+def _rounded(side: int) -> Callable[..., Range]:
+    """round_up and round_down: on a stated side, and nearer than one unit of the last digit."""
+
+    def applied(*arguments: Range) -> Range:
+        digits = 40
+        if len(arguments) == 2 and arguments[1].is_point():
+            digits = int(fraction(arguments[1].low))
+        elif len(arguments) != 1:
+            raise ProofError("round_up and round_down take a number and a number of digits")
+        if not 1 <= digits <= 1000:
+            raise ProofError("expected 1 to 1000 digits")
+        x = arguments[0]
+        slack = multiply(absolute(x), Range.exact(Fraction(2, 10 ** (digits - 1))))
+        nudge = Range(arb(0), slack.high)
+        return add(x, nudge if side > 0 else negate(nudge))
+
+    return applied
+
+
+FUNCTIONS: Final[dict[str, Callable[..., Range]]] = {
+    "sqrt": _one(_root),
+    "exp": _one(_exp),
+    "expm1": _one(_expm1),
+    "log": _logarithm,
+    "log1p": _one(_log1p),
+    "log2": _one(_log2),
+    "sin": _one(_trigonometric(arb.sin)),
+    "cos": _one(_trigonometric(arb.cos)),
+    "tanh": _one(_tanh),
+    "erf": _one(_erf),
+    "erfc": _one(_erfc),
+    "Phi": _one(_phi),
+    "Phi_inverse": _one(_quantile),
+    "mills": _one(_mills),
+    "gamma": _one(_gamma),
+    "lgamma": _one(_lgamma),
+    "abs": _one(absolute),
+    "floor": _one(_floor),
+    "ceil": _one(_ceil),
+    "binomial": _two(_binomial),
+    "min": _folded(minimum),
+    "max": _folded(maximum),
+    "pi": _pi,
+    "round_up": _rounded(1),
+    "round_down": _rounded(-1),
+}
+"""Name → function of ranges."""

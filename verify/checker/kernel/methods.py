@@ -1,0 +1,251 @@
+"""The methods that need no other proof: identity, positive, sweep, cases."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, Final
+
+from flint import ctx
+
+from verify.checker.kernel.algebraic import sign_of
+from verify.checker.kernel.boxes import box_of
+from verify.checker.kernel.domain import Domain, Goal
+from verify.checker.kernel.extended import evaluate
+from verify.checker.kernel.language import (
+    Budget,
+    Comparison,
+    Number,
+    ProofError,
+    number,
+    parse,
+    show,
+)
+from verify.checker.kernel.normal import Normaliser
+from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
+from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
+from verify.checker.kernel.ranges import fraction, related
+from verify.checker.kernel.sweep import PIECES, sweep
+
+_MOST_CASES: Final = 10_000
+_PRECISIONS: Final = (128, 512, 2048)
+_AGAINST: Final = {"<=": -1, "<": -1, ">=": 1, ">": 1}
+
+
+def difference(goal: Goal, normaliser: Normaliser) -> Ratio:
+    """Return left − right, reduced by the relations between the atoms."""
+    left, right = normaliser.normal(goal.left), normaliser.normal(goal.right)
+    return normaliser.reduced(left - right)
+
+
+def vanishes(normaliser: Normaliser, value: Ratio) -> bool:
+    """Whether a ratio is 0 over the whole domain: at once, or since A + s·B = 0 with s² = e."""
+    if value.is_zero():
+        return True
+    for index in sorted(used(value.top), reverse=True):
+        atom = normaliser.atoms[index]
+        if atom.radicand is None or atom.degree != 2:
+            continue
+        parts = coefficients(value.top, index)
+        if len(parts) != 2:
+            continue
+        plain, rooted = (Ratio.of(part, ONE) for part in parts)
+        square = normaliser.reduced(plain * plain - rooted * rooted * atom.radicand)
+        opposite = normaliser.sign(plain * rooted)
+        if square.is_zero() and opposite is not None and opposite[0] <= 0:
+            return True
+    return False
+
+
+def identity(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove left = right (or ≤, ≥) as both are the same rational function of the atoms."""
+    options(spec, ())
+    if goal.relation not in ("==", "<=", ">="):
+        raise ProofError(f"an identity proves no {goal.relation}")
+
+    def work(normaliser: Normaliser) -> int:
+        found = difference(goal, normaliser)
+        if not vanishes(normaliser, found):
+            shown = show(normaliser.node(found))
+            raise ProofError(f"the two sides differ by {shown[:200]}")
+        return len(normaliser.atoms)
+
+    atoms = normalised(goal, prover.budget, work)
+    return Proved(str(goal), "identity", f"{atoms} atoms")
+
+
+def positive(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove an inequality as all coefficients of left − right have one sign."""
+    given = options(spec, ("split",))
+    side = _AGAINST.get(goal.relation)
+    if side is None:
+        raise ProofError(f"positive coefficients prove no {goal.relation}")
+    parts = split(goal.domain, given.get("split", {}), prover.budget)
+
+    def work(normaliser: Normaliser) -> int:
+        found = difference(goal, normaliser)
+        sign = normaliser.sign(found)
+        strict = goal.relation in ("<", ">")
+        if sign is None or sign[0] == -side or (strict and not sign[1]):
+            shown = show(normaliser.node(found))
+            raise ProofError(f"no sign of the coefficients of {shown[:200]}")
+        return len(found.top)
+
+    terms = sum(normalised(goal.on(part), prover.budget, work) for part in parts)
+    return Proved(str(goal), "positive", f"{terms} terms on {len(parts)} pieces")
+
+
+def split(domain: Domain, cuts: Any, budget: Budget) -> list[Domain]:
+    """Cut the domains of some variables at numbers."""
+    if not isinstance(cuts, dict) or not all(isinstance(v, list) for v in cuts.values()):
+        raise ProofError('expected split = {x = ["1", "2"]}')
+    parts = [domain]
+    for name, texts in cuts.items():
+        for text in texts:
+            point = parse(text)
+            parts = [piece for part in parts for piece in _cut(part, name, point, budget)]
+            if len(parts) > _MOST_CASES:
+                raise ProofError("too many pieces")
+    return parts
+
+
+def _cut(domain: Domain, name: str, point: Any, budget: Budget) -> list[Domain]:
+    """Cut a variable in two at a number; all of its range is covered."""
+    variable = domain.variable(name)
+    if variable is None or not isinstance(point, Number):
+        raise ProofError(f"expected a variable and numbers to split at, not {name}")
+    found = box_of(domain, budget)[name]
+    at = evaluate(point, {}, budget)
+    if at.high < found.low or at.low > found.high:
+        return [domain]
+    below: Any = point
+    if variable.integer:
+        below = number(Fraction(point.value.__floor__()))
+    lower = dataclasses.replace(variable, high=below, high_open=False)
+    upper = dataclasses.replace(
+        variable, low=number(below.value + 1) if variable.integer else point, low_open=False
+    )
+    if variable.high is not None and not isinstance(variable.high, Number):
+        raise ProofError(f"{name} is split, but its end is no number")
+    if variable.low is not None and not isinstance(variable.low, Number):
+        raise ProofError(f"{name} is split, but its end is no number")
+    pieces = []
+    for piece in (lower, upper):
+        try:
+            box_of(domain.put(piece), budget)
+        except ProofError:
+            continue  # an empty piece
+        pieces.append(domain.put(piece))
+    return pieces
+
+
+def by_sweep(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove an inequality by a sweep, perhaps in another form.
+
+    With `form = "l < r"` and `times = "m"`, left − right = m·(l − r) must be an identity and m > 0;
+    the relation of the form may be stricter.
+    """
+    given = options(spec, ("form", "times", "pieces"))
+    pieces = given.get("pieces", PIECES)
+    if not isinstance(pieces, int) or isinstance(pieces, bool) or not 1 <= pieces <= 200_000:
+        raise ProofError("expected pieces between 1 and 200000")
+    swept = goal
+    if "form" in given:
+        swept = reformed(goal, prover.compared(given["form"]), given.get("times", "1"), prover)
+    count = sweep(swept, prover.budget, pieces=pieces)
+    return Proved(str(goal), "sweep", f"{count} pieces")
+
+
+def reformed(goal: Goal, form: Comparison, multiplier: object, prover: Prover) -> Goal:
+    """Return the goal in an equivalent form, after that has been shown."""
+    if form.relation != goal.relation and form.relation + "=" != goal.relation:
+        raise ProofError("the form has another relation than the claim")
+    factor = prover.read(multiplier)
+    result = Goal(form.left, form.relation, form.right, goal.domain)
+
+    def work(normaliser: Normaliser) -> None:
+        scale = normaliser.normal(factor)
+        normaliser.require(scale, 1, "the factor of the form")
+        left, right = normaliser.normal(form.left), normaliser.normal(form.right)
+        found = difference(goal, normaliser) - scale * (left - right)
+        if not vanishes(normaliser, normaliser.reduced(found)):
+            raise ProofError("the form is not the claim: left - right is not times*(l - r)")
+
+    normalised(goal, prover.budget, work, factor, form.left, form.right)
+    return result
+
+
+def cases(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove a goal whose variables are integers between two ends, case by case."""
+    options(spec, ())
+    found = list(enumerate_cases(goal, prover.budget))
+    for case in found:
+        decide(case, prover.budget)
+    return Proved(str(goal), "cases", f"{len(found)} cases")
+
+
+def enumerate_cases(goal: Goal, budget: Budget) -> list[Goal]:
+    """Return the goal in every case of its domain."""
+    done: list[Goal] = []
+    waiting = [goal]
+    while waiting:
+        case = waiting.pop()
+        if not case.domain.variables:
+            if all(_is_true(a, budget) for a in case.domain.assumptions):
+                done.append(Goal(case.left, case.relation, case.right, Domain()))
+            continue
+        variable = case.domain.variables[0]
+        if not variable.integer or variable.low is None or variable.high is None:
+            raise ProofError(f"{variable.name} is no integer between two ends")
+        only = Domain((variable,))
+        try:
+            found = box_of(only, budget)[variable.name]
+        except ProofError:
+            continue
+        low, high = fraction(found.low), fraction(found.high)
+        if high - low > _MOST_CASES or len(waiting) + len(done) > _MOST_CASES:
+            raise ProofError("too many cases")
+        waiting += [
+            case.fix({variable.name: number(value)}) for value in range(int(low), int(high) + 1)
+        ]
+    if not done:
+        raise ProofError("the domain has no case")
+    return done
+
+
+def _is_true(assumption: Comparison, budget: Budget) -> bool:
+    """Decide an assumption between numbers."""
+    opposites = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+    try:
+        decide(Goal(assumption.left, assumption.relation, assumption.right, Domain()), budget)
+    except ProofError:
+        opposite = opposites[assumption.relation]
+        decide(Goal(assumption.left, opposite, assumption.right, Domain()), budget)
+        return False
+    return True
+
+
+def decide(goal: Goal, budget: Budget) -> None:
+    """Prove a comparison between two numbers; raise ProofError where it is not proved."""
+    for precision in _PRECISIONS:
+        with ctx.workprec(precision):
+            left, right = (evaluate(side, {}, budget) for side in (goal.left, goal.right))
+            if related(left, goal.relation, right):
+                return
+            if related(left, {"<=": ">", "<": ">=", ">=": "<", ">": "<="}.get(
+                goal.relation, "!=" if goal.relation == "==" else "=="
+            ), right):  # fmt: skip
+                raise ProofError(f"it is false: {goal}")
+
+    def work(normaliser: Normaliser) -> bool:
+        found = difference(goal, normaliser)
+        if found.is_zero():
+            return True
+        sign = sign_of(normaliser, found.top) * sign_of(normaliser, found.bottom)
+        wanted = {"<=": (-1, 0), "<": (-1,), ">=": (0, 1), ">": (1,), "==": (0,), "!=": (-1, 1)}
+        if sign in wanted[goal.relation]:
+            return sign == 0
+        raise ProofError(f"it is false: {goal}")
+
+    if normalised(goal, budget, work) and goal.relation not in ("<=", ">=", "=="):
+        raise ProofError(f"it is false: {goal}")

@@ -1,0 +1,196 @@
+"""Prove the formal claim of a claim file from its plain data, or raise ProofError."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+from verify.checker.kernel.claims import goals_of, resolved
+from verify.checker.kernel.derivative import is_smooth
+from verify.checker.kernel.domain import INTEGER, Goal
+from verify.checker.kernel.language import (
+    Budget,
+    Comparison,
+    Node,
+    ProofError,
+    comparison,
+    number,
+    parse,
+    substitute,
+)
+from verify.checker.kernel.methods import by_sweep, cases, identity, positive
+from verify.checker.kernel.normal import Puncture
+from verify.checker.kernel.prover import Method, Proved, Spec, normalised
+
+METHODS: Final[dict[str, Method]] = {
+    "identity": identity,
+    "positive": positive,
+    "sweep": by_sweep,
+    "cases": cases,
+}
+_TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
+"""What is tried where a proof does not say its method."""
+_DEEPEST: Final = 30
+
+
+def prove(
+    claim: Mapping[str, Any],
+    lemmas: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    seconds: float = 60.0,
+) -> Proved:
+    """Prove the formal claim of plain data by the proof that it carries.
+
+    `lemmas` has the claims of the same file by id. Raises ProofError for everything that is not
+    proved within the time.
+    """
+    kernel = Kernel({} if lemmas is None else lemmas, Budget(seconds))
+    return kernel.claim(claim)
+
+
+@final
+class Kernel:
+    """Proofs of the claims of one file, each proved at most once."""
+
+    def __init__(self, lemmas: Mapping[str, Mapping[str, Any]], budget: Budget) -> None:
+        self.budget = budget
+        self._claims = lemmas
+        self._proved: dict[str, list[Goal]] = {}
+        self._open: list[str] = []
+        self._depth = 0
+        self._names: Mapping[str, Node] = {}
+
+    def read(self, text: object) -> Node:
+        """Parse an expression of a proof, which may use the names of its claim."""
+        return substitute(parse(text), self._names)
+
+    def compared(self, text: object) -> Comparison:
+        """Parse a comparison of a proof."""
+        found = comparison(text)
+        left, right = (substitute(side, self._names) for side in (found.left, found.right))
+        return Comparison(left, found.relation, right)
+
+    def claim(self, claim: Mapping[str, Any]) -> Proved:
+        """Prove a claim."""
+        try:
+            return self._claim(claim)
+        except (RecursionError, ArithmeticError, ValueError, TypeError, KeyError) as error:
+            raise ProofError(f"the proof cannot be read ({error!r:.200})") from error
+        except Puncture:
+            raise ProofError("a divisor may be 0 at one point of the domain") from None
+
+    def _claim(self, claim: Mapping[str, Any]) -> Proved:
+        spec = claim.get("proof")
+        if not isinstance(spec, Mapping) or not isinstance(spec.get("method"), str):
+            raise ProofError("the claim has no proof")
+        found = [self._named(goal, names, spec) for goal, names in goals_of(claim)]
+        if not found:
+            raise ProofError("the claim has no case")
+        sizes = found[0].size if len(found) == 1 else f"{len(found)} goals"
+        return Proved("; ".join(p.theorem for p in found[:20]), str(spec["method"]), sizes)
+
+    def _named(self, goal: Goal, names: Mapping[str, Node], spec: Spec) -> Proved:
+        before, self._names = self._names, names
+        try:
+            return self._stated(goal, spec)
+        finally:
+            self._names = before
+
+    def _stated(self, goal: Goal, spec: Spec) -> Proved:
+        """Prove a goal of a claim, after the conditions of the formulas that it uses."""
+        if goal.relation == INTEGER:
+            self._integer(goal)
+            return Proved(str(goal), "integer", "1 step")
+        told, conditions = resolved(goal)
+        for condition in conditions:
+            if condition.relation == INTEGER:
+                self._integer(condition)
+            else:
+                self._attempt(condition)
+        return dataclasses.replace(self.prove(told, spec), theorem=str(goal))
+
+    def _integer(self, goal: Goal) -> None:
+        def work(normaliser: Any) -> None:
+            if not normaliser.is_integer(normaliser.reduced(normaliser.normal(goal.left))):
+                raise ProofError(f"an argument was not shown to be an integer: {goal}")
+
+        normalised(goal, self.budget, work)
+
+    def prove(self, goal: Goal, spec: Spec | None) -> Proved:
+        """Prove a goal by a nested proof, or by what is tried without one."""
+        if spec is None:
+            return self._attempt(goal)
+        method = METHODS.get(str(spec.get("method")))
+        if method is None:
+            known = ", ".join(METHODS)
+            raise ProofError(f"unknown method {str(spec.get('method'))[:40]!r}; known: {known}")
+        self._depth += 1
+        try:
+            if self._depth > _DEEPEST:
+                raise ProofError("the proof is nested too deeply")
+            return method(goal, spec, self)
+        except Puncture as point:
+            return self._around(goal, spec, point)
+        finally:
+            self._depth -= 1
+
+    def _attempt(self, goal: Goal) -> Proved:
+        failures = []
+        for spec in _TRIED:
+            try:
+                return self.prove(goal, spec)
+            except ProofError as error:
+                failures.append(str(error)[:120])
+        raise ProofError(f"not proved: {goal}. {'; '.join(failures)}")
+
+    def _around(self, goal: Goal, spec: Spec, at: Puncture) -> Proved:
+        """Prove a goal without one value of a variable, and at it by continuity.
+
+        That needs a relation that limits keep, both sides continuous in the variable, and a
+        domain in which the value is approached with all other variables fixed.
+        """
+        variable = goal.domain.variable(at.variable)
+        name, point = at.variable, number(at.point)
+        if variable is None or goal.relation not in ("==", "<=", ">=") or variable.integer:
+            raise ProofError(f"a divisor may be 0 at {name} = {at.point}")
+        if goal.domain.mentioned(name) or any(
+            end.__class__ is not number(0).__class__ for end in variable.ends()
+        ):
+            raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
+        if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
+            raise ProofError(f"a side is not known to be continuous in {name}")
+        parts = []
+        for low, high in ((None, point), (point, None)):
+            if low is None and variable.low == high and not variable.low_open:
+                continue  # the value is the low end itself
+            if high is None and variable.high == low and not variable.high_open:
+                continue
+            piece = dataclasses.replace(
+                variable,
+                low=variable.low if low is None else low,
+                low_open=variable.low_open if low is None else True,
+                high=variable.high if high is None else high,
+                high_open=variable.high_open if high is None else True,
+            )
+            parts.append(goal.on(goal.domain.put(piece)))
+        if not parts:
+            raise ProofError(f"a divisor is 0 at {name} = {at.point}")
+        proofs = [self.prove(part, spec) for part in parts]
+        return Proved(str(goal), proofs[0].method, f"{proofs[0].size}, continued to {at.point}")
+
+    def lemma(self, name: str) -> list[Goal]:
+        """Return what a claim of the same file states, after it has been proved."""
+        if name in self._open:
+            raise ProofError(f"the lemma {name[:60]!r} rests on itself")
+        if name not in self._proved:
+            if name not in self._claims:
+                raise ProofError(f"there is no lemma {name[:60]!r}")
+            self._open.append(name)
+            try:
+                self._claim(self._claims[name])
+                found = goals_of(self._claims[name])
+                self._proved[name] = [resolved(goal)[0] for goal, _ in found]
+            finally:
+                self._open.pop()
+        return self._proved[name]

@@ -56,14 +56,15 @@ lemma-4-4/sharp lemma-4-4/sharp/odd lemma-4-4/even-gap lemma-4-4/even-gap/decrea
 lemma-4-4/even-gap/printed-0.46 lemma-4-4/odd-gap lemma-4-4/odd-gap/sum
 lemma-4-4/odd-gap/decreasing lemma-4-4/odd-gap/at-3 lemma-4-4/odd-gap/smaller-dimension
 lemma-4-4/exact-d3-k1 lemma-4-4/d3-in-range lemma-4-4/d1 section-4-1/size-ellipse
-section-4-1/reduce-k-d/squares section-4-1/tiny-d/from-6 figure-3/left figure-3/left/algorithm-1
-figure-3/right figure-3/preferred figure-3/continued section-5/exact-match/corrected
-section-5/loss-law section-5/fhss24 section-5/scale section-6/laplace section-6/laplace/variance
+section-4-1/reduce-k-d/squares section-4-1/tiny-d section-4-1/tiny-d/root
+section-4-1/tiny-d/up-to-3 figure-3/left figure-3/left/algorithm-1 figure-3/right
+figure-3/preferred figure-3/continued section-5/exact-match/corrected section-5/loss-law
+section-5/fhss24 section-5/scale section-6/laplace section-6/laplace/variance
 section-6/laplace/quarter section-6/laplace/small-d
 """
 ARGUED = """
 theorem-3-1-simplified/squares note-practitioners/discrete section-4-1/open-problem
-section-4-1/reduce-k-d/corrected section-4-1/tiny-d
+section-4-1/reduce-k-d/corrected
 """
 PENDING = {
     "proof": """definitions-2-1-to-2-5 lemma-2-2 section-5/su16 section-5/literature

@@ -41,8 +41,8 @@ lemma-3-5/variance lemma-3-5/size-variance lemma-3-5/hidden-size section-3-1/glo
 section-3-1/monotone-A section-3-1/monotone-B section-3-1/no-benefit-small-C
 section-3-1/d-10000-min section-3-1/c-100/variance section-3-1/c-100/size
 section-3-1/c-100/identity section-3-1/c-100/half section-3-1/still-outperforms
-section-3-1/diminishing figure-2/curve figure-2/covariance lemma-3-6 lemma-3-6/exact-size
-lemma-3-6/private-estimate lemma-3-6/error section-4/norm lemma-4-1/add-remove
+section-3-1/diminishing figure-2/curve figure-2/covariance figure-2/covariance/norm lemma-3-6
+lemma-3-6/exact-size lemma-3-6/private-estimate lemma-3-6/error section-4/norm lemma-4-1/add-remove
 lemma-4-1/replace-one lemma-4-2/add-remove lemma-4-2/replace-one lemma-4-2/replace-one/cases
 lemma-4-2/replace-one/d-1 lemma-4-2/equivalence/corrected lemma-4-2/corrected
 lemma-4-2/corrected/cases lemma-4-2/sensitivity-cases algorithm-2/improves-replace-one/corrected

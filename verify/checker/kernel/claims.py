@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, final
 
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
@@ -20,6 +22,7 @@ from verify.checker.kernel.language import (
     number,
     parse,
     plus,
+    show,
     substitute,
 )
 
@@ -102,7 +105,7 @@ def listed(claim: Mapping[str, Any]) -> list[dict[str, Node]]:
 
 
 def goals_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
-    """Return what has to be proved, one goal for every combination of listed values.
+    """Return what has to be proved, for every combination of listed values.
 
     With each goal come the names that its proof may use: listed values and `let`.
     """
@@ -135,12 +138,78 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class StatedLimit:
+    """What a claim of kind limit states, in one of its listed cases."""
+
+    expression: Node
+    variable: str
+    limit: Node
+    rate: Node | None
+    domain: Domain
+    names: Mapping[str, Node]
+
+
+def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
+    """Return what a claim of kind limit states, for every combination of listed values."""
+    found = []
+    for values in listed(claim):
+        domain, lets = domain_of(claim, values), let_of(claim, values)
+        name, own = claim.get("variable"), claim.get("domain")
+        if not isinstance(name, str) or not isinstance(own, Mapping):
+            raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
+        over = Domain((*domain.variables, variable(name, own, lets)), domain.assumptions)
+        expression, limit = (
+            Resolver().resolve(substitute(parse(claim[field]), lets))
+            for field in ("expression", "limit")
+        )
+        rate = substitute(parse(claim["rate"]), lets) if claim.get("rate") else None
+        found.append(StatedLimit(expression, name, limit, rate, over, lets))
+    return found
+
+
+def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
+    """Return what has to hold besides: that a claimed minimiser lies in its domain."""
+    if claim.get("kind") != "minimiser":
+        return []
+    found = []
+    name = str(claim["variable"])
+    for values in listed(claim):
+        domain, lets = domain_of(claim, values), let_of(claim, values)
+        point = substitute(parse(claim["claimed"]), lets)
+        moving = variable(name, claim["domain"], lets)
+        for condition in moving.conditions():
+            found.append((Goal(point, condition.relation, condition.right, domain), lets))
+        if moving.integer:
+            found.append((Goal(point, INTEGER, number(0), domain), lets))
+    return found
+
+
+def theorem_of(claim: Mapping[str, Any]) -> str | None:
+    """Say what a claim of kind monotone or minimiser states; None for the other kinds."""
+    kind, name = claim.get("kind"), claim.get("variable")
+    if kind not in ("monotone", "minimiser"):
+        return None
+    found = []
+    for values in listed(claim):
+        domain, lets = domain_of(claim, values), let_of(claim, values)
+        over = domain.add(variable(str(name), claim["domain"], lets))
+        shown = show(substitute(parse(claim["expression"]), lets))
+        if kind == "monotone":
+            found.append(f"for {over}: {shown} is {claim['direction']} in {name}")
+        else:
+            best = show(substitute(parse(claim["claimed"]), lets))
+            found.append(f"for {over}: {shown} is least at {name} = {best}")
+    return "; ".join(found[:20])
+
+
 def _behaviour(
     claim: Mapping[str, Any], domain: Domain, lets: Mapping[str, Node], expression: Node
 ) -> list[Goal]:
-    """Monotone over integers: f(n) against f(n + 1); over reals: f(x) against f(x + step).
+    """Monotone over integers: f(n) against f(n + 1); over reals: f(x) against f(x_after), x < x_after.
 
-    A minimiser is compared with every point of the domain.
+    A minimiser lies in its domain, and is compared with every point of it.
     """
     name = claim.get("variable")
     own = claim.get("domain")
@@ -150,14 +219,7 @@ def _behaviour(
     over = Domain((*domain.variables, moving), domain.assumptions)
     if claim["kind"] == "minimiser":
         point = substitute(parse(claim["claimed"]), lets)
-        inside = [
-            Goal(substitute(c.left, {name: point}), c.relation, c.right, domain)
-            for c in moving.conditions()
-        ]
-        if moving.integer:
-            inside.append(Goal(point, INTEGER, number(0), domain))
-        best = substitute(expression, {name: point})
-        return [*inside, Goal(best, "<=", expression, over)]
+        return [Goal(substitute(expression, {name: point}), "<=", expression, over)]
     relation = {"increasing": "<", "decreasing": ">"}.get(str(claim.get("direction")))
     if relation is None:
         raise ProofError("expected direction to be increasing or decreasing")
@@ -169,9 +231,10 @@ def _behaviour(
             moving = Variable(name, moving.low, end, moving.low_open, moving.high_open, True)
             over = Domain((*domain.variables, moving), domain.assumptions)
         return [Goal(expression, relation, substitute(expression, {name: after}), over)]
-    later = f"{name}#later"
+    later = f"{name}_after"
     second = Variable(later, Name(name), moving.high, True, moving.high_open)
-    over = Domain((*over.variables, second), over.assumptions)
+    first = dataclasses.replace(moving, high_open=True)
+    over = Domain((*domain.variables, first, second), domain.assumptions)
     return [Goal(expression, relation, substitute(expression, {name: Name(later)}), over)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from fractions import Fraction
+from math import floor
 from typing import Any, Final
 
 from flint import ctx
@@ -15,8 +15,10 @@ from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
     Budget,
     Comparison,
+    Node,
     Number,
     ProofError,
+    free,
     number,
     parse,
     show,
@@ -102,41 +104,43 @@ def split(domain: Domain, cuts: Any, budget: Budget) -> list[Domain]:
     parts = [domain]
     for name, texts in cuts.items():
         for text in texts:
-            point = parse(text)
-            parts = [piece for part in parts for piece in _cut(part, name, point, budget)]
+            last = [part for part in parts if _is_inside(part, name, parse(text), budget)]
+            parts = [part for part in parts if part not in last]
+            parts += [piece for part in last for piece in cut(part, name, parse(text), budget)]
             if len(parts) > _MOST_CASES:
                 raise ProofError("too many pieces")
     return parts
 
 
-def _cut(domain: Domain, name: str, point: Any, budget: Budget) -> list[Domain]:
-    """Cut a variable in two at a number; all of its range is covered."""
-    variable = domain.variable(name)
-    if variable is None or not isinstance(point, Number):
-        raise ProofError(f"expected a variable and numbers to split at, not {name}")
-    found = box_of(domain, budget)[name]
+def _is_inside(domain: Domain, name: str, point: Node, budget: Budget) -> bool:
+    """Whether a number lies inside the range of a variable, so that both pieces have points."""
+    found = box_of(domain, budget).get(name)
+    if found is None:
+        raise ProofError(f"{name[:40]!r} is not a variable of the claim")
     at = evaluate(point, {}, budget)
-    if at.high < found.low or at.low > found.high:
-        return [domain]
-    below: Any = point
+    return bool(found.low < at.low and at.high < found.high)
+
+
+def cut(domain: Domain, name: str, point: Node, budget: Budget) -> tuple[Domain, Domain]:
+    """Cut the range of a variable in two at a number; every value is in one of the pieces."""
+    variable = domain.variable(name)
+    if variable is None or free(point):
+        raise ProofError(f"expected a variable and numbers to split at, not {name[:40]!r}")
+    after = point
     if variable.integer:
-        below = number(Fraction(point.value.__floor__()))
-    lower = dataclasses.replace(variable, high=below, high_open=False)
-    upper = dataclasses.replace(
-        variable, low=number(below.value + 1) if variable.integer else point, low_open=False
-    )
-    if variable.high is not None and not isinstance(variable.high, Number):
-        raise ProofError(f"{name} is split, but its end is no number")
-    if variable.low is not None and not isinstance(variable.low, Number):
-        raise ProofError(f"{name} is split, but its end is no number")
-    pieces = []
-    for piece in (lower, upper):
-        try:
-            box_of(domain.put(piece), budget)
-        except ProofError:
-            continue  # an empty piece
-        pieces.append(domain.put(piece))
-    return pieces
+        if not isinstance(point, Number):
+            raise ProofError("an integer variable is split at a rational number")
+        point = number(floor(point.value))
+        after = number(point.value + 1)
+    evaluate(point, {}, budget)  # the number is defined
+    kept = [c for c in variable.conditions() if not isinstance(c.right, Number)]
+    lower = dataclasses.replace(variable, high=point, high_open=False)
+    upper = dataclasses.replace(variable, low=after, low_open=False)
+    old_high = [c for c in kept if c.relation[0] == "<"]
+    old_low = [c for c in kept if c.relation[0] == ">"]
+    below = dataclasses.replace(domain.put(lower), assumptions=(*domain.assumptions, *old_high))
+    above = dataclasses.replace(domain.put(upper), assumptions=(*domain.assumptions, *old_low))
+    return below, above
 
 
 def by_sweep(goal: Goal, spec: Spec, prover: Prover) -> Proved:

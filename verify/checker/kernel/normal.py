@@ -198,8 +198,31 @@ class Normaliser:
         return number(0) if result is None else result
 
     def sign(self, value: Ratio) -> Sign:
-        """Return the sign of a ratio."""
-        return self.signs.ratio(self.reduced(value))
+        """Return the sign of a ratio, of A + s·B with s² = e by that of A² − e·B²."""
+        value = self.reduced(value)
+        found = self.signs.ratio(value)
+        if found is not None and found[1]:
+            return found
+        squared = self._sign_by_square(value.top)
+        if squared is None or self.signs.of(value.bottom) is None:
+            return found
+        whole = product([squared, self.signs.of(value.bottom)])
+        return found if whole is None or (found is not None and not whole[1]) else whole
+
+    def _sign_by_square(self, polynomial: Polynomial) -> Sign:
+        """A and s·B of opposite signs: (A + s·B)(A − s·B) has the sign of A·(A + s·B)."""
+        for index in sorted(used(polynomial), reverse=True):
+            atom, parts = self.atoms[index], coefficients(polynomial, index)
+            if atom.radicand is None or atom.degree != 2 or len(parts) != 2:
+                continue
+            plain, rooted = (Ratio.of(part, ONE) for part in parts)
+            first, second = self.sign(plain), self.sign(rooted)
+            if first is None or second is None or first[0] * second[0] >= 0:
+                continue
+            difference = self.sign(plain * plain - rooted * rooted * atom.radicand)
+            if difference is not None:
+                return first[0] * difference[0], difference[1]
+        return None
 
     def is_integer(self, value: Ratio) -> bool:
         """Whether a ratio is a polynomial with integer values over the domain."""

@@ -6,7 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from verify.checker.kernel.claims import goals_of, resolved
+from verify.checker.kernel.claims import (
+    StatedLimit,
+    goals_of,
+    limits_of,
+    resolved,
+    sides_of,
+    theorem_of,
+)
 from verify.checker.kernel.derivative import is_smooth
 from verify.checker.kernel.domain import INTEGER, Goal
 from verify.checker.kernel.language import (
@@ -19,15 +26,23 @@ from verify.checker.kernel.language import (
     parse,
     substitute,
 )
+from verify.checker.kernel.limits import limit_proof
 from verify.checker.kernel.methods import by_sweep, cases, identity, positive
 from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec, normalised
+from verify.checker.kernel.steps import both, combine, derivative, each, induction, split_proof
 
 METHODS: Final[dict[str, Method]] = {
     "identity": identity,
     "positive": positive,
     "sweep": by_sweep,
     "cases": cases,
+    "split": split_proof,
+    "both": both,
+    "derivative": derivative,
+    "induction": induction,
+    "combine": combine,
+    "each": each,
 }
 _TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
 """What is tried where a proof does not say its method."""
@@ -84,20 +99,36 @@ class Kernel:
         spec = claim.get("proof")
         if not isinstance(spec, Mapping) or not isinstance(spec.get("method"), str):
             raise ProofError("the claim has no proof")
-        found = [self._named(goal, names, spec) for goal, names in goals_of(claim)]
+        if claim.get("kind") == "limit":
+            found = [self._limit(stated, spec) for stated in limits_of(claim)]
+        else:
+            found = [self._named(goal, names, spec) for goal, names in goals_of(claim)]
+            for side, names in sides_of(claim):
+                self._named(side, names, None)
         if not found:
             raise ProofError("the claim has no case")
         sizes = found[0].size if len(found) == 1 else f"{len(found)} goals"
-        return Proved("; ".join(p.theorem for p in found[:20]), str(spec["method"]), sizes)
+        theorem = theorem_of(claim) or "; ".join(proved.theorem for proved in found[:20])
+        return Proved(theorem, str(spec["method"]), sizes)
 
-    def _named(self, goal: Goal, names: Mapping[str, Node], spec: Spec) -> Proved:
+    def _limit(self, stated: StatedLimit, spec: Spec) -> Proved:
+        before, self._names = self._names, stated.names
+        try:
+            return limit_proof(
+                stated.expression, stated.variable, stated.limit, stated.domain, stated.rate,
+                spec, self,
+            )  # fmt: skip
+        finally:
+            self._names = before
+
+    def _named(self, goal: Goal, names: Mapping[str, Node], spec: Spec | None) -> Proved:
         before, self._names = self._names, names
         try:
             return self._stated(goal, spec)
         finally:
             self._names = before
 
-    def _stated(self, goal: Goal, spec: Spec) -> Proved:
+    def _stated(self, goal: Goal, spec: Spec | None) -> Proved:
         """Prove a goal of a claim, after the conditions of the formulas that it uses."""
         if goal.relation == INTEGER:
             self._integer(goal)

@@ -1,0 +1,314 @@
+"""The methods that rest on smaller proofs: split, both, derivative, induction, combine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from verify.checker.kernel.derivative import differentiate, is_smooth
+from verify.checker.kernel.domain import INTEGER, Goal, Variable
+from verify.checker.kernel.language import (
+    OPPOSITE,
+    Apply,
+    Comparison,
+    Name,
+    Node,
+    ProofError,
+    minus,
+    number,
+    plus,
+    substitute,
+    times,
+)
+from verify.checker.kernel.methods import cut, difference
+from verify.checker.kernel.normal import Normaliser
+from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
+
+_MOST_PARTS: Final = 100
+_WEAK: Final = {"<": "<=", ">": ">="}
+
+
+def _nested(given: Mapping[str, Any], name: str) -> Spec | None:
+    """Return a nested proof; None where there is none."""
+    found = given.get(name)
+    if found is None:
+        return None
+    if not isinstance(found, Mapping) or not isinstance(found.get("method"), str):
+        raise ProofError(f"expected {name} to be a proof with its method")
+    return found
+
+
+def _moving(goal: Goal, given: Mapping[str, Any]) -> Variable:
+    """Return the variable that a method names; nothing else of the domain may depend on it."""
+    variable = goal.domain.variable(str(given.get("variable")))
+    if variable is None:
+        raise ProofError(f"{str(given.get('variable'))[:40]!r} is not a variable of the claim")
+    if goal.domain.mentioned(variable.name):
+        raise ProofError(f"the domain of another variable depends on {variable.name}")
+    return variable
+
+
+def split_proof(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove a goal on each of the pieces into which numbers cut the range of a variable."""
+    given = options(spec, ("variable", "at", "proofs"))
+    texts, proofs = given.get("at"), given.get("proofs")
+    if not isinstance(texts, list) or not texts or len(texts) > _MOST_PARTS:
+        raise ProofError("expected at = […] with the numbers to split at")
+    if not isinstance(proofs, list) or len(proofs) != len(texts) + 1:
+        raise ProofError("expected one proof for every piece")
+    parts, rest = [], goal.domain
+    for text in texts:
+        point = prover.read(text)
+        lower, rest = cut(rest, str(given.get("variable")), point, prover.budget)
+        parts.append(lower)
+    parts.append(rest)
+    sizes = []
+    for index, (part, proof) in enumerate(zip(parts, proofs, strict=True)):
+        nested = _nested({"proofs": proof}, "proofs")
+        try:
+            sizes.append(prover.prove(goal.on(part), nested).size)
+        except ProofError as error:
+            raise ProofError(f"piece {index + 1}: {error}") from None
+    return Proved(str(goal), "split", "; ".join(sizes))
+
+
+def both(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove an equality by the two inequalities."""
+    given = options(spec, ("below", "above"))
+    if goal.relation != "==":
+        raise ProofError(f"two inequalities prove ==, not {goal.relation}")
+    sizes = [
+        prover.prove(dataclasses.replace(goal, relation=relation), _nested(given, name)).size
+        for relation, name in (("<=", "below"), (">=", "above"))
+    ]
+    return Proved(str(goal), "both", "; ".join(sizes))
+
+
+def each(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove x ≥ max(a, b, …) (or x ≤ min(a, b, …), and with <, >) for each of a, b, … alone."""
+    given = options(spec, ("proofs",))
+    swap = goal.relation in ("<=", "<")
+    small, large = (goal.left, goal.right) if swap else (goal.right, goal.left)
+    match small, large:
+        case Apply(name="max", arguments=arguments), _:
+            pairs = [(argument, large) for argument in arguments]
+        case _, Apply(name="min", arguments=arguments):
+            pairs = [(small, argument) for argument in arguments]
+        case _:
+            raise ProofError("expected a max on the smaller side, or a min on the larger one")
+    proofs = given.get("proofs", [None] * len(pairs))
+    if goal.relation in ("==", "!=") or not isinstance(proofs, list) or len(proofs) != len(pairs):
+        raise ProofError("expected one proof for each argument of the max or min")
+    sizes = []
+    for (low, high), proof in zip(pairs, proofs, strict=True):
+        left, right = (low, high) if swap else (high, low)
+        part = Goal(left, goal.relation, right, goal.domain)
+        sizes.append(prover.prove(part, _nested({"proof": proof}, "proof")).size)
+    return Proved(str(goal), "each", "; ".join(sizes))
+
+
+def derivative(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove f rel 0 from one end of a variable: f rel 0 there, and f' has the sign that keeps it.
+
+    f = left − right is continuous on the closed range and differentiable inside (the mean value
+    theorem). An integer variable is taken as a real one.
+    """
+    given = options(spec, ("variable", "from", "start", "slope"))
+    variable = _moving(goal, given)
+    side = given.get("from", "low")
+    end = {"low": variable.low, "high": variable.high}.get(str(side))
+    if end is None or goal.relation == "!=":
+        raise ProofError(f"the range of {variable.name} has no {str(side)[:20]} end to start from")
+    if not (is_smooth(goal.left, variable.name) and is_smooth(goal.right, variable.name)):
+        raise ProofError(f"a side is not known to be continuous in {variable.name}")
+    low = side == "low"
+    closed = dataclasses.replace(
+        variable,
+        integer=False,
+        low_open=variable.low_open and not low,
+        high_open=variable.high_open and low,
+    )
+    inside = dataclasses.replace(
+        closed, low_open=low or closed.low_open, high_open=(not low) or closed.high_open
+    )
+    _defined(goal.on(goal.domain.put(closed)), prover)
+    open_end = variable.low_open if low else variable.high_open
+    weak = _WEAK.get(goal.relation, goal.relation)
+    turned = goal.relation if low else OPPOSITE[goal.relation]
+    weak_slope = _WEAK.get(turned, turned)
+    slopes = [differentiate(node, variable.name) for node in (goal.left, goal.right)]
+    attempts = [(goal.relation, weak_slope)]
+    if weak != goal.relation and open_end:
+        attempts.insert(0, (weak, turned))
+    failure: ProofError | None = None
+    for at_start, along in attempts:
+        start = dataclasses.replace(goal, relation=at_start).fix({variable.name: end})
+        slope = Goal(slopes[0], along, slopes[1], goal.domain.put(inside))
+        try:
+            one = _labelled("start", prover, start, _nested(given, "start"))
+            two = _labelled("slope", prover, slope, _nested(given, "slope"))
+        except ProofError as error:
+            failure = error
+            continue
+        return Proved(str(goal), "derivative", f"start: {one.size}; slope: {two.size}")
+    raise failure or ProofError("the derivative proves nothing")
+
+
+def _labelled(name: str, prover: Prover, goal: Goal, spec: Spec | None) -> Proved:
+    try:
+        return prover.prove(goal, spec)
+    except ProofError as error:
+        raise ProofError(f"{name}: {error}") from None
+
+
+def _defined(goal: Goal, prover: Prover) -> None:
+    """Show that both sides are defined over the domain."""
+
+    def work(normaliser: Normaliser) -> None:
+        difference(goal, normaliser)
+
+    normalised(goal, prover.budget, work)
+
+
+def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove D(n) rel 0 for n ≥ low: at n = low, and D(n + 1) − c·D(n) rel 0 with c ≥ 0."""
+    given = options(spec, ("variable", "factor", "base", "step"))
+    variable = _moving(goal, given)
+    if not variable.integer or variable.low is None or goal.relation == "!=":
+        raise ProofError(f"{variable.name} is no integer with a least value")
+    first = plus(variable.low, number(1)) if variable.low_open else variable.low
+    _whole(goal, first, prover)
+    own, last = Name(variable.name), variable.high
+    if last is not None:
+        last = minus(last, number(1))
+    shorter = dataclasses.replace(variable, high=last)
+    domain = goal.domain.put(shorter)
+    factor = prover.read(given.get("factor", "1"))
+    relation = goal.relation
+    if relation != "==":
+        strictly = _multiplier(factor, goal.on(domain), prover)
+        relation = _WEAK.get(relation, relation) if strictly else relation
+    base = _labelled("base", prover, goal.fix({variable.name: first}), _nested(given, "base"))
+    after = {variable.name: plus(own, number(1))}
+    step = Goal(
+        plus(substitute(goal.left, after), times(factor, goal.right)),
+        relation,
+        plus(substitute(goal.right, after), times(factor, goal.left)),
+        domain,
+    )
+    found = _labelled("step", prover, step, _nested(given, "step"))
+    return Proved(str(goal), "induction", f"base: {base.size}; step: {found.size}")
+
+
+def _whole(goal: Goal, node: Node, prover: Prover) -> None:
+    def work(normaliser: Normaliser) -> None:
+        if not normaliser.is_integer(normaliser.reduced(normaliser.normal(node))):
+            raise ProofError("what has to be an integer was not shown to be one")
+
+    normalised(goal, prover.budget, work, node)
+
+
+def _multiplier(factor: Node, goal: Goal, prover: Prover) -> bool:
+    """Require a multiplier to be ≥ 0; return whether it is > 0."""
+
+    def work(normaliser: Normaliser) -> bool:
+        value = normaliser.normal(factor)
+        normaliser.require(value, 1, "a multiplier", strict=False)
+        return normaliser.sign(value) == (1, True)
+
+    return normalised(goal, prover.budget, work, factor)
+
+
+def combine(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove a goal from lemmas and facts: left − right = Σ times·(l − r) + rest."""
+    given = options(spec, ("from", "rest"))
+    entries = given.get("from")
+    if not isinstance(entries, list) or not entries or len(entries) > _MOST_PARTS:
+        raise ProofError("expected from = [{claim = …, at = {…}, times = …}, …]")
+    left, right, strict = goal.left, goal.right, False
+    for entry in entries:
+        if not isinstance(entry, Mapping):
+            raise ProofError("expected from = [{claim = …, at = {…}, times = …}, …]")
+        fact = _fact(goal, entry, prover)
+        factor = prover.read(entry.get("times", "1"))
+        if fact.relation == "==":
+            _defined(Goal(factor, "==", factor, goal.domain), prover)
+        else:
+            if goal.relation == "==":
+                raise ProofError("an equality rests on equalities only")
+            if fact.relation[0] != goal.relation[0]:
+                fact = Comparison(fact.right, OPPOSITE[fact.relation], fact.left)
+            positive = _multiplier(factor, goal, prover)
+            strict = strict or (positive and fact.relation in ("<", ">"))
+        left = minus(left, times(factor, fact.left))
+        right = minus(right, times(factor, fact.right))
+    relation = _WEAK.get(goal.relation, goal.relation) if strict else goal.relation
+    _defined(goal, prover)
+    rest = _labelled(
+        "rest", prover, Goal(left, relation, right, goal.domain), _nested(given, "rest")
+    )
+    return Proved(str(goal), "combine", f"{len(entries)} facts; rest: {rest.size}")
+
+
+def _fact(goal: Goal, entry: Mapping[str, Any], prover: Prover) -> Comparison:
+    """Return a comparison that holds over the domain of the goal."""
+    kinds = [key for key in ("claim", "fact", "assume") if key in entry]
+    unknown = set(entry) - {"claim", "case", "at", "fact", "by", "assume", "times"}
+    if len(kinds) != 1 or unknown:
+        raise ProofError("expected one of claim, fact and assume in every entry of from")
+    if "assume" in entry:
+        index = entry["assume"]
+        if not isinstance(index, int) or not 0 <= index < len(goal.domain.assumptions):
+            raise ProofError("expected assume = the number of an assumption, from 0")
+        found = goal.domain.assumptions[index]
+    elif "fact" in entry:
+        found = prover.compared(entry["fact"])
+        if not _is_extreme(found):
+            stated = Goal(found.left, found.relation, found.right, goal.domain)
+            prover.prove(stated, _nested(entry, "by"))
+    else:
+        found = _lemma(goal, entry, prover)
+    if found.relation in ("!=", INTEGER):
+        raise ProofError("nothing follows from !=")
+    return found
+
+
+def _is_extreme(found: Comparison) -> bool:
+    """Whether a fact says that x ≤ max(x, …) or min(x, …) ≤ x."""
+    sides = (found.left, found.right)
+    if found.relation == ">=":
+        sides = (found.right, found.left)
+    elif found.relation != "<=":
+        return False
+    match sides:
+        case (small, Apply(name="max", arguments=arguments)) if small in arguments:
+            return True
+        case (Apply(name="min", arguments=arguments), large) if large in arguments:
+            return True
+    return False
+
+
+def _lemma(goal: Goal, entry: Mapping[str, Any], prover: Prover) -> Comparison:
+    """Return what a lemma states at a point of its domain."""
+    stated, case = prover.lemma(str(entry["claim"])), entry.get("case", 0)
+    if not isinstance(case, int) or not 0 <= case < len(stated):
+        raise ProofError(f"the lemma has the cases 0 to {len(stated) - 1}")
+    if "case" not in entry and len(stated) > 1:
+        raise ProofError("the lemma is about several cases: say which (case = 0, …)")
+    lemma = stated[case]
+    points = entry.get("at", {})
+    if not isinstance(points, Mapping) or set(points) != set(lemma.domain.names()):
+        names = ", ".join(sorted(lemma.domain.names()))
+        raise ProofError(f"expected at = {{…}} with a value for each of {names or 'no variable'}")
+    values = {name: prover.read(text) for name, text in points.items()}
+    conditions = [c for variable in lemma.domain.variables for c in variable.conditions()]
+    for condition in (*conditions, *lemma.domain.assumptions):
+        one, two = (substitute(side, values) for side in (condition.left, condition.right))
+        prover.prove(Goal(one, condition.relation, two, goal.domain), None)
+    for variable in lemma.domain.variables:
+        if variable.integer:
+            _whole(goal, values[variable.name], prover)
+    return Comparison(
+        substitute(lemma.left, values), lemma.relation, substitute(lemma.right, values)
+    )

@@ -16,6 +16,7 @@ from verify.document import Document, every_paper
 from verify.verdict import Finding, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
+PROOF = "proof by "
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 
 
@@ -43,11 +44,39 @@ def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     return "\n".join(lines)
 
 
+def method(finding: Finding) -> str:
+    """Return how a claim that holds was proved."""
+    if finding.route.startswith(PROOF):
+        return finding.route.removeprefix(PROOF).split(",")[0]
+    return "dual" if finding.kind == "optimality" else "its cases"
+
+
+def methods_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
+    """Return how many claims hold by what, one row for each paper."""
+    held = {
+        document.name: Counter(method(f) for f in findings if f.verdict is Verdict.HOLDS)
+        for document, findings in ledgers
+    }
+    names = sorted({name for counts in held.values() for name in counts}, key=_cases_first)
+    lines = ["| paper | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    for paper, counts in held.items():
+        cells = " | ".join(str(counts[name]) for name in names)
+        lines.append(f"| `{paper}` | {cells} |")
+    return "\n".join(lines)
+
+
+def _cases_first(name: str) -> tuple[bool, str]:
+    return name != "its cases", name
+
+
 def details(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     """Return the page that lists every statement with its verdict and reason."""
     parts = [
         "# Every statement, decided\n\nMade by `python docs/make_verdicts.py` from a run of all "
-        "ledgers. Each row is a claim in `verify/papers/`."
+        "ledgers. Each row is a claim in `verify/papers/`: what was decided, and what its author "
+        "says, in quotes.",
+        "How the claims that hold were proved: each of their cases, or by a method over whole "
+        "domains ([rigour](rigour.md)).\n\n" + methods_table(ledgers),
     ]
     for document, findings in ledgers:
         parts.append(f"## {document.name}\n\n{document.authors}: {document.title}\n")

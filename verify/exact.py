@@ -111,7 +111,9 @@ def _over_the_range(
         theorem, objection = proved(claim, lemmas)
         if theorem is not None:
             reason = f"{theorem.theorem} {decision.reason}"
-            replaced = dataclasses.replace(decision, reason=reason, route=theorem.method)
+            replaced = dataclasses.replace(
+                decision, reason=reason, route=f"proof by {theorem.method}, {theorem.size}"
+            )
             return Verdict.HOLDS, replaced
         objection = f"Its proof was not accepted: {objection}"
     if decision.verdict is Verdict.HOLDS:

@@ -14,7 +14,7 @@ import msgspec
 from verify.claim import Claim, Scope
 
 if TYPE_CHECKING:
-    from verify.checker.kernel.prove import Proved
+    from verify.checker.kernel import Proved
 
 _NAME = "claim"
 
@@ -65,7 +65,7 @@ def plain(claim: Claim) -> dict[str, Any]:
 
 def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:
     """Prove a claim over its domains; return the theorem, or None and why not."""
-    from verify.checker.kernel.prove import ProofError, prove
+    from verify.checker.kernel import ProofError, prove
 
     try:
         return prove(plain(claim), {e.id: plain(e) for e in reachable(claim, lemmas)}), ""
@@ -75,7 +75,7 @@ def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:
 
 def identical(left: str, right: str, scope: Scope) -> bool:
     """Whether two expressions are proved to be the same number in a case."""
-    from verify.checker.kernel.prove import ProofError, prove
+    from verify.checker.kernel import ProofError, prove
 
     data = {
         "kind": "relation",

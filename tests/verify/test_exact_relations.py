@@ -22,7 +22,13 @@ from verify.verdict import Verdict
         ("15/sqrt(27) == 5*sqrt(3)/3", Verdict.HOLDS),
         ("sqrt(2) >= sqrt(3)", Verdict.REFUTED),
         ("-sqrt(2) > -sqrt(3)", Verdict.HOLDS),
-        ("exp(1)**2 == exp(2)", Verdict.UNDECIDED),
+        ("exp(1)**2 == exp(2)", Verdict.HOLDS),
+        ("exp(1)**2 < exp(2)", Verdict.REFUTED),
+        ("sqrt(2)*sqrt(3) == sqrt(6)", Verdict.HOLDS),
+        ("sqrt(3 + 2*sqrt(2)) == 1 + sqrt(2)", Verdict.HOLDS),
+        ("sqrt(3 + 2*sqrt(2)) != 1 + sqrt(2)", Verdict.REFUTED),
+        ("mu(Gaussian(standard_deviation=3)) == 1/3", Verdict.HOLDS),
+        ("gamma(1/3)*gamma(2/3) == 2*pi()/sqrt(3)", Verdict.UNDECIDED),  # true
     ],
 )
 def test_exact_sides_are_compared_exactly(claim: str, verdict: Verdict) -> None:

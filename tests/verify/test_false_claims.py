@@ -278,7 +278,7 @@ FALSE = [
         "a typed bound, argued",
         f'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n{ARGUED}',
         Verdict.ARGUED,
-        "who the rivals are is said in words only",
+        "who they are is said in words only",
     ),
     FalseClaim(
         "a tolerance of one",
@@ -287,7 +287,7 @@ FALSE = [
         'among = {type = "Gaussian", mu = "1", objective = "total", '
         'space = {type = "Box", bounds = ["1"]}}\n',
         HOLDS,
-        "2 is within a factor 1 + 1 of optimal",
+        "below (2)/(1 + 1): the value is within a factor 1 + 1 of optimal",
     ),
     FalseClaim(
         "a dual that misses",

@@ -93,7 +93,9 @@ def test_a_tolerance_is_a_number(tolerance: str) -> None:
         data["facts"][0] |= {"expression": "2000", "value": {"lower": "2000", "upper": "2000"}}
         data["conclusion"] = f"value <= lower_bound*(1 + {tolerance})"
 
-    found = changed('kind = "optimality"\nvalue = "2"\nlower_bound = "2"', loosen)
+    box = 'space = {type = "Box", bounds = [1]}'
+    family = f'among = {{type = "Gaussian", mu = 1, objective = "total", {box}}}'
+    found = changed(f'kind = "optimality"\nvalue = "1"\n{family}\ndual.law = "corners"', loosen)
     assert [field for field, _ in found] == ["claim"]
 
 

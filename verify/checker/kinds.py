@@ -90,7 +90,7 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             more |= {"right_way": ">" if falling else "<", "wrong_way": "<=" if falling else ">="}
         case "optimality":
             against = claim.get("competitor") or claim.get("rival")
-            more["rival"] = "competitor" if against else "lower_bound"
+            more["beside"] = "competitor" if against else "lower_bound"
             more["better"] = optimum.compared(claim).text
             number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
     return {**more, **claim}
@@ -165,7 +165,7 @@ KINDS: dict[str, Kind] = {
     ),
     "optimality": Kind(
         "competitor < value", "value <= lower_bound*(1 + {tolerance})",
-        shown={"optimal": "{value}"}, texts={"value": "{value}", "{rival}": "{better}"},
+        shown={"optimal": "{value}"}, texts={"value": "{value}", "{beside}": "{better}"},
     ),
 }  # fmt: skip
 """A claim of Gaussian DP has two forms: by the exact μ, and by a sweep over ε."""

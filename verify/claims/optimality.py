@@ -71,12 +71,14 @@ class Optimality(
         }
 
     def assertion(self) -> str:
-        """Say among whom the value is optimal, and up to which factor."""
-        if exact(self.tolerance).sign > 0:
-            reach = f"{self.value} is within a factor 1 + {self.tolerance} of optimal"
-        else:
-            reach = f"{self.value} is optimal"
-        return f"{reach}: {self._family()}"
+        """Say which rivals have no smaller number."""
+        if exact(self.tolerance).sign == 0:
+            return f"{self._family()} below {self.value}"
+        factor = f"1 + {self.tolerance}"
+        return (
+            f"{self._family()} below ({self.value})/({factor}): the value is within a factor "
+            f"{factor} of optimal"
+        )
 
     def _family(self) -> str:
         match self.among:
@@ -84,14 +86,14 @@ class Optimality(
                 inner = ", ".join(f"{k}={_text(v)}" for k, v in space.items() if k != "type")
                 return (
                     f"no noise N(0, Σ) that is mu-GDP at mu = {mu} over the sensitivity space "
-                    f"{space.get('type')}({inner}) has a smaller {objective} variance"
+                    f"{space['type']}({inner}) has a {objective} variance"
                 )
             case {"type": "IntegerNoise", "E": ratio, "eta": eta, "support": support}:
                 return (
                     f"no law of integer noise on −{support}..{support} with P(0) = {eta} has a "
-                    f"smaller delta at exp(epsilon) = {ratio}"
+                    f"delta at exp(epsilon) = {ratio}"
                 )
-        return "no rival has a smaller number (who the rivals are is said in words only)"
+        return "no rival (who they are is said in words only) has a number"
 
     def decide(self, scope: Scope) -> Decision:
         """Look for a better rival, or for the matching bound."""

@@ -55,15 +55,17 @@ class Relation(
         left_text, relation, right_text = split_relation(self.claim)
         left, right = Expression(left_text), Expression(right_text)
         known = truth(left, relation, right, scope, 1 << (10 if relation == "==" else 14))
+        reason, route = _reason(known, relation), "exact rationals and balls"
         if known is None and identical(left_text, right_text, scope):
             known = relation in ("==", "<=", ">=")
+            reason, route = "Both sides are the same number, by an identity.", "proof by identity"
         return Decision(
             verdict=verdict_of(known),
             true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
             claimed={"relation": self.claim},
             margin=_margin(left, right, relation, scope),
-            reason=_reason(known, relation),
-            route="exact rationals and balls",
+            reason=reason,
+            route=route,
         )
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:

@@ -51,7 +51,7 @@ def test_exit_codes(tmp_path: Path, claims: list[str], code: int) -> None:
 def test_every_verdict_is_counted_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["verify", written(tmp_path, TRUE, ARGUED, GRID, FALSE, OPEN, PENDING)])
     last = capsys.readouterr().out.splitlines()[-1]
-    counts = "1 HOLDS, 1 ARGUED, 1 REFUTED, 1 UNDECIDED, 1 SUPPORTED, 1 PENDING"
+    counts = "1 HOLDS, 1 ARGUED, 1 SUPPORTED, 1 REFUTED, 1 UNDECIDED, 1 PENDING"
     assert last == f"6 claims: {counts}"
 
 

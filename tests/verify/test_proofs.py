@@ -1,0 +1,130 @@
+"""What becomes of a claim whose proof is accepted, and of one whose proof is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from verify import batch, certificate, document
+from verify.checker import kernel
+from verify.checker.kernel import ProofError, Proved
+from verify.cli.verify import ledger
+from verify.exact import verify
+from verify.proof import named, reachable, renamed
+from verify.verdict import Verdict
+
+FILE = """
+schema_version = 1
+[[claims]]
+kind = "relation"
+id = "square"
+claim = "x**2 >= 0"
+proof.method = "sweep"
+for_all.x = {above = "-inf", grid = [-1, 2]}
+[[claims]]
+kind = "relation"
+id = "sum"
+claim = "x**2 + 1 > 0"
+proof = {method = "combine", from = [{claim = "square", at = {x = "x"}}]}
+for_all.x = {above = "-inf", grid = [-1, 2]}
+[[claims]]
+kind = "relation"
+id = "false"
+claim = "x > 0"
+proof.method = "sweep"
+for_all.x = {low = -1, grid = [-1, 2]}
+[[claims]]
+kind = "monotone"
+id = "monotone"
+expression = "x**2"
+variable = "x"
+at = [1, 2]
+over.low = 0
+direction = "increasing"
+proof.method = "derivative"
+"""
+CLAIMS = {claim.id: claim for claim in document.read_text(FILE).claims}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """Let the kernel accept everything but `sum` without its lemma; return what it was asked."""
+    calls: list[tuple[str, list[str]]] = []
+
+    def prove(claim: Mapping[str, Any], lemmas: Mapping[str, Any]) -> Proved:
+        calls.append((claim["id"], list(lemmas)))
+        if claim["id"] == "sum" and "square" not in lemmas:
+            raise ProofError("there is no lemma 'square'")
+        return Proved("It is a theorem.", claim["proof"]["method"], "1 step")
+
+    monkeypatch.setattr(kernel, "prove", prove)
+    return calls
+
+
+def test_an_accepted_proof_makes_a_claim_over_a_domain_hold(asked: list[Any]) -> None:
+    found = verify(CLAIMS["square"])
+    assert found.verdict is Verdict.HOLDS
+    assert "It is a theorem." in found.reason
+    assert asked == [("square", [])]
+    assert verify(CLAIMS["monotone"]).verdict is Verdict.HOLDS
+
+
+def test_a_proof_that_names_lemmas_gets_them(asked: list[Any]) -> None:
+    alone = verify(CLAIMS["sum"])
+    assert alone.verdict is Verdict.SUPPORTED
+    assert "there is no lemma 'square'" in alone.reason
+    assert verify(CLAIMS["sum"], lemmas=CLAIMS.values()).verdict is Verdict.HOLDS
+    assert asked == [("sum", []), ("sum", ["square"])]
+    found, data = certificate.certify(CLAIMS["sum"], list(CLAIMS.values()))
+    assert found.verdict is Verdict.HOLDS
+    assert data is not None
+    assert [lemma["id"] for lemma in data["lemmas"]] == ["square"]
+
+
+def test_a_counterexample_of_the_grid_comes_before_a_proof(asked: list[Any]) -> None:
+    assert verify(CLAIMS["false"]).verdict is Verdict.REFUTED
+    assert asked == []
+
+
+def test_a_part_of_a_file_is_decided_with_the_lemmas_of_all_of_it(asked: list[Any]) -> None:
+    wanted = [CLAIMS["sum"]]
+    ((_, outcome),) = batch.decide_all(wanted, lemmas=list(CLAIMS.values()))
+    assert outcome.finding is not None
+    assert outcome.finding.verdict is Verdict.HOLDS
+    changed = batch.fingerprint(CLAIMS["sum"], [CLAIMS["square"]])
+    assert changed != batch.fingerprint(CLAIMS["sum"])
+    assert len(asked) == 1
+
+
+def test_names_in_proofs() -> None:
+    proof = CLAIMS["sum"].proof
+    assert list(named(proof)) == ["square"]
+    assert list(named(renamed(proof, lambda name: f"file/{name}"))) == ["file/square"]
+    assert [claim.id for claim in reachable(CLAIMS["sum"], CLAIMS.values())] == ["square"]
+    text = FILE.replace('claim = "square"', 'claim = "sqare"')
+    with pytest.raises(ValueError, match=r"claims\[1\].proof: no claim has the id 'sqare'"):
+        document.read_text(text)
+
+
+def test_proofs_of_a_ledger_name_claims_of_it() -> None:
+    for paper in document.papers():
+        claims = ledger(paper)
+        known = {claim.id for claim in claims}
+        assert all(name in known for claim in claims for name in named(claim.proof))
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("proof.pieces = 5", "to have a method"),
+        ("for_all.x = {low = 1, above = 1, grid = [2]}", "one of low and above, not both"),
+        ("for_all.x = {low = 1, high = 2}", "missing required field `grid`"),
+        ('expected = "HOLDS"', "expected"),
+    ],
+)
+def test_what_is_no_proof_or_domain_is_an_error(field: str, message: str) -> None:
+    text = f'schema_version = 1\n[[claims]]\nid = "c"\nkind = "relation"\nclaim = "1 < 2"\n{field}'
+    with pytest.raises(ValueError, match=message):
+        document.read_text(text)

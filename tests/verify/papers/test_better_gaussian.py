@@ -48,9 +48,9 @@ lemma-4-2/replace-one/d-1 lemma-4-2/equivalence/corrected lemma-4-2/corrected
 lemma-4-2/corrected/cases lemma-4-2/sensitivity-cases algorithm-2/improves-replace-one/corrected
 algorithm-2/improves-add-remove algorithm-2/c-choice algorithm-2/c-choice/below
 algorithm-2/wrong-adjacency section-4/better-counts section-4-1/standard-k ellipse/dual
-ellipse/through-j ellipse/through-j/private ellipse/step-up ellipse/step-down ellipse/step-up/sign
-ellipse/step-down/sign ellipse/two-binding ellipse/two-binding/dual section-4-1/jy-optimal
-ellipse/stationary lemma-4-3/privacy lemma-4-3/variance section-4-1/odd-variance
+ellipse/through-j ellipse/through-j/private ellipse/above-peak ellipse/below-peak ellipse/step-up
+ellipse/step-down ellipse/two-binding ellipse/two-binding/dual ellipse/two-binding/weight
+section-4-1/jy-optimal lemma-4-3/privacy lemma-4-3/variance section-4-1/odd-variance
 section-4-1/optimum-monotone section-4-1/nested lemma-4-4 lemma-4-4/odd lemma-4-4/printed-0.87
 lemma-4-4/sharp lemma-4-4/sharp/odd lemma-4-4/even-gap lemma-4-4/even-gap/decreasing
 lemma-4-4/even-gap/printed-0.46 lemma-4-4/odd-gap lemma-4-4/odd-gap/sum

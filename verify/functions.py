@@ -138,6 +138,14 @@ def _r1smg_sigma_star(epsilon: Value, delta: Value, dimension: Value, sensitivit
     return theorem_5_sigma_star(to_ball(epsilon), to_ball(delta), to_integer(dimension), shift)
 
 
+def _mills(x: arb) -> arb:
+    """Φ(−x)/φ(x), without overflow: it decreases, and tends to 0."""
+    half = x * x / 2
+    if x > 1:  # U(1/2, 1/2, x²/2)/√2
+        return half.hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
+    return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
+
+
 def _regularised_gamma_upper(shape: arb, x: arb) -> arb:
     """Q(shape, x) = Γ(shape, x)/Γ(shape)."""
     return x.gamma_upper(shape, regularized=1)
@@ -280,6 +288,7 @@ FUNCTIONS: dict[str, Function] = {
     "erfc": _on_balls(arb.erfc),
     "Phi": _on_balls(normal_cdf),
     "Phi_inverse": lambda p: normal_quantile(to_exact(p)),
+    "mills": _on_balls(_mills),
     "gamma_upper": _on_balls(_regularised_gamma_upper),
     "beta_lower": _on_balls(_regularised_beta),
     "lambert_w": _on_balls(arb.lambertw),

@@ -80,6 +80,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log2": lambda x: mp.log(x) / mp.log(2),
     "lgamma": mp.loggamma,
     "Phi": mp.ncdf,
+    "mills": lambda x: mp.sqrt(mp.pi / 2) * mp.exp(mp.mpf(x) ** 2 / 2) * mp.erfc(x / mp.sqrt(2)),
     "Phi_inverse": lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1),
     "gamma_upper": lambda shape, x: mp.gammainc(shape, x, regularized=True),
     "beta_lower": lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),

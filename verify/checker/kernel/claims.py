@@ -173,7 +173,7 @@ def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
     """Return what has to hold besides: that a claimed minimiser lies in its domain."""
     if claim.get("kind") != "minimiser":
         return []
-    found = []
+    found: list[tuple[Goal, Mapping[str, Node]]] = []
     name = str(claim["variable"])
     for values in listed(claim):
         domain, lets = domain_of(claim, values), let_of(claim, values)

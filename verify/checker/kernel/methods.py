@@ -40,6 +40,11 @@ def difference(goal: Goal, normaliser: Normaliser) -> Ratio:
     return normaliser.reduced(left - right)
 
 
+def defined(goal: Goal, budget: Budget) -> None:
+    """Show that both sides are defined over the domain."""
+    normalised(goal, budget, lambda normaliser: difference(goal, normaliser))
+
+
 def vanishes(normaliser: Normaliser, value: Ratio) -> bool:
     """Whether a ratio is 0 over the whole domain: at once, or since A + s·B = 0 with s² = e."""
     if value.is_zero():

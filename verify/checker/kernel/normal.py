@@ -271,8 +271,9 @@ class Normaliser:
         wanted = {1: "> 0" if strict else ">= 0", -1: "< 0", 0: "different from 0"}[sign]
         raise ProofError(f"{what} was not shown to be {wanted}: {show(self.node(value))[:80]}")
 
-    def nonzero(self, value: Ratio, what: str) -> None:
-        """Require a ratio to differ from 0; ask for a split domain where it is 0 at one point."""
+    def other_than_one(self, ratio: Ratio) -> None:
+        """Require the ratio of a sum to differ from 1; ask to leave out a point where it is 1."""
+        value, what = ratio - Ratio.number(1), "the ratio of a geometric sum, less 1,"
         found = self.sign(value)
         if found is not None and found[1]:
             return
@@ -325,7 +326,7 @@ class Normaliser:
                 divisor = self.reduced(self.normal(right))
                 if self.sign(divisor) is None:
                     self.signs.learn(divisor, self.node_sign(right))
-                self.nonzero(divisor, "a divisor")
+                self.require(divisor, 0, "a divisor")
                 return self.normal(left) / divisor
             case Apply(name="**", arguments=(base, exponent)):
                 return self.power(self.normal(base), self.normal(exponent))
@@ -418,7 +419,7 @@ class Normaliser:
         return self._other(name, values)
 
     def _quotient(self, left: Ratio, right: Ratio) -> Ratio:
-        self.nonzero(right, "a divisor")
+        self.require(right, 0, "a divisor")
         return left / right
 
     def _other(self, name: str, values: Sequence[Ratio]) -> Ratio:
@@ -535,7 +536,7 @@ class Normaliser:
         known = exponent.value()
         if known is not None and known.denominator == 1:
             if known < 0:
-                self.nonzero(base, "a divisor")
+                self.require(base, 0, "a divisor")
             return base ** int(known)
         if known is not None and known.denominator == 2:
             if known < 0:
@@ -543,7 +544,7 @@ class Normaliser:
             return self.root(base) ** int(2 * known)
         whole = self.is_integer(exponent)
         if whole:
-            self.nonzero(base, "the base of a power")
+            self.require(base, 0, "the base of a power")
         else:
             self.require(base, 1, "the base of a power")
         unit_top, top = factors(base.top)
@@ -856,7 +857,7 @@ class Normaliser:
         if (ratio - one).is_zero():
             antidifference = _antidifference(degree)
         else:
-            self.nonzero(ratio - one, "the ratio of a geometric sum, less 1,")
+            self.other_than_one(ratio)
             antidifference = _geometric(degree, ratio)
         _check_antidifference(antidifference, degree, ratio)
         after = high + one

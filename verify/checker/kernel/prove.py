@@ -22,12 +22,13 @@ from verify.checker.kernel.language import (
     Node,
     ProofError,
     comparison,
+    free,
     number,
     parse,
     substitute,
 )
 from verify.checker.kernel.limits import limit_proof
-from verify.checker.kernel.methods import by_sweep, cases, identity, positive
+from verify.checker.kernel.methods import by_sweep, cases, defined, identity, positive
 from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec, normalised
 from verify.checker.kernel.steps import both, combine, derivative, each, induction, split_proof
@@ -178,19 +179,18 @@ class Kernel:
     def _around(self, goal: Goal, spec: Spec, at: Puncture) -> Proved:
         """Prove a goal without one value of a variable, and at it by continuity.
 
-        That needs a relation that limits keep, both sides continuous in the variable, and a
-        domain in which the value is approached with all other variables fixed.
+        That needs a relation that limits keep, both sides continuous in the variable and defined
+        at the value, and a domain in which it is approached with all other variables fixed.
         """
         variable = goal.domain.variable(at.variable)
         name, point = at.variable, number(at.point)
         if variable is None or goal.relation not in ("==", "<=", ">=") or variable.integer:
             raise ProofError(f"a divisor may be 0 at {name} = {at.point}")
-        if goal.domain.mentioned(name) or any(
-            end.__class__ is not number(0).__class__ for end in variable.ends()
-        ):
+        if goal.domain.mentioned(name) or any(free(end) for end in variable.ends()):
             raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
         if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
             raise ProofError(f"a side is not known to be continuous in {name}")
+        defined(goal.fix({name: point}), self.budget)
         parts = []
         for low, high in ((None, point), (point, None)):
             if low is None and variable.low == high and not variable.low_open:

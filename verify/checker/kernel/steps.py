@@ -21,7 +21,7 @@ from verify.checker.kernel.language import (
     substitute,
     times,
 )
-from verify.checker.kernel.methods import cut, difference
+from verify.checker.kernel.methods import cut, defined
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
 
@@ -132,7 +132,7 @@ def derivative(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     inside = dataclasses.replace(
         closed, low_open=low or closed.low_open, high_open=(not low) or closed.high_open
     )
-    _defined(goal.on(goal.domain.put(closed)), prover)
+    defined(goal.on(goal.domain.put(closed)), prover.budget)
     open_end = variable.low_open if low else variable.high_open
     weak = _WEAK.get(goal.relation, goal.relation)
     turned = goal.relation if low else OPPOSITE[goal.relation]
@@ -160,15 +160,6 @@ def _labelled(name: str, prover: Prover, goal: Goal, spec: Spec | None) -> Prove
         return prover.prove(goal, spec)
     except ProofError as error:
         raise ProofError(f"{name}: {error}") from None
-
-
-def _defined(goal: Goal, prover: Prover) -> None:
-    """Show that both sides are defined over the domain."""
-
-    def work(normaliser: Normaliser) -> None:
-        difference(goal, normaliser)
-
-    normalised(goal, prover.budget, work)
 
 
 def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
@@ -233,7 +224,7 @@ def combine(goal: Goal, spec: Spec, prover: Prover) -> Proved:
         fact = _fact(goal, entry, prover)
         factor = prover.read(entry.get("times", "1"))
         if fact.relation == "==":
-            _defined(Goal(factor, "==", factor, goal.domain), prover)
+            defined(Goal(factor, "==", factor, goal.domain), prover.budget)
         else:
             if goal.relation == "==":
                 raise ProofError("an equality rests on equalities only")
@@ -244,7 +235,7 @@ def combine(goal: Goal, spec: Spec, prover: Prover) -> Proved:
         left = minus(left, times(factor, fact.left))
         right = minus(right, times(factor, fact.right))
     relation = _WEAK.get(goal.relation, goal.relation) if strict else goal.relation
-    _defined(goal, prover)
+    defined(goal, prover.budget)
     rest = _labelled(
         "rest", prover, Goal(left, relation, right, goal.domain), _nested(given, "rest")
     )

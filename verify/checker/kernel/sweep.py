@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from flint import ctx
@@ -10,11 +11,13 @@ from verify.checker.kernel.boxes import Box, box_of, halves, outside, width
 from verify.checker.kernel.derivative import differentiate
 from verify.checker.kernel.domain import Domain, Goal
 from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.language import Budget, Node, ProofError, minus
+from verify.checker.kernel.language import Budget, Node, ProofError, free, minus
 from verify.checker.kernel.ranges import Range, related
 
 PIECES: Final = 20_000
 _PRECISION: Final = 128
+_LOOK_EVERY: Final = 16
+"""After so many pieces one is looked at for a counterexample."""
 _FINEST: Final = 400
 """How often one piece is halved."""
 
@@ -45,6 +48,8 @@ def _swept(goal: Goal, budget: Budget, pieces: int) -> int:
             continue
         if _decided_at_ends(goal, narrowed, slopes, budget):
             continue
+        if count % _LOOK_EVERY == 0 and _is_false_inside(goal, narrowed, budget):
+            raise ProofError(f"it is false inside {_shown(narrowed)}")
         names = sorted(narrowed, key=lambda name: width(narrowed[name]), reverse=True)
         for name in names:
             variable = domain.variable(name)
@@ -77,6 +82,24 @@ def _decided(goal: Goal, box: Box, budget: Budget) -> bool:
         budget.spend()
         return False
     return related(left, goal.relation, right)
+
+
+def _is_false_inside(goal: Goal, box: Box, budget: Budget) -> bool:
+    """Whether the comparison fails in the middle of a piece, so that a sweep can stop."""
+    if goal.domain.assumptions or goal.relation == "!=":
+        return False
+    middle = {}
+    for name, found in box.items():
+        variable = goal.domain.variable(name)
+        if variable is None or any(free(end) for end in variable.ends()):
+            return False
+        whole = variable.integer
+        if not (found.low.is_finite() and found.high.is_finite()):
+            return False
+        at = found.low if whole else ((found.low + found.high) / 2).mid()
+        middle[name] = Range(at, at)
+    opposite = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}[goal.relation]
+    return _decided(dataclasses.replace(goal, relation=opposite), middle, budget)
 
 
 def _slopes(goal: Goal) -> dict[str, Node]:

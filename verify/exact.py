@@ -68,7 +68,7 @@ def verify_with_evidence(
         ((s, d) for s, d in decided if d.verdict is verdict), key=lambda case: case[1].severity()
     )
     decision = _explained(claim, scope, decision)
-    by_proof = verdict in _OPEN and claim.proof
+    by_proof = verdict in _OPEN and claim.proof and "limit" not in claim.proof
     if by_proof or (verdict is Verdict.HOLDS and claim.for_all):
         verdict, decision = _over_the_range(claim, decision, len(cases), lemmas)
     decision = dataclasses.replace(decision, verdict=verdict)

@@ -73,6 +73,14 @@ def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:
         return None, str(error)
 
 
+def in_case(claim: Claim, scope: Scope, **changes: Any) -> Claim:
+    """Return a claim about one case alone, with other fields where they are given."""
+    let = {**scope.to_json(), **claim.let}
+    changes = {"where": {}, "for_all": {}, "assume": [], "let": let, **changes}
+    found: Claim = msgspec.structs.replace(claim, **changes)
+    return found
+
+
 def identical(left: str, right: str, scope: Scope) -> bool:
     """Whether two expressions are proved to be the same number in a case."""
     from verify.checker.kernel import ProofError, prove

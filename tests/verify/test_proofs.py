@@ -128,3 +128,32 @@ def test_what_is_no_proof_or_domain_is_an_error(field: str, message: str) -> Non
     text = f'schema_version = 1\n[[claims]]\nid = "c"\nkind = "relation"\nclaim = "1 < 2"\n{field}'
     with pytest.raises(ValueError, match=message):
         document.read_text(text)
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"),
+    [
+        ("2*log(1/delta)/log(1.25/delta)", Verdict.REFUTED),
+        ("2", Verdict.UNDECIDED),  # the claimed one
+        ("log(1/delta)/log(1.25/delta)", Verdict.UNDECIDED),  # not the limit
+    ],
+)
+def test_a_limit_is_refuted_by_another_one_that_is_proved(other: str, verdict: Verdict) -> None:
+    text = f"""
+schema_version = 1
+[[claims]]
+kind = "limit"
+id = "ratio"
+expression = "log(1/delta)*(1 + sqrt(1 + 1/N))**2/(2*log(1.25/delta))"
+variable = "N"
+at = [1000, 100000]
+over.low = 1
+limit = 2
+proof = {{method = "continuity", limit = "{other}"}}
+for_all.delta = {{above = 0, below = 1, grid = ["0.5", "0.1"]}}
+"""
+    found = verify(document.read_text(text).claims[0])
+    assert found.verdict is verdict, found.reason
+    if verdict is Verdict.REFUTED:
+        assert f"It tends to {other}" in found.reason
+        assert found.witness["case"] in ({"delta": "0.5"}, {"delta": "0.1"})

@@ -14,10 +14,20 @@ from flint import arb
 from accountant.errors import InvalidInputError
 from accountant.interval import Interval, enclose
 from accountant.number import ExactReal, exact
-from verify.claim import Claim, Decision, Scope, compare, compare_values, is_outside, require_inside
+from verify.claim import (
+    Claim,
+    Decision,
+    Scope,
+    compare,
+    compare_values,
+    is_outside,
+    require_inside,
+    truth,
+)
 from verify.claims.privacy import VERDICT_WIDTH
 from verify.domain import Range, Scalar
 from verify.expression import Expression
+from verify.proof import in_case, proved
 from verify.verdict import Verdict
 
 
@@ -170,7 +180,7 @@ class Limit(
 
     That end is ∞ where none is given. `rate`, an expression in the variable, is where the author
     of the claim thinks that |expression − limit| stays below; points never prove a limit, nor does
-    a point at which the rate fails refute it.
+    a point at which the rate fails refute it. A proof of another `limit`, named in it, refutes.
     """
 
     kind: ClassVar[str] = "limit"
@@ -185,6 +195,8 @@ class Limit(
     def decide(self, scope: Scope) -> Decision:
         """Compare the distance from the limit with the rate at every point."""
         points = self.points(scope)
+        if "limit" in self.proof:
+            return self._against_another(scope, points[-1])
         verdict, shown = Verdict.SUPPORTED, points[-1]
         reason = f"|value − limit| ≤ {self.rate} at all {len(points)} points."
         if not self.rate:
@@ -217,8 +229,13 @@ class Limit(
         point = exact(decision.witness[self.variable]).rational or Fraction(0)
         where = {self.variable: _text(point)}
         facts = [self.fact(scope, "value", point)]
-        for name in ("limit", "rate") if self.rate else ("limit",):
-            text = decision.claimed[name]
+        refuted = decision.verdict is Verdict.REFUTED
+        given = {"limit": self.limit, "rate": self.rate}
+        if refuted:
+            given = {"limit": self.limit, "other": str(self.proof["limit"])}
+        for name, text in given.items():
+            if not text:
+                continue
             found = enclose(partial(self._at, text, scope, point), relative_width=VERDICT_WIDTH)
             facts.append(
                 {
@@ -230,7 +247,26 @@ class Limit(
                 }
             )
         conclusion = "abs(value - limit) <= rate" if self.rate else ""
+        conclusion = "limit != other" if refuted else conclusion
         return dataclasses.replace(decision, evidence=facts, conclusion=conclusion)
+
+    def _against_another(self, scope: Scope, point: Fraction) -> Decision:
+        """Refute by the other limit that the proof names, if it is proved."""
+        other = str(self.proof["limit"])
+        proof = {key: value for key, value in self.proof.items() if key != "limit"}
+        apart = truth(Expression(self.limit), "!=", Expression(other), scope)
+        theorem, objection = None, "it is not told from the claimed one."
+        if apart:
+            theorem, objection = proved(in_case(self, scope, limit=other, proof=proof), ())
+        said = f"It tends to {other}, which is another number."
+        return Decision(
+            verdict=Verdict.UNDECIDED if theorem is None else Verdict.REFUTED,
+            true={f"value at {_text(point)}": self.enclosed(scope, point)},
+            claimed={"limit": self.limit},
+            witness={self.variable: _text(point)},
+            reason=f"The limit {other} was not proved: {objection}" if theorem is None else said,
+            route="" if theorem is None else f"proof by {theorem.method}, {theorem.size}",
+        )
 
     def _at(self, text: str, scope: Scope, point: Fraction) -> arb:
         return Expression(text).ball(self.inner(scope, point))

@@ -156,7 +156,7 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     found = []
     for values in listed(claim):
         domain, lets = domain_of(claim, values), let_of(claim, values)
-        name, own = claim.get("variable"), claim.get("domain")
+        name, own = claim.get("variable"), claim.get("over")
         if not isinstance(name, str) or not isinstance(own, Mapping):
             raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
         over = Domain((*domain.variables, variable(name, own, lets)), domain.assumptions)
@@ -178,7 +178,7 @@ def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
     for values in listed(claim):
         domain, lets = domain_of(claim, values), let_of(claim, values)
         point = substitute(parse(claim["claimed"]), lets)
-        moving = variable(name, claim["domain"], lets)
+        moving = variable(name, claim["over"], lets)
         for condition in moving.conditions():
             found.append((Goal(point, condition.relation, condition.right, domain), lets))
         if moving.integer:
@@ -194,7 +194,7 @@ def theorem_of(claim: Mapping[str, Any]) -> str | None:
     found = []
     for values in listed(claim):
         domain, lets = domain_of(claim, values), let_of(claim, values)
-        over = domain.add(variable(str(name), claim["domain"], lets))
+        over = domain.add(variable(str(name), claim["over"], lets))
         shown = show(substitute(parse(claim["expression"]), lets))
         if kind == "monotone":
             found.append(f"for {over}: {shown} is {claim['direction']} in {name}")
@@ -212,7 +212,7 @@ def _behaviour(
     A minimiser lies in its domain, and is compared with every point of it.
     """
     name = claim.get("variable")
-    own = claim.get("domain")
+    own = claim.get("over")
     if not isinstance(name, str) or not isinstance(own, Mapping):
         raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
     moving = variable(name, own, lets)

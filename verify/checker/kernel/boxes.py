@@ -63,10 +63,10 @@ def whole_part(found: Range) -> Range | None:
     low, high = found.low, found.high
     if low.is_finite():
         rounded = low.ceil()
-        low = rounded + 1 if found.low_open and rounded == low else rounded
+        low = (rounded + 1 if found.low_open and rounded == low else rounded).lower()
     if high.is_finite():
         rounded = high.floor()
-        high = rounded - 1 if found.high_open and rounded == high else rounded
+        high = (rounded - 1 if found.high_open and rounded == high else rounded).upper()
     return Range(low, high) if low <= high else None
 
 
@@ -130,7 +130,7 @@ def halves(box: Box, name: str, whole: bool) -> list[Box]:
     if not (found.low < middle < found.high or (whole and found.low <= middle < found.high)):
         return []
     left = Range(found.low, middle, found.low_open, False)
-    right = Range(middle + 1 if whole else middle, found.high, False, found.high_open)
+    right = Range((middle + 1).lower() if whole else middle, found.high, False, found.high_open)
     return [{**box, name: left}, {**box, name: right}]
 
 

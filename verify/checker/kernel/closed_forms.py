@@ -5,7 +5,7 @@ Every entry is a theorem with its conditions; tests compare it with the accounta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -16,10 +16,12 @@ from verify.checker.kernel.language import (
     Entries,
     Fold,
     Node,
+    Number,
     ProofError,
     Text,
     children,
     comparison,
+    minus,
     number,
     parse,
     plus,
@@ -52,7 +54,11 @@ _GAUSSIAN: Final = {
     "loss_above": "Phi(MU/2 - EPSILON/MU)",
 }
 """Answers of a mechanism whose worst pair is N(μ, 1) against N(0, 1)."""
+_LARGEST_SUPPORT: Final = 30
+_GROWING: Final = ("delta", "max_loss", "mu", "renyi", "rho")
+"""Questions whose answers grow with μ, and fall with the noise."""
 _LAPLACE_DELTA: Final = "max(0, 1 - exp((EPSILON - LOSS)/2))"
+_ELLIPSE: Final = "(sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))"
 _FULL: Final = "dimension/c**2 + 1"
 
 LAWS: Final[dict[str, Law]] = {
@@ -87,6 +93,18 @@ LAWS: Final[dict[str, Law]] = {
             "variance release_size=True index=dimension": f"({_FULL})/mu**2",
         },
         integers=("dimension",),
+    ),
+    "CountEllipse": Law(
+        {"dimension": "", "sparsity": "", "mu": ""},
+        ("sparsity >= 1", "2*sparsity <= dimension", "mu > 0"),
+        {"mu add-remove": "mu", "variance": f"{_ELLIPSE}**2/(dimension**2*mu**2)"},
+        integers=("dimension", "sparsity"),
+    ),
+    "OptimalEllipse": Law(  # for sparsity <= dimension/2; beyond, the formula has cases
+        {"dimension": "", "sparsity": "", "mu": ""},
+        ("sparsity >= 1", "2*sparsity <= dimension", "mu > 0"),
+        {"mu add-remove": "mu", "variance": f"{_ELLIPSE}**2/(dimension**2*mu**2)"},
+        integers=("dimension", "sparsity"),
     ),
     "KnownSizeGaussian": Law(
         {"dimension": "", "mu": "", "size_mu": "None"},
@@ -130,8 +148,13 @@ class Resolver:
         """Return a node without questions; raise ProofError for one that is not in the table."""
         match node:
             case Apply(name=name, arguments=(Apply() as noise, *rest)) if name in QUESTIONS:
-                inner = [self.resolve(value, folds, False) for value in rest]
-                return self._answer(node, noise, inner, folds, top and self.upper)
+                asked = [self.resolve(value, folds, False) for value in rest]
+                return self._answer(node, noise, asked, folds, top and self.upper)
+            case Apply(name=name, arguments=arguments, named=()) if name in _FAMILIES:
+                inner = tuple(self.resolve(a, folds, False) for a in arguments)
+                answer, conditions = _FAMILIES[name](inner)
+                self.conditions += [(condition, folds) for condition in conditions]
+                return answer
             case Apply(name=name, arguments=arguments, named=()):
                 return Apply(name, tuple(self.resolve(a, folds, False) for a in arguments))
             case Fold(name=name, index=index, low=low, high=high, term=term):
@@ -146,7 +169,8 @@ class Resolver:
     ) -> Node:
         named = dict(node.named)
         relation = named.pop("adjacency", Text(None))
-        if named or not isinstance(relation, Text):
+        known = (None, "add-remove", "replace-one")
+        if named or not isinstance(relation, Text) or relation.value not in known:
             raise ProofError(f"an argument of {node.name} is unknown")
         noise = Apply(
             noise.name,
@@ -155,6 +179,7 @@ class Resolver:
         )
         if noise.arguments:
             raise ProofError(f"the arguments of {noise.name} need names")
+        upper = upper and node.name in _GROWING
         found = _structured(noise, node.name, relation.value, rest)
         if found is None:
             found = _tabulated(noise, node.name, relation.value, rest, upper)
@@ -379,3 +404,67 @@ def _general(
     formula = substitute(parse(_GAUSSIAN[question]), {"MU": mu})
     names = {"delta": "EPSILON", "renyi": "ORDER"}
     return _asked(formula, question, rest, names, conditions)
+
+
+def _count_noise_delta(arguments: tuple[Node, ...]) -> Found:
+    """max_k (C P_k − E^k)/(B S_k), k ≤ D, and 1/(B A_D), for a number D (Sadeghi et al.)."""
+    match arguments:
+        case (ratio, eta, Number(value=support)) if support.denominator == 1:
+            size = int(support)
+        case _:
+            raise ProofError("count_noise_delta is known for a number D only")
+    if not 1 <= size <= _LARGEST_SUPPORT:
+        raise ProofError(f"expected D from 1 to {_LARGEST_SUPPORT}")
+    bounds = []
+    for k in range(1, size + 1):
+        below = "+".join(f"E**{j}" for j in range(k))
+        weighted = "+".join(f"{j + 1}*E**{j}" for j in range(k))
+        bounds.append(f"(2*eta*({below}) - (1 - eta)*E**{k})/(2*({weighted}))")
+    last = "+".join(f"{size - j}*E**{j}" for j in range(size))
+    bounds.append(f"(1 - eta)/(2*({last}))")
+    formula = substitute(parse(f"max({', '.join(bounds)})"), {"E": ratio, "eta": eta})
+    return formula, [
+        Comparison(ratio, ">=", number(1)),
+        Comparison(eta, ">", number(0)),
+        Comparison(eta, "<", number(1)),
+    ]
+
+
+def _full_tree(signed: bool, formula: str) -> Callable[[tuple[Node, ...]], Found]:
+    """Return a rule for n = k^h − 1 outputs, or (k^h − 1)/2 with signed digits and odd k.
+
+    Then the n outputs and 0 (with signed digits: and the negative ones) have every string of h
+    digits once, so each level has the average of all digits.
+    """
+
+    def rule(arguments: tuple[Node, ...]) -> Found:
+        match arguments:
+            case (arity, outputs) if not signed:
+                full = outputs
+            case (arity, Apply(name="/", arguments=(full, Number(value=half)))) if half == 2:
+                pass
+            case _:
+                raise ProofError("a tree is known for (k**h - 1)/2 outputs only")
+        match full:
+            case Apply(name="-", arguments=(Apply(name="**", arguments=(base, height)), last)):
+                if base != arity or last != number(1):
+                    raise ProofError("a tree is known for k**h - 1 outputs only")
+            case _:
+                raise ProofError("a tree is known for k**h - 1 outputs only")
+        conditions = [whole(arity), whole(height), Comparison(height, ">=", number(1))]
+        conditions.append(Comparison(arity, ">=", number(3 if signed else 2)))
+        if signed:
+            conditions.append(whole(Apply("/", (minus(arity, number(1)), number(2)))))
+        return substitute(parse(formula), {"K": arity, "H": height}), conditions
+
+    return rule
+
+
+_FAMILIES: Final[Mapping[str, Callable[[tuple[Node, ...]], Found]]] = {
+    "count_noise_delta": _count_noise_delta,
+    "tree_mse": _full_tree(False, "2*H**2*H*(K - 1)/2*K**H/(K**H - 1)"),
+    "tree_height": _full_tree(False, "H"),
+    "signed_tree_mse": _full_tree(True, "2*H**2*H*(K - 1/K)/4*K**H/(K**H - 1)"),
+    "signed_tree_height": _full_tree(True, "H"),
+}
+"""Functions of a family of mechanisms → rule."""

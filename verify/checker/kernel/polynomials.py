@@ -12,8 +12,10 @@ from verify.checker.kernel.language import ProofError
 
 ATOMS: Final = 64
 """How many atoms, and slacks of domains, a proof may have at once."""
-_MOST_TERMS: Final = 50_000
-_HIGHEST_DEGREE: Final = 400
+_MOST_TERMS: Final = 5_000
+_HIGHEST_DEGREE: Final = 200
+_MOST_FACTORED: Final = 1_000
+"""Terms of a polynomial that is split into factors; a larger one stays whole."""
 _MOST_BITS: Final = 1_000_000
 _CONTEXT: Final = fmpq_mpoly_ctx.get([f"a{i}" for i in range(ATOMS)], Ordering.degrevlex)
 GENERATORS: Final = _CONTEXT.gens()
@@ -61,6 +63,8 @@ def coefficients(polynomial: Polynomial, atom: int) -> list[Polynomial]:
 
 def factors(polynomial: Polynomial) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
     """Return a constant and irreducible factors with their powers."""
+    if len(polynomial) > _MOST_FACTORED:
+        return Fraction(1), [(polynomial, 1)]
     unit, parts = polynomial.factor()
     return rational(fmpq(unit)), [(part, int(power)) for part, power in parts]
 

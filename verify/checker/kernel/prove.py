@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+from flint import ctx
+
 from verify.checker.kernel.claims import (
     StatedLimit,
     goals_of,
@@ -48,6 +50,7 @@ METHODS: Final[dict[str, Method]] = {
 _TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
 """What is tried where a proof does not say its method."""
 _DEEPEST: Final = 30
+_PRECISION: Final = 128
 
 
 def prove(
@@ -90,7 +93,8 @@ class Kernel:
     def claim(self, claim: Mapping[str, Any]) -> Proved:
         """Prove a claim."""
         try:
-            return self._claim(claim)
+            with ctx.workprec(_PRECISION):
+                return self._claim(claim)
         except (RecursionError, ArithmeticError, ValueError, TypeError, KeyError) as error:
             raise ProofError(f"the proof cannot be read ({error!r:.200})") from error
         except Puncture:

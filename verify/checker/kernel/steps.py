@@ -215,6 +215,8 @@ def combine(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     """Prove a goal from lemmas and facts: left − right = Σ times·(l − r) + rest."""
     given = options(spec, ("from", "rest"))
     entries = given.get("from")
+    if goal.relation == "!=":
+        raise ProofError("a combination proves no !=")
     if not isinstance(entries, list) or not entries or len(entries) > _MOST_PARTS:
         raise ProofError("expected from = [{claim = …, at = {…}, times = …}, …]")
     left, right, strict = goal.left, goal.right, False

@@ -47,7 +47,7 @@ _EQUAL = [
     "signed_tree_mse(2*k + 1, ((2*k + 1)**3 - 1)/2)",
     "signed_tree_height(2*k + 1, ((2*k + 1)**3 - 1)/2)",
     "mu(KnownSizeGaussian(dimension=n, mu=a), adjacency='add-remove')",
-    "mu(KnownSizeGaussian(dimension=n, mu=a, size_mu=b), adjacency='replace-one')",
+    "mu(KnownSizeGaussian(dimension=n, mu=a), adjacency='replace-one')",
     "variance(KnownSizeGaussian(dimension=n, mu=a))",
     *(
         f"{question}(DisjointGroupsGaussian(groups=k, dimension=n, mu=a, {made}){asked})"

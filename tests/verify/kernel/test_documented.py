@@ -24,7 +24,12 @@ CLAIMS = _claims()
 CHANGES: dict[str, dict[str, Any]] = {
     "identity": {"claim": "(C - (C*P - E**k)/S*P)/E**k == (P - C*(A - 2*P))/S"},
     "positive": {"for_all": {"d": {"low": "1", "integer": True}}},
-    "sweep": {"for_all": {"epsilon": {"above": "0", "below": "9"}, "delta": {"above": "0", "below": "1"}}},
+    "sweep": {
+        "for_all": {
+            "epsilon": {"above": "0", "below": "9"},
+            "delta": {"above": "0", "below": "1"},
+        },
+    },
     "cases": {"claim": "sqrt(3 + 2*sqrt(2)) == 1 + sqrt(2) + 1e-300"},
     "derivative": {"for_all": {"t": {"low": "-1"}}},
     "split": {"claimed": "16"},
@@ -32,6 +37,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "tanh": {"for_all": {"y": {"low": "-1"}}},
     "combine": {"for_all": {"x": {"low": "-1"}}},
     "each": {"claim": "x >= max(x/2, x + 1)"},
+    "branch": {"claim": "abs(x - y) < 1"},
+    "form": {"claim": "mills(x) < 0.99/x"},
     "both": {"for_all": {"x": {"low": "-1"}}},
     "monotone": {"domain": {"above": "0", "high": "10.01"}},
     "continuity": {"limit": "0.5000001"},

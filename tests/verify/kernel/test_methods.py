@@ -52,6 +52,28 @@ _TRUE: list[dict[str, Any]] = [
     _claim("x >= min(x, y)", {"method": "combine", "from": [{"fact": "min(x, y) <= x"}]},
            x=_POSITIVE, y=_POSITIVE),
 ]  # fmt: skip
+_TRUE += [
+    _claim("sum(i, 1, n, 1/((x + 1/2)*2**i)) == (1 - 1/2**n)/(x + 1/2)", "identity", n=_INTEGER,
+           x=_POSITIVE),
+    _claim("sum(i, 1, n, sum(j, 1, n, i*j)) == (n*(n + 1)/2)**2", "identity", n=_INTEGER),
+    _claim("sum(i, 0, n, x**i) > n", {"method": "induction", "variable": "n"},
+           n={"low": "0", "integer": True}, x={"low": "1"}),
+    _claim("Phi(-x) < exp(-x**2/2)/(sqrt(2*pi())*x)",
+           {"method": "derivative", "variable": "x", "from": "infinity"}, x=_POSITIVE),
+    _claim("mills(x) < 1/x",
+           {"method": "form", "form": "Phi(-x) < exp(-x**2/2)/(sqrt(2*pi())*x)",
+            "times": "sqrt(2*pi())*exp(x**2/2)",
+            "proof": {"method": "derivative", "variable": "x", "from": "infinity"}}, x=_POSITIVE),
+    _claim("mills(x) > mills(y)",
+           {"method": "derivative", "variable": "y", "slope": {"method": "sweep"}},
+           x={"above": "-inf"}, y={"above": "x"}),
+    _claim("abs(x - y) <= 1", {"method": "branch", "of": "abs(x - y)"}, x=_UNIT, y=_UNIT),
+    _claim("max(x, 1 - x) >= 1/2", {"method": "branch", "of": "max(x, 1 - x)",
+           "proofs": [{"method": "combine", "from": [{"assume": 0, "times": "1/2"}]}] * 2},
+           x=_UNIT),
+    _claim("17*count_noise_delta(exp(e), 1/2, 8) <= 0.001",
+           {"method": "branch", "of": "count_noise_delta(exp(e), 1/2, 8)"}, e={"low": "1.1"}),
+]  # fmt: skip
 _FALSE: list[dict[str, Any]] = [
     _claim("sqrt(2)*sqrt(3) == sqrt(6) + 1e-100", "cases"),
     _claim("sqrt(5 + 2*sqrt(6)) < sqrt(2) + sqrt(3)", "cases"),
@@ -99,6 +121,27 @@ _FALSE: list[dict[str, Any]] = [
            x=_POSITIVE, y=_POSITIVE),
     _claim("x <= 0", {"method": "combine", "from": [{"fact": "x >= 0", "times": "-1"}]},
            x=_POSITIVE),
+]  # fmt: skip
+
+_FALSE += [
+    _claim("sum(i, 1, n, 1/((x + 1/2)*2**i)) == (1 - 1/2**n)/(2*x + 1)", "identity", n=_INTEGER,
+           x=_POSITIVE),
+    _claim("sum(i, 1, n, sum(j, 1, n, i)) == (n*(n + 1)/2)**2", "identity", n=_INTEGER),
+    _claim("sum(i, 0, n, x**i) > n + 1", {"method": "induction", "variable": "n"},
+           n={"low": "0", "integer": True}, x={"low": "1"}),
+    _claim("Phi(-x) < exp(-x**2/2)/(2.6*x)",
+           {"method": "derivative", "variable": "x", "from": "infinity"}, x=_POSITIVE),
+    _claim("1/x <= -1", {"method": "derivative", "variable": "x", "from": "infinity"}, x=_POSITIVE),
+    _claim("mills(x) > mills(y)",
+           {"method": "derivative", "variable": "y", "slope": {"method": "sweep"}},
+           x={"above": "-inf"}, y={"low": "x"}),
+    _claim("abs(x - y) < 1", {"method": "branch", "of": "abs(x - y)"}, x=_UNIT, y=_UNIT),
+    _claim("max(x, 1 - x) <= x", {"method": "branch", "of": "max(x, 1 - x)"}, x=_UNIT),
+    _claim("abs(x) <= x", {"method": "branch", "of": "abs(x)"}, x={"above": "-inf"}),
+    _claim("17*count_noise_delta(exp(e), 1/2, 8) <= 0.001",
+           {"method": "branch", "of": "count_noise_delta(exp(e), 1/2, 8)"}, e={"low": "1"}),
+    _claim("x != 0", {"method": "combine", "from": [{"fact": "x - x == 0"}],
+           "rest": {"method": "sweep"}}, x={"low": "0"}),
 ]  # fmt: skip
 
 

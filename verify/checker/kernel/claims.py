@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final
 
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
@@ -25,6 +24,7 @@ from verify.checker.kernel.language import (
     show,
     substitute,
 )
+from verify.checker.kernel.limits import StatedLimit
 
 _MOST_CASES: Final = 10_000
 _BOUNDS: Final = {
@@ -138,19 +138,6 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class StatedLimit:
-    """What a claim of kind limit states, in one of its listed cases."""
-
-    expression: Node
-    variable: str
-    limit: Node
-    rate: Node | None
-    domain: Domain
-    names: Mapping[str, Node]
-
-
 def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     """Return what a claim of kind limit states, for every combination of listed values."""
     found = []
@@ -158,7 +145,7 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
         domain, lets = domain_of(claim, values), let_of(claim, values)
         name, own = claim.get("variable"), claim.get("over")
         if not isinstance(name, str) or not isinstance(own, Mapping):
-            raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
+            raise ProofError("the variable has no formal domain (over.low, over.above, …)")
         over = Domain((*domain.variables, variable(name, own, lets)), domain.assumptions)
         expression, limit = (
             Resolver().resolve(substitute(parse(claim[field]), lets))
@@ -179,8 +166,10 @@ def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
         domain, lets = domain_of(claim, values), let_of(claim, values)
         point = substitute(parse(claim["claimed"]), lets)
         moving = variable(name, claim["over"], lets)
-        for condition in moving.conditions():
-            found.append((Goal(point, condition.relation, condition.right, domain), lets))
+        found += [
+            (Goal(point, condition.relation, condition.right, domain), lets)
+            for condition in moving.conditions()
+        ]
         if moving.integer:
             found.append((Goal(point, INTEGER, number(0), domain), lets))
     return found
@@ -207,14 +196,14 @@ def theorem_of(claim: Mapping[str, Any]) -> str | None:
 def _behaviour(
     claim: Mapping[str, Any], domain: Domain, lets: Mapping[str, Node], expression: Node
 ) -> list[Goal]:
-    """Monotone over integers: f(n) against f(n + 1); over reals: f(x) against f(x_after), x < x_after.
+    """Compare f(n) with f(n + 1) over integers, f(x) with f(x_after) over reals.
 
     A minimiser lies in its domain, and is compared with every point of it.
     """
     name = claim.get("variable")
     own = claim.get("over")
     if not isinstance(name, str) or not isinstance(own, Mapping):
-        raise ProofError("the variable has no formal domain (domain.low, domain.above, …)")
+        raise ProofError("the variable has no formal domain (over.low, over.above, …)")
     moving = variable(name, own, lets)
     over = Domain((*domain.variables, moving), domain.assumptions)
     if claim["kind"] == "minimiser":

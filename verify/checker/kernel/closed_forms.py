@@ -5,6 +5,7 @@ Every entry is a theorem with its conditions; tests compare it with the accounta
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -111,7 +112,7 @@ LAWS: Final[dict[str, Law]] = {
         ("dimension >= 1", "mu > 0"),
         {
             "mu add-remove size_mu=None": "mu",
-            "mu replace-one": "2*mu",
+            "mu replace-one size_mu=None": "2*mu",
             "variance size_mu=None": "dimension/(4*mu**2)",
         },
         integers=("dimension",),
@@ -134,6 +135,17 @@ LAWS: Final[dict[str, Law]] = {
     ),
 }  # fmt: skip
 """Mechanism → law. What has more structure than that is in `_structured`."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with its adjacency and arguments; `upper`: an upper bound will do."""
+
+    question: str
+    adjacency: object
+    rest: tuple[Node, ...]
+    upper: bool
 
 
 @final
@@ -180,9 +192,10 @@ class Resolver:
         if noise.arguments:
             raise ProofError(f"the arguments of {noise.name} need names")
         upper = upper and node.name in _GROWING
-        found = _structured(noise, node.name, relation.value, rest)
+        asked = Asked(node.name, relation.value, tuple(rest), upper)
+        found = _structured(noise, asked)
         if found is None:
-            found = _tabulated(noise, node.name, relation.value, rest, upper)
+            found = _tabulated(noise, asked)
         if found is None:
             raise ProofError(f"{node.name} of {noise.name} is not in the kernel's table")
         formula, conditions = found
@@ -204,9 +217,7 @@ class Resolver:
 Found = tuple[Node, list[Comparison]]
 
 
-def _tabulated(
-    noise: Apply, question: str, adjacency: object, rest: list[Node], upper: bool
-) -> Found | None:
+def _tabulated(noise: Apply, asked: Asked) -> Found | None:
     law = LAWS.get(noise.name)
     if law is None:
         return None
@@ -219,69 +230,60 @@ def _tabulated(
         if name not in given and not default:
             raise ProofError(f"{noise.name} lacks its argument {name}")
         values[name] = given[name] if name in given else substitute(parse(default), values)
-    if noise.name == "DisjointGroupsGaussian" and adjacency is None:
-        made_for = values["adjacency"]
-        adjacency = made_for.value if isinstance(made_for, Text) else None
-    if upper:
+    made_for = values.get("adjacency")
+    if asked.adjacency is None and isinstance(made_for, Text):
+        asked = dataclasses.replace(asked, adjacency=made_for.value)
+    if asked.upper:
         values = {
             name: _rounded_up(value) if name in ("standard_deviation", "scale") else value
             for name, value in values.items()
         }
     conditions = [_filled(comparison(text), values) for text in law.conditions]
     conditions += [whole(values[name]) for name in law.integers]
-    direct = question in law.formulas or any(
-        key.removeprefix("<= ").split()[0] == question for key in law.formulas
-    )
-    wanted = question if direct else "mu"
-    for key, text in law.formulas.items():
-        formula = _matching(key, text, wanted, adjacency, values, rest if direct else [], upper)
-        if formula is None:
-            continue
-        answer, more = formula
-        if direct:
-            rest_names = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}
-            return _asked(answer, question, rest, rest_names, [*conditions, *more])
-        if question not in _GAUSSIAN:
-            return None
-        answer = substitute(parse(_GAUSSIAN[question]), {"MU": answer})
-        names = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}
-        return _asked(answer, question, rest, names, [*conditions, *more])
-    return None
+    own = {key.removeprefix("<= ").split()[0] for key in law.formulas}
+    if asked.question in own:
+        found = _looked_up(law, asked, values)
+        return found and _answered(found[0], asked, [*conditions, *found[1]])
+    found = _looked_up(law, dataclasses.replace(asked, question="mu", rest=()), values)
+    if found is None or asked.question not in _GAUSSIAN:
+        return None
+    answer = substitute(parse(_GAUSSIAN[asked.question]), {"MU": found[0]})
+    return _answered(answer, asked, [*conditions, *found[1]])
 
 
-def _asked(
-    formula: Node, question: str, rest: list[Node], names: Mapping[str, str],
-    conditions: list[Comparison],
-) -> Found:  # fmt: skip
-    """Put in the ε, the order or the index that a question is asked at."""
+def _looked_up(law: Law, asked: Asked, values: Mapping[str, Node]) -> Found | None:
+    found = (_matching(key, text, asked, values) for key, text in law.formulas.items())
+    return next((formula for formula in found if formula is not None), None)
+
+
+def _answered(formula: Node, asked: Asked, conditions: list[Comparison]) -> Found:
+    """Put in the ε or the order that a question is asked at."""
+    question, rest = asked.question, asked.rest
     if question == "variance":
         return formula, conditions
-    wanted = [names[question]] if question in names else []
-    if len(rest) != len(wanted):
+    wanted = {"delta": "EPSILON", "renyi": "ORDER", "loss_above": "EPSILON"}.get(question)
+    if len(rest) != (0 if wanted is None else 1):
         raise ProofError(f"{question} has the wrong number of arguments")
-    for name, value in zip(wanted, rest, strict=True):
-        formula = substitute(formula, {name: value})
-        if question == "renyi":
-            conditions = [*conditions, Comparison(value, ">", number(0))]
-        if question == "delta":
-            conditions = [*conditions, Comparison(value, ">=", number(0))]
-    return formula, conditions
+    if wanted is None:
+        return formula, conditions
+    if question != "loss_above":
+        relation = ">" if question == "renyi" else ">="
+        conditions = [*conditions, Comparison(rest[0], relation, number(0))]
+    return substitute(formula, {wanted: rest[0]}), conditions
 
 
-def _matching(
-    key: str, text: str, question: str, adjacency: object, values: Mapping[str, Node],
-    rest: list[Node], upper: bool,
-) -> Found | None:  # fmt: skip
+def _matching(key: str, text: str, asked: Asked, values: Mapping[str, Node]) -> Found | None:
     """Return the formula of a key of the table that fits, with the conditions on an index."""
     bound = key.startswith("<= ")
     words = key.removeprefix("<= ").split()
-    if words[0] != question or (bound and not upper):
+    question, rest = asked.question, asked.rest
+    if words[0] != question or (bound and not asked.upper):
         return None
     conditions: list[Comparison] = []
     indexed = False
     for word in words[1:]:
         if word in ("add-remove", "replace-one"):
-            if adjacency != word:
+            if asked.adjacency != word:
                 return None
         elif word.startswith("index"):
             if len(rest) != 1:
@@ -334,17 +336,17 @@ def _entries(value: Node | None) -> tuple[Node, ...] | None:
     return value.items if isinstance(value, Entries) else None
 
 
-def _structured(noise: Apply, question: str, adjacency: object, rest: list[Node]) -> Found | None:
+def _structured(noise: Apply, asked: Asked) -> Found | None:
     """Answer for mechanisms whose arguments are lists, covariances and spaces."""
     given = dict(noise.named)
-    match noise.name, question, rest:
-        case "LaplaceVector", "max_loss", []:
+    match noise.name, asked.question, asked.rest:
+        case "LaplaceVector", "max_loss", ():
             shifts = _entries(given.get("shifts"))
             if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
                 return None
             total = plus(*(Apply("abs", (shift,)) for shift in shifts))
             return Apply("/", (total, given["scale"])), [Comparison(given["scale"], ">", number(0))]
-        case "LaplaceVector", "renyi", [order] if order == number(1):
+        case "LaplaceVector", "renyi", (order,) if order == number(1):
             shifts = _entries(given.get("shifts"))
             if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
                 return None
@@ -354,13 +356,11 @@ def _structured(noise: Apply, question: str, adjacency: object, rest: list[Node]
                 terms.append(substitute(parse("t + exp(-t) - 1"), {"t": ratio}))
             return plus(*terms), [Comparison(given["scale"], ">", number(0))]
         case "GeneralGaussian", ("mu" | "rho" | "renyi" | "delta"), _:
-            return _general(given, question, adjacency, rest)
+            return _general(given, asked)
     return None
 
 
-def _general(
-    given: Mapping[str, Node], question: str, adjacency: object, rest: list[Node]
-) -> Found | None:
+def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
     """Isotropic noise over a space of sparse boxes: μ is the largest norm over σ."""
     covariance, space = given.get("covariance"), given.get("space")
     if set(given) != {"covariance", "space"}:
@@ -394,16 +394,14 @@ def _general(
         Comparison(box["bound"], ">", number(0)),
         Comparison(values["dimension"], "==", Apply("*", (groups, box["dimension"]))),
     ]
-    del adjacency
     mu = substitute(
         parse("BOUND*sqrt(SPARSITY/VARIANCE)"),
         {"BOUND": box["bound"], "SPARSITY": box["sparsity"], "VARIANCE": values["variance"]},
     )
-    if question == "mu":
-        return (mu, conditions) if not rest else None
-    formula = substitute(parse(_GAUSSIAN[question]), {"MU": mu})
-    names = {"delta": "EPSILON", "renyi": "ORDER"}
-    return _asked(formula, question, rest, names, conditions)
+    if asked.question == "mu":
+        return _answered(mu, asked, conditions)
+    formula = substitute(parse(_GAUSSIAN[asked.question]), {"MU": mu})
+    return _answered(formula, asked, conditions)
 
 
 def _count_noise_delta(arguments: tuple[Node, ...]) -> Found:

@@ -11,6 +11,7 @@ from typing import Final
 from flint import arb
 
 from verify.checker.kernel.language import (
+    ONE,
     Apply,
     Budget,
     Fold,
@@ -57,6 +58,11 @@ def evaluate(node: Node, box: Box, budget: Budget) -> Range:
             return box[name]
         case Apply(name="+", arguments=(left, right)):
             return add(evaluate(left, box, budget), evaluate(right, box, budget))
+        case Apply(
+            name="-",
+            arguments=(Apply(name="*", arguments=(x, Apply(name="mills", arguments=(y,)))), right),
+        ) if x == y and right == ONE:
+            return _mills_slope(evaluate(x, box, budget))
         case Apply(name="-", arguments=(left, right)):
             return subtract(evaluate(left, box, budget), evaluate(right, box, budget))
         case Apply(name="*", arguments=(left, right)):
@@ -189,7 +195,7 @@ def _quantile(p: Range) -> Range:
         raise ProofError("Phi_inverse of a number that was not shown to be in (0, 1)")
 
     def at(end: arb) -> arb:
-        if end == 0 or end == 1:
+        if end in (0, 1):
             return INFINITY if end == 1 else -INFINITY
         return -arb(2).sqrt() * (2 * end).erfcinv()
 
@@ -215,6 +221,14 @@ def _mills(x: Range) -> Range:
         found.low_open or not found.low > 0,
         found.high_open,
     )
+
+
+def _mills_slope(x: Range) -> Range:
+    """x·m(x) − 1, the derivative of the convex, decreasing m = Φ(−x)/φ(x): it grows to 0."""
+    found = monotone(lambda end: end * mills_ball(end) - 1, x, arb(0), -INFINITY)
+    if found.high < 0:
+        return found
+    return Range(found.low, arb(0), found.low_open, True)
 
 
 def _gamma(x: Range, function: Callable[[arb], arb] = arb.gamma) -> Range:

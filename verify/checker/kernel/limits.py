@@ -187,15 +187,27 @@ def _opposed(x: Limit, y: Limit) -> bool:
     return bool(x.side and y.side and x.side != y.side)
 
 
-def limit_proof(
-    expression: Node, variable: str, claimed: Node, domain: Domain, rate: Node | None,
-    spec: Spec, prover: Prover,
-) -> Proved:  # fmt: skip
+@final
+@dataclass(frozen=True, slots=True)
+class StatedLimit:
+    """What a claim of kind limit states, in one of its listed cases."""
+
+    expression: Node
+    variable: str
+    limit: Node
+    rate: Node | None
+    domain: Domain
+    names: Mapping[str, Node]
+
+
+def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:
     """Prove that an expression tends to a number as a variable of the domain tends to +∞.
 
     `continuity`: by the laws of limits, applied to the expression or an identical `form`. `rate`:
     |expression − limit| ≤ rate over the domain, and the rate tends to 0.
     """
+    expression, claimed, rate = stated.expression, stated.limit, stated.rate
+    variable, domain = stated.variable, stated.domain
     moving = domain.variable(variable)
     if moving is None or moving.high is not None:
         raise ProofError("expected the variable of a limit to have no upper end")

@@ -13,15 +13,20 @@ from verify.checker.kernel.boxes import box_of
 from verify.checker.kernel.domain import Domain, Goal
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
+    Apply,
     Budget,
     Comparison,
     Node,
     Number,
     ProofError,
+    children,
     free,
     number,
     parse,
+    replace,
     show,
+    times,
+    walk,
 )
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
@@ -43,6 +48,32 @@ def difference(goal: Goal, normaliser: Normaliser) -> Ratio:
 def defined(goal: Goal, budget: Budget) -> None:
     """Show that both sides are defined over the domain."""
     normalised(goal, budget, lambda normaliser: difference(goal, normaliser))
+
+
+def without_abs(goal: Goal, budget: Budget) -> Goal:
+    """Write e or −e for abs(e) wherever the sign of e is known."""
+    found = {
+        node
+        for side in (goal.left, goal.right)
+        for node in walk(side)
+        if isinstance(node, Apply) and node.name == "abs" and free(node) <= goal.domain.names()
+    }
+    if not found:
+        return goal
+
+    def work(normaliser: Normaliser) -> dict[Node, Node]:
+        plain: dict[Node, Node] = {}
+        for node in sorted(found, key=show):
+            (inner,) = children(node)
+            sign = normaliser.sign(normaliser.normal(inner))
+            if sign is not None:
+                plain[node] = inner if sign[0] >= 0 else times(number(-1), inner)
+        return plain
+
+    plain = normalised(goal, budget, work)
+    return dataclasses.replace(
+        goal, left=replace(goal.left, plain), right=replace(goal.right, plain)
+    )
 
 
 def vanishes(normaliser: Normaliser, value: Ratio) -> bool:

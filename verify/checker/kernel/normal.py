@@ -107,6 +107,18 @@ class Atom:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The index of a sum, the atoms that depend on it, and its ends."""
+
+    index: str
+    atom: int
+    dependent: frozenset[int]
+    low: Ratio
+    high: Ratio
+
+
+@final
 class Normaliser:
     """Rational functions in atoms over one domain."""
 
@@ -152,13 +164,20 @@ class Normaliser:
         low_open, high_open = bounds.low_open, bounds.high_open
         if low is not None and low.value() is not None and values.low.is_finite():
             low, low_open = Ratio.number(_integer_end(values.low)), False
-        elif low is not None and low_open and self.is_integer(low):
-            low, low_open = low + Ratio.number(1), False
+        elif low is not None and low_open and (share := self._share(low)):
+            low, low_open = low + Ratio.number(share), False
         if high is not None and high.value() is not None and values.high.is_finite():
             high, high_open = Ratio.number(_integer_end(values.high)), False
-        elif high is not None and high_open and self.is_integer(high):
-            high, high_open = high - Ratio.number(1), False
+        elif high is not None and high_open and (share := self._share(high)):
+            high, high_open = high - Ratio.number(share), False
         return Bounds(low, high, low_open, high_open)
+
+    def _share(self, end: Ratio) -> Fraction | None:
+        """Return 1/q where q·end is an integer: n > end is n ≥ end + 1/q."""
+        if end.bottom != ONE:
+            return None
+        scale = lcm(*(rational(c).denominator for c in end.top.coeffs()))
+        return Fraction(1, scale) if self.is_integer(end * Ratio.number(scale)) else None
 
     def _atom(
         self, key: Any, atom: Atom, found: Range | None = None, bounds: Bounds | None = None
@@ -210,7 +229,7 @@ class Normaliser:
         return found if whole is None or (found is not None and not whole[1]) else whole
 
     def _sign_by_square(self, polynomial: Polynomial) -> Sign:
-        """A and s·B of opposite signs: (A + s·B)(A − s·B) has the sign of A·(A + s·B)."""
+        """Return the sign of A + s·B for opposite signs of A and B: that of A·(A² − s²·B²)."""
         for index in sorted(used(polynomial), reverse=True):
             atom, parts = self.atoms[index], coefficients(polynomial, index)
             if atom.radicand is None or atom.degree != 2 or len(parts) != 2:
@@ -258,9 +277,9 @@ class Normaliser:
     def require(self, value: Ratio, sign: int, what: str, *, strict: bool = True) -> None:
         """Raise ProofError unless a ratio has a sign (0: any, but not 0)."""
         found = self.sign(value)
-        if found is not None and (found[1] or not strict):
-            if sign in (0, found[0]) or (found[0] == 0 and not strict):
-                return
+        fits = found is not None and (sign in (0, found[0]) or found == (0, False))
+        if fits and found is not None and (found[1] or not strict):
+            return
         relation = {1: ">" if strict else ">=", -1: "<", 0: "!="}[sign]
         try:
             goal = Goal(self.node(self.reduced(value)), relation, number(0), self.domain)
@@ -475,9 +494,9 @@ class Normaliser:
         if all(found is not None for _, found in inside):
             flips = 1
             for piece, found in inside:
-                if found is not None and found[0] < 0:
-                    piece, flips = -piece, -flips
-                outside = outside * self._root_of_factor(piece)
+                negative = found is not None and found[0] < 0
+                flips = -flips if negative else flips
+                outside = outside * self._root_of_factor(-piece if negative else piece)
             return outside * self._root_of_number(unit * flips)
         whole = Ratio.number(unit)
         for piece, _ in inside:
@@ -646,10 +665,8 @@ class Normaliser:
                     result = result + part_log * Ratio.number(n)
                     continue
                 return self._log_atom(value)
-            if found[0] < 0:
-                unit = -unit if n % 2 else unit
-                part = -part
-            result = result + self._log_of_factor(Ratio(part, ONE)) * Ratio.number(n)
+            unit = unit * found[0] if n % 2 else unit
+            result = result + self._log_of_factor(Ratio(part * found[0], ONE)) * Ratio.number(n)
         for prime, n in _fraction_primes(unit):
             result = result + self._log_atom(Ratio.number(prime)) * Ratio.number(n)
         return result
@@ -741,19 +758,13 @@ class Normaliser:
             return self._opened("product", term, index, low, high)
         inner = self._variables[index]
         number_of_index = used(inner.top)[0]
-        result = self._linear_sum(term, index, number_of_index, low, high)
+        moving = (i for i, atom in enumerate(self.atoms) if index in free(atom.node))
+        span = Span(index, number_of_index, frozenset([number_of_index, *moving]), low, high)
+        result = self._linear(term, span)
         found = self.sign(term)
         if found is not None and found[1] and self.sign(high - low + Ratio.number(1)) == (1, True):
             self.signs.learn(self.reduced(result), found)
         return result
-
-    def _linear_sum(
-        self, term: Ratio, index: str, number_of_index: int, low: Ratio, high: Ratio
-    ) -> Ratio:
-        dependent = {i for i, atom in enumerate(self.atoms) if index in free(atom.node)} | {
-            number_of_index
-        }
-        return self._linear(term, index, number_of_index, dependent, low, high)
 
     def _written_out(self, node: Fold, low: Ratio, count: int) -> Ratio:
         total = Ratio.number(0 if node.name == "sum" else 1)
@@ -778,14 +789,15 @@ class Normaliser:
                 self.box[name] = REALS
             self._declare(variable)
         index = self._indices[key]
+        if index in free(node.term):
+            raise ProofError("a sum inside another one of the same range")
         return self.reduced(self.normal(substitute(node.term, {node.index: Name(index)}))), index
 
-    def _linear(
-        self, term: Ratio, index: str, atom: int, dependent: set[int], low: Ratio, high: Ratio
-    ) -> Ratio:
+    def _linear(self, term: Ratio, span: Span) -> Ratio:
         """Sum a term monomial by monomial in what depends on the index."""
-        fixed, moving = ONE, ONE
-        for part, exponent in factors(term.bottom)[1]:
+        unit, parts = factors(term.bottom)
+        dependent, fixed, moving = span.dependent, constant(unit), ONE
+        for part, exponent in parts:
             if dependent.intersection(used(part)):
                 moving = moving * part**exponent
             else:
@@ -804,37 +816,35 @@ class Normaliser:
             for i, e in own:
                 top = top * GENERATORS[i] ** e
             piece = Ratio.of(top, moving)
-            total = total + weight * self._summed(piece, index, atom, dependent, low, high)
+            total = total + weight * self._summed(piece, span)
         return total
 
-    def _summed(
-        self, term: Ratio, index: str, atom: int, dependent: set[int], low: Ratio, high: Ratio
-    ) -> Ratio:
+    def _summed(self, term: Ratio, span: Span) -> Ratio:
         """Return Σ term: in closed form for i^p·Πb^(c·i), else as an atom."""
         exponents: dict[int, int] = {}
         for side, polynomial in ((1, term.top), (-1, term.bottom)):
             if len(polynomial) != 1:
-                return self._opened("sum", term, index, low, high)
+                return self._opened("sum", term, span.index, span.low, span.high)
             for i in used(polynomial):
                 exponents[i] = exponents.get(i, 0) + side * int(polynomial.degrees()[i])
-        degree = exponents.pop(atom, 0)
+        degree = exponents.pop(span.atom, 0)
         bases: list[tuple[Ratio | None, Ratio]] = []
         for i, e in exponents.items():
-            rate = self._rate(i, atom, dependent)
+            rate = self._rate(i, span)
             if rate is None or degree < 0:
-                return self._opened("sum", term, index, low, high)
+                return self._opened("sum", term, span.index, span.low, span.high)
             bases.append((self.atoms[i].base, rate * Ratio.number(e)))
         if degree < 0:
-            return self._opened("sum", term, index, low, high)
-        return self._closed(degree, bases, low, high)
+            return self._opened("sum", term, span.index, span.low, span.high)
+        return self._closed(degree, bases, span.low, span.high)
 
-    def _rate(self, number_of_power: int, atom: int, dependent: set[int]) -> Ratio | None:
+    def _rate(self, number_of_power: int, span: Span) -> Ratio | None:
         """Return r where an atom is base**(r·i), None where it is something else."""
         found = self.atoms[number_of_power]
-        if found.exponent is None or (found.base and dependent & found.base.atoms()):
+        if found.exponent is None or (found.base and span.dependent & found.base.atoms()):
             return None
-        rate = found.exponent / Ratio.atom(atom)
-        return None if dependent & rate.atoms() else rate
+        rate = found.exponent / Ratio.atom(span.atom)
+        return None if span.dependent & rate.atoms() else rate
 
     def _closed(
         self, degree: int, bases: list[tuple[Ratio | None, Ratio]], low: Ratio, high: Ratio

@@ -8,14 +8,8 @@ from typing import Any, Final, final
 
 from flint import ctx
 
-from verify.checker.kernel.claims import (
-    StatedLimit,
-    goals_of,
-    limits_of,
-    resolved,
-    sides_of,
-    theorem_of,
-)
+from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
+from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.derivative import is_smooth
 from verify.checker.kernel.domain import INTEGER, Goal
 from verify.checker.kernel.language import (
@@ -29,11 +23,20 @@ from verify.checker.kernel.language import (
     parse,
     substitute,
 )
-from verify.checker.kernel.limits import limit_proof
-from verify.checker.kernel.methods import by_sweep, cases, defined, identity, positive
+from verify.checker.kernel.limits import StatedLimit, limit_proof
+from verify.checker.kernel.methods import by_sweep, cases, defined, identity, positive, without_abs
 from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec, normalised
-from verify.checker.kernel.steps import both, combine, derivative, each, induction, split_proof
+from verify.checker.kernel.steps import (
+    both,
+    branch,
+    combine,
+    derivative,
+    each,
+    in_form,
+    induction,
+    split_proof,
+)
 
 METHODS: Final[dict[str, Method]] = {
     "identity": identity,
@@ -46,6 +49,8 @@ METHODS: Final[dict[str, Method]] = {
     "induction": induction,
     "combine": combine,
     "each": each,
+    "branch": branch,
+    "form": in_form,
 }
 _TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
 """What is tried where a proof does not say its method."""
@@ -81,13 +86,18 @@ class Kernel:
         self._names: Mapping[str, Node] = {}
 
     def read(self, text: object) -> Node:
-        """Parse an expression of a proof, which may use the names of its claim."""
-        return substitute(parse(text), self._names)
+        """Parse an expression of a proof, which may use the names of its claim.
+
+        A formula stands for a question about a mechanism here, whether or not its conditions hold.
+        """
+        return Resolver().resolve(substitute(parse(text), self._names))
 
     def compared(self, text: object) -> Comparison:
         """Parse a comparison of a proof."""
         found = comparison(text)
-        left, right = (substitute(side, self._names) for side in (found.left, found.right))
+        left, right = (
+            Resolver().resolve(substitute(side, self._names)) for side in (found.left, found.right)
+        )
         return Comparison(left, found.relation, right)
 
     def claim(self, claim: Mapping[str, Any]) -> Proved:
@@ -119,10 +129,7 @@ class Kernel:
     def _limit(self, stated: StatedLimit, spec: Spec) -> Proved:
         before, self._names = self._names, stated.names
         try:
-            return limit_proof(
-                stated.expression, stated.variable, stated.limit, stated.domain, stated.rate,
-                spec, self,
-            )  # fmt: skip
+            return limit_proof(stated, spec, self)
         finally:
             self._names = before
 
@@ -144,7 +151,8 @@ class Kernel:
                 self._integer(condition)
             else:
                 self._attempt(condition)
-        return dataclasses.replace(self.prove(told, spec), theorem=str(goal))
+        plain = without_abs(told, self.budget)
+        return dataclasses.replace(self.prove(plain, spec), theorem=str(goal))
 
     def _integer(self, goal: Goal) -> None:
         def work(normaliser: Any) -> None:
@@ -181,21 +189,11 @@ class Kernel:
         raise ProofError(f"not proved: {goal}. {'; '.join(failures)}")
 
     def _around(self, goal: Goal, spec: Spec, at: Puncture) -> Proved:
-        """Prove a goal without one value of a variable, and at it by continuity.
-
-        That needs a relation that limits keep, both sides continuous in the variable and defined
-        at the value, and a domain in which it is approached with all other variables fixed.
-        """
+        """Prove a goal without one value of a variable, and at that value, or by continuity."""
         variable = goal.domain.variable(at.variable)
-        name, point = at.variable, number(at.point)
-        if variable is None or goal.relation not in ("==", "<=", ">=") or variable.integer:
-            raise ProofError(f"a divisor may be 0 at {name} = {at.point}")
-        if goal.domain.mentioned(name) or any(free(end) for end in variable.ends()):
-            raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
-        if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
-            raise ProofError(f"a side is not known to be continuous in {name}")
-        defined(goal.fix({name: point}), self.budget)
-        parts = []
+        if variable is None or variable.integer:
+            raise ProofError(f"a divisor may be 0 at {at.variable} = {at.point}")
+        point, parts = number(at.point), []
         for low, high in ((None, point), (point, None)):
             if low is None and variable.low == high and not variable.low_open:
                 continue  # the value is the low end itself
@@ -210,9 +208,28 @@ class Kernel:
             )
             parts.append(goal.on(goal.domain.put(piece)))
         if not parts:
-            raise ProofError(f"a divisor is 0 at {name} = {at.point}")
+            raise ProofError(f"a divisor is 0 at {at.variable} = {at.point}")
         proofs = [self.prove(part, spec) for part in parts]
-        return Proved(str(goal), proofs[0].method, f"{proofs[0].size}, continued to {at.point}")
+        try:
+            self.prove(goal.fix({at.variable: point}), spec)
+        except ProofError:
+            self._continued(goal, at)
+        return Proved(str(goal), proofs[0].method, f"{proofs[0].size}; {at.variable} = {at.point}")
+
+    def _continued(self, goal: Goal, at: Puncture) -> None:
+        """Show that a goal holds at a value if it does near it.
+
+        That needs a relation that limits keep, both sides continuous in the variable and defined
+        at the value, and a domain in which it is approached with all other variables fixed.
+        """
+        variable, name = goal.domain.variable(at.variable), at.variable
+        if variable is None or goal.relation not in ("==", "<=", ">="):
+            raise ProofError(f"not proved at {name} = {at.point}")
+        if goal.domain.mentioned(name) or any(free(end) for end in variable.ends()):
+            raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
+        if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
+            raise ProofError(f"a side is not known to be continuous in {name}")
+        defined(goal.fix({name: number(at.point)}), self.budget)
 
     def lemma(self, name: str) -> list[Goal]:
         """Return what a claim of the same file states, after it has been proved."""

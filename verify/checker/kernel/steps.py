@@ -15,13 +15,16 @@ from verify.checker.kernel.language import (
     Name,
     Node,
     ProofError,
+    free,
     minus,
     number,
     plus,
+    replace,
     substitute,
     times,
 )
-from verify.checker.kernel.methods import cut, defined
+from verify.checker.kernel.limits import Limits
+from verify.checker.kernel.methods import cut, defined, reformed
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
 
@@ -108,6 +111,48 @@ def each(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     return Proved(str(goal), "each", "; ".join(sizes))
 
 
+def in_form(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove a goal in an equivalent form: left − right = times·(l − r), times > 0."""
+    given = options(spec, ("form", "times", "proof"))
+    result = reformed(goal, prover.compared(given.get("form")), given.get("times", "1"), prover)
+    found = prover.prove(result, _nested(given, "proof"))
+    return Proved(str(goal), "form", found.size)
+
+
+def branch(goal: Goal, spec: Spec, prover: Prover) -> Proved:
+    """Prove a goal with min, max or abs `of` replaced by what it is, in each of its cases."""
+    given = options(spec, ("of", "proofs"))
+    found = prover.read(given.get("of"))
+    match found:
+        case Apply(name="max" | "min" as name, arguments=values, named=()) if values:
+            relation = ">=" if name == "max" else "<="
+            branches = [
+                (value, [Comparison(value, relation, other) for other in values if other != value])
+                for value in values
+            ]
+        case Apply(name="abs", arguments=(value,), named=()):
+            minus_value = times(number(-1), value)
+            branches = [
+                (value, [Comparison(value, ">=", number(0))]),
+                (minus_value, [Comparison(value, "<=", number(0))]),
+            ]
+        case _:
+            raise ProofError("expected of to be a max, a min or an abs")
+    if not free(found) <= goal.domain.names():
+        raise ProofError("expected of to use variables of the claim only")
+    defined(goal, prover.budget)
+    proofs = given.get("proofs", [None] * len(branches))
+    if not isinstance(proofs, list) or len(proofs) != len(branches):
+        raise ProofError("expected one proof for every branch")
+    sizes = []
+    for (value, more), proof in zip(branches, proofs, strict=True):
+        domain = dataclasses.replace(goal.domain, assumptions=(*goal.domain.assumptions, *more))
+        left, right = (replace(side, {found: value}) for side in (goal.left, goal.right))
+        part = Goal(left, goal.relation, right, domain)
+        sizes.append(prover.prove(part, _nested({"proof": proof}, "proof")).size)
+    return Proved(str(goal), "branch", "; ".join(sizes))
+
+
 def derivative(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     """Prove f rel 0 from one end of a variable: f rel 0 there, and f' has the sign that keeps it.
 
@@ -117,6 +162,8 @@ def derivative(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     given = options(spec, ("variable", "from", "start", "slope"))
     variable = _moving(goal, given)
     side = given.get("from", "low")
+    if side == "infinity":
+        return _from_infinity(goal, variable, given, prover)
     end = {"low": variable.low, "high": variable.high}.get(str(side))
     if end is None or goal.relation == "!=":
         raise ProofError(f"the range of {variable.name} has no {str(side)[:20]} end to start from")
@@ -153,6 +200,30 @@ def derivative(goal: Goal, spec: Spec, prover: Prover) -> Proved:
             continue
         return Proved(str(goal), "derivative", f"start: {one.size}; slope: {two.size}")
     raise failure or ProofError("the derivative proves nothing")
+
+
+def _from_infinity(
+    goal: Goal, variable: Variable, given: Mapping[str, Any], prover: Prover
+) -> Proved:
+    """Prove f rel 0 as f tends to a limit that is rel 0, and f' has the sign that leads to it."""
+    if variable.high is not None or goal.relation == "!=":
+        raise ProofError(f"the range of {variable.name} ends before infinity")
+    real = goal.on(goal.domain.put(dataclasses.replace(variable, integer=False)))
+    defined(real, prover.budget)
+    if goal.domain.assumptions:
+        raise ProofError("a limit with assumptions is not understood")
+    limits = Limits(variable.name, goal.domain, prover.budget)
+    found = limits.of(minus(goal.left, goal.right))
+    weak = _WEAK.get(goal.relation, goal.relation)
+    if not (found.infinite and (found.infinite < 0) == (weak == "<=")) or weak == "==":
+        if found.infinite:
+            raise ProofError("the difference tends to the wrong infinity")
+        at_end = Goal(found.value, weak, number(0), limits.domain)
+        _labelled("start", prover, at_end, _nested(given, "start"))
+    slopes = [differentiate(node, variable.name) for node in (goal.left, goal.right)]
+    slope = Goal(slopes[0], OPPOSITE[goal.relation], slopes[1], real.domain)
+    along = _labelled("slope", prover, slope, _nested(given, "slope"))
+    return Proved(str(goal), "derivative", f"from infinity; slope: {along.size}")
 
 
 def _labelled(name: str, prover: Prover, goal: Goal, spec: Spec | None) -> Proved:

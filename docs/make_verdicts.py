@@ -82,7 +82,7 @@ def details(ledgers: list[tuple[Document, list[Finding]]]) -> str:
         parts.append(f"## {document.name}\n\n{document.authors}: {document.title}\n")
         rows = ["| claim | in words | place | verdict | reason |", "|---|---|---|---|---|"]
         rows += [
-            f"| `{f.id}`: {_cell(f.formal)} | “{_cell(f.statement)}” {_cell(f.note)} "
+            f"| `{f.id}` {_cell(f.formal)} | “{_cell(f.statement)}” {_cell(f.note)} "
             f"| {_cell(f.source)} | {f.verdict.value} | {_cell(f.reason)} |"
             for f in findings
         ]

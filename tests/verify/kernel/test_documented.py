@@ -40,7 +40,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "branch": {"claim": "abs(x - y) < 1"},
     "form": {"claim": "mills(x) < 0.99/x"},
     "both": {"for_all": {"x": {"low": "-1"}}},
-    "monotone": {"domain": {"above": "0", "high": "10.01"}},
+    "monotone": {"over": {"above": "0", "high": "10.01"}},
     "continuity": {"limit": "0.5000001"},
     "rate": {"rate": "1/2"},
     "mechanism": {"mu": "sqrt(2)*m"},

@@ -253,3 +253,47 @@ def test_time_is_bounded() -> None:
     claim = _claim("sin(x)**2 + cos(x)**2 < 1 + 1e-30", "sweep", x={"low": "0", "high": "1000"})
     with pytest.raises(ProofError):
         prove(claim, seconds=0.5)
+
+
+_DUAL: dict[str, Any] = {
+    "kind": "optimality",
+    "id": "x",
+    "value": "variance(CorrelatedGaussian(dimension=s**2, mu=1), 0)",
+    "among": {
+        "type": "Gaussian",
+        "mu": "1",
+        "objective": "mean",
+        "space": {
+            "type": "SparseBox",
+            "dimension": "s**2",
+            "sparsity": "s**2",
+            "bound": "1",
+            "signed": False,
+        },
+    },
+    "dual": {"law": "sparse", "ones": "(s**2+s)/2"},
+    "for_all": {"s": {"low": "1", "integer": True}},
+    "proof": {"method": "positive"},
+}
+
+
+def test_optimality_rests_on_a_dual_and_its_conditions() -> None:
+    """The law on records with (s² + s)/2 ones proves Algorithm 1 optimal for d = s²."""
+    assert "no member of" in prove(_DUAL).theorem
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dual": {"law": "sparse", "ones": "s**2/2"}},
+        {"dual": {"law": "sparse", "ones": "s**2 + 1"}},
+        {"value": "1.001*variance(CorrelatedGaussian(dimension=s**2, mu=1), 0)"},
+        {"dual": {}, "lower_bound": "s**2"},
+        {"tolerance": "0)*0 + (s**9"},
+        {"tolerance": "s"},
+    ],
+)
+def test_false_optimality_is_not_proved(changes: dict[str, Any]) -> None:
+    """A law that is none, a value above the bound, or a bound that is only typed."""
+    with pytest.raises(ProofError):
+        prove({**_DUAL, **changes})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Final
 
+from verify.checker import optimum
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
 from verify.checker.kernel.language import (
@@ -15,6 +17,7 @@ from verify.checker.kernel.language import (
     Comparison,
     Name,
     Node,
+    Number,
     ProofError,
     Text,
     comparison,
@@ -23,6 +26,7 @@ from verify.checker.kernel.language import (
     plus,
     show,
     substitute,
+    times,
 )
 from verify.checker.kernel.limits import StatedLimit
 
@@ -133,6 +137,10 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
         named = () if adjacency is None else (("adjacency", Text(str(adjacency))),)
         asked = Apply(question, (read("mechanism"), *map(read, arguments)), named)
         return [Goal(asked, "<=", read(bound), domain)]
+    if kind == "optimality":
+        bound = substitute(parse(_dual(claim).text), lets)
+        scale = Number(1 + _tolerance(claim))
+        return [Goal(read("value"), "<=", times(scale, bound), domain)]
     if kind in ("monotone", "minimiser"):
         return _behaviour(claim, domain, lets, read("expression"))
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
@@ -144,9 +152,10 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     for values in listed(claim):
         domain, lets = domain_of(claim, values), let_of(claim, values)
         name, own = claim.get("variable"), claim.get("over")
-        if not isinstance(name, str) or not isinstance(own, Mapping):
-            raise ProofError("the variable has no formal domain (over.low, over.above, …)")
-        over = Domain((*domain.variables, variable(name, own, lets)), domain.assumptions)
+        if not isinstance(name, str):
+            raise ProofError("a limit needs a variable")
+        moving = Variable(name) if own is None else variable(name, own, lets)
+        over = Domain((*domain.variables, moving), domain.assumptions)
         expression, limit = (
             Resolver().resolve(substitute(parse(claim[field]), lets))
             for field in ("expression", "limit")
@@ -156,11 +165,37 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     return found
 
 
+def _dual(claim: Mapping[str, Any]) -> optimum.Bound:
+    """Return the bound that the dual of a claim of optimality gives for every rival."""
+    if not claim.get("dual"):
+        raise ProofError("optimality is proved from a dual only")
+    return optimum.compared({**claim, "rival": None})
+
+
+def _tolerance(claim: Mapping[str, Any]) -> Fraction:
+    """Return the relative tolerance of a claim of optimality."""
+    found = parse(claim.get("tolerance", "0"))
+    if not isinstance(found, Number) or found.value < 0:
+        raise ProofError("expected tolerance to be a number >= 0")
+    return found.value
+
+
 def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
-    """Return what has to hold besides: that a claimed minimiser lies in its domain."""
+    """Return what has to hold besides: where a minimiser lies, and the conditions of a dual."""
+    found: list[tuple[Goal, Mapping[str, Node]]] = []
+    if claim.get("kind") == "optimality":
+        for values in listed(claim):
+            domain, lets = domain_of(claim, values), let_of(claim, values)
+            for text in _dual(claim).conditions:
+                side = comparison(text)
+                left, right = (substitute(part, lets) for part in (side.left, side.right))
+                if side.relation == "==" and left == Apply("floor", (right,)):
+                    found.append((Goal(right, INTEGER, number(0), domain), lets))
+                else:
+                    found.append((Goal(left, side.relation, right, domain), lets))
+        return found
     if claim.get("kind") != "minimiser":
         return []
-    found: list[tuple[Goal, Mapping[str, Node]]] = []
     name = str(claim["variable"])
     for values in listed(claim):
         domain, lets = domain_of(claim, values), let_of(claim, values)
@@ -176,8 +211,15 @@ def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
 
 
 def theorem_of(claim: Mapping[str, Any]) -> str | None:
-    """Say what a claim of kind monotone or minimiser states; None for the other kinds."""
+    """Say what a claim of optimality, monotone or minimiser states; None for the other kinds."""
     kind, name = claim.get("kind"), claim.get("variable")
+    if kind == "optimality":
+        value, tolerance = show(parse(claim.get("value"))), _tolerance(claim)
+        words = f"no member of {claim.get('among')!r} has less than {value}"
+        if tolerance:
+            words += f", divided by 1 + {tolerance}"
+        cases = (str(domain_of(claim, values)) for values in listed(claim))
+        return "; ".join(f"for {case}: {words}" if case else words for case in cases)
     if kind not in ("monotone", "minimiser"):
         return None
     found = []

@@ -28,6 +28,7 @@ from verify.checker.kernel.language import (
     plus,
     show,
     substitute,
+    times,
 )
 
 QUESTIONS: Final = ("delta", "max_loss", "mse", "mu", "renyi", "rho", "variance", "loss_above")
@@ -59,6 +60,9 @@ _LARGEST_SUPPORT: Final = 30
 _GROWING: Final = ("delta", "max_loss", "mu", "renyi", "rho")
 """Questions whose answers grow with μ, and fall with the noise."""
 _LAPLACE_DELTA: Final = "max(0, 1 - exp((EPSILON - LOSS)/2))"
+_ONES: Final = "min(dimension, floor((dimension + c**2 + 1)/2))"
+"""The number of ones of the worst record where the size is hidden: nearest to (d + c²)/2."""
+_HIDDEN: Final = f"2*mu*sqrt({_ONES}*(dimension + c**2 - {_ONES}))/(dimension + c**2)"
 _ELLIPSE: Final = "(sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))"
 _FULL: Final = "dimension/c**2 + 1"
 
@@ -88,6 +92,7 @@ LAWS: Final[dict[str, Law]] = {
         {
             "mu add-remove release_size=True": "mu",
             "<= mu add-remove release_size=False": "mu",
+            "mu add-remove release_size=False": _HIDDEN,
             "mu replace-one release_size=True": "2*mu*sqrt(dimension/(dimension + c**2))",
             "variance release_size=False": f"({_FULL} + dimension + c**2)/(4*mu**2)",
             "variance release_size=True index<dimension": f"({_FULL} + dimension + c**2)/(4*mu**2)",
@@ -112,8 +117,21 @@ LAWS: Final[dict[str, Law]] = {
         ("dimension >= 1", "mu > 0"),
         {
             "mu add-remove size_mu=None": "mu",
+            "mu add-remove size_mu": "sqrt(mu**2 + size_mu**2)",
             "mu replace-one size_mu=None": "2*mu",
+            "mu replace-one size_mu": "2*mu",
             "variance size_mu=None": "dimension/(4*mu**2)",
+            "variance size_mu index<dimension": "dimension/(4*mu**2) + 1/(4*size_mu**2)",
+            "variance size_mu index=dimension": "1/size_mu**2",
+        },
+        integers=("dimension",),
+    ),
+    "DiscreteCorrelatedGaussian": Law(  # c is rational where the mechanism is defined
+        {"dimension": "", "mu": "", "c": ""},
+        ("dimension >= 1", "mu > 0", "c > 0"),
+        {
+            "rho add-remove": "mu**2/2",
+            "rho replace-one": "2*dimension*mu**2/(dimension + c**2)",
         },
         integers=("dimension",),
     ),
@@ -300,6 +318,10 @@ def _matching(key: str, text: str, asked: Asked, values: Mapping[str, Node]) -> 
                     Comparison(rest[0], ">=", number(0)),
                     Comparison(rest[0], "<", last),
                 ]
+        elif "=" not in word:  # an argument that is given, and > 0
+            if isinstance(values[word], Text):
+                return None
+            conditions.append(Comparison(values[word], ">", number(0)))
         else:
             name, _, wanted = word.partition("=")
             found = values[name]
@@ -355,9 +377,58 @@ def _structured(noise: Apply, asked: Asked) -> Found | None:
                 ratio = Apply("/", (Apply("abs", (shift,)), given["scale"]))
                 terms.append(substitute(parse("t + exp(-t) - 1"), {"t": ratio}))
             return plus(*terms), [Comparison(given["scale"], ">", number(0))]
+        case "EllipticalGaussian", ("mu" | "rho" | "renyi" | "delta" | "variance"), _:
+            return _elliptical(given, asked)
         case "GeneralGaussian", ("mu" | "rho" | "renyi" | "delta"), _:
             return _general(given, asked)
     return None
+
+
+def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
+    """N(0, Δ_j ΣΔ_i/μ²) per coordinate: exactly μ-GDP."""
+    sizes = _entries(given.get("sensitivities"))
+    if not sizes or set(given) != {"sensitivities", "mu"}:
+        return None
+    mu = given["mu"]
+    conditions = [Comparison(value, ">", number(0)) for value in (mu, *sizes)]
+    if asked.question != "variance":
+        return _of_mu(mu, asked, conditions)
+    match asked.rest:
+        case (Number(value=place),) if place.denominator == 1 and 0 <= place < len(sizes):
+            scale = Apply("/", (times(sizes[int(place)], plus(*sizes)), times(mu, mu)))
+            return scale, conditions
+    return None
+
+
+def _of_mu(mu: Node, asked: Asked, conditions: list[Comparison]) -> Found:
+    """Answer for a mechanism that is exactly μ-GDP by a Gaussian pair."""
+    if asked.question == "mu":
+        return _answered(mu, asked, conditions)
+    return _answered(substitute(parse(_GAUSSIAN[asked.question]), {"MU": mu}), asked, conditions)
+
+
+def _box(covariance: Apply, space: Apply, asked: Asked) -> Found | None:
+    """Independent noise over a box: μ² = Σ bound²/variance."""
+    bounds = _entries(dict(space.named).get("bounds"))
+    values = dict(covariance.named)
+    if not bounds or set(dict(space.named)) != {"bounds"}:
+        return None
+    conditions: list[Comparison] = []
+    if covariance.name == "Isotropic" and set(values) == {"dimension", "variance"}:
+        variances: tuple[Node, ...] = (values["variance"],) * len(bounds)
+        conditions.append(Comparison(values["dimension"], "==", number(len(bounds))))
+    elif covariance.name == "Diagonal" and set(values) == {"variances"}:
+        variances = _entries(values["variances"]) or ()
+    else:
+        return None
+    if len(variances) != len(bounds):
+        return None
+    conditions += [Comparison(value, ">", number(0)) for value in (*variances, *bounds)]
+    shares = (
+        Apply("/", (times(bound, bound), variance))
+        for bound, variance in zip(bounds, variances, strict=True)
+    )
+    return _of_mu(Apply("sqrt", (plus(*shares),)), asked, conditions)
 
 
 def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
@@ -367,6 +438,8 @@ def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
         return None
     if not isinstance(covariance, Apply) or not isinstance(space, Apply):
         return None
+    if space.name == "Box":
+        return _box(covariance, space, asked)
     if covariance.name != "Isotropic" or set(dict(covariance.named)) != {"dimension", "variance"}:
         return None
     values = dict(covariance.named)
@@ -398,10 +471,7 @@ def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
         parse("BOUND*sqrt(SPARSITY/VARIANCE)"),
         {"BOUND": box["bound"], "SPARSITY": box["sparsity"], "VARIANCE": values["variance"]},
     )
-    if asked.question == "mu":
-        return _answered(mu, asked, conditions)
-    formula = substitute(parse(_GAUSSIAN[asked.question]), {"MU": mu})
-    return _answered(formula, asked, conditions)
+    return _of_mu(mu, asked, conditions)
 
 
 def _count_noise_delta(arguments: tuple[Node, ...]) -> Found:

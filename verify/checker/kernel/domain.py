@@ -110,11 +110,14 @@ class Domain:
         )
         return Domain(kept, assumptions)
 
+    def nodes(self) -> list[Node]:
+        """Return the ends and the sides of the assumptions."""
+        ends = [end for variable in self.variables for end in variable.ends()]
+        return [*ends, *(side for a in self.assumptions for side in (a.left, a.right))]
+
     def mentioned(self, name: str) -> bool:
         """Whether the ends of other variables or an assumption use a variable."""
-        ends = (end for variable in self.variables for end in variable.ends())
-        sides = (side for a in self.assumptions for side in (a.left, a.right))
-        return any(name in free(node) for node in (*ends, *sides))
+        return any(name in free(node) for node in self.nodes())
 
     def __str__(self) -> str:
         """Say the domain in words."""

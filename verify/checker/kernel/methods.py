@@ -30,11 +30,12 @@ from verify.checker.kernel.language import (
 )
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
-from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
+from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
 from verify.checker.kernel.ranges import fraction, related
 from verify.checker.kernel.sweep import PIECES, sweep
 
 _MOST_CASES: Final = 10_000
+_MOST_PIECES: Final = 200_000
 _PRECISIONS: Final = (128, 512, 2048)
 _AGAINST: Final = {"<=": -1, "<": -1, ">=": 1, ">": 1}
 
@@ -186,9 +187,9 @@ def by_sweep(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     the relation of the form may be stricter.
     """
     given = options(spec, ("form", "times", "pieces"))
-    pieces = given.get("pieces", PIECES)
-    if not isinstance(pieces, int) or isinstance(pieces, bool) or not 1 <= pieces <= 200_000:
-        raise ProofError("expected pieces between 1 and 200000")
+    pieces = whole_number(given.get("pieces", PIECES), "pieces")
+    if not 1 <= pieces <= _MOST_PIECES:
+        raise ProofError("expected pieces from 1 to 200000")
     swept = goal
     if "form" in given:
         swept = reformed(goal, prover.compared(given["form"]), given.get("times", "1"), prover)

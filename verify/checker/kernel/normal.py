@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import comb, floor, lcm
 from typing import Any, Final, final
 
-from flint import fmpz
+from flint import arb, fmpz
 
 from verify.checker.kernel.boxes import box_of
 from verify.checker.kernel.domain import Domain, Goal, Variable
@@ -46,7 +46,7 @@ from verify.checker.kernel.polynomials import (
     replaced,
     used,
 )
-from verify.checker.kernel.ranges import REALS, Range
+from verify.checker.kernel.ranges import INFINITY, REALS, Range
 from verify.checker.kernel.signs import Bounds, Sign, Signs, product
 from verify.checker.kernel.sweep import sweep
 
@@ -192,7 +192,8 @@ class Normaliser:
             try:
                 found = evaluate(atom.node, self.box, self.budget)
             except ProofError:
-                found = REALS
+                even = atom.radicand is not None and atom.degree % 2 == 0
+                found = Range(arb(0), INFINITY) if even else REALS
         self.atoms.append(atom)
         self._numbers[key] = index
         self.signs.add(index, found, bounds)
@@ -419,9 +420,10 @@ class Normaliser:
             case (("floor" | "ceil"), [x]):
                 if self.is_integer(x):
                     return x
-                known = x.value()
-                if known is not None:
-                    return Ratio.number(floor(known) if name == "floor" else -floor(-known))
+                share = _constant_term(x)
+                base = x - Ratio.number(share)
+                if self.is_integer(base):  # floor(n + c) = n + floor(c)
+                    return base + Ratio.number(floor(share) if name == "floor" else -floor(-share))
             case (("gamma" | "lgamma"), [x]):
                 self.require(x, 1, "the argument of gamma")
                 if name == "gamma" and self.is_integer(x):
@@ -928,11 +930,15 @@ def _is_negative(value: Ratio) -> bool:
     return not value.is_zero() and rational(value.top.leading_coefficient()) < 0
 
 
+def _constant_term(value: Ratio) -> Fraction:
+    """Return the constant term of a polynomial."""
+    found = dict(value.top.terms()).get((0,) * ATOMS)
+    return Fraction(0) if found is None or value.bottom != ONE else rational(found)
+
+
 def _shift(value: Ratio) -> int:
     """Return the integer part of the constant term of a polynomial."""
-    zero = (0,) * ATOMS
-    found = dict(value.top.terms()).get(zero)
-    return 0 if found is None else floor(rational(found))
+    return floor(_constant_term(value))
 
 
 def _primes(value: int) -> list[tuple[int, int]]:

@@ -71,7 +71,7 @@ def normalised(
     memory = Memory()
     roots = frozenset(
         name
-        for node in (goal.left, goal.right, *others)
+        for node in (goal.left, goal.right, *others, *goal.domain.nodes())
         for inner in walk(node)
         if (name := _under_root(inner)) is not None
     )
@@ -89,6 +89,15 @@ def _under_root(node: Node) -> str | None:
         case Apply(name="**", arguments=(Name(name=name), Number(value=value))):
             return name if value == Fraction(1, 2) else None
     return None
+
+
+def whole_number(found: object, what: str) -> int:
+    """Read an integer of a proof, which may be written as a text."""
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 10:
+        found = int(found)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise ProofError(f"expected {what} to be an integer >= 0")
+    return found
 
 
 def options(spec: Spec, allowed: tuple[str, ...]) -> dict[str, Any]:

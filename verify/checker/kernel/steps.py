@@ -26,7 +26,7 @@ from verify.checker.kernel.language import (
 from verify.checker.kernel.limits import Limits
 from verify.checker.kernel.methods import cut, defined, reformed
 from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
+from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
 
 _MOST_PARTS: Final = 100
 _WEAK: Final = {"<": "<=", ">": ">="}
@@ -322,8 +322,8 @@ def _fact(goal: Goal, entry: Mapping[str, Any], prover: Prover) -> Comparison:
     if len(kinds) != 1 or unknown:
         raise ProofError("expected one of claim, fact and assume in every entry of from")
     if "assume" in entry:
-        index = entry["assume"]
-        if not isinstance(index, int) or not 0 <= index < len(goal.domain.assumptions):
+        index = whole_number(entry["assume"], "assume")
+        if index >= len(goal.domain.assumptions):
             raise ProofError("expected assume = the number of an assumption, from 0")
         found = goal.domain.assumptions[index]
     elif "fact" in entry:
@@ -355,8 +355,8 @@ def _is_extreme(found: Comparison) -> bool:
 
 def _lemma(goal: Goal, entry: Mapping[str, Any], prover: Prover) -> Comparison:
     """Return what a lemma states at a point of its domain."""
-    stated, case = prover.lemma(str(entry["claim"])), entry.get("case", 0)
-    if not isinstance(case, int) or not 0 <= case < len(stated):
+    stated, case = prover.lemma(str(entry["claim"])), whole_number(entry.get("case", 0), "case")
+    if case >= len(stated):
         raise ProofError(f"the lemma has the cases 0 to {len(stated) - 1}")
     if "case" not in entry and len(stated) > 1:
         raise ProofError("the lemma is about several cases: say which (case = 0, …)")

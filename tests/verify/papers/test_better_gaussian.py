@@ -27,25 +27,25 @@ abstract/variance-split abstract/beats-standard section-1/limit-half
 section-1/limit-half/decreasing section-1/clipped-sensitivity
 section-1/clipped-sensitivity/attained parallelogram section-1/counting-sensitivity
 section-1/counting-sensitivity/replace-one theorem-3-1-simplified/corrected hidden-size/square
-hidden-size/half theorem-3-1-simplified/d-2 section-1/half-lower-bound
-section-1/replacement-optimum section-1/group-privacy section-1/known-size remark-2-3/epsilon-delta
-remark-2-3/rdp remark-2-3/zcdp lemma-2-1 algorithm-1 algorithm-1/norm algorithm-1/tight
-algorithm-1/replace-one section-3/half-distance figure-1/replacement-corners
-figure-1/add-remove-corners figure-1/circles figure-1/ellipse lemma-3-1
-section-3/recover-f/corrected lemma-3-2 lemma-3-2/attained lemma-3-3 lemma-3-4 lemma-3-4/mean
-lemma-3-4/last lemma-3-4/independent lemma-3-4/optimal-C theorem-3-1 theorem-3-1/error
-corollary-3-1 corollary-3-1/entries corollary-3-1/four-values/corrected
-note-practitioners/discrete/sum note-practitioners/discrete/not-gdp note-practitioners/rational-C
-section-3-1/half-sensitivity section-3-1/fresh-estimates section-3-1/ratio-C lemma-3-5/privacy
-lemma-3-5/variance lemma-3-5/size-variance lemma-3-5/hidden-size section-3-1/global-minimum
-section-3-1/monotone-A section-3-1/monotone-B section-3-1/no-benefit-small-C
-section-3-1/d-10000-min section-3-1/c-100/variance section-3-1/c-100/size
-section-3-1/c-100/identity section-3-1/c-100/half section-3-1/still-outperforms
-section-3-1/diminishing figure-2/curve figure-2/covariance figure-2/covariance/norm lemma-3-6
-lemma-3-6/exact-size lemma-3-6/private-estimate lemma-3-6/error section-4/norm lemma-4-1/add-remove
-lemma-4-1/replace-one lemma-4-2/add-remove lemma-4-2/replace-one lemma-4-2/replace-one/cases
-lemma-4-2/replace-one/d-1 lemma-4-2/equivalence/corrected lemma-4-2/corrected
-lemma-4-2/corrected/cases lemma-4-2/sensitivity-cases algorithm-2/improves-replace-one/corrected
+theorem-3-1-simplified/d-2 section-1/half-lower-bound section-1/replacement-optimum
+section-1/group-privacy section-1/known-size remark-2-3/epsilon-delta remark-2-3/rdp
+remark-2-3/zcdp lemma-2-1 algorithm-1 algorithm-1/norm algorithm-1/tight algorithm-1/replace-one
+section-3/half-distance figure-1/replacement-corners figure-1/add-remove-corners figure-1/circles
+figure-1/ellipse lemma-3-1 section-3/recover-f/corrected lemma-3-2 lemma-3-2/attained lemma-3-3
+lemma-3-4 lemma-3-4/mean lemma-3-4/last lemma-3-4/independent lemma-3-4/optimal-C theorem-3-1
+theorem-3-1/error corollary-3-1 corollary-3-1/entries corollary-3-1/four-values/corrected
+note-practitioners/discrete note-practitioners/discrete/sum note-practitioners/discrete/not-gdp
+note-practitioners/rational-C section-3-1/half-sensitivity section-3-1/fresh-estimates
+section-3-1/ratio-C lemma-3-5/privacy lemma-3-5/variance lemma-3-5/size-variance
+lemma-3-5/hidden-size section-3-1/global-minimum section-3-1/monotone-A section-3-1/monotone-B
+section-3-1/no-benefit-small-C section-3-1/d-10000-min section-3-1/c-100/variance
+section-3-1/c-100/size section-3-1/c-100/identity section-3-1/c-100/half
+section-3-1/still-outperforms section-3-1/diminishing figure-2/curve figure-2/covariance
+figure-2/covariance/norm lemma-3-6 lemma-3-6/exact-size lemma-3-6/private-estimate lemma-3-6/error
+section-4/norm lemma-4-1/add-remove lemma-4-1/replace-one lemma-4-2/add-remove
+lemma-4-2/replace-one lemma-4-2/replace-one/cases lemma-4-2/replace-one/d-1
+lemma-4-2/equivalence/corrected lemma-4-2/corrected lemma-4-2/corrected/cases
+lemma-4-2/sensitivity-cases algorithm-2/improves-replace-one/corrected
 algorithm-2/improves-add-remove algorithm-2/c-choice algorithm-2/c-choice/below
 algorithm-2/wrong-adjacency section-4/better-counts section-4-1/standard-k ellipse/dual
 ellipse/through-j ellipse/through-j/private ellipse/above-peak ellipse/below-peak ellipse/step-up
@@ -63,8 +63,7 @@ section-5/fhss24 section-5/scale section-6/laplace section-6/laplace/variance
 section-6/laplace/quarter section-6/laplace/small-d
 """
 ARGUED = """
-theorem-3-1-simplified/squares note-practitioners/discrete section-4-1/open-problem
-section-4-1/reduce-k-d/corrected
+theorem-3-1-simplified/squares section-4-1/open-problem section-4-1/reduce-k-d/corrected
 """
 PENDING = {
     "proof": """definitions-2-1-to-2-5 lemma-2-2 section-5/su16 section-5/literature

@@ -1,5 +1,6 @@
-"""Write the tables of verdicts: README.md (counts), docs/verdicts.md (every statement, and what
-`dpassay check` says of the certificates).
+"""Write the tables of verdicts: README.md (counts) and docs/verdicts.md (every statement).
+
+The page also has a table of what `dpassay check` says of the certificates.
 
     python docs/make_verdicts.py
 
@@ -123,7 +124,7 @@ def details(
         "says, in quotes.",
         "How the claims that hold were proved: each of their cases, or by a method over whole "
         "domains ([proofs](proofs.md)).\n\n" + methods_table(ledgers),
-        "What `dpassay check` says of their certificates, and what the CONDITIONAL ones rest on:\n\n"
+        "What `dpassay check` says of their certificates, and what CONDITIONAL ones rest on:\n\n"
         + certificates_table(checked),
         conditions_table(checked),
     ]

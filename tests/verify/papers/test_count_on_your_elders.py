@@ -24,16 +24,17 @@ HOLDS = """
 abstract/k-19-exponent abstract/gaussian-replaceable abstract/gaussian-replaceable/exact-gaussian
 abstract/gaussian-replaceable/small-epsilon abstract/gaussian-replaceable/exact-laplace
 abstract/strictly-better abstract/strictly-better/threshold abstract/strictly-better/classic
-section-1-1/best-known/bettered section-1-1/factor-4 section-1-1/huu-bound/central-binomial
-section-1-1/huu-bound/tail section-1-1/huu-constant section-1-1/huu-constant/exponent theorem-1-2
-theorem-1-2/two-digits theorem-1-2/capacity theorem-1-2/finite theorem-1-2/powers-of-ten
-theorem-1-2/calibrated theorem-1-2/calibrated/private theorem-1-3/mean-loss theorem-1-3/largest-loss
-theorem-1-3/never-worse theorem-1-3/second-branch section-1-2/factor-2 section-1-2/factor-2/optima
-section-1-3/honaker-factor-2/weights section-1-3/honaker-factor-2/approached
-section-1-3/smooth-binary-factor-4 section-1-3/smooth-binary-factor-4/height
-section-1-3/smooth-binary-factor-4/largest section-1-3/more-than-factor-2-away
-section-2/mse-equals-variance definition-3-2 algorithm-1/variance lemma-3-3 lemma-3-5
-lemma-3-5/digit-average section-3-2/k-17 section-3-2/k-17/value section-3-3/factor-2 definition-3-8
+section-1-1/best-known/bettered section-1-1/factor-4 section-1-1/huu-bound/logarithm
+section-1-1/huu-bound/central-binomial section-1-1/huu-bound/tail section-1-1/huu-constant
+section-1-1/huu-constant/exponent theorem-1-2 theorem-1-2/two-digits theorem-1-2/capacity
+theorem-1-2/finite theorem-1-2/powers-of-ten theorem-1-2/calibrated theorem-1-2/calibrated/private
+theorem-1-3/mean-loss theorem-1-3/largest-loss theorem-1-3/never-worse theorem-1-3/second-branch
+section-1-2/factor-2 section-1-2/factor-2/optima section-1-3/honaker-factor-2/weights
+section-1-3/honaker-factor-2/approached section-1-3/smooth-binary-factor-4
+section-1-3/smooth-binary-factor-4/height section-1-3/smooth-binary-factor-4/largest
+section-1-3/more-than-factor-2-away section-2/mse-equals-variance definition-3-2
+algorithm-1/variance lemma-3-3 lemma-3-5 lemma-3-5/digit-average section-3-2/k-17
+section-3-2/k-17/value section-3-3/half-vertices section-3-3/factor-2 definition-3-8
 section-3-3/height/enough section-3-3/height/least section-3-3/right-half lemma-4-5
 section-4-2/variance lemma-4-7 lemma-4-7/digit-average lemma-4-7/other-n corollary-4-9/scaling
 corollary-4-9/k-19 corollary-4-9/0.1236 corollary-4-9/factor-4 corollary-4-9/factor-4/finite
@@ -50,9 +51,9 @@ ARGUED = """
 theorem-1-1/privacy theorem-1-1/mse theorem-1-1/time-and-space section-1-1/huu-bound/corrected
 theorem-1-3 section-1-3/honaker-factor-2 section-3-2/binary-levels lemma-3-3/sensitivity
 lemma-3-3/adaptive theorem-3-7/privacy theorem-3-7/mse theorem-3-7/time-and-space theorem-3-7/live
-section-3-3/half-vertices proposition-4-1 proposition-4-3 lemma-4-5/sensitivity proposition-4-10
-lemma-4-12/live lemma-4-14/terms lemma-5-4 claim-1/valid claim-1/mse proof-c-2/recursion
-corollary-c-3/scaling lemma-d-1
+proposition-4-1 proposition-4-3 lemma-4-5/sensitivity proposition-4-10 lemma-4-12/live
+lemma-4-14/terms lemma-5-4 claim-1/valid claim-1/mse proof-c-2/recursion corollary-c-3/scaling
+lemma-d-1
 """
 STANDS = {Verdict.HOLDS, Verdict.ARGUED}
 PENDING = {
@@ -157,6 +158,19 @@ def vertices(arity: int, steps: int) -> tuple[int, int]:
             rest = (rest - digit) // arity
         assert rest == 0
     return height, total
+
+
+@pytest.mark.parametrize(("steps", "best"), [(1000, 14), (10_000, 28)])
+def test_the_best_arity(steps: int, best: int) -> None:
+    """What theorem-1-2/calibrated says of k = 2, …, 64, and which of them is best."""
+    errors = {}
+    for arity in range(2, 65):
+        height, total = vertices(arity, steps)
+        errors[arity] = Fraction(2 * height**2 * total, steps)
+    assert min(errors, key=errors.__getitem__) == best
+    with mp.workdps(30):
+        gaussian = 2 * mpf("0.92") * log(steps) * (1 + log(mpf(4 * steps) / 5) / pi) ** 2
+        assert gaussian < mpf(errors[best].numerator) / errors[best].denominator
 
 
 def test_even_arity_at_32() -> None:

@@ -36,16 +36,16 @@ section-1-3/smooth-binary-factor-4/largest section-1-3/more-than-factor-2-away
 section-2/mse-equals-variance definition-3-2 algorithm-1/variance lemma-3-3 lemma-3-5
 lemma-3-5/digit-average section-3-2/k-17 section-3-2/k-17/value section-3-3/half-vertices
 section-3-3/factor-2 definition-3-8 section-3-3/height/enough section-3-3/height/least
-section-3-3/right-half lemma-4-5 section-4-2/variance lemma-4-7 lemma-4-7/digit-average
-lemma-4-7/other-n corollary-4-9/scaling corollary-4-9/k-19 corollary-4-9/0.1236
-corollary-4-9/factor-4 corollary-4-9/factor-4/finite corollary-4-9/k-19/finite lemma-4-14/other-n
-section-5/gaussian-noise-grows lemma-5-1 lemma-5-1/natural-logarithm proof-5-3/second-constant
-proof-5-3/0.92 lemma-5-4/unequal lemma-5-4/root lemma-5-4/loose corollary-5-5/variance
-corollary-5-5/limit corollary-5-5/ratio-2/corrected section-5-2/l2-from-l1 section-5-2/l1-from-l2
-lemma-a-2 lemma-a-2/one lemma-a-3 lemma-a-3/range definition-c-1 claim-1/mse/sum
-proof-c-2/digit-average claim-1/worse/best-odd claim-1/worse/million appendix-c/factor
-corollary-c-3/k-20 corollary-c-3/k-20/value appendix-c/scaling-worse lemma-d-1/mean
-lemma-d-1/laplace proof-d-2/tanh proof-d-3/taylor proof-d-4
+section-3-3/right-half proposition-4-1/outweighs lemma-4-5 section-4-2/variance lemma-4-7
+lemma-4-7/digit-average lemma-4-7/other-n corollary-4-9/scaling corollary-4-9/k-19
+corollary-4-9/0.1236 corollary-4-9/factor-4 corollary-4-9/factor-4/finite corollary-4-9/k-19/finite
+lemma-4-14/other-n section-5/gaussian-noise-grows lemma-5-1 lemma-5-1/natural-logarithm
+proof-5-3/second-constant proof-5-3/0.92 lemma-5-4/unequal lemma-5-4/root lemma-5-4/loose
+corollary-5-5/variance corollary-5-5/limit corollary-5-5/ratio-2/corrected section-5-2/l2-from-l1
+section-5-2/l1-from-l2 lemma-a-2 lemma-a-2/one lemma-a-3 lemma-a-3/range definition-c-1
+claim-1/mse/sum proof-c-2/digit-average claim-1/worse/best-odd claim-1/worse/million
+appendix-c/factor corollary-c-3/k-20 corollary-c-3/k-20/value appendix-c/scaling-worse
+lemma-d-1/mean lemma-d-1/laplace proof-d-2/tanh proof-d-3/taylor proof-d-4
 """
 ARGUED = """
 theorem-1-1/privacy theorem-1-1/mse theorem-1-1/time-and-space section-1-1/huu-bound/corrected

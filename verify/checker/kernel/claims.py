@@ -20,7 +20,9 @@ from verify.checker.kernel.language import (
     Number,
     ProofError,
     Text,
+    bounded,
     comparison,
+    free,
     number,
     parse,
     plus,
@@ -90,7 +92,7 @@ def let_of(claim: Mapping[str, Any], values: Mapping[str, Node]) -> dict[str, No
     for name, text in claim.get("let", {}).items():
         if name in known or name in claim.get("for_all", {}):
             raise ProofError(f"the name {name} is given twice")
-        known[name] = substitute(parse(text), known)
+        known[name] = bounded(substitute(parse(text), known))
     return known
 
 
@@ -146,6 +148,13 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
 
 
+def _moving(name: str, given: Mapping[str, Any], lets: Mapping[str, Node]) -> Variable:
+    """Return the variable of a limit, of a minimiser or of a monotone function."""
+    if name in lets:
+        raise ProofError(f"the name {name} is given twice")
+    return variable(name, given, lets)
+
+
 def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     """Return what a claim of kind limit states, for every combination of listed values."""
     found = []
@@ -154,14 +163,15 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
         name, own = claim.get("variable"), claim.get("over")
         if not isinstance(name, str):
             raise ProofError("a limit needs a variable")
-        moving = Variable(name) if own is None else variable(name, own, lets)
+        moving = _moving(name, {"above": "-inf"} if own is None else own, lets)
         over = Domain((*domain.variables, moving), domain.assumptions)
         expression, limit = (
-            Resolver().resolve(substitute(parse(claim[field]), lets))
-            for field in ("expression", "limit")
+            substitute(parse(claim[field]), lets) for field in ("expression", "limit")
         )
+        told, conditions = resolved(Goal(expression, "==", limit, over))
         rate = substitute(parse(claim["rate"]), lets) if claim.get("rate") else None
-        found.append(StatedLimit(expression, name, limit, rate, over, lets))
+        stated = StatedLimit(told.left, name, told.right, rate, over, lets, tuple(conditions))
+        found.append(stated)
     return found
 
 
@@ -246,10 +256,14 @@ def _behaviour(
     own = claim.get("over")
     if not isinstance(name, str) or not isinstance(own, Mapping):
         raise ProofError("the variable has no formal domain (over.low, over.above, …)")
-    moving = variable(name, own, lets)
+    moving = _moving(name, own, lets)
     over = Domain((*domain.variables, moving), domain.assumptions)
     if claim["kind"] == "minimiser":
         point = substitute(parse(claim["claimed"]), lets)
+        if not free(point) <= domain.names():
+            raise ProofError(
+                f"the claimed minimiser uses what is no variable of for_all: {show(point)}"
+            )
         return [Goal(substitute(expression, {name: point}), "<=", expression, over)]
     relation = {"increasing": "<", "decreasing": ">"}.get(str(claim.get("direction")))
     if relation is None:

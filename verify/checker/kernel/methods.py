@@ -9,8 +9,8 @@ from typing import Any, Final
 from flint import ctx
 
 from verify.checker.kernel.algebraic import sign_of
-from verify.checker.kernel.boxes import box_of
-from verify.checker.kernel.domain import Domain, Goal
+from verify.checker.kernel.boxes import box_of, whole_part
+from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
     Apply,
@@ -31,7 +31,7 @@ from verify.checker.kernel.language import (
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
-from verify.checker.kernel.ranges import fraction, related
+from verify.checker.kernel.ranges import Range, fraction, related
 from verify.checker.kernel.sweep import PIECES, sweep
 
 _MOST_CASES: Final = 10_000
@@ -236,12 +236,8 @@ def enumerate_cases(goal: Goal, budget: Budget) -> list[Goal]:
                 done.append(Goal(case.left, case.relation, case.right, Domain()))
             continue
         variable = case.domain.variables[0]
-        if not variable.integer or variable.low is None or variable.high is None:
-            raise ProofError(f"{variable.name} is no integer between two ends")
-        only = Domain((variable,))
-        try:
-            found = box_of(only, budget)[variable.name]
-        except ProofError:
+        found = _integers(variable, budget)
+        if found is None:
             continue
         low, high = fraction(found.low), fraction(found.high)
         if high - low > _MOST_CASES or len(waiting) + len(done) > _MOST_CASES:
@@ -252,6 +248,16 @@ def enumerate_cases(goal: Goal, budget: Budget) -> list[Goal]:
     if not done:
         raise ProofError("the domain has no case")
     return done
+
+
+def _integers(variable: Variable, budget: Budget) -> Range | None:
+    """Return the integers between two ends that are numbers, None where there surely is none."""
+    if not variable.integer or variable.low is None or variable.high is None:
+        raise ProofError(f"{variable.name} is no integer between two ends")
+    low, high = evaluate(variable.low, {}, budget), evaluate(variable.high, {}, budget)
+    if low.low > high.high:
+        return None
+    return whole_part(Range(low.low, high.high, variable.low_open, variable.high_open))
 
 
 def _is_true(assumption: Comparison, budget: Budget) -> bool:

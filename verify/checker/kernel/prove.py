@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 from flint import ctx
@@ -12,6 +12,7 @@ from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.derivative import is_smooth
 from verify.checker.kernel.domain import INTEGER, Goal
+from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
     Budget,
     Comparison,
@@ -55,6 +56,10 @@ METHODS: Final[dict[str, Method]] = {
 _TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
 """What is tried where a proof does not say its method."""
 _DEEPEST: Final = 30
+_UNREADABLE: Final = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError
+)  # fmt: skip
+"""What data of a wrong shape or size may raise on the way."""
 _PRECISION: Final = 128
 
 
@@ -105,7 +110,7 @@ class Kernel:
         try:
             with ctx.workprec(_PRECISION):
                 return self._claim(claim)
-        except (RecursionError, ArithmeticError, ValueError, TypeError, KeyError) as error:
+        except _UNREADABLE as error:
             raise ProofError(f"the proof cannot be read ({error!r:.200})") from error
         except Puncture:
             raise ProofError("a divisor may be 0 at one point of the domain") from None
@@ -129,6 +134,7 @@ class Kernel:
     def _limit(self, stated: StatedLimit, spec: Spec) -> Proved:
         before, self._names = self._names, stated.names
         try:
+            self._hold(stated.conditions)
             return limit_proof(stated, spec, self)
         finally:
             self._names = before
@@ -146,13 +152,17 @@ class Kernel:
             self._integer(goal)
             return Proved(str(goal), "integer", "1 step")
         told, conditions = resolved(goal)
+        self._hold(conditions)
+        plain = without_abs(told, self.budget)
+        return dataclasses.replace(self.prove(plain, spec), theorem=str(goal))
+
+    def _hold(self, conditions: Iterable[Goal]) -> None:
+        """Prove the conditions of formulas."""
         for condition in conditions:
             if condition.relation == INTEGER:
                 self._integer(condition)
             else:
                 self._attempt(condition)
-        plain = without_abs(told, self.budget)
-        return dataclasses.replace(self.prove(plain, spec), theorem=str(goal))
 
     def _integer(self, goal: Goal) -> None:
         def work(normaliser: Any) -> None:
@@ -229,6 +239,9 @@ class Kernel:
             raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
         if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
             raise ProofError(f"a side is not known to be continuous in {name}")
+        ends = [evaluate(end, {}, self.budget) for end in variable.ends()]
+        if len(ends) == 2 and not ends[0].high < ends[1].low:
+            raise ProofError(f"{name} was not shown to range over more than one point")
         defined(goal.fix({name: number(at.point)}), self.budget)
 
     def lemma(self, name: str) -> list[Goal]:

@@ -45,6 +45,13 @@ _FORGERIES: dict[str, dict[str, Any]] = {
     "a listed value hides the variable of a minimiser": _minimiser("5", where={"x": [3]}),
     "a name hides the variable of a minimiser": _minimiser("5", let={"x": "3"}),
     "a name hides the variable of a limit": _limit("1/n", "1/5", {"low": "1"}, let={"n": "5"}),
+    "a theorem that shows the index of a sum and a variable alike": {
+        **_relation("sum(i, 1, n, c) == n*c", "identity", n=_FROM_ONE, i=_FROM_ONE),
+        "let": {"c": "i"},
+    },
+    "a bound rounded to a number of digits that there is not": _relation(
+        "x <= round_up(x, -5)", "identity", x={"above": "0"}
+    ),
     "a limit of a mechanism that there is not": _limit(
         "mu(Gaussian(standard_deviation=-n))", "0", {"low": "1"}
     ),

@@ -15,6 +15,7 @@ from verify.checker.kernel.language import (
     OPPOSITE,
     Apply,
     Comparison,
+    Fold,
     Name,
     Node,
     Number,
@@ -29,6 +30,7 @@ from verify.checker.kernel.language import (
     show,
     substitute,
     times,
+    walk,
 )
 from verify.checker.kernel.limits import StatedLimit
 
@@ -285,6 +287,10 @@ def _behaviour(
 
 def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
     """Return the goal with formulas for the questions about mechanisms, and their conditions."""
+    for node in (goal.left, goal.right, *goal.domain.nodes()):
+        for inner in walk(node):
+            if isinstance(inner, Fold) and inner.index.split("#")[0] in goal.domain.names():
+                raise ProofError(f"the index {inner.index.split('#')[0]} is a variable as well")
     resolver = {side: Resolver() for side in ("left", "right")}
     left, right = goal.left, goal.right
     if goal.relation in ("<=", "<"):
@@ -308,7 +314,7 @@ def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
 def _rounded(node: Node) -> Node:
     """Return x for a bound round_up(x), which is no smaller."""
     match node:
-        case Apply(name="round_up", arguments=(inner, *_)):
+        case Apply(name="round_up", arguments=(inner,), named=()):
             return inner
     return node
 

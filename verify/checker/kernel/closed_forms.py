@@ -343,7 +343,7 @@ def whole(value: Node) -> Comparison:
 def _rounded_up(value: Node) -> Node:
     """Return x for round_up(x): less noise, which serves an upper bound."""
     match value:
-        case Apply(name="round_up", arguments=(inner, *_)):
+        case Apply(name="round_up", arguments=(inner,), named=()):
             return inner
     return value
 

@@ -264,7 +264,7 @@ class Normaliser:
         if all(rational(c).denominator == 1 for c in opened.top.coeffs()):
             return True
         degrees = [int(value.top.degrees()[atom]) for atom in atoms]
-        if len(atoms) > 3 or max(degrees) > 8:
+        if not 0 < len(atoms) <= 3 or max(degrees) > 8:
             return False
         for point in itertools.product(*(range(degree + 1) for degree in degrees)):
             at = value  # integers at 0, …, n in each variable make an integer-valued polynomial

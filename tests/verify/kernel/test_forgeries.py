@@ -109,3 +109,17 @@ def test_what_would_take_for_ever_ends_in_an_error(claim: dict[str, Any]) -> Non
     """Each of these took minutes or gigabytes before any limit was seen."""
     with pytest.raises(ProofError):
         prove(claim, seconds=10)
+
+
+def test_a_theorem_about_the_best_of_a_family_says_what_its_names_mean() -> None:
+    """With μ = 1/10 no Gaussian noise over the box has less than 900 in total."""
+    family = {"type": "Gaussian", "mu": "m", "objective": "total"}
+    claim = {
+        "kind": "optimality",
+        "among": {**family, "space": {"type": "Box", "bounds": ["1", "2"]}},
+        "dual": {"law": "corners"},
+        "let": {"m": "1/10"},
+        "value": "900",
+        "proof": {"method": "cases"},
+    }
+    assert "m = 1/10" in prove(claim).theorem

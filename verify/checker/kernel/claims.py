@@ -12,7 +12,6 @@ from verify.checker import optimum
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
 from verify.checker.kernel.language import (
-    OPPOSITE,
     Apply,
     Comparison,
     Fold,
@@ -230,8 +229,13 @@ def theorem_of(claim: Mapping[str, Any]) -> str | None:
         words = f"no member of {claim.get('among')!r} has less than {value}"
         if tolerance:
             words += f", divided by 1 + {tolerance}"
-        cases = (str(domain_of(claim, values)) for values in listed(claim))
-        return "; ".join(f"for {case}: {words}" if case else words for case in cases)
+        found = []
+        for values in listed(claim):
+            case, lets = str(domain_of(claim, values)), let_of(claim, values)
+            meant = ", ".join(f"{key} = {show(value)}" for key, value in lets.items())
+            over = f"for {case}: {words}" if case else words
+            found.append(f"{over}, with {meant}" if meant else over)
+        return "; ".join(found[:20])
     if kind not in ("monotone", "minimiser"):
         return None
     found = []
@@ -317,8 +321,3 @@ def _rounded(node: Node) -> Node:
         case Apply(name="round_up", arguments=(inner,), named=()):
             return inner
     return node
-
-
-def flipped(goal: Goal) -> Goal:
-    """Return the goal with its sides exchanged."""
-    return Goal(goal.right, OPPOSITE[goal.relation], goal.left, goal.domain)

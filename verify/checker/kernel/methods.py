@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from math import floor
-from typing import Any, Final
+from typing import Final
 
 from flint import ctx
 
 from verify.checker.kernel.algebraic import sign_of
-from verify.checker.kernel.boxes import box_of, whole_part
+from verify.checker.kernel.boxes import whole_part
 from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
@@ -22,7 +22,6 @@ from verify.checker.kernel.language import (
     children,
     free,
     number,
-    parse,
     replace,
     show,
     times,
@@ -115,11 +114,10 @@ def identity(goal: Goal, spec: Spec, prover: Prover) -> Proved:
 
 def positive(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     """Prove an inequality as all coefficients of left − right have one sign."""
-    given = options(spec, ("split",))
+    options(spec, ())
     side = _AGAINST.get(goal.relation)
     if side is None:
         raise ProofError(f"positive coefficients prove no {goal.relation}")
-    parts = split(goal.domain, given.get("split", {}), prover.budget)
 
     def work(normaliser: Normaliser) -> int:
         found = difference(goal, normaliser)
@@ -130,32 +128,8 @@ def positive(goal: Goal, spec: Spec, prover: Prover) -> Proved:
             raise ProofError(f"no sign of the coefficients of {shown[:200]}")
         return len(found.top)
 
-    terms = sum(normalised(goal.on(part), prover.budget, work) for part in parts)
-    return Proved(str(goal), "positive", f"{terms} terms on {len(parts)} pieces")
-
-
-def split(domain: Domain, cuts: Any, budget: Budget) -> list[Domain]:
-    """Cut the domains of some variables at numbers."""
-    if not isinstance(cuts, dict) or not all(isinstance(v, list) for v in cuts.values()):
-        raise ProofError('expected split = {x = ["1", "2"]}')
-    parts = [domain]
-    for name, texts in cuts.items():
-        for text in texts:
-            last = [part for part in parts if _is_inside(part, name, parse(text), budget)]
-            parts = [part for part in parts if part not in last]
-            parts += [piece for part in last for piece in cut(part, name, parse(text), budget)]
-            if len(parts) > _MOST_CASES:
-                raise ProofError("too many pieces")
-    return parts
-
-
-def _is_inside(domain: Domain, name: str, point: Node, budget: Budget) -> bool:
-    """Whether a number lies inside the range of a variable, so that both pieces have points."""
-    found = box_of(domain, budget).get(name)
-    if found is None:
-        raise ProofError(f"{name[:40]!r} is not a variable of the claim")
-    at = evaluate(point, {}, budget)
-    return bool(found.low < at.low and at.high < found.high)
+    terms = normalised(goal, prover.budget, work)
+    return Proved(str(goal), "positive", f"{terms} terms")
 
 
 def cut(domain: Domain, name: str, point: Node, budget: Budget) -> tuple[Domain, Domain]:

@@ -65,7 +65,7 @@ class Restart(Exception):  # noqa: N818 - not an error: the same work is done ag
 
 
 class Puncture(Exception):  # noqa: N818 - not an error: the domain is to be split at a point
-    """A variable has to leave out one point, to which continuity has to lead back."""
+    """A variable has to leave out one point, at which the same is proved on its own."""
 
     def __init__(self, variable: str, point: Fraction) -> None:
         super().__init__(variable, point)

@@ -10,22 +10,19 @@ from flint import ctx
 
 from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
 from verify.checker.kernel.closed_forms import Resolver
-from verify.checker.kernel.derivative import is_smooth
 from verify.checker.kernel.domain import INTEGER, Goal
-from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
     Budget,
     Comparison,
     Node,
     ProofError,
     comparison,
-    free,
     number,
     parse,
     substitute,
 )
 from verify.checker.kernel.limits import StatedLimit, limit_proof
-from verify.checker.kernel.methods import by_sweep, cases, defined, identity, positive, without_abs
+from verify.checker.kernel.methods import by_sweep, cases, identity, positive, without_abs
 from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec, normalised
 from verify.checker.kernel.steps import (
@@ -199,7 +196,7 @@ class Kernel:
         raise ProofError(f"not proved: {goal}. {'; '.join(failures)}")
 
     def _around(self, goal: Goal, spec: Spec, at: Puncture) -> Proved:
-        """Prove a goal without one value of a variable, and at that value, or by continuity."""
+        """Prove a goal without one value of a variable, and at that value, by the same proof."""
         variable = goal.domain.variable(at.variable)
         if variable is None or variable.integer:
             raise ProofError(f"a divisor may be 0 at {at.variable} = {at.point}")
@@ -220,29 +217,17 @@ class Kernel:
         if not parts:
             raise ProofError(f"a divisor is 0 at {at.variable} = {at.point}")
         proofs = [self.prove(part, spec) for part in parts]
-        try:
-            self.prove(goal.fix({at.variable: point}), spec)
-        except ProofError:
-            self._continued(goal, at)
+        self._at(goal, spec, {at.variable: point})
         return Proved(str(goal), proofs[0].method, f"{proofs[0].size}; {at.variable} = {at.point}")
 
-    def _continued(self, goal: Goal, at: Puncture) -> None:
-        """Show that a goal holds at a value if it does near it.
-
-        That needs a relation that limits keep, both sides continuous in the variable and defined
-        at the value, and a domain in which it is approached with all other variables fixed.
-        """
-        variable, name = goal.domain.variable(at.variable), at.variable
-        if variable is None or goal.relation not in ("==", "<=", ">="):
-            raise ProofError(f"not proved at {name} = {at.point}")
-        if goal.domain.mentioned(name) or any(free(end) for end in variable.ends()):
-            raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
-        if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
-            raise ProofError(f"a side is not known to be continuous in {name}")
-        ends = [evaluate(end, {}, self.budget) for end in variable.ends()]
-        if len(ends) == 2 and not ends[0].high < ends[1].low:
-            raise ProofError(f"{name} was not shown to range over more than one point")
-        defined(goal.fix({name: number(at.point)}), self.budget)
+    def _at(self, goal: Goal, spec: Spec, values: Mapping[str, Node]) -> None:
+        """Prove a goal with values in the place of variables, there and in the proof's texts."""
+        fixed = {name: substitute(node, values) for name, node in self._names.items()}
+        before, self._names = self._names, {**fixed, **values}
+        try:
+            self.prove(goal.fix(values), spec)
+        finally:
+            self._names = before
 
     def lemma(self, name: str) -> list[Goal]:
         """Return what a claim of the same file states, after it has been proved."""

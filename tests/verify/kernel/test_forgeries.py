@@ -52,6 +52,9 @@ _FORGERIES: dict[str, dict[str, Any]] = {
     "a bound rounded to a number of digits that there is not": _relation(
         "x <= round_up(x, -5)", "identity", x={"above": "0"}
     ),
+    "a Renyi divergence of an order below 1": _relation(
+        "renyi(Gaussian(standard_deviation=1), 1/2) <= 1", "cases"
+    ),
     "a limit of a mechanism that there is not": _limit(
         "mu(Gaussian(standard_deviation=-n))", "0", {"low": "1"}
     ),

@@ -233,8 +233,8 @@ def theorem_of(claim: Mapping[str, Any]) -> str | None:
         for values in listed(claim):
             case, lets = str(domain_of(claim, values)), let_of(claim, values)
             meant = ", ".join(f"{key} = {show(value)}" for key, value in lets.items())
-            over = f"for {case}: {words}" if case else words
-            found.append(f"{over}, with {meant}" if meant else over)
+            said = f"for {case}: {words}" if case else words
+            found.append(f"{said}, with {meant}" if meant else said)
         return "; ".join(found[:20])
     if kind not in ("monotone", "minimiser"):
         return None

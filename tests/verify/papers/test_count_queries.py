@@ -35,8 +35,8 @@ section-1/heavier-tail/corrected section-1/support-9-13 p2/smaller-eta/corrected
 equations-7-8/corrected section-3/readily/corrected proposition-1 example-1/equation-4
 example-1/counts example-1/equation-5 example-1/equation-5/coefficients example-1/equation-6
 definition-1/sensitivity remark-1 section-3/none-dominates proposition-3 equations-20-22
-section-3/identities section-3/identities/sums lemma-1/identity equation-35 theorem-3/value/by-hand
-theorem-3/optimal-mechanism/corrected figure-1/e figure-1/c figure-1/c-3 figure-1/c-2
+section-3/identities section-3/identities/sums lemma-1/step lemma-1/sum lemma-2/step equation-35
+theorem-3/value/by-hand theorem-3/optimal-mechanism/corrected figure-1/e figure-1/c figure-1/c-3 figure-1/c-2
 figure-1/regime figure-1/delta-3 figure-1/maximum figure-1/p-1 figure-1/p-2 figure-1/ratio
 figure-1/variance figure-1/identical-variance/corrected figure-1/gaussian-p-1/corrected
 figure-1/gaussian-p-1/parameter figure-1/gaussian-p-2/corrected figure-1/gaussian-p-2/parameter
@@ -120,6 +120,13 @@ def test_verdict(findings: dict[str, Finding], name: str, verdict: Verdict) -> N
     assert all((finding.source, finding.statement, finding.reason))
 
 
+def test_every_proof_is_accepted(ledger: Document, findings: dict[str, Finding]) -> None:
+    proofs = {claim.id: claim.proof["method"] for claim in ledger.claims if claim.proof}
+    assert len(proofs) >= 55
+    for name, method in proofs.items():
+        assert findings[name].route.startswith(f"proof by {method}, ")
+
+
 @pytest.mark.parametrize("name", REFUTED.split())
 def test_a_refutation_names_its_cause_and_a_claim_that_holds(
     findings: dict[str, Finding], name: str
@@ -197,6 +204,27 @@ def test_no_law_beats_the_corrected_optimum() -> None:
     grid = [symmetric(Fraction(1, 100), x, total - x) for x in
             (total * Fraction(i, 400) for i in range(401))]  # fmt: skip
     assert min(singular_delta(law, 4) for law in grid) >= Fraction(91, 400)
+
+
+def test_laws_that_differ_by_count_beat_one_law() -> None:
+    """Over 3320, for the counts 3, …, 7: total one, mean zero, P(0) = 9/20, δ = 17/332 at E = 2."""
+    ends = [170, 510, 46, 1494, 662, 400, 38], [170, 48, 662, 1494, 662, 246, 38]
+    rows = [*ends, [5, 246, 662, 1494, 662, 246, 5], ends[1][::-1], ends[0][::-1]]
+    laws = {n: dict(zip(range(n - 3, n + 4), row, strict=True)) for n, row in enumerate(rows, 3)}
+    for n, law in laws.items():
+        assert (sum(law.values()), law[n] * 20) == (3320, 9 * 3320)
+        assert sum((y - n) * mass for y, mass in law.items()) == 0
+    worst = max(
+        mass - 2 * laws[other].get(y, 0)
+        for n in laws
+        for other in (n - 1, n + 1)
+        if other in laws
+        for y, mass in laws[n].items()
+    )
+    assert Fraction(worst, 3320) == Fraction(17, 332)
+    with mp.workdps(30):
+        one_law, _ = definition_2(str(log(2)), "0.45", 3)
+        assert mp.almosteq(one_law, mpf(19) / 340, mpf("1e-20"))
 
 
 def test_definition_2_is_not_the_optimal_mechanism() -> None:

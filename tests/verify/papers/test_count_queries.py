@@ -36,8 +36,8 @@ equations-7-8/corrected section-3/readily/corrected proposition-1 example-1/equa
 example-1/counts example-1/equation-5 example-1/equation-5/coefficients example-1/equation-6
 definition-1/sensitivity remark-1 section-3/none-dominates proposition-3 equations-20-22
 section-3/identities section-3/identities/sums lemma-1/step lemma-1/sum lemma-2/step equation-35
-theorem-3/value/by-hand theorem-3/optimal-mechanism/corrected figure-1/e figure-1/c figure-1/c-3 figure-1/c-2
-figure-1/regime figure-1/delta-3 figure-1/maximum figure-1/p-1 figure-1/p-2 figure-1/ratio
+theorem-3/value/by-hand theorem-3/optimal-mechanism/corrected figure-1/e figure-1/c figure-1/c-3
+figure-1/c-2 figure-1/regime figure-1/delta-3 figure-1/maximum figure-1/p-1 figure-1/p-2 figure-1/ratio
 figure-1/variance figure-1/identical-variance/corrected figure-1/gaussian-p-1/corrected
 figure-1/gaussian-p-1/parameter figure-1/gaussian-p-2/corrected figure-1/gaussian-p-2/parameter
 figure-1/gaussian-ratio/corrected figure-1/gaussian-ratio/identical-variance

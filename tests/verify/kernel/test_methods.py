@@ -123,7 +123,14 @@ _FALSE: list[dict[str, Any]] = [
            x=_POSITIVE),
 ]  # fmt: skip
 
+_TRUE += [
+    _claim("floor((2*q + 1)**h/2) == ((2*q + 1)**h - 1)/2", "identity", q=_INTEGER, h=_INTEGER),
+    _claim("floor((n**2 + n + 1)/2) == (n**2 + n)/2", "identity", n=_INTEGER),
+]
 _FALSE += [
+    _claim("floor((2*q)**h/2) == ((2*q)**h - 1)/2", "identity", q=_INTEGER, h=_INTEGER),
+    _claim("floor((3*q + 1)**h/2) == ((3*q + 1)**h - 1)/2", "identity", q=_INTEGER, h=_INTEGER),
+    _claim("floor((n**2 + 1)/2) == n**2/2", "identity", n=_INTEGER),
     _claim("sum(i, 1, n, 1/((x + 1/2)*2**i)) == (1 - 1/2**n)/(2*x + 1)", "identity", n=_INTEGER,
            x=_POSITIVE),
     _claim("sum(i, 1, n, sum(j, 1, n, i)) == (n*(n + 1)/2)**2", "identity", n=_INTEGER),

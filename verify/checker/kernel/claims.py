@@ -138,9 +138,9 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
         asked = Apply(question, (read("mechanism"), *map(read, arguments)), named)
         return [Goal(asked, "<=", read(bound), domain)]
     if kind == "optimality":
-        bound = substitute(parse(_dual(claim).text), lets)
+        best = substitute(parse(_dual(claim).text), lets)
         scale = Number(1 + _tolerance(claim))
-        return [Goal(read("value"), "<=", times(scale, bound), domain)]
+        return [Goal(read("value"), "<=", times(scale, best), domain)]
     if kind in ("monotone", "minimiser"):
         return _behaviour(claim, domain, lets, read("expression"))
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")

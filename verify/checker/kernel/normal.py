@@ -259,6 +259,9 @@ class Normaliser:
             return all(rational(c).denominator == 1 for c in value.top.coeffs())
         if all(rational(c).denominator == 1 for c in value.top.coeffs()):
             return True
+        opened = self._powers_opened(value, atoms)
+        if all(rational(c).denominator == 1 for c in opened.top.coeffs()):
+            return True
         degrees = [int(value.top.degrees()[atom]) for atom in atoms]
         if len(atoms) > 3 or max(degrees) > 8:
             return False
@@ -270,6 +273,17 @@ class Normaliser:
             if known is None or known.denominator != 1:
                 return False
         return True
+
+    def _powers_opened(self, value: Ratio, atoms: list[int]) -> Ratio:
+        """Return a polynomial with 1 + (b − 1)·m, m an integer, in the place of every b^n."""
+        slot = ATOMS
+        for index in atoms:
+            base = self.atoms[index].base
+            if base is not None and base.bottom == ONE:
+                slot -= 1
+                one = Ratio.number(1)
+                value = replaced(value, index, one + (base - one) * Ratio.atom(slot))
+        return value
 
     def _root_free(self, atom: int) -> bool:
         node = self.atoms[atom].node
@@ -420,7 +434,7 @@ class Normaliser:
             case (("floor" | "ceil"), [x]):
                 if self.is_integer(x):
                     return x
-                share = _constant_term(x)
+                share = _constant_term(self._powers_opened(x, used(x.top)))
                 base = x - Ratio.number(share)
                 if self.is_integer(base):  # floor(n + c) = n + floor(c)
                     return base + Ratio.number(floor(share) if name == "floor" else -floor(-share))

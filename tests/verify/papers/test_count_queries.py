@@ -37,16 +37,17 @@ example-1/counts example-1/equation-5 example-1/equation-5/coefficients example-
 definition-1/sensitivity remark-1 section-3/none-dominates proposition-3 equations-20-22
 section-3/identities section-3/identities/sums lemma-1/step lemma-1/sum lemma-2/step equation-35
 theorem-3/value/by-hand theorem-3/optimal-mechanism/corrected figure-1/e figure-1/c figure-1/c-3
-figure-1/c-2 figure-1/regime figure-1/delta-3 figure-1/maximum figure-1/p-1 figure-1/p-2 figure-1/ratio
-figure-1/variance figure-1/identical-variance/corrected figure-1/gaussian-p-1/corrected
-figure-1/gaussian-p-1/parameter figure-1/gaussian-p-2/corrected figure-1/gaussian-p-2/parameter
-figure-1/gaussian-ratio/corrected figure-1/gaussian-ratio/identical-variance
-figure-1/gaussian-epsilon/corrected figure-1/gaussian-epsilon/parameter
-figure-1/mechanism-epsilon/corrected figure-1/tail figure-1/improves figure-1/graceful
-remark-2/guarantee/by-hand/law remark-2/guarantee/by-hand/corrected remark-2/guarantee/tight
-remark-2/domain/corrected figure-2/d-8/end figure-2/within-3 figure-3/threshold figure-3/left
-figure-3/right figure-3/knees figure-4/same-variance/corrected figure-4/same-utility/corrected
-figure-4/superiority figure-4/superiority/exact figure-4/superiority/reversed section-5/composition
+figure-1/c-2 figure-1/regime figure-1/delta-3 figure-1/maximum figure-1/p-1 figure-1/p-2
+figure-1/ratio figure-1/variance figure-1/identical-variance/corrected
+figure-1/gaussian-p-1/corrected figure-1/gaussian-p-1/parameter figure-1/gaussian-p-2/corrected
+figure-1/gaussian-p-2/parameter figure-1/gaussian-ratio/corrected
+figure-1/gaussian-ratio/identical-variance figure-1/gaussian-epsilon/corrected
+figure-1/gaussian-epsilon/parameter figure-1/mechanism-epsilon/corrected figure-1/tail
+figure-1/improves figure-1/graceful remark-2/guarantee/by-hand/law
+remark-2/guarantee/by-hand/corrected remark-2/guarantee/tight remark-2/domain/corrected
+figure-2/d-8/end figure-2/within-3 figure-3/threshold figure-3/left figure-3/right figure-3/knees
+figure-4/same-variance/corrected figure-4/same-utility/corrected figure-4/superiority
+figure-4/superiority/exact figure-4/superiority/reversed section-5/composition
 section-5/composition/small-epsilon section-1/geometric-optimal section-1/epsilon-monotone
 section-1/epsilon-monotone/last section-1/support-monotone section-1/eta-threshold
 section-1/eta-threshold/above p1 p1/footnote-2 p3/footnote-3 equation-3 equation-3/general

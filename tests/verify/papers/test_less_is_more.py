@@ -59,6 +59,7 @@ section-1/order-M definition-2/sufficient theorem-1/range-is-needed theorem-3/lo
 theorem-3/looseness/exact-calibration theorem-3/looseness/pca section-3/classic-expectation
 section-3/analytic-derivation/steps lemma-1 lemma-1/trace-of-the-power section-3/equation-4
 section-3/equation-5 theorem-4/analytic/corrected theorem-4/analytic/proof
+theorem-4/analytic/increasing
 section-4/equation-6/equality section-4/equation-6/corrected property-1/corrected section-5/volume
 theorem-5/needed theorem-5/needed/least theorem-5/needed/pca theorem-5/needed/against-gaussian
 theorem-5/corrected/proof theorem-5/ball/general theorem-5/proof/equation-13

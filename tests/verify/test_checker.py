@@ -278,7 +278,7 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
             _set("facts.1.expression", "1e6*e*(0.5 - e)"),
             _interval("facts.1.value", "0"),
         ),
-        "claim.for_all",
+        "claim.proof",
     ),
     # what cannot be evaluated
     ("relation/equal", _set("claim.kind", "wish"), "claim.kind"),

@@ -220,7 +220,7 @@ def test_what_is_not_recomputed_is_said(delta: str) -> None:
     assert checked.problems == []
     said = ["facts[0].value: too long to recompute, but at most 1.2067e-17"]
     if delta != "0.001":
-        said.append("value <= delta, which the recomputed digits do not decide")
+        said.append("value <= delta, which no number of digits decides")
     assert checked.taken_as_given == said
 
 

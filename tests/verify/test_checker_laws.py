@@ -1,4 +1,4 @@
-"""The checker's own mathematics, held against the balls that it must not import."""
+"""The checker's own mathematics, held against the first program's balls, and against mpmath."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
-from mpmath import iv, mp
 
 from accountant.interval import RELATIVE_WIDTH, Interval, enclose
 from accountant.notation import parse
 from accountant.number import exact
 from verify import functions
 from verify.checker import laws, mechanisms
-from verify.checker.arithmetic import (
-    UnknownError,
-    agree,
-    compare,
-    interval,
-    interval_digits,
-    settle,
-)
+from verify.checker.arithmetic import UnknownError, compare, hull, narrow, settle
 from verify.checker.facts import mechanism
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.language import Variables, evaluate, split
+from verify.checker.reals import INFINITE, apply, sqrt
 from verify.expression import Expression, split_relation
 
 MECHANISMS = {
@@ -49,11 +43,13 @@ CASES = [(text, epsilon) for text, levels in MECHANISMS.items() for epsilon in l
 
 
 def inside(value: Any, enclosure: Interval) -> bool:
-    """Whether a number lies in an enclosure, up to the digits that the checker claims."""
-    with mp.workdps(60):
-        number = Fraction(str(mp.mpf(value))) if not isinstance(value, Fraction) else value
-    slack = abs(number) / 10**37
-    return Fraction(enclosure.lower) - slack <= number <= Fraction(enclosure.upper) + slack
+    """Whether a narrow enclosure of the checker meets another one."""
+    low, high = Fraction(enclosure.lower), Fraction(enclosure.upper)
+    return bool(
+        narrow(value)
+        and compare(value, "<", low) is not True
+        and compare(value, ">", high) is not True
+    )
 
 
 @pytest.mark.parametrize(("text", "epsilon"), CASES)
@@ -86,27 +82,24 @@ def test_renyi_divergences_lie_in_the_balls(text: str, order: str) -> None:
     enclosure = enclose(ball)
     (value,) = settle(lambda: [laws.renyi(mechanisms.pairs(mechanism(text))[0], evaluate(order))])
     if enclosure.lower.is_infinite():
-        assert mp.isinf(value)
+        assert value is INFINITE
     else:
         assert inside(value, enclosure)
 
 
 def test_the_rank_one_law_has_no_divergence_of_order_two() -> None:
     law = mechanisms.pairs(mechanism("RankOneGaussian(dimension=3, sigma_star=1)"))[0]
-    assert laws.renyi(law, Fraction(2)) == mp.inf
+    assert laws.renyi(law, Fraction(2)) is INFINITE
     with pytest.raises(UnknownError, match="rank-one"):
         laws.renyi(law, Fraction(11, 10))
 
 
-def test_a_supporting_line_bounds_the_trade_off_function_of_a_gaussian_pair() -> None:
+def test_the_trade_off_function_of_a_gaussian_pair_is_enclosed() -> None:
     """Where both errors are equal they are Φ(−μ/2)."""
-    (value, expected) = settle(
-        lambda: [
-            laws.trade_off({"law": "gaussian", "mu": Fraction(1)}, mp.ncdf(-mp.mpf(1) / 2)),
-            mp.ncdf(-mp.mpf(1) / 2),
-        ]
-    )
-    assert agree(value, expected)
+    expected = apply("Phi", Fraction(-1, 2))
+    (value,) = settle(lambda: [laws.trade_off({"law": "gaussian", "mu": Fraction(1)}, expected)])
+    assert narrow(value)
+    assert compare(value, "==", expected) is None  # they meet
 
 
 def test_every_function_of_the_language_is_known_to_the_checker() -> None:
@@ -176,21 +169,20 @@ def test_rationals_are_compared_exactly(one: Fraction, other: Fraction, relation
     assert split(text)[1] == split_relation(text)[1]
 
 
-def test_what_is_too_near_is_not_compared() -> None:
-    with mp.workdps(60):
-        root = mp.sqrt(2)
-        beside = root + mp.mpf(10) ** -30
-    with interval_digits(60):
-        assert compare(root, "<=", root) is None
-        assert compare(root, "<", beside) is True
-        assert compare(root, ">=", beside) is False
+def test_only_identical_numbers_are_equal() -> None:
+    root = sqrt(Fraction(2))
+    with ctx.workprec(200):
+        assert compare(root, "<=", 2 / root) is True
+        assert compare(root, "<=", hull(root, root + Fraction(1, 10**70))) is None
+        assert compare(root, "<", root + Fraction(1, 10**30)) is True
 
 
 @given(st.floats(-3, 3), st.floats(0, 2), st.sampled_from(["exp", "Phi", "erfc", "tanh"]))
 def test_functions_over_intervals_hold_the_values_inside(
     low: float, width: float, name: str
 ) -> None:
-    box = iv.mpf([low, low + width])
+    first = Fraction(low)
+    box = hull(first, first + Fraction(width))
     found = evaluate(f"{name}(x)", Variables({"x": box}, {}))
     middle = low + width / 3
     value = {
@@ -200,17 +192,13 @@ def test_functions_over_intervals_hold_the_values_inside(
         "tanh": math.tanh,
     }[name](middle)
     slack = 1e-13 * abs(value)  # a float function may err by some units in the last place
-    assert float(found.a) - slack <= value <= float(found.b) + slack
+    assert compare(found, "<=", Fraction(value + slack)) is not False
+    assert compare(found, ">=", Fraction(value - slack)) is not False
 
 
 def test_the_larger_of_two_intervals_holds_the_larger_of_their_members() -> None:
-    known = Variables({"x": iv.mpf([0, 2]), "y": iv.mpf([1, 3])}, {})
-    assert evaluate("max(x, y)", known) == iv.mpf([1, 3])
-    assert evaluate("min(x, y, 1/2)", known).b == 0.5
-
-
-def test_an_interval_of_a_rational_holds_it() -> None:
-    third = interval(Fraction(1, 3))
-    low, high = (Fraction(*mp.mpf(end).as_integer_ratio()) for end in (third.a, third.b))
-    assert low < Fraction(1, 3) < high
-    assert high - low < Fraction(1, 10**14)
+    known = Variables({"x": hull(Fraction(0), Fraction(2)), "y": hull(1, Fraction(3))}, {})
+    most, least = evaluate("max(x, y)", known), evaluate("min(x, y, 1/2)", known)
+    assert compare(most, ">", Fraction(99, 100)) is True  # radii are rounded up
+    assert compare(most, "<", Fraction(301, 100)) is True
+    assert compare(least, "<", Fraction(51, 100)) is True

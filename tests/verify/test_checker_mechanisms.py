@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from mpmath import iv, mp
 
 from accountant import mechanisms as theirs
 from accountant import profile
@@ -22,12 +21,14 @@ from accountant.notation import argument_names, parse
 from accountant.number import exact
 from verify import checker, document, functions, seal
 from verify.certificate import certify
-from verify.checker.arithmetic import UnknownError, interval_digits, settle
+from verify.checker.arithmetic import UnknownError, compare, interval_digits, narrow, settle
+from verify.checker.composed import intervals
 from verify.checker.facts import mechanism
 from verify.checker.functions import QUESTIONS
 from verify.checker.language import Variables, evaluate
 from verify.checker.laws import hockey_stick, tails
 from verify.checker.mechanisms import TABLE, Noise, counters, fits, pairs, under
+from verify.value import to_ball
 
 BOTH = ("add-remove", "replace-one")
 ROOT = ", c='sqrt(3)'"
@@ -283,21 +284,16 @@ def answer(question: str, text: str, *at: Fraction, adjacency: str | None = None
     """Enclose what the accountant answers."""
 
     def ball() -> Any:
-        return functions.FUNCTIONS[question](parse(text), *at, adjacency=adjacency)
+        return to_ball(functions.FUNCTIONS[question](parse(text), *at, adjacency=adjacency))
 
     return enclose(ball)
 
 
-def meets(value: Any, enclosure: Interval) -> bool:
-    """Whether a number, or an interval, meets an enclosure, up to the digits it claims."""
+def meets(value: Any, enclosure: Interval, *, wide: bool = False) -> bool:
+    """Whether a number meets an enclosure, and is known to digits where it may not be wide."""
     low, high = (Fraction(end) for end in (enclosure.lower, enclosure.upper))
-    with mp.workdps(80):
-        if isinstance(value, iv.mpf):
-            ends = Fraction(str(mp.mpf(value.a))), Fraction(str(mp.mpf(value.b)))
-        else:
-            number = value if isinstance(value, Fraction) else Fraction(str(mp.mpf(value)))
-            ends = number - abs(number) / 10**37, number + abs(number) / 10**37
-    return ends[0] - Fraction(1, 10**60) <= high and low <= ends[1] + Fraction(1, 10**60)
+    apart = compare(value, ">", high) or compare(value, "<", low)
+    return (wide or narrow(value)) and not apart
 
 
 @pytest.mark.parametrize(("name", "seed"), CASES)
@@ -306,6 +302,7 @@ def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> No
     noise, relation = under(mechanism(text), adjacency), Adjacency.read(adjacency)
     assert fits(noise, adjacency)
     known = profile.worst_pairs(parse(text), relation, None)
+    wide = any(map(intervals, pairs(noise)))
     for level in ("0",) if name in SLOW else ("-1/3", "0", "1/7", "2"):
         epsilon = Fraction(level)
 
@@ -325,7 +322,7 @@ def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> No
                 lambda p=pair, x=at: p.hockey_stick(x),
             )
             for value, ball in zip(found[3 * index : 3 * index + 3], balls, strict=True):
-                assert meets(value, enclose(ball)), f"{text} at {level}"
+                assert meets(value, enclose(ball), wide=wide), f"{text} at {level}"
         assert len(found) == 3 * len(known)
 
 
@@ -404,7 +401,7 @@ def test_largest_losses(text: str) -> None:
     ],
 )
 def test_unbounded_losses(noise: str) -> None:
-    assert evaluate(f"max_loss({noise})") == mp.inf
+    assert evaluate(f"max_loss({noise})") > 10**9
 
 
 FUNCTIONS = [

@@ -246,7 +246,7 @@ def test_the_theorem_is_said_with_its_range(capsys: pytest.CaptureFixture[str]) 
         "pure-dp/holds": "DiscreteLaplace(scale=3, sensitivity=2) is (2/3, 0)-DP: HOLDS",
         "relation/swept": "for every d >= 1e-10 and <= 1, for every e >= 1e-10 and <= 0.6: HOLDS",
         "approximate-dp/supported": "nothing is proved beyond",
-        "minimiser/holds": "is least at k = 19 among k in {15, 17, 19, 21, 23}: HOLDS",
+        "minimiser/holds": "is least at k = 20 over k >= 17 and <= 23 (integer): HOLDS",
     }
     for name, words in cases.items():
         assert words in str(check(name).theorem)
@@ -387,7 +387,7 @@ def test_one_that_is_not_checked_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     endless = certified("relation/equal")
-    endless["claim"]["claim"] = "sum(i, 1, 900000, sum(j, 1, 900000, j)) == 1"
+    endless["claim"]["claim"] = "sum(i, 1, 900000, exp(sqrt(i))) == 1"
     entries = [sealed(endless), certified("relation/equal")]
     found = list(apart.check_all(entries, seconds=2))
     assert [entry.outcome for entry in found] == [Outcome.NOT_CHECKED, Outcome.VALID]

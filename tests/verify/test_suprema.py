@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from mpmath import iv, mp
+from flint import ctx
 
 import dpassay
 from verify import certificate, checker, document, seal
 from verify.checker import suprema
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, compare
 from verify.checker.facts import mechanism
 from verify.checker.mechanisms import pairs, under
 
@@ -109,13 +109,13 @@ def test_the_searched_rho_is_the_one_of_the_accountant(noise: str) -> None:
     relation = "replace-one" if "Response" in noise else "add-remove"
     least = dpassay.rho(dpassay.parse(noise), adjacency=relation)
     above, below = Fraction(least.upper) * 1001 / 1000, Fraction(least.lower) * 999 / 1000
-    with mp.workdps(45):
+    with ctx.workprec(160):
         laws = pairs(under(mechanism(noise), relation))
         found = [suprema.bounded_rho(law, above) for law in laws]
-        assert all(isinstance(value, iv.mpf) and mp.mpf(value.b) <= above for value in found)
-        assert any(mp.mpf(value.a) >= below for value in found)
+        assert all(value <= above for value in found)
+        assert any(compare(value, ">=", below) for value in found)
         found = [suprema.bounded_rho(law, below) for law in laws]
-        assert any(not isinstance(value, iv.mpf) and value > below for value in found)
+        assert any(value > below for value in found)
 
 
 FEW = "Composed(mechanism=PoissonSubsampled(mechanism=Gaussian(standard_deviation='0.8'), "

@@ -1,9 +1,12 @@
-"""The independent checker: a certificate is verified by a second path, in mpmath alone.
+"""The independent checker: a certificate is verified by a second path, in balls.
 
 A certificate is what a stranger may have written. Its shape is strict (`schema`), what has to be
-concluded is derived from the claim, not read; every fact is recomputed; and the theorem that comes
-out is said in the checker's own words. No numerical code is shared with the path that made the
-certificate (an import contract says so).
+concluded is derived from the claim, not read; every fact is enclosed again at rising precision; a
+comparison is decided by enclosures, or it is taken as given; and the theorem that comes out is said
+in the checker's own words. None of our code is shared with the path that made the certificate (an
+from accountant.precision import ctx
+import contract says so). Both rest on Arb's ball arithmetic, whose enclosures are proved; products
+of laws are enclosed in mpmath, and the tests hold the other laws against mpmath.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 import msgspec
 from mpmath import mp
 
+from accountant.precision import ctx
 from verify import seal
 from verify.checker.arithmetic import interval_digits
 from verify.checker.audit_theorem import audit_theorem
@@ -33,7 +37,7 @@ __all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
 
 Problems = list[tuple[str, str]]
 
-_DIGITS = 100
+_DIGITS, _BITS = 100, 448
 _OPTIMA: dict[str, tuple[Callable[[Mapping[str, Any]], Problems], Callable[..., Theorem]]] = {
     "count-noise": (count_noise_problems, count_noise_theorem),
     "integer-noise": (integer_noise_problems, integer_noise_theorem),
@@ -103,7 +107,7 @@ def _check_claim(
     data: Mapping[str, Any], problems: Problems, given: list[str], recomputed: list[str]
 ) -> Theorem | None:
     certificate = msgspec.convert(data, seal.Certificate)
-    with mp.workdps(_DIGITS), interval_digits(_DIGITS):
+    with mp.workdps(_DIGITS), interval_digits(_DIGITS), ctx.workprec(_BITS):
         steps = Steps(certificate, problems, given)
         steps.run()
     recomputed += steps.recomputed

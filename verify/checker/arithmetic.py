@@ -1,60 +1,127 @@
-"""Numbers of the checker: agreement of digits, rising precision, comparison in intervals.
+"""Numbers of the checker at rising precision: enclosures that are narrow enough for a question.
 
-A number is a Fraction where it is rational, an mpmath real at the working precision elsewhere, or
-an interval of mpmath.
+A number is a Fraction or a `Real` (`verify.checker.reals`). What a product of laws answers is an
+interval of mpmath, which becomes a ball.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from mpmath import iv, mp
 
+from accountant.precision import ctx
+from verify.checker.reals import (
+    FewDigitsError,
+    Real,
+    UnknownError,
+    ball,
+    compare,
+    hull,
+    vanishes,
+)
+
+__all__ = [
+    "AGREEMENT",
+    "FewDigitsError",
+    "Numbers",
+    "UnknownError",
+    "agree",
+    "compare",
+    "crossing",
+    "hull",
+    "interval_digits",
+    "largest",
+    "least",
+    "narrow",
+    "rounded",
+    "settle",
+]
+
 Numbers = TypeVar("Numbers", list[Any], dict[str, Any])
 AGREEMENT = Fraction(1, 10**38)
-"""Relative distance below which two numbers count as the same number."""
+"""Relative distance below which a written number counts as the one that is meant."""
 
-_PRECISIONS = (45, 60, 120, 240, 480, 960)
-
-
-class UnknownError(Exception):
-    """A quantity that the checker cannot recompute; the message names it."""
-
-
-class FewDigitsError(UnknownError):
-    """A quantity that takes numbers of more digits than there are."""
+_PRECISIONS = (192, 448, 1200, 3600)
+"""Bits; the second one is enough for the digits that products of laws take."""
+_ENOUGH_BITS = 128
+_AGREEMENT_BITS = 448
+_SHARES = (Fraction(1, 2), Fraction(3, 8), Fraction(3, 4))
+_NO_PROGRESS = 0.5
+"""A radius that more bits make smaller than this does no better with more of them."""
 
 
-def settle(compute: Callable[[], Numbers]) -> Numbers:
-    """Evaluate at rising precision until all numbers agree twice to 38 digits (or are exact)."""
-    before: list[Any] | None = None
-    near = False
-    for digits in _PRECISIONS:
-        with mp.workdps(digits):
+def settle(
+    compute: Callable[[], Numbers], enough: Callable[[Numbers], bool] = lambda _: False
+) -> Numbers:
+    """Enclose numbers at rising precision, until all are narrow or they are `enough`.
+
+    What does not become narrow is returned as wide as it is: a difference of equal numbers, say.
+    """
+    values, failure = None, None
+    widths: list[float] = []
+    for bits in _PRECISIONS:
+        with ctx.workprec(bits), mp.workprec(bits):
             try:
                 values = compute()
-            except FewDigitsError:
+            except FewDigitsError as error:
+                failure = error
                 continue
             flat = list(values.values() if isinstance(values, dict) else values)
-            if all(isinstance(value, (Fraction, iv.mpf)) for value in flat):
+            wide = [value for value in flat if not narrow(value)]
+            if not wide or enough(values):
                 return values
-            if before is not None and all(map(agree, flat, before)):
+            before, widths = widths, [float(ball(value).rad()) for value in wide]
+            if len(before) == len(widths) and all(
+                _NO_PROGRESS * then < now < math.inf
+                for now, then in zip(widths, before, strict=True)
+            ):
                 return values
-        near = before is not None and all(map(_near, flat, before))
-        before = flat
-    if near:  # a difference of equal numbers, say
-        raise UnknownError("a number that does not settle")
-    raise ValueError("no number, or one that does not settle")
+    if values is None:
+        raise failure or FewDigitsError
+    return values
+
+
+def narrow(value: Any) -> bool:
+    """Whether a number is known to 38 digits, or is infinite."""
+    if not isinstance(value, Real):
+        return True
+    around = value.ball
+    return bool(
+        around.rel_accuracy_bits() >= _ENOUGH_BITS
+        or (not around.is_finite() and (around > 0 or around < 0))
+        or vanishes(value)
+    )
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Whether two numbers are equal to 38 digits; an interval is what it is."""
-    if isinstance(one, iv.mpf) or isinstance(other, iv.mpf):
-        return True
-    return bool(one == other or abs(one - other) <= AGREEMENT * max(abs(one), abs(other)))
+    """Whether a written number is the one that is meant: equal to 38 digits. It proves nothing."""
+    if isinstance(one, mp.mpf) or isinstance(other, mp.mpf):
+        one, other = (x if isinstance(x, mp.mpf) else rounded(x) for x in (one, other))
+        return bool(abs(one - other) <= mp.mpf(10) ** -38 * max(abs(one), abs(other)))
+    with ctx.workprec(_AGREEMENT_BITS):
+        left, right = ball(one), ball(other)
+        if not left.is_finite() or not right.is_finite():
+            return bool((left > 0 and right > 0) or (left < 0 and right < 0))
+        return not abs(left - right) > ball(AGREEMENT) * abs(left).max(abs(right))
+
+
+def rounded(value: Any) -> Any:
+    """Return a number as one of mpmath, at its working precision."""
+    if isinstance(value, Fraction):
+        return mp.mpf(value.numerator) / value.denominator
+    if not isinstance(value, Real):
+        return mp.mpf(value)
+    with ctx.workprec(mp.prec + 20):
+        middle = value.ball.mid()
+    if not middle.is_finite():
+        return mp.inf if middle > 0 else mp.nan
+    mantissa, exponent = middle.man_exp()
+    return mp.ldexp(mp.mpf(int(mantissa)), int(exponent))
 
 
 @contextmanager
@@ -68,37 +135,39 @@ def interval_digits(digits: int) -> Iterator[None]:
         iv.prec = before
 
 
-def _near(one: Any, other: Any) -> bool:
-    if isinstance(one, iv.mpf) or isinstance(other, iv.mpf):
-        return True
-    return bool(one == other or abs(one - other) <= AGREEMENT)
+def largest(values: Sequence[Any]) -> Any:
+    """Return the maximum: one of the numbers where that is decided, else a ball."""
+    result = values[0]
+    for value in values[1:]:
+        truth = compare(value, ">", result)
+        if truth is None:
+            one, other = ball(value), ball(result)
+            low, high = one.lower().max(other.lower()), one.upper().max(other.upper())
+            result = Real(low.union(high))
+        elif truth:
+            result = value
+    return result
 
 
-def interval(value: Any) -> Any:
-    """Return an interval around a number: exact for a rational, 38 digits wide otherwise."""
-    if isinstance(value, Fraction):
-        return iv.mpf(value.numerator) / iv.mpf(value.denominator)
-    return value if isinstance(value, iv.mpf) else iv.mpf(value) * (1 + iv.mpf([-1, 1]) / 10**38)
+def least(values: Sequence[Any]) -> Any:
+    """Return the minimum."""
+    return -largest([-value for value in values])
 
 
-def hull(low: Fraction, high: Fraction) -> Any:
-    """Return an interval around two rationals and everything between them."""
-    return iv.mpf([interval(low).a, interval(high).b])
+def crossing(
+    falling: Callable[[Fraction], Any], low: Fraction, high: Fraction, bits: int
+) -> tuple[Fraction, Fraction]:
+    """Enclose the place where a falling function, > 0 at `low` and ≤ 0 at `high`, is first ≤ 0.
 
-
-def compare(left: Any, relation: str, right: Any) -> bool | None:
-    """Decide a comparison; None where the two sides cannot be told apart."""
-    if isinstance(left, Fraction) and isinstance(right, Fraction):
-        low = high = left - right
-    else:
-        difference = interval(left) - interval(right)
-        low, high = mp.mpf(difference.a), mp.mpf(difference.b)
-    yes, no = {
-        "<": (high < 0, low >= 0),
-        "<=": (high <= 0, low > 0),
-        ">": (low > 0, high <= 0),
-        ">=": (low >= 0, high < 0),
-        "==": (low == high == 0, low > 0 or high < 0),
-        "!=": (low > 0 or high < 0, low == high == 0),
-    }[relation]
-    return True if yes else False if no else None
+    An interval is divided so often, or until the sign inside it cannot be told.
+    """
+    for _ in range(bits):
+        for share in _SHARES:  # the middle may be the place itself
+            inside = low + share * (high - low)
+            truth = compare(falling(inside), ">", Fraction(0))
+            if truth is not None:
+                break
+        else:
+            break
+        low, high = (inside, high) if truth else (low, inside)
+    return low, high

@@ -21,12 +21,13 @@ from typing import Any, TypeAlias
 
 from mpmath import libmp, mp
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, compare, largest, rounded, settle
 from verify.checker.audit_theorem import guarantee
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms import fits, pairs
 from verify.checker.printing import quoted
+from verify.checker.reals import sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -130,22 +131,23 @@ def _tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
     least = _claimed(claim, eps)
     if least is None:
         given.append(f"that {claim['description']} claims delta = {data['tested']['delta']} there")
-    elif mp.mpf(delta.numerator) / delta.denominator < least:
-        problems.append(("tested.delta", f"is below the claimed curve, {mp.nstr(least, 12)}"))
+    elif not compare(delta, ">=", least):
+        shown = mp.nstr(rounded(least), 12)
+        problems.append(("tested.delta", f"is below the claimed curve, {shown}"))
 
 
 def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
     """Return δ(ε) of a claimed curve, or None where the checker does not know its laws."""
     if claim["kind"] == "gaussian":
-        return hockey_stick({"law": "gaussian", "mu": _real(claim["parameter"])}, epsilon)
+        law = {"law": "gaussian", "mu": _real(claim["parameter"])}
+        return settle(lambda: [hockey_stick(law, epsilon)])[0]
     if claim["kind"] != "mechanism":
         return None
     noise = mechanism(claim["parameter"])
     if not fits(noise, None):  # which relation is meant is not said
         return None
     try:
-        laws = pairs(noise)
-        return max(hockey_stick(law, epsilon) for law in laws)
+        return settle(lambda: [largest([hockey_stick(law, epsilon) for law in pairs(noise)])])[0]
     except UnknownError:
         return None
 
@@ -481,7 +483,5 @@ def _point(entry: Mapping[str, str]) -> tuple[Fraction, Fraction]:
 def _real(text: str) -> Any:
     """Read a rational or sqrt(rational)."""
     if text.startswith("sqrt(") and text.endswith(")"):
-        inner = Fraction(text[5:-1])
-        return mp.sqrt(mp.mpf(inner.numerator) / inner.denominator)
-    value = Fraction(text)
-    return mp.mpf(value.numerator) / value.denominator
+        return sqrt(Fraction(text[5:-1]))
+    return Fraction(text)

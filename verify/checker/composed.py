@@ -24,7 +24,17 @@ from typing import Any, TypeAlias, final
 
 from mpmath import iv, mp
 
-from verify.checker.arithmetic import FewDigitsError, UnknownError, agree, interval_digits
+from accountant.precision import ctx
+from verify.checker.arithmetic import (
+    AGREEMENT,
+    FewDigitsError,
+    UnknownError,
+    agree,
+    compare,
+    interval_digits,
+    largest,
+    rounded,
+)
 from verify.checker.circle import invert as sum_on_circle
 from verify.checker.circle import lattice
 from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
@@ -35,6 +45,7 @@ from verify.checker.lists import add_up
 from verify.checker.masses import masses
 from verify.checker.mixtures import Mixture
 from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
+from verify.checker.reals import INFINITE, Real, log
 from verify.checker.samples import of_large_losses
 
 Law: TypeAlias = dict[str, Any]
@@ -45,7 +56,9 @@ _MOST_TERMS = 4_000_000
 DIGITS = 100
 """Working precision, which numbers in a law need, too."""
 _MOST_PARTS = 200
-_NEEDED = 90
+_NEEDED_BITS = 330
+_ROUNDED_DIGITS = 60
+"""Digits that the numbers of an answer keep beyond all errors that it has bounds of."""
 _RENYI_DIGITS = 60
 """Digits of M beyond which its bound is above it; five are allowed for."""
 
@@ -86,10 +99,74 @@ def answers(law: Law, epsilon: Any) -> Answers:
 
     Raises FewDigitsError for numbers that are known to fewer digits than a product needs.
     """
-    if mp.dps < _NEEDED and not _rational(law):
-        raise FewDigitsError("the law of a composition with irrational parameters")
     with mp.workdps(DIGITS), interval_digits(DIGITS):
-        return _answers(_losses(law), epsilon)
+        _require_digits([law, epsilon])
+        factors = _losses(law)
+        if compare(epsilon, ">=", _most(law)):
+            return _widened(nothing(factors), Fraction(0))
+        apart = sum(n for factor, n in factors if isinstance(factor, (Listed, DiscreteNormal)))
+        return _widened(_answers(factors, _plain(epsilon)), apart * AGREEMENT * 10)
+
+
+def _widened(found: Answers, moved: Fraction) -> Answers:
+    """Allow for the rounding of parameters and masses, and for losses that may be moved so far.
+
+    H(ε) has the slope −e^ε Q(L > ε), which is at most P(L > ε) in size. The two tails are those of
+    the event {L > ε'} for an ε' that is so near to ε: every event bounds H(ε) from below.
+    """
+    rounding = iv.mpf([-1, 1]) * mp.mpf(10) ** -_ROUNDED_DIGITS
+
+    def around(value: Any, more: Any = 0) -> Any:
+        wide = value + value.b * rounding + iv.mpf([-1, 1]) * more
+        return iv.mpf([max(wide.a, mp.zero), wide.b])
+
+    stick = around(found.hockey_stick, rounded(moved) * found.above_p.b)
+    return Answers(stick, around(found.above_p), around(found.above_q))
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter of a law as it is if it is rational, else rounded by mpmath."""
+    return rounded(value) if isinstance(value, Real) else value
+
+
+def _require_digits(value: Any) -> None:
+    """Raise FewDigitsError where a number is known to fewer digits than a product needs."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for entry in value:
+            _require_digits(entry)
+    elif isinstance(value, Real):
+        with ctx.workprec(max(ctx.prec, 2 * _NEEDED_BITS)):
+            if value.ball.rel_accuracy_bits() < _NEEDED_BITS:
+                raise FewDigitsError("the law of a composition with irrational parameters")
+
+
+def _most(law: Law) -> Any:
+    """Return the largest finite loss."""
+    match law["law"]:
+        case "product":
+            pieces = zip(law["factors"], law["counts"], strict=True)
+            return sum((int(n) * _most(piece) for piece, n in pieces), start=Fraction(0))
+        case "laplace":
+            return law["distance"]
+        case "laplace-product":
+            return sum(law["distances"], start=Fraction(0))
+        case "finite" | "discrete-laplace":
+            return _largest_ratio(masses(law))
+        case "subsampled" if law["pair"]["law"] in ("finite", "discrete-laplace"):
+            return _largest_ratio(_mixed(law))
+        case "subsampled" if law["mixture"] == "Q":
+            return -log(1 - law["sampling_prob"])
+        case "gaussian-mixture" if len(law["q"]) > 1:
+            return -log(sum((w for w, mean in law["q"] if not mean), start=Fraction(0)))
+        case "gaussian" if not law["mu"]:
+            return Fraction(0)
+    return INFINITE
+
+
+def _largest_ratio(pairs: list[tuple[Any, Any]]) -> Any:
+    return log(largest([p / q for p, q in pairs if p and q]))
 
 
 @final
@@ -113,9 +190,6 @@ def _losses(law: Law) -> tuple[tuple[Factor, int], ...]:
 
 @lru_cache(maxsize=256)
 def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
-    most = sum(count * factor.most() for factor, count in factors)
-    if epsilon >= most or (not mp.isinf(most) and agree(epsilon, most)):
-        return nothing(factors)
     try:
         if any(isinstance(factor, (Normal, Mixture, Laplace)) for factor, _ in factors):
             return integrate(factors, epsilon)
@@ -132,22 +206,30 @@ def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
 
 
 def renyi(law: Law, order: Any) -> Any:
-    """Enclose the Rényi divergence of an order above 1: ln M(order − 1)/(order − 1)."""
+    """Enclose the Rényi divergence of an order above 1: ln M(order − 1)/(order − 1).
+
+    None stands for infinity.
+    """
     if order <= 1:
         raise UnknownError("the Kullback–Leibler divergence of a composition")
     with mp.workdps(DIGITS), interval_digits(DIGITS):
-        factors = _losses(law)
-        if infinite_mass(factors):
-            return mp.inf
-        if [count for _, count in factors] == [1] and isinstance(factors[0][0], Mixture):
-            mixture = factors[0][0]
-            extreme = of_large_losses(list(mixture.parts), order) if mixture.first else None
-            if extreme is not None:
-                return extreme
-        line = mp.mpf(order.numerator) / order.denominator - 1
-        above = log_upper(factors, line, _RENYI_DIGITS)
-        width = sum(count for _, count in factors) * mp.mpf(10) ** (5 - _RENYI_DIGITS)
-        return iv.mpf([above - width, above]) / iv.mpf(line)
+        _require_digits(law)
+        return _renyi(_losses(law), order)
+
+
+@lru_cache(maxsize=64)
+def _renyi(factors: tuple[tuple[Factor, int], ...], order: Fraction) -> Any:
+    if infinite_mass(factors):
+        return None
+    if [count for _, count in factors] == [1] and isinstance(factors[0][0], Mixture):
+        mixture = factors[0][0]
+        extreme = of_large_losses(list(mixture.parts), order) if mixture.first else None
+        if extreme is not None:
+            return extreme
+    line = mp.mpf(order.numerator) / order.denominator - 1
+    above = log_upper(factors, line, _RENYI_DIGITS)
+    width = sum(count for _, count in factors) * mp.mpf(10) ** (5 - _RENYI_DIGITS)
+    return iv.mpf([above - width, above]) / iv.mpf(line)
 
 
 def parts(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
@@ -194,14 +276,6 @@ def alike(one: Law, other: Law) -> bool:
     ]
 
 
-def _rational(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(map(_rational, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_rational, value))
-    return isinstance(value, (Fraction, int, str))
-
-
 def _equal(one: Factor | TwoMixtures, other: Factor | TwoMixtures) -> bool:
     def same(left: Any, right: Any) -> bool:
         if isinstance(left, tuple):
@@ -217,22 +291,23 @@ def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
             pieces = zip(law["factors"], law["counts"], strict=True)
             return [(f, n * int(count)) for piece, count in pieces for f, n in _factors(piece)]
         case "gaussian":
-            mu = law["mu"]
+            mu = _plain(law["mu"])
             whole = Fraction(1), Fraction(1)
             return [(Normal(mu), 1)] if mu else [(Listed((whole,)), 1)]
         case "laplace":
-            return [(Laplace(law["distance"]), 1)]
+            return [(Laplace(_plain(law["distance"])), 1)]
         case "laplace-product":
-            return [(Laplace(distance), 1) for distance in law["distances"]]
+            return [(Laplace(_plain(distance)), 1) for distance in law["distances"]]
         case "discrete-gaussian":
-            return [(DiscreteNormal(law["parameter"], int(law["shift"])), 1)]
+            return [(DiscreteNormal(_plain(law["parameter"]), int(law["shift"])), 1)]
         case "discrete-gaussian-product":
-            v, q = law["parameter"], law["scale"]
+            v, q = _plain(law["parameter"]), law["scale"]
             found: list[tuple[Factor | TwoMixtures, int]] = [
                 (DiscreteNormal(v, int(law["shift"])), int(law["count"]))
             ]
             if law["last_shift"]:
-                found.append((DiscreteNormal(v * q * q, int(law["last_shift"])), 1))
+                last = _plain(law["parameter"] * q * q)
+                found.append((DiscreteNormal(last, int(law["last_shift"])), 1))
             return found
         case "gaussian-mixture":
             return [(_mixture(law), 1)]
@@ -245,34 +320,42 @@ def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
 
 def _subsampled(law: Law) -> Factor:
     """Return the loss of one subsampled release."""
-    q, inner, first = law["sampling_prob"], law["pair"], law["mixture"] == "P"
+    q, inner = law["sampling_prob"], law["pair"]
     if not 0 < q < 1 or law["mixture"] not in ("P", "Q"):
         raise ValueError("the law of a subsampled release is malformed")
     if inner["law"] == "gaussian":
-        return Mixture(((1 - q, Fraction(0)), (q, inner["mu"])), first)
-    mixed = [
-        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b) for a, b in masses(inner)
+        parts = (_plain(1 - q), Fraction(0)), (_plain(q), _plain(inner["mu"]))
+        return Mixture(parts, law["mixture"] == "P")
+    return _listed(_mixed(law))
+
+
+def _mixed(law: Law) -> list[tuple[Any, Any]]:
+    q, first = law["sampling_prob"], law["mixture"] == "P"
+    return [
+        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
+        for a, b in masses(law["pair"])
     ]
-    return _listed(mixed)
 
 
 def _mixture(law: Law) -> Factor | TwoMixtures:
     """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order, or both."""
     if two_sided(law):
-        return TwoMixtures(*(tuple((w, mean) for w, mean in law[side]) for side in ("p", "q")))
+        sides = (law[side] for side in ("p", "q"))
+        return TwoMixtures(*(tuple((_plain(w), _plain(m)) for w, m in side) for side in sides))
     first = len(law["q"]) == 1
     shifted, plain = (law["p"], law["q"]) if first else (law["q"], law["p"])
     sign = -1 if any(mean < 0 for _, mean in shifted) else 1  # x → −x changes nothing
     entries = sorted((sign * mean, weight) for weight, mean in shifted)
     if [[Fraction(1), Fraction(0)]] != plain or entries[0][0] != 0 or len(entries) < 2:
         raise UnknownError("the law of this mixture")
-    return Mixture(tuple((weight, mean) for mean, weight in entries), first)
+    return Mixture(tuple((_plain(weight), _plain(mean)) for mean, weight in entries), first)
 
 
 def _listed(pairs: list[tuple[Any, Any]]) -> Factor:
     """Return the loss of a law on a list, outcomes of one loss together."""
-    infinite = mp.fsum(p for p, q in pairs if p and not q)
-    charged = sorted((mp.mpf(p) / q, p, q) for p, q in pairs if p and q)
+    infinite = mp.fsum(rounded(p) for p, q in pairs if p and not q)
+    plain = [(_plain(p), _plain(q)) for p, q in pairs if p and q]
+    charged = sorted((mp.mpf(p) / q, p, q) for p, q in plain)
     found: list[tuple[Any, Any]] = []
     last = None
     for ratio, p, q in charged:

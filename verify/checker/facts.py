@@ -7,14 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 import msgspec
-from mpmath import iv, mp
+from flint import arb
 
 from verify import seal
 from verify.checker import composed
-from verify.checker.arithmetic import AGREEMENT, agree, interval
+from verify.checker.arithmetic import AGREEMENT, agree, compare, hull
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
 from verify.checker.mechanisms import Noise
+from verify.checker.reals import INFINITE, Real
 from verify.checker.suprema import least_mu
 
 _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")
@@ -22,6 +23,7 @@ _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension",
 _LAWS = ("pair", "factors")
 _LONGEST_EXPONENT = 100_000
 """Of decimals that are written out as fractions."""
+_LONGEST_POWER = 100
 
 
 def read(value: Any) -> Any:
@@ -33,18 +35,20 @@ def read(value: Any) -> Any:
 
 
 def ends(enclosure: seal.Enclosure) -> tuple[Any, Any]:
-    """Return both ends as exact numbers, or rounded where their powers of ten are too long."""
+    """Return both ends: exact numbers, or balls where their powers of ten are too long."""
     return decimal(enclosure.lower), decimal(enclosure.upper)
 
 
 def decimal(text: str) -> Any:
-    """Read a decimal: exactly, or to the working precision if its exponent is beyond 10⁵."""
+    """Read a decimal: exactly, or as a ball if its exponent is beyond 10⁵."""
     if "I" in text:
-        return mp.mpf(text.replace("Infinity", "inf"))
+        return -INFINITE if text.startswith("-") else INFINITE
     mantissa, _, exponent = text.lower().partition("e")
+    if len(mantissa) > _LONGEST_EXPONENT or len(exponent) > _LONGEST_POWER:
+        raise ValueError("a number of too many digits")
     if abs(int(exponent or 0)) <= _LONGEST_EXPONENT:
         return Fraction(text)
-    return mp.mpf(Fraction(mantissa)) * mp.power(10, int(exponent))
+    return Real(arb(10) ** int(exponent)) * Fraction(mantissa)
 
 
 def answers(fact: Any, law: Law) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:
         low, high = ends(getattr(fact, name))
         if low > high:
             raise ValueError(f"{name}.lower exceeds {name}.upper")
-        return found[name] if name in found else iv.mpf([interval(low).a, interval(high).b])
+        return found[name] if name in found else hull(low, high)
 
     suffix = "" if fact.name in ("event", "value") else f"_{fact.name}"
     match fact:
@@ -104,12 +108,13 @@ def parameters(law: Mapping[str, Any]) -> Law:
     if "factors" in given:
         found["factors"] = [parameters(entry) for entry in given["factors"]]
     if found.get("law") == "laplace-product":
-        found["distances"] = sorted(found["unit"] * multiple for multiple in found["multiples"])
+        found["distances"] = [found["unit"] * multiple for multiple in sorted(found["multiples"])]
     for key, value in found.items():
         masses = value if key in ("p", "q") else []
         if found["law"] == "gaussian-mixture":
             masses = [weight for weight, _ in masses]
-        if masses and (min(masses) < 0 or not agree(sum(masses), Fraction(1))):
+        negative = any(compare(mass, "<", Fraction(0)) for mass in masses)
+        if negative or (masses and not agree(sum(masses), Fraction(1))):
             raise ValueError(f"{key} of the law is no distribution")
         if key in _SIZES and not value > 0:
             raise ValueError(f"{key} of the law is not positive")
@@ -122,7 +127,7 @@ def parameter(value: Any) -> Any:
         low, high = ends(msgspec.convert(value, seal.Enclosure))
         if high - low > AGREEMENT * abs(low):
             raise ValueError("a parameter of the law is not narrow")
-        return (low + high) / 2
+        return hull(low, high)
     return [parameter(entry) for entry in value] if isinstance(value, list) else read(value)
 
 
@@ -134,7 +139,7 @@ def same(one: Any, other: Any) -> bool:
             return one.name == other.name and all(same(one[n], other[n]) for n in names)
         case list(), list():
             return len(one) == len(other) and all(map(same, one, other))
-        case (Fraction() | mp.mpf(), Fraction() | mp.mpf()):
+        case (Fraction() | Real(), Fraction() | Real()):
             return agree(one, other)
     return bool(one == other)
 

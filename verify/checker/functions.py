@@ -1,4 +1,4 @@
-"""The functions of the expression language a second time, in mpmath."""
+"""The functions of the expression language a second time: exact numbers, or balls."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from mpmath import iv, mp
+from flint import arb
 
+from accountant.precision import ctx
 from verify.checker import trees
-from verify.checker.arithmetic import UnknownError, agree, interval
+from verify.checker.arithmetic import hull, largest, least
 from verify.checker.laws import (
     Law,
     enveloped_trade_off,
     hockey_stick,
-    largest,
     least_epsilon,
     renyi,
     tails,
     trade_off,
+    whole_part,
 )
 from verify.checker.mechanisms import Noise, enveloped, pairs
 from verify.checker.mechanisms.counts import CountNoise, exactly
@@ -32,53 +33,72 @@ from verify.checker.mechanisms.utility import (
     quantile,
     variance,
 )
+from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, log, sqrt
 
-
-def root(x: Any) -> Any:
-    """Return √x, a Fraction where it is rational."""
-    if isinstance(x, Fraction) and x >= 0:
-        root = Fraction(math.isqrt(x.numerator), math.isqrt(x.denominator))
-        return root if root**2 == x else mp.sqrt(x)
-    return mp.sqrt(x)
-
-
-def over_intervals(name: str, *values: Any) -> Any:
-    """Evaluate a function over intervals: in mpmath's own form, or at the ends if monotone."""
-    if name in ("exp", "log", "sqrt", "sin", "cos", "gamma", "expm1", "log1p") and not values[1:]:
-        return getattr(iv, name)(values[0])
-    if name == "lgamma":
-        return iv.loggamma(values[0])
-    if name == "abs":
-        return abs(values[0])
-    if name in ("erf", "erfc", "tanh", "Phi", "Phi_inverse"):
-        ends = [interval(FUNCTIONS[name](mp.mpf(end))) for end in (values[0].a, values[0].b)]
-        return iv.mpf([min(end.a for end in ends), max(end.b for end in ends)])
-    if name in ("min", "max"):
-        choose, boxes = (min if name == "min" else max), [interval(value) for value in values]
-        return iv.mpf([choose(box.a for box in boxes), choose(box.b for box in boxes)])
-    raise UnknownError(f"{name} over an interval")
+_SPARE_BITS = 64
+_MOST_DIGITS = 1000
+_LARGEST_BINOMIAL = 100_000
+_MOST_TERMS = 100_000
 
 
 def _rounded(x: Any, digits: Any, up: int) -> Fraction:
     """Round to significant digits, up for up = 1; what is not dyadic lies inside a ball."""
-    with mp.workdps(max(mp.dps, int(digits) + 40)):
-        exact = isinstance(x, Fraction) and x.denominator & (x.denominator - 1) == 0
-        nudged = mp.mpf(x) * (1 + (0 if exact else up * mp.sign(x) * mp.mpf(10) ** -(digits + 30)))
-        unit = Fraction(10) ** (int(mp.floor(mp.log10(abs(nudged)))) + 1 - int(digits))
-        return up * int(mp.ceil(up * nudged / unit)) * unit
+    figures = _integer(digits, _MOST_DIGITS)
+    with ctx.workprec(max(ctx.prec, 4 * figures + _SPARE_BITS)):
+        if x == 0:
+            return Fraction(0)
+        if not (isinstance(x, Fraction) and x.denominator & (x.denominator - 1) == 0):
+            x = x * (1 + Fraction(up if x > 0 else -up) / Fraction(10) ** (figures + 30))
+        size = Real(ball(abs(x)).log() / arb(10).log()) if isinstance(x, Real) else _size(x)
+        unit = Fraction(10) ** (int(whole_part(size)) + 1 - figures)
+        return -up * whole_part(-up * x / unit) * unit
 
 
-def _whole(x: Any, rounding: Callable[[Any], Any]) -> Fraction:
-    if not isinstance(x, Fraction) and abs(x - mp.nint(x)) < mp.mpf(10) ** (-mp.dps // 2):
-        raise UnknownError("the integer part of a number too near an integer")
-    return Fraction(int(rounding(x)))
+def _size(x: Fraction) -> Fraction:
+    """Return ⌊log₁₀ |x|⌋."""
+    found = len(str(abs(x.numerator))) - len(str(x.denominator))
+    return Fraction(found if abs(x) >= Fraction(10) ** found else found - 1)
+
+
+def _integer(value: Any, most: int) -> int:
+    if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > most:
+        raise ValueError(f"expected an integer of at most {most} in size")
+    return int(value)
 
 
 def _r1smg_sigma_star(epsilon: Any, delta: Any, dimension: Any, sensitivity: Any) -> Any:
     """Return 2Δ²/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}."""
-    half = mp.mpf(dimension) / 2
-    gammas = mp.loggamma(half) - mp.loggamma(half - mp.mpf(1) / 2) + mp.log(mp.pi) / 2
-    return 2 * sensitivity**2 / epsilon * mp.exp((gammas - mp.log(delta)) / (half - 1))
+    half = dimension / 2
+    gammas = apply("lgamma", half) - apply("lgamma", half - Fraction(1, 2)) + log(PI) / 2
+    return 2 * sensitivity**2 / epsilon * exp((gammas - log(delta)) / (half - 1))
+
+
+def _harmonic(n: Any, order: Any = Fraction(1)) -> Any:
+    """Return Σ i^{−order} over i = 1, …, n."""
+    last = _integer(n, _MOST_TERMS)
+    if isinstance(order, Fraction) and order.denominator == 1 and last <= _MOST_DIGITS:
+        return sum((Fraction(i) ** -int(order) for i in range(1, last + 1)), start=Fraction(0))
+    power = -ball(order)
+    return Real(sum((arb(i) ** power for i in range(1, last + 1)), start=arb(0)))
+
+
+def _gamma(x: Any) -> Any:
+    """Return Γ(x): exactly for small whole and half numbers."""
+    if isinstance(x, Fraction) and 0 < x <= _MOST_DIGITS and x.denominator <= 2:
+        start = x - math.ceil(x) + 1  # 1, or 1/2
+        whole = math.prod((start + i for i in range(int(x - start))), start=Fraction(1))
+        return whole * (sqrt(PI) if x.denominator == 2 else 1)
+    return apply("gamma", x)
+
+
+def _of(name: str) -> Callable[[Any], Any]:
+    return lambda x: apply(name, x)
+
+
+def _quantile(p: Any) -> Any:
+    if not 0 < p < 1:
+        raise ValueError("a normal quantile of a number that is no probability")
+    return Fraction(0) if p == Fraction(1, 2) else apply("Phi_inverse", p)
 
 
 def _on_trees(prefix: str, *, signed: bool) -> dict[str, Callable[..., Any]]:
@@ -117,29 +137,33 @@ def _optimal_count_delta(ratio: Any, eta: Any, support: Any, *counts: Any) -> An
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(mp, name) for name in ("exp", "expm1", "log1p", "sin", "cos", "gamma")},
-    **{name: getattr(mp, name) for name in ("tanh", "erf", "erfc")},
-    "sqrt": root,
-    "log": lambda x, base=None: mp.log(x) if base is None else mp.log(x) / mp.log(base),
-    "log2": lambda x: mp.log(x) / mp.log(2),
-    "lgamma": mp.loggamma,
-    "Phi": mp.ncdf,
-    "mills": lambda x: mp.sqrt(mp.pi / 2) * mp.exp(mp.mpf(x) ** 2 / 2) * mp.erfc(x / mp.sqrt(2)),
-    "Phi_inverse": lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1),
-    "gamma_upper": lambda shape, x: mp.gammainc(shape, x, regularized=True),
-    "beta_lower": lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
-    "lambert_w": mp.lambertw,
-    "pi": lambda: +mp.pi,
+    **{name: _of(name) for name in ("sin", "cos", "lgamma", "tanh", "erf", "erfc")},
+    "exp": exp,
+    "gamma": _gamma,
+    "expm1": lambda x: exp(x) - 1,
+    "log1p": lambda x: log(1 + x),
+    "sqrt": sqrt,
+    "log": lambda x, base=None: log(x) if base is None else log(x) / log(base),
+    "log2": lambda x: log(x) / log(Fraction(2)),
+    "Phi": lambda x: apply("Phi", x) if x != 0 else Fraction(1, 2),
+    "mills": lambda x: sqrt(PI / 2) * exp(x * x / 2) * apply("erfc", x / sqrt(Fraction(2))),
+    "Phi_inverse": _quantile,
+    "gamma_upper": lambda shape, x: apply("gamma_upper", shape, x),
+    "beta_lower": lambda a, b, x: apply("beta_lower", a, b, x),
+    "lambert_w": _of("lambert_w"),
+    "pi": lambda: PI,
     "abs": abs,
-    "min": min,
-    "max": max,
-    "floor": lambda x: _whole(x, math.floor if isinstance(x, Fraction) else mp.floor),
-    "ceil": lambda x: _whole(x, math.ceil if isinstance(x, Fraction) else mp.ceil),
-    "round_up": lambda x, digits=40: _rounded(x, digits, 1),
-    "round_down": lambda x, digits=40: _rounded(x, digits, -1),
-    "binomial": lambda n, k: Fraction(math.comb(int(n), int(k))),
+    "min": lambda *values: least(values),
+    "max": lambda *values: largest(values),
+    "floor": whole_part,
+    "ceil": lambda x: -whole_part(-x),
+    "round_up": lambda x, digits=Fraction(40): _rounded(x, digits, 1),
+    "round_down": lambda x, digits=Fraction(40): _rounded(x, digits, -1),
+    "binomial": lambda n, k: Fraction(
+        math.comb(_integer(n, _LARGEST_BINOMIAL), _integer(k, _LARGEST_BINOMIAL))
+    ),
     "r1smg_sigma_star": _r1smg_sigma_star,
-    "harmonic": lambda n, order=1: mp.fsum(mp.mpf(i) ** -order for i in range(1, int(n) + 1)),
+    "harmonic": _harmonic,
     **_on_trees("tree_", signed=False),
     **_on_trees("signed_tree_", signed=True),
     "honaker_mse": trees.honaker,
@@ -175,12 +199,8 @@ def _largest(answer: Callable[..., Any], what: str = "") -> Callable[..., Any]:
 
 def _beta(noise: Noise, alpha: Any) -> Any:
     laws = pairs(noise)
-    if not enveloped(noise):
-        return min(trade_off(law, alpha) for law in laws)
-    least, most = enveloped_trade_off(laws, alpha), min(trade_off(law, alpha) for law in laws)
-    if not agree(least, most):
-        raise UnknownError(f"the trade-off function between the extremes of {noise.name}")
-    return least
+    most = least([trade_off(law, alpha) for law in laws])
+    return hull(enveloped_trade_off(laws, alpha), most) if enveloped(noise) else most
 
 
 NOT_RECOMPUTED = ("optimal_count_true_delta",)

@@ -14,11 +14,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
-from mpmath import iv
-
 from verify import seal
 from verify.checker import optimum
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, compare, largest, least
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, number, split
 from verify.checker.laws import (
@@ -26,7 +24,6 @@ from verify.checker.laws import (
     enveloped_renyi,
     enveloped_trade_off,
     hockey_stick,
-    largest,
     renyi,
     trade_off,
 )
@@ -56,8 +53,6 @@ class Kind:
     """Texts in `claimed`."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """The expressions that expression facts are about."""
-    provable: bool = True
-    """Whether listed cases can prove such a claim."""
     by_sweep_alone: bool = False
     """Whether a confirmation has no facts but the pieces of a sweep."""
 
@@ -69,13 +64,15 @@ class Kind:
     def expressions(self, claim: Mapping[str, Any]) -> dict[str, str]:
         """Return the expressions that facts are about, by the names of the facts."""
         return {
-            name.format_map(claim): str(text.format_map(claim)) for name, text in self.texts.items()
+            name.format_map(claim): str(text.format_map(claim))
+            for name, text in self.texts.items()
+            if name.format_map(claim)
         }
 
 
 def described(claim: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a claim, with defaults, and what follows from their text."""
-    given: dict[str, Any] = {"tolerance": "0", "tail": "", "assume": [], "lemmas": []}
+    given: dict[str, Any] = {"tolerance": "0", "tail": "", "rate": "", "assume": [], "lemmas": []}
     given |= {name: {} for name in ("let", "where", "for_all")}
     more: dict[str, Any] = {}
     match claim["kind"]:
@@ -86,6 +83,11 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
         case "printed-number":
             exponent = int(Decimal(claim["printed"]).as_tuple().exponent)
             more["half_unit"] = str(Fraction(10) ** exponent / 2)
+        case "limit":
+            other = claim.get("proof", {}).get("limit", "")
+            more["third"] = "other" if other else "rate" if claim.get("rate") else ""
+            more["third_text"] = other or claim.get("rate", "")
+            more["within"] = "abs(value - limit) <= rate" if more["third"] == "rate" else ""
         case "monotone":
             falling = claim["direction"] == "decreasing"
             more |= {"right_way": ">" if falling else "<", "wrong_way": "<=" if falling else ">="}
@@ -93,7 +95,8 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             against = claim.get("competitor") or claim.get("rival")
             more["beside"] = "competitor" if against else "lower_bound"
             more["better"] = optimum.compared(claim).text
-            number(claim.get("tolerance", "0"))  # must be one: a conclusion is written with it
+            slack = number(claim.get("tolerance", "0"))  # a conclusion is written with it
+            more["raised"] = f"competitor*(1 + {claim['tolerance']})" if slack else "competitor"
     return {**given, **claim, **more}
 
 
@@ -151,13 +154,13 @@ KINDS: dict[str, Kind] = {
     "monotone": Kind(
         "low {wrong_way} high", "low {right_way} high", requires=("at_low < at_high",),
         shown={"behaviour": "{direction} in {variable}"},
-        texts=dict.fromkeys(("low", "high"), "{expression}"), provable=False,
+        texts=dict.fromkeys(("low", "high"), "{expression}"),
     ),
     "limit": Kind(
-        "abs(value - limit) > rate", "abs(value - limit) <= rate",
-        requires=("at == at_limit", "at_limit == at_rate"),
+        "limit != other", "{within}",
+        requires=("at == at_limit", "at_limit == at_rate", "at_limit == at_other"),
         shown={"limit": "{limit}", "rate": "{rate}"},
-        texts={"value": "{expression}", "limit": "{limit}", "rate": "{rate}"}, provable=False,
+        texts={"value": "{expression}", "limit": "{limit}", "{third}": "{third_text}"},
     ),
     "minimiser": Kind(
         "best > rival", "best <= rival", requires=("at_best == {claimed}",),
@@ -165,7 +168,7 @@ KINDS: dict[str, Kind] = {
         texts=dict.fromkeys(("best", "rival"), "{expression}"),
     ),
     "optimality": Kind(
-        "competitor < value", "value <= lower_bound*(1 + {tolerance})",
+        "{raised} < value", "value <= lower_bound*(1 + {tolerance})",
         shown={"optimal": "{value}"}, texts={"value": "{value}", "{beside}": "{better}"},
     ),
 }  # fmt: skip
@@ -177,7 +180,7 @@ def needed(
 ) -> list[dict[str, Any]]:
     """Return the rows of facts that a confirmation needs, recomputed from the claim alone.
 
-    Evaluated at mpmath's precision. Raises UnknownError where the checker does not know the law.
+    Evaluated at flint's precision. Raises UnknownError where the checker does not know the law.
     """
 
     def given(name: str) -> Any:
@@ -228,8 +231,37 @@ def needed(
     ]
 
 
+def refuting(
+    claim: Mapping[str, Any], scope: Variables, row: Mapping[str, Any], index: int
+) -> dict[str, Any]:
+    """Return what a refutation of a claim about a mechanism needs, recomputed from the claim alone.
+
+    `row` has the point of the facts: a loss ε, a level α or an order, where the claim names none.
+    The pair with that index is enough. H(ε) takes the place of P(L > ε) − e^ε Q(L > ε).
+    """
+    kind = claim["kind"]
+    if "mechanism" not in claim:
+        return {}
+    noise = under(mechanism(claim["mechanism"], scope), claim.get("adjacency"))
+    law = pairs(noise)[index]
+    if kind in ("renyi-dp", "zcdp"):
+        order = number(evaluate(claim["order"], scope)) if kind == "renyi-dp" else row["order"]
+        return {"value": renyi(law, order)}
+    if kind == "tradeoff":
+        alpha = row["alpha"]
+        power = 1 - trade_off(law, alpha)
+        return {"p": power, "q": alpha, "p_wide": power, "q_wide": alpha + 1}
+    named = kind in ("approximate-dp", "pure-dp")
+    epsilon = number(evaluate(claim["epsilon"], scope)) if named else row["epsilon"]
+    found = {"p": hockey_stick(law, epsilon), "q": Fraction(0)}
+    if kind == "gaussian-dp":
+        target = {"law": "gaussian", "mu": number(evaluate(claim["mu"], scope))}
+        found["gaussian_delta"] = hockey_stick(target, epsilon)
+    return found
+
+
 def _least(laws: list[Law], alpha: Any) -> Any:
-    return min(trade_off(law, alpha) for law in laws)
+    return least([trade_off(law, alpha) for law in laws])
 
 
 def _swept(
@@ -247,7 +279,7 @@ def _swept(
     pieces = list(pairwise(cuts))
     if claim["kind"] == "gaussian-dp":
         left = delta(cuts[-1])
-        if isinstance(left, iv.mpf) and left.b > 0:
+        if compare(left, "==", Fraction(0)) is None:
             raise UnknownError("that no loss is beyond the last point")
         whole = cuts[0] == 0 and left == 0
         target = {"law": "gaussian", "mu": given("mu")}

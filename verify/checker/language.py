@@ -1,4 +1,4 @@
-"""The expression language a second time, in mpmath: rationals stay exact, all else is rounded.
+"""The expression language a second time: rationals stay exact, all else is a ball.
 
 Part of the independent checker: no code is shared with `verify.expression` or `verify.functions`.
 """
@@ -6,20 +6,28 @@ Part of the independent checker: no code is shared with `verify.expression` or `
 from __future__ import annotations
 
 import ast
-import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from mpmath import iv, mp
-
-from verify.checker.arithmetic import UnknownError, compare, interval, settle
-from verify.checker.functions import FUNCTIONS, QUESTIONS, over_intervals, recomputed, root
+from verify.checker.arithmetic import UnknownError, compare, settle
+from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.mechanisms import Noise, build, under
+from verify.checker.reals import Real, ball, power, short
 
 _MAX_EXPONENT = 100_000
+"""Of a number that is written with a power of ten."""
 _MAX_TERMS = 1_000_000
+"""Of all sums and products of an expression together."""
+_MAX_WORK = 10_000_000
+"""Terms and names of a claim, at all precisions together."""
+_MAX_LENGTH = 100_000
+_MAX_DEPTH = 60
+_EXACT_TERMS = 2000
+"""Terms that are added up as fractions."""
+_LITERAL = re.compile(r"[\d_]*\.?[\d_]*(?:[eE]([+-]?[\d_]+))?")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -31,25 +39,45 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 class Variables(dict[str, Any]):
     """Values by name; a name of `let` is evaluated when it is asked for, at the precision then."""
 
-    def __init__(self, values: Mapping[str, Any], let: Mapping[str, str]) -> None:
+    def __init__(
+        self, values: Mapping[str, Any], let: Mapping[str, str], work: list[int] | None = None
+    ) -> None:
         super().__init__(values)
         self.let = let
+        self.work = [0] if work is None else work
+        """How many terms and names were evaluated, in all scopes that come from one."""
+        self._asked: set[str] = set()
 
     def __missing__(self, name: str) -> Any:
         if name not in self.let:
             raise ValueError(f"unknown variable {name!r}")
-        return evaluate(self.let[name], self)
+        if name in self._asked:
+            raise ValueError(f"{name!r} is defined by itself")
+        self.count()
+        self._asked.add(name)
+        try:
+            return evaluate(self.let[name], self)
+        finally:
+            self._asked.remove(name)
 
     def but(self, **values: Any) -> Variables:
         """Return the same variables with some values of their own."""
-        return Variables({**self, **values}, self.let)
+        scope = Variables({**self, **values}, self.let, self.work)
+        scope._asked |= self._asked
+        return scope
+
+    def count(self) -> None:
+        """Raise ValueError where a claim takes too much work."""
+        self.work[0] += 1
+        if self.work[0] > _MAX_WORK:
+            raise ValueError(f"expressions of more than {_MAX_WORK} terms")
 
 
 def evaluate(text: str, variables: Variables | None = None) -> Any:
-    """Evaluate an expression at mpmath's precision; raise ValueError where it is malformed."""
-    return _evaluate(
-        _parsed(text), Variables({}, {}) if variables is None else variables, text.strip()
-    )
+    """Evaluate an expression at flint's precision; raise ValueError where it is malformed."""
+    tree = _parsed(text)
+    scope = Variables({}, {}) if variables is None else variables
+    return _Evaluation(text.strip()).value(tree, scope)
 
 
 def _parsed(text: str) -> ast.expr:
@@ -57,6 +85,8 @@ def _parsed(text: str) -> ast.expr:
         raise ValueError(f"expected a text, not {text!r}")
     if not text.isascii():  # Python's parser would read some letters as others
         raise ValueError(f"{ascii(text)[:60]} has letters that are not ASCII")
+    if len(text) > _MAX_LENGTH:
+        raise ValueError(f"an expression of over {_MAX_LENGTH} characters")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):
@@ -82,56 +112,113 @@ def number(value: Any) -> Any:
     return Fraction(value) if isinstance(value, int) else value
 
 
-def _evaluate(node: ast.expr, variables: Variables, source: str) -> Any:
-    match node:
-        case ast.Constant(value=bool() | None | str()):
-            return node.value
-        case ast.Constant(value=int() | float()):
-            return Fraction(ast.get_source_segment(source, node) or "")
-        case ast.Name(id=name):
-            return variables[name]
-        case ast.List(elts=entries):
-            return [_evaluate(entry, variables, source) for entry in entries]
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-            value = number(_evaluate(operand, variables, source))
-            return -value if isinstance(node.op, ast.USub) else value
-        case ast.BinOp(left=one, op=op, right=other):
-            x, y = (number(_evaluate(side, variables, source)) for side in (one, other))
-            if isinstance(op, ast.Pow):
-                return _power(x, y)
-            if isinstance(x, iv.mpf) or isinstance(y, iv.mpf):
-                x, y = interval(x), interval(y)
-            return _OPERATORS[type(op)](x, y)
-        case ast.Call(
-            func=ast.Name(id="sum" | "product" as name), args=[ast.Name(id=index), low, high, term]
-        ):
-            first, last = (int(number(_evaluate(n, variables, source))) for n in (low, high))
-            if last - first > _MAX_TERMS:
-                raise ValueError(f"expected at most {_MAX_TERMS} terms of a {name}")
-            inner = (variables.but(**{index: Fraction(i)}) for i in range(first, last + 1))
-            terms = (number(_evaluate(term, scope, source)) for scope in inner)
-            return sum(terms, Fraction(0)) if name == "sum" else math.prod(terms, start=Fraction(1))
-        case ast.Call(func=ast.Name(id=name)):
-            values = [_evaluate(argument, variables, source) for argument in node.args]
-            named = [(k.arg, _evaluate(k.value, variables, source)) for k in node.keywords]
-            if name in QUESTIONS and any(isinstance(value, iv.mpf) for value in values):
-                raise UnknownError(f"{name} over an interval")
-            if name in QUESTIONS and values and isinstance(values[0], Noise):
-                asked = under(values[0], _relation(name, named))
-                return QUESTIONS[name](asked, *map(number, values[1:]))
-            if name[:1].isupper() and name not in FUNCTIONS:
-                return build(name, values, named)
-            if named:
-                raise ValueError(f"{name} has no argument {named[0][0]!r}")
-            if name in FUNCTIONS:
-                numbers = [number(value) for value in values]
-                if any(isinstance(value, iv.mpf) for value in numbers):
-                    return over_intervals(name, *numbers)
-                return FUNCTIONS[name](*numbers)
-            if not recomputed(name):
-                raise UnknownError(f"{name}(…)")
-            raise ValueError(f"unknown function {name!r}")
-    raise ValueError(f"{ast.unparse(node)[:60]!r} is not in the language")
+class _Evaluation:
+    """One expression; it counts the terms of its sums and how deep it is nested."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._terms = 0
+        self._depth = 0
+
+    def value(self, node: ast.expr, variables: Variables) -> Any:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ValueError(f"an expression nested over {_MAX_DEPTH} deep")
+        try:
+            return self._value(node, variables)
+        finally:
+            self._depth -= 1
+
+    def _value(self, node: ast.expr, variables: Variables) -> Any:
+        match node:
+            case ast.Constant(value=bool() | None | str()):
+                return node.value
+            case ast.Constant(value=int() | float()):
+                return _literal(ast.get_source_segment(self._source, node) or "")
+            case ast.Name(id=name):
+                return variables[name]
+            case ast.List(elts=entries):
+                return [self.value(entry, variables) for entry in entries]
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+                value = number(self.value(operand, variables))
+                return -value if isinstance(node.op, ast.USub) else value
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow()):
+                return self._operation(node, variables)
+            case ast.Call(
+                func=ast.Name(id="sum" | "product" as name),
+                args=[ast.Name(id=index), low, high, term],
+            ):
+                ends = (number(self.value(end, variables)) for end in (low, high))
+                return self._series(name, index, tuple(ends), (term, variables))
+            case ast.Call(func=ast.Name(id=name)):
+                values = [self.value(argument, variables) for argument in node.args]
+                named = [(k.arg, self.value(k.value, variables)) for k in node.keywords]
+                return _call(name, values, named)
+        raise ValueError(f"{ast.unparse(node)[:60]!r} is not in the language")
+
+    def _operation(self, node: ast.BinOp, variables: Variables) -> Any:
+        """Apply an operator; a chain of them to the left is no nesting."""
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp) and not isinstance(chain[-1].op, ast.Pow):
+            chain.append(chain[-1].left)
+        result = number(self.value(chain[-1].left, variables))
+        for step in reversed(chain):
+            right = number(self.value(step.right, variables))
+            if isinstance(step.op, ast.Pow):
+                result = power(result, right)
+            elif type(step.op) in _OPERATORS:
+                result = _OPERATORS[type(step.op)](result, right)
+            else:
+                raise ValueError(f"{ast.unparse(step)[:60]!r} is not in the language")
+            result = short(result)
+        return result
+
+    def _series(
+        self, name: str, index: str, ends: tuple[Any, ...], inner: tuple[ast.expr, Variables]
+    ) -> Any:
+        """Add or multiply terms: exactly if there are few of them."""
+        if not all(isinstance(end, Fraction) and end.denominator == 1 for end in ends):
+            raise ValueError(f"expected integers as ends of a {name}")
+        first, last = (int(end) for end in ends)
+        self._terms += max(last - first + 1, 0)
+        if self._terms > _MAX_TERMS:
+            raise ValueError(f"expected at most {_MAX_TERMS} terms of sums and products")
+        operation = operator.add if name == "sum" else operator.mul
+        result: Any = Fraction(0 if name == "sum" else 1)
+        exact, (term, variables) = last - first < _EXACT_TERMS, inner
+        scope = variables.but()
+        for i in range(first, last + 1):
+            variables.count()
+            scope[index] = Fraction(i)
+            value = number(self.value(term, scope))
+            result = short(operation(result, value if exact else Real(ball(value))))
+        return result
+
+
+def _literal(text: str) -> Fraction:
+    """Read a number that is written out."""
+    found = _LITERAL.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:60]!r} is no number of the language")
+    if abs(int(found.group(1) or 0)) > _MAX_EXPONENT:
+        raise ValueError(f"a number with an exponent beyond {_MAX_EXPONENT}")
+    return Fraction(text)
+
+
+def _call(name: str, values: list[Any], named: list[tuple[str | None, Any]]) -> Any:
+    """Evaluate a function, or name a mechanism."""
+    if name in QUESTIONS and values and isinstance(values[0], Noise):
+        asked = under(values[0], _relation(name, named))
+        return QUESTIONS[name](asked, *map(number, values[1:]))
+    if name[:1].isupper() and name not in FUNCTIONS:
+        return build(name, values, named)
+    if named:
+        raise ValueError(f"{name} has no argument {named[0][0]!r}")
+    if name in FUNCTIONS:
+        return FUNCTIONS[name](*map(number, values))
+    if not recomputed(name):
+        raise UnknownError(f"{name}(…)")
+    raise ValueError(f"unknown function {name!r}")
 
 
 def _relation(name: str, named: list[tuple[str | None, Any]]) -> str | None:
@@ -144,14 +231,6 @@ def _relation(name: str, named: list[tuple[str | None, Any]]) -> str | None:
     return str(value)
 
 
-def _power(x: Any, y: Any) -> Any:
-    if isinstance(y, Fraction) and y.denominator == 1 and abs(y) <= _MAX_EXPONENT:
-        return x ** int(y)
-    if isinstance(x, iv.mpf) or isinstance(y, iv.mpf):
-        return interval(x) ** interval(y)
-    return root(x) if y == Fraction(1, 2) else mp.power(x, y)
-
-
 def sides(text: str, row: Variables) -> tuple[Any, str, Any]:
     """Evaluate both sides of a comparison."""
     left, relation, right = split(text)
@@ -159,8 +238,14 @@ def sides(text: str, row: Variables) -> tuple[Any, str, Any]:
 
 
 def holds(text: str, scope: Variables) -> bool:
-    """Whether a comparison is true, two numbers that agree to 38 digits counting as equal."""
+    """Whether a comparison is true; raise UnknownError where no number of digits decides it."""
     left, relation, right = split(text)
-    one, other = settle(lambda: [number(evaluate(side, scope)) for side in (left, right)])
+
+    def decided(found: list[Any]) -> bool:
+        return compare(found[0], relation, found[1]) is not None
+
+    one, other = settle(lambda: [number(evaluate(side, scope)) for side in (left, right)], decided)
     truth = compare(one, relation, other)
-    return relation in ("<=", ">=", "==") if truth is None else truth
+    if truth is None:
+        raise UnknownError(f"whether {text}")
+    return truth

@@ -1,22 +1,38 @@
-"""What a pair of laws (P, Q) answers, computed a second time in mpmath.
+"""What a pair of laws (P, Q) answers, enclosed a second time: every answer is a number or a ball.
 
-The answers of a product are intervals (`verify.checker.composed`), all others are numbers.
+The answers of a product are intervals of `verify.checker.composed`, as balls.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from mpmath import iv, mp
+from flint import arb
 
+from accountant.precision import ctx
 from verify.checker import composed, samples
-from verify.checker.arithmetic import AGREEMENT, UnknownError, agree, interval
+from verify.checker.arithmetic import compare, crossing, hull, largest, least
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
-from verify.checker.masses import masses, theta
+from verify.checker.masses import masses, theta, total
+from verify.checker.reals import (
+    INFINITE,
+    FewDigitsError,
+    Real,
+    UnknownError,
+    apply,
+    ball,
+    enclosed,
+    exp,
+    log,
+)
 
 _FARTHEST = 1 << 20
+_MOST_BITS = 400
+"""Halvings of an interval in which a level is looked for."""
+_ZERO, _ONE = Fraction(0), Fraction(1)
 Law: TypeAlias = dict[str, Any]
 """A name under "law" and parameters that are numbers or lists of numbers."""
 
@@ -25,20 +41,21 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """Return P(L > ε) and Q(L > ε)."""
     if composed.composite(law):
         found = composed.answers(law, epsilon)
-        return found.above_p, found.above_q
+        return enclosed(found.above_p), enclosed(found.above_q)
     match law["law"]:
         case "gaussian":
             half, cut = law["mu"] / 2, epsilon / law["mu"]
-            return mp.ncdf(half - cut), mp.ncdf(-half - cut)
+            return apply("Phi", half - cut), apply("Phi", -half - cut)
         case "laplace":
             t = law["distance"]
-            if epsilon < -t or epsilon >= t or agree(epsilon, t):
-                return (mp.zero, mp.zero) if epsilon > 0 else (mp.one, mp.one)
-            return 1 - mp.exp((epsilon - t) / 2) / 2, mp.exp(-(t + epsilon) / 2) / 2
+            if epsilon >= t:
+                return _ZERO, _ZERO
+            if epsilon < -t:
+                return _ONE, _ONE
+            return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
         case "discrete-gaussian":
             v, shift = law["parameter"], law["shift"]
-            cut = v * epsilon / shift + Fraction(shift) / 2
-            first = int(mp.floor(cut * (1 + mp.sign(cut) * AGREEMENT))) + 1
+            first = whole_part(v * epsilon / shift + Fraction(shift) / 2) + 1
             return theta(v, first - shift) / theta(v), theta(v, first) / theta(v)
         case "laplace-product":
             return laplace_product_tails(law["distances"], epsilon)
@@ -49,52 +66,80 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             return _subsampled_tails(law, epsilon)
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
-    factor = mp.exp(epsilon) * (1 + AGREEMENT)  # a loss of exactly ε is not above ε
-    above = [(p, q) for p, q in masses(law) if p > factor * q]
-    return mp.fsum(p for p, _ in above), mp.fsum(q for _, q in above)
+    factor = exp(epsilon)
+    above = [(p, q) for p, q in masses(law) if p > factor * q]  # a loss of exactly ε is not above
+    return total([p for p, _ in above]), total([q for _, q in above])
+
+
+def whole_part(x: Any) -> Fraction:
+    """Return ⌊x⌋; raise FewDigitsError where the ball holds two answers."""
+    if isinstance(x, Fraction):
+        return Fraction(math.floor(x))
+    found = x.ball.floor().unique_fmpz()
+    if found is not None:
+        return Fraction(int(found))
+    nearest = x.ball.mid().floor() + 1
+    near = (nearest + 1).floor().unique_fmpz() if nearest.is_finite() else None
+    for whole in () if near is None else (int(near) - 2, int(near) - 1):
+        if compare(x, "==", Fraction(whole)):
+            return Fraction(whole)
+    raise FewDigitsError("the integer part of a number too near an integer")
 
 
 def hockey_stick(law: Law, epsilon: Any) -> Any:
     """Return H(ε) = P(L > ε) − e^ε Q(L > ε)."""
     if composed.composite(law):
-        return composed.answers(law, epsilon).hockey_stick
+        return enclosed(composed.answers(law, epsilon).hockey_stick)
+    if law["law"] in ("finite", "discrete-laplace"):
+        factor = exp(epsilon)
+        return total([_positive_part(p - factor * q) for p, q in masses(law)])
     p, q = tails(law, epsilon)
-    return p - mp.exp(epsilon) * q
+    return p - exp(epsilon) * q
 
 
-def largest(values: list[Any]) -> Any:
-    """Return the maximum, of intervals an interval."""
-    if not any(isinstance(value, iv.mpf) for value in values):
-        return max(values)
-    boxes = [interval(value) for value in values]
-    return iv.mpf([max(box.a for box in boxes), max(box.b for box in boxes)])
+def _positive_part(x: Any) -> Any:
+    """Return max(x, 0), exactly where the sign of x is known."""
+    truth = compare(x, ">", _ZERO)
+    return Real(ball(x).max(arb(0))) if truth is None else x if truth else _ZERO
 
 
 def _mixture_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """Return those of mixtures of N(m, 1), m ≥ 0 as P, m ≤ 0 as Q: L increases with the outcome.
 
-    H at another threshold than that of L = ε is lower, by the square of how far it is.
+    Its place for L = ε lies between two numbers, at which the sign of L − ε is known.
     """
-    p, q = ([(mp.mpf(weight), mp.mpf(mean)) for weight, mean in law[side]] for side in ("p", "q"))
-    means = sorted(mean for _, mean in p), sorted(mean for _, mean in q)
-    if not (means[0][0] >= 0 < means[0][-1] and means[1][0] < 0 >= means[1][-1]):
+    p, q = (list(law[side]) for side in ("p", "q"))
+    positive, negative = [mean for _, mean in p], [mean for _, mean in q]
+    if not (least(positive) >= 0 < largest(positive) and least(negative) < 0 >= largest(negative)):
         raise UnknownError("the law of this mixture")
+    factor = ball(exp(epsilon))
 
-    def log_density(parts: list[tuple[Any, Any]], x: Any) -> Any:
-        return mp.log(mp.fsum(weight * mp.exp(mean * x - mean**2 / 2) for weight, mean in parts))
+    def below(x: Fraction) -> Real:
+        densities = [
+            sum((ball(w) * (ball(m) * (ball(x) - ball(m) / 2)).exp() for w, m in side), arb(0))
+            for side in (p, q)
+        ]
+        return Real(factor * densities[1] - densities[0])
 
-    def above(x: Any) -> bool:
-        return bool(log_density(p, x) - log_density(q, x) > epsilon)
+    low, high = _bracket(below)
+    around = hull(*crossing(below, low, high, min(ctx.prec, _MOST_BITS)))
+    return tuple(  # type: ignore[return-value]  # one of each side
+        sum((w * apply("Phi", mean - around) for w, mean in side), start=_ZERO) for side in (p, q)
+    )
 
-    low, high = -mp.one, mp.one
-    while above(low):
-        low *= 2
-    while not above(high):
-        high *= 2
-    for _ in range(mp.prec):
-        middle = (low + high) / 2
-        low, high = (low, middle) if above(middle) else (middle, high)
-    return tuple(mp.fsum(w * mp.ncdf(mean - high) for w, mean in side) for side in (p, q))
+
+def _bracket(falling: Callable[[Fraction], Any]) -> tuple[Fraction, Fraction]:
+    """Return numbers at which a falling function is > 0, and ≤ 0."""
+    low, high = -_ONE, _ONE
+    while not falling(low) > 0:
+        low = 2 * low
+        if low < -_FARTHEST:
+            raise UnknownError("a level that no loss up to a million has")
+    while not falling(high) <= 0:
+        high = 2 * high
+        if high > _FARTHEST:
+            raise UnknownError("a level that no loss up to a million has")
+    return low, high
 
 
 def _subsampled_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
@@ -104,61 +149,66 @@ def _subsampled_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """
     if composed.composite(law["pair"]):
         raise UnknownError("the law of a sample that is used in a composition")
-    q, first = mp.mpf(law["sampling_prob"]), law["mixture"] == "P"
-    inner = (mp.expm1(epsilon if first else -epsilon) + q) / q  # e^l, or e^{−l}, at L = ε
+    q, first = law["sampling_prob"], law["mixture"] == "P"
+    sign = 1 if first else -1
+    inner = (exp(sign * epsilon) - 1 + q) / q  # e^l, or e^{−l}, at L = ε
     if inner <= 0:
-        return (mp.one, mp.one) if first else (mp.zero, mp.zero)
-    at = Fraction(0) if not epsilon else mp.log(inner) * (1 if first else -1)
-    a, b = tails(law["pair"], at)
+        return (_ONE, _ONE) if first else (_ZERO, _ZERO)
+    a, b = tails(law["pair"], sign * log(inner))
     return ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
 
 
 def renyi(law: Law, order: Any) -> Any:
     """Return the Rényi divergence of an order ≥ 1, or raise UnknownError."""
     less = order - 1
+    if less < 0:
+        raise ValueError("a Rényi divergence of an order below 1")
     match law["law"]:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
-            return _added([int(count) * renyi(factor, order) for factor, count in pieces])
+            return sum((int(count) * renyi(factor, order) for factor, count in pieces), _ZERO)
         case "subsampled" if law["pair"]["law"] in samples.KNOWN:
             return samples.renyi(law, order)
         case "subsampled" | "gaussian-mixture" | "discrete-gaussian-product":
-            return composed.renyi(law, order)
+            if not isinstance(order, Fraction):
+                raise UnknownError("a Rényi divergence of an irrational order")
+            found = composed.renyi(law, order)
+            return INFINITE if found is None else enclosed(found)
         case "gaussian":
             return order * law["mu"] ** 2 / 2
         case "laplace":
             t = law["distance"]
             if not less:
-                return t + mp.expm1(-t)
-            moment = order * mp.exp(less * t) + less * mp.exp(-order * t)
-            return mp.log(moment / (2 * order - 1)) / less
+                return t + exp(-t) - 1
+            moment = order * exp(less * t) + less * exp(-order * t)
+            return log(moment / (2 * order - 1)) / less
         case "laplace-product":
-            return sum(renyi({"law": "laplace", "distance": t}, order) for t in law["distances"])
+            laws = ({"law": "laplace", "distance": t} for t in law["distances"])
+            return total([renyi(one, order) for one in laws])
         case "discrete-gaussian":
-            v, shift = law["parameter"], law["shift"]
-            around = order * shift % 1
-            bound = order * shift**2 / (2 * v)
-            if not less or not around:  # the sum is over the integers again
-                return bound
-            inner = mp.log((theta(v, -around) + theta(v, 1 + around)) / theta(v))
-            return bound + inner / less
+            return _discrete_renyi(law["parameter"], law["shift"], order)
         case "rank-one-gaussian":
             if less * (law["dimension"] - 1) >= 1:
-                return mp.inf
+                return INFINITE
             raise UnknownError("a Rényi divergence of the rank-one Gaussian law")
     charged = [(p, q) for p, q in masses(law) if p]
     if not all(q for _, q in charged):
-        return mp.inf
+        return INFINITE
     if not less:
-        return mp.fsum(p * mp.log(mp.mpf(p) / q) for p, q in charged)
-    return mp.log(mp.fsum(q * (mp.mpf(p) / q) ** mp.mpf(order) for p, q in charged)) / less
+        return total([p * log(p / q) for p, q in charged])
+    powers = (ball(q) * (ball(order) * ball(p / q).log()).exp() for p, q in charged)
+    return log(Real(sum(powers, start=arb(0)))) / less
 
 
-def _added(values: list[Any]) -> Any:
-    """Return a sum of numbers and intervals."""
-    if mp.inf in values or not any(isinstance(value, iv.mpf) for value in values):
-        return sum(values)
-    return sum(map(interval, values), start=iv.mpf(0))
+def _discrete_renyi(v: Any, shift: Any, order: Any) -> Any:
+    """Return a s²/2v + ln(θ(as)/θ)/(a − 1), θ(c) the sum of e^{−(z − c)²/2v} over the integers."""
+    less, plain = order - 1, order * shift**2 / (2 * v)
+    if not isinstance(order, Fraction):
+        raise UnknownError("a Rényi divergence of an irrational order")
+    around = order * shift % 1
+    if not less or not around:
+        return plain
+    return plain + log((theta(v, -around) + theta(v, 1 + around)) / theta(v)) / less
 
 
 def enveloped_renyi(laws: list[Law], order: Any) -> Any:
@@ -167,52 +217,56 @@ def enveloped_renyi(laws: list[Law], order: Any) -> Any:
     With M = e^{(a − 1) D_a}, M − 1 is an integral of H and of that of the reverse with weights ≥ 0,
     so at most the sum of all M_i − 1; D_1 is at most the sum of the D_1.
     """
-    found = [interval(renyi(law, order)) for law in laws]
+    found = [renyi(law, order) for law in laws]
     if order == 1:
-        return sum(found, start=iv.mpf(0))
-    less = interval(order - 1)
-    return iv.log(1 + sum((iv.exp(less * one) - 1 for one in found), start=iv.mpf(0))) / less
+        return sum(found, start=_ZERO)
+    less = order - 1
+    return log(1 + sum((exp(less * one) - 1 for one in found), start=_ZERO)) / less
 
 
 def trade_off(law: Law, alpha: Any) -> Any:
-    """Return a lower bound of the least type II error at type I error α, very near to it.
+    """Enclose the least type II error β at type I error α.
 
-    For every ε, 1 − H(ε) − e^ε α is a lower bound; it is best where Q(L > ε) crosses α.
+    For every ε, 1 − H(ε) − e^ε α is a lower bound. Where Q(L > ε) crosses α, between two ε, the
+    tests {L > ε} of both give points of a convex curve: β is below their chord, and it falls.
     """
-    epsilon = _support(law, alpha)
-    return 1 - hockey_stick(law, epsilon) - mp.exp(epsilon) * alpha
+    low, high = _support(law, alpha)
+    ends = [tails(law, end) for end in (low, high)]
+    lines = [1 - p + exp(end) * (q - alpha) for end, (p, q) in zip((low, high), ends, strict=True)]
+    (p, q), (less_p, less_q) = ends
+    bounds = [1 - less_p]
+    if compare(q, ">", less_q):
+        share = (alpha - less_q) / (q - less_q)
+        bounds.append(1 - less_p - share * (p - less_p))
+    above = min(bounds, key=lambda bound: float(ball(bound).upper()))
+    return hull(largest(lines), above)
 
 
 def enveloped_trade_off(laws: list[Law], alpha: Any) -> Any:
-    """Return the same for a law whose H is the largest of several ones at every ε."""
+    """Return a lower bound of β for a law whose H is at most the largest of several at every ε."""
     found = []
-    for epsilon in (mp.zero, *(_support(law, alpha) for law in laws)):
-        largest_one = max(hockey_stick(law, epsilon) for law in laws)
-        found.append(1 - largest_one - mp.exp(epsilon) * alpha)
-    return max(found)
+    for epsilon in (_ZERO, *(end for law in laws for end in _support(law, alpha))):
+        largest_one = largest([hockey_stick(law, epsilon) for law in laws])
+        found.append(1 - largest_one - exp(epsilon) * alpha)
+    return largest(found)
 
 
-def _support(law: Law, alpha: Any) -> Any:
+def _support(law: Law, alpha: Any) -> tuple[Fraction, Fraction]:
     if composed.composite(law):
         raise UnknownError("the trade-off function of a composition")
-    return _crossing(lambda loss: tails(law, loss)[1] - alpha, 80)
+    return _crossing(lambda loss: tails(law, loss)[1] - alpha)
 
 
 def least_epsilon(laws: list[Law], delta: Any) -> Any:
-    """Return the ε at which the largest H(ε) is δ."""
+    """Enclose the ε at which the largest H(ε) is δ."""
     if any(map(composed.composite, laws)):
         raise UnknownError("the epsilon of a composition")
-    return _crossing(lambda loss: max(hockey_stick(law, loss) for law in laws) - delta, mp.prec)
+
+    def above(loss: Fraction) -> Any:
+        return largest([hockey_stick(law, loss) for law in laws]) - delta
+
+    return hull(*_crossing(above))
 
 
-def _crossing(falling: Callable[[Any], Any], bits: int) -> Any:
-    """Return where a falling function of ε crosses zero, by bisection."""
-    low, high = mp.mpf(-1), mp.mpf(1)
-    while falling(low) < 0 or falling(high) > 0:
-        if high > _FARTHEST:
-            raise UnknownError("a level that no loss up to a million has")
-        low, high = 2 * low, 2 * high
-    for _ in range(bits):
-        middle = (low + high) / 2
-        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
-    return high
+def _crossing(falling: Callable[[Fraction], Any]) -> tuple[Fraction, Fraction]:
+    return crossing(falling, *_bracket(falling), min(ctx.prec, _MOST_BITS))

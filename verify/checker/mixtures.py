@@ -74,10 +74,6 @@ class Mixture:
             found.append((top + math.log(total) if total > 0 else math.inf, height))
         return min(found)
 
-    def most(self) -> Any:
-        """Return the largest loss: −ln w_0 for the mixture as Q."""
-        return mp.inf if self.first else -mp.log(mp.mpf(self.parts[0][0]))
-
     def cost(self, line: float, end: float, digits: float) -> float:
         """Return the number of nodes in x."""
         power = self._power(line)

@@ -15,8 +15,6 @@ from typing import Any, Protocol, final
 
 from mpmath import mp
 
-from verify.checker.masses import theta
-
 
 @final
 @dataclass(frozen=True)
@@ -59,9 +57,6 @@ class Factor(Protocol):
     def estimate(self, line: float) -> float:
         """Estimate ln M(c)."""
 
-    def most(self) -> Any:
-        """Return the largest loss, from above."""
-
     def cost(self, line: float, end: float, digits: float) -> float:
         """Estimate the products of complex numbers that a node takes."""
 
@@ -94,10 +89,6 @@ class Normal:
     def estimate(self, line: float) -> float:
         """Return ln M(c)."""
         return float(self.mu) ** 2 * line * (line + 1) / 2
-
-    def most(self) -> Any:
-        """Return infinity."""
-        return mp.inf
 
     def cost(self, line: float, end: float, digits: float) -> float:
         """Return the cost of one exponential function."""
@@ -171,10 +162,6 @@ class Listed(_Periodic):
         terms = [one + line * loss for one, loss in _logarithms(self)]
         return max(terms) + math.log(sum(math.exp(term - max(terms)) for term in terms))
 
-    def most(self) -> Any:
-        """Return the largest of the values."""
-        return max(self.losses())
-
     def losses(self) -> list[Any]:
         """Return the values."""
         return [mp.log(mp.mpf(p) / q) for p, q in self.masses]
@@ -201,6 +188,15 @@ def _logarithms(listed: Listed) -> list[tuple[float, float]]:
     return [(float(mp.log(p)), float(mp.log(mp.mpf(p) / q))) for p, q in listed.masses]
 
 
+def _theta(v: Any) -> Any:
+    """Return the sum of e^{−z²/2v} over all integers, to the working precision."""
+    total, term = mp.zero, mp.exp(-1 / (2 * v))
+    ratio, step = mp.exp(-3 / (2 * v)), mp.exp(-1 / v)
+    while term > total * mp.eps:
+        total, term, ratio = total + term, term * ratio, ratio * step
+    return 1 + 2 * total
+
+
 @final
 @dataclass(frozen=True)
 class DiscreteNormal(_Periodic):
@@ -225,10 +221,6 @@ class DiscreteNormal(_Periodic):
             sums.append(sum(math.exp(-((x - centre) ** 2) / (2 * v)) for x in around))
         return s**2 * line * (line + 1) / (2 * v) + math.log(sums[0] / sums[1])
 
-    def most(self) -> Any:
-        """Return infinity."""
-        return mp.inf
-
     def _reach(self, digits: float) -> int:
         return math.ceil(math.sqrt(2 * float(self.parameter) * (digits + 3) * math.log(10))) + 1
 
@@ -244,7 +236,7 @@ class DiscreteNormal(_Periodic):
         around = range(middle - reach, middle + reach + 1)
         terms = [(x, mp.exp(-((x - centre) ** 2) / (2 * v))) for x in around]
         left_out = 2 * (1 + mp.sqrt(mp.pi * v / 2)) * mp.exp(-((mp.mpf(reach) - 1) ** 2) / (2 * v))
-        return terms, s**2 * line * (line + 1) / (2 * v) - mp.log(theta(v)), left_out
+        return terms, s**2 * line * (line + 1) / (2 * v) - mp.log(_theta(v)), left_out
 
     def terms(self, line: Any, digits: float) -> list[tuple[int, Any]]:
         """Return the terms that count, but for a factor."""
@@ -309,10 +301,6 @@ class Laplace(_Periodic):
         x = mp.mpf(self.distance) * s
         flat = mp.tanh(x) / (2 * s)
         return 1 / (1 + flat), flat / (1 + flat) * mp.coth(x) * s
-
-    def most(self) -> Any:
-        """Return the distance."""
-        return self.distance
 
     def cost(self, line: float, end: float, digits: float) -> float:
         """Return the cost of two exponential functions."""

@@ -1,4 +1,4 @@
-"""Rényi divergences of Poisson samples, in mpmath: where no integral over normal laws is needed.
+"""Rényi divergences of Poisson samples, in balls: where no integral over normal laws is needed.
 
 Let (A, B) be the pair of the noise, l its loss, and w = 1 − q + q e^l, under B. Both laws are
 symmetric, so that −l has under A the law that l has under B. Of a > 1,
@@ -14,41 +14,38 @@ M_i = E_B[e^{a l_i}] = e^{a(a − 1)μ_i²/2}, the latter by Minkowski's inequal
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from flint import acb, arb
 from mpmath import iv, mp
 
-from verify.checker.arithmetic import UnknownError
+from accountant.precision import ctx
 from verify.checker.masses import theta
+from verify.checker.reals import Real, UnknownError, ball, log
 
 KNOWN = ("laplace", "discrete-gaussian")
 _NARROW_DIGITS = 45
 """Digits that bounds agree to where large losses dominate."""
 _MOST_TERMS = 100_000
-_MOST_PANELS = 500
-_PANEL = 16
-"""Largest logarithm of the change of the integrand over a panel."""
+_MOST_EVALUATIONS = 100_000
 
 
 def renyi(law: dict[str, Any], order: Any) -> Any:
-    """Return D_a for an order a ≥ 1; raise UnknownError where it takes too many terms."""
-    pair, q, first = law["pair"], mp.mpf(law["sampling_prob"]), law["mixture"] == "P"
-
-    def ratio(loss: Any) -> Any:
-        return 1 + q * mp.expm1(loss)
-
+    """Enclose D_a for an order a ≥ 1; raise UnknownError where it takes too many terms."""
+    pair, q, first = law["pair"], ball(law["sampling_prob"]), law["mixture"] == "P"
     if order == 1:
+        return Real(_mean(pair, lambda loss: _entropy(q, loss, first=first), arb(2)))
+    power = ball(order if first else 1 - order)
+    spread = abs(power) * (-(-q).log1p()).max(arb(1))
+    moment = _mean(pair, lambda loss: (power * (1 + q * loss.expm1()).log()).exp(), spread)
+    return log(Real(moment)) / (order - 1)
 
-        def entropy(loss: Any) -> Any:
-            w = ratio(loss)
-            return w * mp.log(w) if first else -mp.log(w)
 
-        return _mean(pair, entropy, mp.one)
-    power = mp.mpf(order) if first else 1 - mp.mpf(order)
-    spread = abs(power) * max(mp.one, -mp.log1p(-q))
-    moment = _mean(pair, lambda loss: ratio(loss) ** power, spread)
-    return mp.log(moment) / (mp.mpf(order) - 1)
+def _entropy(q: arb, loss: Any, *, first: bool) -> Any:
+    w = 1 + q * loss.expm1()
+    return w * w.log() if first else -w.log()
 
 
 def of_large_losses(parts: list[tuple[Any, Any]], order: Any) -> Any:
@@ -68,34 +65,45 @@ def of_large_losses(parts: list[tuple[Any, Any]], order: Any) -> Any:
     return iv.mpf([least - slack, least + excess + slack]) / iv.mpf(a - 1)
 
 
-def _mean(pair: dict[str, Any], value: Callable[[Any], Any], spread: Any) -> Any:
-    """Return E_B of a value of the loss, e^{spread·(1 + |loss|)} being a bound of it.
-
-    The tails that a sum leaves out are below the working precision of what it has.
-    """
+def _mean(pair: dict[str, Any], value: Callable[[Any], Any], spread: arb) -> arb:
+    """Enclose E_B of a value of the loss, e^{spread·(1 + |loss|)} being a bound of its size."""
     if pair["law"] == "laplace":
-        t = mp.mpf(pair["distance"])
-        panels = int((2 * spread + 1) * t / _PANEL) + 1
-        if panels > _MOST_PANELS:
-            raise UnknownError("a Rényi divergence of a sample of so large an order")
-        ends = (value(-t) + value(t) * mp.exp(-t)) / 2
-        edges = mp.linspace(0, t, panels + 1)
-        inside, error = mp.quad(
-            lambda x: value(2 * x - t) * mp.exp(-x) / 2,
-            edges,
-            error=True,
-            method="gauss-legendre",
-        )
-        if error > mp.mpf(10) ** (10 - mp.dps) * (abs(inside) + abs(ends)):
-            raise UnknownError("a Rényi divergence of a sample whose integral does not settle")
-        return ends + inside
-    v, s = mp.mpf(pair["parameter"]), int(pair["shift"])
-    reach = mp.sqrt(2 * v * ((mp.dps + 10) * mp.ln10 + 4 * spread)) + 2 * s
-    last = int(mp.ceil(reach + spread * s))
-    if last + reach > _MOST_TERMS:
+        return _over_laplace(ball(pair["distance"]), value)
+    v, s = pair["parameter"], int(pair["shift"])
+    return _over_integers(ball(v), s, value, spread) / ball(theta(v))
+
+
+def _over_laplace(t: arb, value: Callable[[Any], Any]) -> arb:
+    """Add two atoms and an integral; the values are analytic where 1 − q + q e^l is not ≤ 0."""
+
+    def integrand(x: acb, analytic: bool) -> acb:
+        loss = 2 * x - t
+        if analytic and not abs(loss.imag) < arb.pi():
+            return acb(arb.nan())
+        return acb(value(loss)) * (-x).exp() / 2
+
+    ends = (value(-t) + value(t) * (-t).exp()) / 2
+    inside = acb.integral(integrand, acb(0), acb(t), eval_limit=_MOST_EVALUATIONS)
+    return arb(ends + inside.real)
+
+
+def _over_integers(v: arb, s: int, value: Callable[[Any], Any], spread: arb) -> arb:
+    """Sum over |z| ≤ R. Beyond, the bound of a term falls by a ratio that falls, too.
+
+    It is e^{−z²/2v + spread·(1 + (2|z| + s)s/2v)}, the same on both sides.
+    """
+    reach = (2 * v * (ctx.prec + 2 * spread + 20)).sqrt() + 2 * s * (spread + 1)
+    if not reach < _MOST_TERMS:
         raise UnknownError("a Rényi divergence of a sample of so large an order")
-    terms = (
-        mp.exp(-mp.mpf(z * z) / (2 * v)) * value(mp.mpf(2 * z * s - s * s) / (2 * v))
-        for z in range(-int(reach) - 1, last + 1)
-    )
-    return mp.fsum(terms) / theta(v)
+    last, total = math.ceil(float(reach)), arb(0)
+    for z in range(-last, last + 1):
+        loss = arb(2 * z * s - s * s) / (2 * v)
+        total += (-arb(z * z) / (2 * v)).exp() * value(loss)
+    next_one = arb(last + 1)
+    growth = spread * (1 + (2 * next_one + s) * s / (2 * v))
+    bound = (-next_one * next_one / (2 * v) + growth).exp()
+    ratio = (-(2 * next_one + 1) / (2 * v) + spread * s / v).exp()
+    if not ratio < 1:
+        raise UnknownError("a Rényi divergence of a sample of so large an order")
+    rest = 2 * bound / (1 - ratio)
+    return total + rest.union(-rest)

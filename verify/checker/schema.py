@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from verify import seal
 from verify.checker.evidence_schema import KINDS
-from verify.checker.texts import PLAIN, Grid, Name, Strict, Text, Words
+from verify.checker.texts import PLAIN, Grid, Name, Scalar, Strict, Text, Words
 
 _READ_ELSEWHERE = re.compile(r"(^|\.)(lower|upper|description|outcomes(\[\d+\])?)$")
 """Ends of enclosures, which have a pattern of their own, and words."""
@@ -57,7 +58,7 @@ class _Claim(
     correction: Words = ""
     argument: Words = ""
     lemmas: list[Words] = []
-    proof: dict[str, Any] | Literal["", "sweep"] = {}
+    proof: dict[str, Any] = {}
     expected: Literal["", "REFUTED"] = ""
 
 
@@ -153,10 +154,64 @@ class Minimiser(_Behaviour, frozen=True, kw_only=True, tag="minimiser"):
     tail: Words = ""
 
 
+_Entries = Annotated[list[Scalar], Meta(max_length=1000)]
+
+
+class Box(Strict, frozen=True, kw_only=True, tag_field="type", tag="Box"):
+    """|v_i| at most a bound each."""
+
+    bounds: _Entries
+
+
+class SparseBox(Strict, frozen=True, kw_only=True, tag_field="type", tag="SparseBox"):
+    """At most so many entries other than 0."""
+
+    dimension: Scalar
+    sparsity: Scalar
+    bound: Scalar
+    signed: bool
+
+
+class GaussianFamily(Strict, frozen=True, kw_only=True, tag_field="type", tag="Gaussian"):
+    """Gaussian noise over a space, by its variances."""
+
+    mu: Scalar
+    objective: Literal["total", "mean"]
+    space: Box | SparseBox
+
+
+class IntegerFamily(Strict, frozen=True, kw_only=True, tag_field="type", tag="IntegerNoise"):
+    """Integer noise on a bounded support."""
+
+    E: Scalar
+    eta: Scalar
+    support: Scalar
+
+
+class Corners(Strict, frozen=True, kw_only=True, tag_field="law", tag="corners"):
+    """Uniform signs."""
+
+
+class Sparse(Strict, frozen=True, kw_only=True, tag_field="law", tag="sparse"):
+    """So many entries other than 0."""
+
+    ones: Scalar
+
+
+class Rival(Strict, frozen=True, kw_only=True):
+    """A law on integers."""
+
+    probabilities: _Entries
+    lowest: Scalar
+
+
 class Optimality(_Claim, frozen=True, kw_only=True, tag="optimality"):
     """A value that no rival beats."""
 
     value: Text
+    among: GaussianFamily | IntegerFamily | msgspec.UnsetType = msgspec.UNSET
+    dual: Corners | Sparse | msgspec.UnsetType = msgspec.UNSET
+    rival: Rival | msgspec.UnsetType = msgspec.UNSET
     lower_bound: Text = ""
     competitor: Text = ""
     tolerance: Text = "0"
@@ -212,14 +267,11 @@ def _not_plain(data: object) -> str:
     for path, leaf in seal.leaves(data):
         if not isinstance(leaf, str) or _READ_ELSEWHERE.search(path):
             continue
-        if leaf[:1] in ("{", "["):
-            try:
-                wrong = bool(_not_plain(json.loads(leaf)))
-            except (ValueError, RecursionError):
-                wrong = True
-        else:
-            wrong = not PLAIN.search(leaf)
-        if wrong:
+        try:
+            nested = json.loads(leaf) if leaf[:1] in ("{", "[") else None
+        except (ValueError, RecursionError):
+            nested = None  # a list of the language
+        if _not_plain(nested) if isinstance(nested, (dict, list)) else not PLAIN.search(leaf):
             return path
     return ""
 

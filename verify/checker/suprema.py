@@ -1,4 +1,4 @@
-"""Numbers that bound a pair at all levels or orders: the least μ and ρ, a second time in mpmath.
+"""Numbers that bound a pair at all levels or orders: the least μ and ρ, a second time in balls.
 
 N(μ, 1) against N(0, 1) bounds what it is mixed with (hockey-stick divergences are jointly convex)
 and what is composed of parts that it bounds, Σ μ_i² = μ² (Dong, Roth and Su 2022, Corollary 3.3).
@@ -7,19 +7,30 @@ So does μ²a/2 for D_a, which adds up.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
-from mpmath import iv, mp
-
-from verify.checker.arithmetic import UnknownError
+from accountant.precision import ctx
+from verify.checker.arithmetic import compare, hull, largest, least
 from verify.checker.gaussian_mu import more_than_discrete, more_than_mixtures
 from verify.checker.laws import Law, renyi
 from verify.checker.masses import masses
+from verify.checker.reals import (
+    INFINITE,
+    FewDigitsError,
+    Real,
+    UnknownError,
+    ball,
+    exp,
+    log,
+    sqrt,
+)
 
-_DIGITS = 40
-_SLACK = mp.mpf(10) ** -25
-"""What a proved bound lies below the claimed one, relatively: more than rounding takes."""
+_BITS = 160
+_SLACK = Fraction(1, 10**25)
+"""What a proved bound lies below the claimed one, relatively, so that a search ends."""
 _MOST_ORDERS = 4000
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _PLAIN = [[1, 0]]
 
 
@@ -38,21 +49,21 @@ def least_mu(law: Law, claimed: Any) -> Any:
     if own is not None:
         return own
     parts = [(factor, count, _closed_mu(factor)) for factor, count in _parts(law)]
-    known = sum(count * mp.mpf(mu) ** 2 for _, count, mu in parts if mu is not None)
+    known = sum((count * mu**2 for _, count, mu in parts if mu is not None), start=_ZERO)
     rest = [(factor, count, _limit(factor)) for factor, count, mu in parts if mu is None]
-    least = sum(count * mp.mpf(limit) ** 2 for _, count, limit in rest)
-    with mp.workdps(_DIGITS):
-        whole, small = mp.mpf(claimed), mp.sqrt(known + least)
+    limits = sum((count * limit**2 for _, count, limit in rest), start=_ZERO)
+    with ctx.workprec(max(ctx.prec, _BITS)):
+        whole, small = claimed, sqrt(known + limits)
         if whole <= small * (1 - _SLACK):
             return small
-        whole *= 1 if whole * (1 - _SLACK) < small else 1 - _SLACK
-        share = mp.sqrt((whole * whole - known) / least)
+        whole = whole if whole * (1 - _SLACK) < small else whole * (1 - _SLACK)
+        share = sqrt((whole * whole - known) / limits)
         needed = [_more(factor, share * limit) for factor, _, limit in rest]
         if any(mu is not None for mu in needed):
             if law is rest[0][0]:
                 return needed[0]
             raise UnknownError("that the claimed mu is enough for all releases together")
-        return iv.mpf([min(small, whole), whole])
+        return hull(small, whole)
 
 
 def _closed_mu(law: Law) -> Any:
@@ -67,7 +78,7 @@ def _closed_mu(law: Law) -> Any:
         case "product":
             found = [(_closed_mu(factor), count) for factor, count in _parts(law)]
             if all(mu is not None for mu, _ in found):
-                return mp.sqrt(sum(count * mu**2 for mu, count in found))
+                return sqrt(sum((count * mu**2 for mu, count in found), start=_ZERO))
     return None
 
 
@@ -75,10 +86,10 @@ def _limit(law: Law) -> Any:
     """Return the μ that tests of small levels need in the limit."""
     match law["law"]:
         case "discrete-gaussian":
-            return law["shift"] / mp.sqrt(law["parameter"])
+            return law["shift"] / sqrt(law["parameter"])
         case "gaussian-mixture":
             p, q = ([mean for _, mean in side] for side in _sides(law))
-            return max(max(p) - max(q), min(p) - min(q))
+            return largest([largest(p) - largest(q), least(p) - least(q)])
         case "subsampled":
             return _limit(law["pair"])
     raise UnknownError(f"the least mu of the law {law['law']!r}")
@@ -106,7 +117,7 @@ def _largest_shift(law: Law) -> Any:
     sides = _sides(law)
     if _PLAIN not in sides:
         raise UnknownError("the least mu of two mixtures")
-    return max(abs(mean) for side in sides for _, mean in side)
+    return largest([abs(mean) for side in sides for _, mean in side])
 
 
 def bounded_rho(law: Law, claimed: Any) -> Any:
@@ -122,7 +133,7 @@ def bounded_rho(law: Law, claimed: Any) -> Any:
     UnknownError
         If a part has neither, or the orders become too many.
     """
-    known: Any = 0
+    known: Any = _ZERO
     rest: list[tuple[Law, int]] = []
     for factor, count in _parts(law):
         closed = _closed(factor)
@@ -132,10 +143,10 @@ def bounded_rho(law: Law, claimed: Any) -> Any:
             known += count * closed
     if not rest:
         return known
-    with mp.workdps(_DIGITS):
-        goal = mp.mpf(claimed) * (1 - _SLACK)
-        found, proved = _search(rest, goal - mp.mpf(known))
-        return iv.mpf([known + found, goal]) if proved else mp.mpf(known) + found
+    with ctx.workprec(max(ctx.prec, _BITS)):
+        goal = claimed * (1 - _SLACK)
+        found, proved = _search(rest, goal - known)
+        return hull(known + found, goal) if proved else known + found
 
 
 def _parts(law: Law) -> list[tuple[Law, int]]:
@@ -163,26 +174,30 @@ def _closed(law: Law) -> Any:
 def _largest_loss(law: Law) -> Any:
     match law["law"]:
         case "laplace":
-            return mp.mpf(law["distance"])
+            return law["distance"]
         case "laplace-product":
-            return mp.fsum(law["distances"])
+            return sum(law["distances"], start=_ZERO)
         case "subsampled":
-            inner, q = _largest_loss(law["pair"]), mp.mpf(law["sampling_prob"])
+            inner, q = _largest_loss(law["pair"]), law["sampling_prob"]
             if law["mixture"] == "P":
-                return mp.log1p(q * mp.expm1(inner))
-            return -mp.log1p(q * mp.expm1(-inner))
-    ratios = [mp.mpf(p) / q if q else mp.inf for p, q in masses(law) if p]
-    return mp.log(max(ratios))
+                return log(1 + q * (exp(inner) - 1))
+            return -log(1 + q * (exp(-inner) - 1))
+    charged = [(p, q) for p, q in masses(law) if p]
+    if not all(q for _, q in charged):
+        return INFINITE
+    return log(largest([p / q for p, q in charged]))
 
 
 def _search(parts: list[tuple[Law, int]], goal: Any) -> tuple[Any, bool]:
     """Return the largest D_a/a that was met, and whether none is above `goal`: else it is."""
-    largest = mp.fsum(count * _largest_loss(factor) for factor, count in parts)
-    if mp.isinf(largest) or goal <= 0:
-        return mp.inf if mp.isinf(largest) else _divergence(parts, mp.one), False
-    found = {mp.one: _divergence(parts, mp.one)}
-    best, end, pieces = found[mp.one], mp.mpf(2), [(mp.one, mp.mpf(2))]
-    while largest > goal * end:
+    most = sum((count * _largest_loss(factor) for factor, count in parts), start=_ZERO)
+    if not ball(most).is_finite():
+        return INFINITE, False
+    found = {_ONE: _divergence(parts, _ONE)}
+    if goal <= 0:
+        return found[_ONE], False
+    best, end, pieces = found[_ONE], Fraction(2), [(_ONE, Fraction(2))]
+    while most > goal * end:
         pieces.append((end, 2 * end))
         end *= 2
     while pieces:
@@ -190,10 +205,13 @@ def _search(parts: list[tuple[Law, int]], goal: Any) -> tuple[Any, bool]:
         for order in (low, high):
             if order not in found:
                 found[order] = _divergence(parts, order)
-                best = max(best, found[order] / order)
-        if best > goal:
+                best = largest([best, found[order] / order])
+        truth = compare(best, ">", goal)
+        if truth is None:
+            raise FewDigitsError
+        if truth:
             return best, False
-        if _above(low, high, found[low], found[high]) <= goal:
+        if compare(_above(low, high, found[low], found[high]), "<=", goal):
             continue
         if len(found) > _MOST_ORDERS:
             raise UnknownError("that no other order has a larger divergence for its size")
@@ -202,26 +220,29 @@ def _search(parts: list[tuple[Law, int]], goal: Any) -> tuple[Any, bool]:
     return best, True
 
 
-def _divergence(parts: list[tuple[Law, int]], order: Any) -> Any:
-    return mp.fsum(count * mp.mpf(renyi(factor, order)) for factor, count in parts)
+def _divergence(parts: list[tuple[Law, int]], order: Fraction) -> Any:
+    found = (count * renyi(factor, order) for factor, count in parts)
+    return Real(ball(sum(found, start=_ZERO)))
 
 
-def _above(low: Any, high: Any, at_low: Any, at_high: Any) -> Any:
+def _above(low: Fraction, high: Fraction, at_low: Any, at_high: Any) -> Any:
     """Bound K(x)/(x(x − 1)) on [low, high] by the chord sx + c of K(a) = (a − 1) D_a.
 
     From 1 on it is D_high (x − 1). Else it is −c/x + (c + s)/(x − 1), which rises up to the x
-    with x/(x − 1) = √(c/(c + s)), and falls after it.
+    with x/(x − 1) = √(c/(c + s)), and falls after it, if c < c + s < 0; its value there is then
+    −c(1 − √((c + s)/c))², a bound for all x. As K(1) = 0 and K is convex, c + s ≤ 0: else the chord
+    is at most sx.
     """
     if low == 1:
         return at_high
     k_low, k_high = (low - 1) * at_low, (high - 1) * at_high
     s = (k_high - k_low) / (high - low)
     c = k_low - s * low
-    candidates = [at_low / low, at_high / high]
-    if c < c + s < 0:
-        root = mp.sqrt((c + s) / c)
-        if low < 1 / (1 - root) < high:
-            candidates.append(-c * (1 - root) ** 2)
-    elif c + s >= 0:  # rounding: K(1) = 0 lies on the chord
-        candidates.append(max(s, 0) / low)
-    return max(candidates)
+    ends = [at_low / low, at_high / high]
+    if compare(c + s, "<", _ZERO) and compare(s, ">", _ZERO):
+        root = sqrt((c + s) / c)
+        place = 1 / (1 - root)
+        if compare(place, "<=", low) or compare(place, ">=", high):
+            return largest(ends)
+        return largest([*ends, -c * (1 - root) ** 2])
+    return largest([*ends, s / low, _ZERO])

@@ -36,6 +36,9 @@ def theorem(claim: Mapping[str, Any], verdict: str, case: Mapping[str, str], cas
     shown = verdict
     if verdict == "REFUTED" and case:
         shown += " at " + ", ".join(f"{formula(k)} = {formula(v)}" for k, v in case.items())
+    other = claim.get("proof", {}).get("limit")
+    if verdict == "REFUTED" and claim["kind"] == "limit" and other:
+        shown += f": it tends to {formula(other)}"
     if verdict == "SUPPORTED":
         points = [("the points", claim["variable"], claim["at"])] if claim.get("at") else []
         places = [*points, *(("the cases", name, values) for name, values in grid.items())]
@@ -54,19 +57,48 @@ def theorem(claim: Mapping[str, Any], verdict: str, case: Mapping[str, str], cas
 def _claimed(claim: Mapping[str, Any]) -> str:
     kind = claim["kind"]
     if kind == "optimality":
+        value, slack = formula(claim["value"]), formula(claim.get("tolerance", "0"))
+        below = value if slack == "0" else f"({value})/(1 + {slack})"
+        if claim.get("among"):
+            return f"{_family(claim['among'])} below {below}"
         if claim.get("competitor"):
-            return f"no rival beats {formula(claim['value'])}, not {formula(claim['competitor'])}"
-        slack = claim.get("tolerance", "0")
-        bound, value = formula(claim["lower_bound"]), formula(claim["value"])
-        return f"{value} <= ({bound})*(1 + {formula(slack)})"
+            return f"no rival is below {below}, not {formula(claim['competitor'])}"
+        return f"{value} <= ({formula(claim['lower_bound'])})*(1 + {slack})"
     words = {name: formula(text) for name, text in claim.items() if isinstance(text, str)}
     text = _CLAIMED[kind].format_map(words)
-    if kind == "limit" and claim.get("rate"):
-        text = "abs({expression} - ({limit})) <= {rate}".format_map(words)
-        return f"{text} for {_listed(claim['variable'], claim['at'])} and beyond"
-    if kind == "minimiser":
-        text += f" among {_listed(claim['variable'], claim['at'])}" if claim.get("at") else ""
+    if kind in ("monotone", "minimiser", "limit"):
+        return text + _ranging(claim)
     return text
+
+
+def _family(among: Mapping[str, Any]) -> str:
+    """Say who the rivals are, and what they have."""
+    if among["type"] == "IntegerNoise":
+        ratio, eta, support = (formula(among[key]) for key in ("E", "eta", "support"))
+        return (
+            f"no integer noise on -({support}), ..., {support} with P(0) = {eta} has a delta at "
+            f"exp(epsilon) = {ratio}"
+        )
+    space = among["space"]
+    entries = {key: value for key, value in space.items() if key != "type"}
+    bounds = entries.pop("bounds", None)
+    inner = [f"{key}={formula(value)}" for key, value in entries.items()]
+    inner += [] if bounds is None else [f"bounds=[{', '.join(map(formula, bounds))}]"]
+    return (
+        f"no Gaussian noise that is ({formula(among['mu'])})-GDP over "
+        f"{formula(space['type'])}({', '.join(inner)}) has a {among['objective']} variance"
+    )
+
+
+def _ranging(claim: Mapping[str, Any]) -> str:
+    """Say what the claim's own variable ranges over."""
+    name, over = claim["variable"], claim.get("over")
+    if claim["kind"] == "limit":
+        high = (over or {}).get("high") or (over or {}).get("below") or "infinity"
+        return f" as {formula(name)} tends to {formula(high)}"
+    if over is None:
+        return f" among {_listed(name, claim['at'])}"
+    return f" over {_domain(name, over)}"
 
 
 def _scope(claim: Mapping[str, Any], listed: Mapping[str, Sequence[Any]]) -> str:

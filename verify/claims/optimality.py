@@ -99,7 +99,7 @@ class Optimality(
         """Look for a better rival, or for the matching bound."""
         other, value = self._other(scope), Expression(self.value)
         if self._is_against:
-            beaten = truth(other, "<", value, scope)
+            beaten = truth(self._raised(other), "<", value, scope)
             verdict = Verdict.REFUTED if beaten else Verdict.UNDECIDED
             reason = f"The rival {'does' if beaten else 'does not certainly do'} better."
             if self.competitor:
@@ -129,8 +129,13 @@ class Optimality(
         met = truth(value, "<=", bound, scope, _MAX_PRECISION)
         if met or exact(self.tolerance).sign == 0:
             return met
-        raised = Expression(f"({bound.text})*(1 + {self.tolerance})")
-        return truth(value, "<=", raised, scope, _MAX_PRECISION)
+        return truth(value, "<=", self._raised(bound), scope, _MAX_PRECISION)
+
+    def _raised(self, bound: Expression) -> Expression:
+        """Return (1 + tolerance) times a number."""
+        if exact(self.tolerance).sign == 0:
+            return bound
+        return Expression(f"({bound.text})*(1 + {self.tolerance})")
 
     def _other(self, scope: Scope) -> Expression:
         """Return what the value is compared with; its conditions must hold."""
@@ -166,7 +171,8 @@ class Optimality(
             }
             for name, text in texts.items()
         ]
-        conclusion = "competitor < value"
+        slack = f"*(1 + {self.tolerance})" if exact(self.tolerance).sign else ""
+        conclusion = f"competitor{slack} < value"
         if not self._is_against:
             conclusion = f"value <= lower_bound*(1 + {self.tolerance})"
         return dataclasses.replace(

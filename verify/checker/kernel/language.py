@@ -32,6 +32,10 @@ class ProofError(Exception):
     """A proof that does not go through; the message says where."""
 
 
+class OutOfTimeError(ProofError):
+    """A proof that was not finished."""
+
+
 @final
 class Budget:
     """What a proof may still spend: seconds and steps."""
@@ -44,7 +48,7 @@ class Budget:
         """Count steps; raise ProofError where nothing is left."""
         self._steps -= steps
         if self._steps < 0 or time.monotonic() > self._end:
-            raise ProofError("the proof takes more time or steps than it may")
+            raise OutOfTimeError("the proof takes more time or steps than it may")
 
 
 @final

@@ -19,6 +19,7 @@ from verify.checker.mechanisms.noise import Noise
 from verify.checker.mechanisms.numbers import (
     at_most,
     exp,
+    infinite,
     infinity,
     largest,
     log,
@@ -284,12 +285,12 @@ def largest_loss(law: Law) -> Any:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
             found = [(largest_loss(factor), int(count)) for factor, count in pieces]
-            if any(loss == infinity() for loss, _ in found):
+            if any(infinite(loss) for loss, _ in found):
                 return infinity()
             return plus(*(times(loss, count) for loss, count in found))
         case "subsampled":
             inner, q, first = largest_loss(law["pair"]), law["sampling_prob"], law["mixture"] == "P"
-            if inner == infinity():
+            if infinite(inner):
                 return inner if first else -log(plus(1, times(-1, q)))
             moved = plus(1, times(q, plus(exp(inner if first else -inner), -1)))
             return log(moved) if first else -log(moved)

@@ -1,0 +1,256 @@
+"""A 0 must be proved to be 0: what the checker decides by enclosures, and what it does not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from flint import ctx
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import iv, mp
+
+from verify import certificate, checker, document, seal
+from verify.checker.arithmetic import UnknownError, compare, interval_digits, narrow, settle
+from verify.checker.facts import mechanism
+from verify.checker.language import Variables, evaluate, holds
+from verify.checker.laws import hockey_stick, renyi, trade_off
+from verify.checker.mechanisms import pairs
+from verify.checker.reals import ball, enclosed, exp, hull, log, sqrt
+
+HEAD = 'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\n'
+Data = dict[str, Any]
+
+
+def genuine(fields: str) -> tuple[str, Data]:
+    """Return the verdict about a claim and its certificate."""
+    finding, data = certificate.certify(document.read_text(HEAD + fields).claims[0])
+    assert data is not None
+    return finding.verdict.value, data
+
+
+def relation(text: str) -> str:
+    return f'kind = "relation"\nclaim = "{text}"\n'
+
+
+def forged(data: Data, **changed: Any) -> Data:
+    """Change fields and seal the certificate anew."""
+    plain = {key: value for key, value in {**data, **changed}.items() if key != "seal"}
+    return {**plain, "seal": seal.seal(plain)}
+
+
+def proved(data: Data) -> bool:
+    checked = checker.check(data)
+    return checked.valid and not checked.taken_as_given
+
+
+def test_a_difference_that_cancels_to_198_digits_is_decided() -> None:
+    verdict, data = genuine(relation("1 - Phi(30) > 0"))
+    assert verdict == "HOLDS"
+    assert proved(data)
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "left"),
+    [
+        ("1 - Phi(30) <= 1", "1 - Phi(30) <= 0", "1 - Phi(30)"),
+        ("exp(1e-100) - 1 <= 1", "exp(1e-100) - 1 <= 0", "exp(1e-100) - 1"),
+        ("log(1 + 1e-120) <= 1", "log(1 + 1e-120) <= 0", "log(1 + 1e-120)"),
+        ("sqrt(1 + 1e-90) - 1 <= 1", "sqrt(1 + 1e-90) - 1 <= 0", "sqrt(1 + 1e-90) - 1"),
+    ],
+)
+def test_a_small_number_is_not_0(true: str, false: str, left: str) -> None:
+    """The facts of a forged certificate say 0; nothing else is wrong with it."""
+    verdict, data = genuine(relation(true))
+    assert verdict == "HOLDS"
+    zero = {"lower": "0", "upper": "0"}
+    facts = [
+        {**fact, "value": zero, "expression": left if fact["name"] == "left" else "0"}
+        for fact in data["facts"]
+    ]
+    claimed = {key: text.replace(true, false) for key, text in data["claimed"].items()}
+    claim = {**data["claim"], "claim": false}
+    assert not checker.check(forged(data, claim=claim, claimed=claimed, facts=facts)).valid
+
+
+def test_noise_of_a_large_scale_is_not_pure() -> None:
+    verdict, data = genuine(
+        'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1e100)"\n'
+        'epsilon = "0"\ndelta = "1e-99"\n'
+    )
+    assert verdict == "HOLDS"
+    zero = {"lower": "0", "upper": "0"}
+    facts = [{**fact, "value": zero} for fact in data["facts"]]
+    for delta in ("0", "1e-101"):
+        claim, claimed = ({**data[key], "delta": delta} for key in ("claim", "claimed"))
+        checked = checker.check(forged(data, claim=claim, claimed=claimed, facts=facts))
+        assert "verdict" in [path for path, _ in checked.problems]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqrt(2)*sqrt(2) == 2",
+        "sqrt(8) == 2*sqrt(2)",
+        "exp(1/3)*exp(2/3) == exp(1)",
+        "log(12) == 2*log(2) + log(3)",
+        "mu(Gaussian(standard_deviation='sqrt(2)')) == sqrt(1/2)",
+        "(1 - exp(-1))/(1 + exp(-1)) == (exp(1) - 1)/(exp(1) + 1)",
+    ],
+)
+def test_identical_numbers_are_equal(text: str) -> None:
+    assert holds(text, Variables({}, {}))
+    assert not holds(text.replace("==", "!="), Variables({}, {}))
+
+
+@pytest.mark.parametrize(
+    "text", ["Phi(1) == 1 - Phi(-1)", "sqrt(5 + 2*sqrt(6)) == sqrt(2) + sqrt(3)"]
+)
+def test_what_is_equal_for_another_reason_is_not_decided(text: str) -> None:
+    with pytest.raises(UnknownError, match="whether"):
+        holds(text, Variables({}, {}))
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon"),
+    [
+        ("RandomizedResponse(epsilon=1, categories=4)", "1"),
+        ("RandomizedResponse(epsilon='sqrt(2)')", "sqrt(2)"),
+        ("Staircase(epsilon=1, gamma='0.3')", "1"),
+        ("Laplace(scale='sqrt(3)')", "1/sqrt(3)"),
+        ("DiscreteLaplace(scale=3, sensitivity=2)", "2/3"),
+    ],
+)
+def test_a_pure_claim_that_is_just_met_is_proved(noise: str, epsilon: str) -> None:
+    with ctx.workprec(192):
+        level = evaluate(epsilon)
+        for law in pairs(mechanism(noise)):
+            assert hockey_stick(law, level) == 0
+            assert hockey_stick(law, level - Fraction(1, 10**40)) > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e99999999",
+        "1e-99999999",
+        "exp(" * 70 + "1" + ")" * 70,
+        "sum(i, 1, 10**9, 1)",
+        "sum(i, 1, 10**6, sum(j, 1, 1000, 1))",
+        "binomial(10**9, 2)",
+        "-" * 500 + "1",
+        "1 +" * 60_000 + "1",
+    ],
+)
+def test_what_takes_too_long_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expression|exponent|terms|integer"):
+        settle(lambda: [evaluate(text)])
+
+
+def test_a_power_of_too_many_digits_is_a_ball() -> None:
+    assert holds("10**(10**9) > 9**(10**9)", Variables({}, {}))
+
+
+def test_names_that_are_defined_by_each_other_are_refused() -> None:
+    for let in ({"a": "b", "b": "a"}, {f"x{i}": f"x{i + 1} + x{i + 1}" for i in range(100)}):
+        with pytest.raises(ValueError, match=r"itself|unknown|terms"):
+            evaluate(next(iter(let)), Variables({}, let))
+
+
+small = st.fractions(min_value=Fraction(1, 50), max_value=50, max_denominator=1000)
+
+
+@given(small, small, small)
+def test_exact_arithmetic_agrees_with_mpmath(a: Fraction, b: Fraction, c: Fraction) -> None:
+    with ctx.workprec(192):
+        found = (sqrt(a) * exp(b) + log(c)) / (1 + exp(-b)) ** 2 - sqrt(a) / exp(c / 100)
+        texts = [end.str(70, radius=False) for end in (ball(found).lower(), ball(found).upper())]
+    with mp.workdps(80):
+        low, high = map(mp.mpf, texts)
+        x, y, z = (mp.mpf(v.numerator) / v.denominator for v in (a, b, c))
+        value = (mp.sqrt(x) * mp.exp(y) + mp.log(z)) / (1 + mp.exp(-y)) ** 2
+        value -= mp.sqrt(x) / mp.exp(z / 100)
+        slack = mp.mpf(10) ** -50 * (1 + abs(low))  # the ball is at most so wide
+        assert low - slack <= value <= high + slack
+        assert high - low < slack
+
+
+@given(small, st.fractions(min_value=-3, max_value=3, max_denominator=1000))
+def test_a_gaussian_divergence_agrees_with_mpmath(mu: Fraction, epsilon: Fraction) -> None:
+    (value,) = settle(lambda: [hockey_stick({"law": "gaussian", "mu": mu}, epsilon)])
+    with mp.workdps(120):
+        m, e = (mp.mpf(v.numerator) / v.denominator for v in (mu, epsilon))
+        expected = mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+    assert narrow(value)
+    assert same(value, expected)
+
+
+def same(value: Any, expected: Any) -> bool:
+    """Whether a ball and a number of mpmath agree to 35 digits."""
+    with ctx.workprec(400), mp.workdps(100):
+        middle = mp.mpf(ball(value).mid().str(60, radius=False))
+        return bool(abs(middle - expected) <= mp.mpf(10) ** -35 * abs(expected))
+
+
+def test_divergences_agree_with_integrals_of_mpmath() -> None:
+    """Discrete Gaussian noise by sums, Laplace noise and its samples by quadrature."""
+    with mp.workdps(50):
+        v, s, e = mp.mpf(10), 3, mp.mpf("0.15")
+        weights = {z: mp.exp(-mp.mpf(z * z) / (2 * v)) for z in range(-120, 121)}
+        whole = mp.fsum(weights.values())
+        discrete = mp.fsum(
+            max(weights[z - s] - mp.exp(e) * weights[z], 0) for z in range(-100, 100)
+        )
+        sampled = mp.quad(
+            lambda x: mp.exp(-abs(x)) / 2
+            * (mp.mpf("0.9") + mp.exp(abs(x) - abs(x - 1)) / 10) ** mp.mpf(7),
+            [-60, 0, 1, 60],
+        )  # fmt: skip
+        expected = discrete / whole
+    law = pairs(mechanism("DiscreteGaussian(parameter=10, sensitivity=3)"))[0]
+    (value,) = settle(lambda: [hockey_stick(law, Fraction(3, 20))])
+    assert same(value, expected)
+    laplace = {"law": "laplace", "distance": Fraction(1)}
+    sample = {
+        "law": "subsampled",
+        "sampling_prob": Fraction(1, 10),
+        "mixture": "P",
+        "pair": laplace,
+    }
+    (value,) = settle(lambda: [exp(6 * renyi(sample, Fraction(7)))])
+    assert abs(float(value) / float(sampled) - 1) < 1e-13  # the quadrature errs by less
+
+
+def test_a_trade_off_function_is_enclosed_from_both_sides() -> None:
+    for noise in (
+        "Laplace(scale=2)",
+        "RandomizedResponse(epsilon=1)",
+        "Gaussian(standard_deviation=2)",
+    ):
+        law = pairs(mechanism(noise))[0]
+        (value,) = settle(lambda law=law: [trade_off(law, Fraction(1, 10))])  # type: ignore[misc]
+        assert narrow(value)
+
+
+def test_the_ends_of_a_hull_are_kept() -> None:
+    between = hull(Fraction(1, 3), Fraction(2, 3))
+    assert compare(between, "<=", Fraction(2, 3)) is True
+    assert compare(Fraction(1, 3), "<=", between) is True
+    assert compare(between, "<", Fraction(2, 3)) is None
+
+
+def test_an_interval_of_mpmath_is_held_whatever_the_precision_is() -> None:
+    with interval_digits(60):
+        third, whole = iv.mpf(1) / 3, iv.mpf(2)
+    with ctx.workprec(64), mp.workprec(53):
+        found = enclosed(third)
+        assert enclosed(whole) == 2
+        assert compare(found, "<", Fraction(1, 3) + Fraction(1, 10**15)) is True
+        assert compare(found, "==", Fraction(1, 3)) is None
+
+
+def test_an_exponential_of_a_logarithm_of_a_sum() -> None:
+    assert evaluate("exp(2*log(1 + exp(1)))") == evaluate("(1 + exp(1))**2")
+    value = evaluate("exp(log(1 - sqrt(2)))")  # of a negative number: it is none
+    assert compare(value, "==", evaluate("1 - sqrt(2)")) is None

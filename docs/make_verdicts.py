@@ -1,17 +1,23 @@
 """Write the tables of verdicts: README.md (counts) and docs/verdicts.md (every statement).
 
+The page also has a table of what `dpassay check` says of the certificates.
+
     python docs/make_verdicts.py
 
-The tables are made from a run of all ledgers, never by hand; a test holds them to a run.
+The tables are made from a run of all ledgers, never by hand; a test holds them to a run. Some ten
+minutes.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from verify.argument import conclude
-from verify.batch import decide_all
+from verify import checker
+from verify.batch import concluded, decide_all
+from verify.checker import Checked
 from verify.document import Document, every_paper
 from verify.verdict import Finding, Verdict
 
@@ -22,12 +28,16 @@ BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 
 def decide(document: Document) -> list[Finding]:
     """Decide every claim of a ledger, in its order."""
-    found: dict[int, Finding] = {}
-    for index, outcome in decide_all(document.claims, jobs=2):
-        if outcome.finding is None:
-            raise SystemExit(f"{document.name}: {outcome.error}")
-        found[index] = outcome.finding
-    return conclude(document.claims, [found[index] for index in range(len(document.claims))])
+    return run(document)[0]
+
+
+def run(document: Document) -> tuple[list[Finding], list[dict[str, Any]]]:
+    """Decide every claim of a ledger; also return the certificates."""
+    outcomes = concluded(document.claims, dict(decide_all(document.claims, jobs=2))).values()
+    findings = [outcome.finding for outcome in outcomes if outcome.finding is not None]
+    if len(findings) < len(document.claims):
+        raise SystemExit(f"{document.name}: {next(o.error for o in outcomes if o.error)}")
+    return findings, [o.certificate for o in outcomes if o.certificate is not None]
 
 
 def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
@@ -65,18 +75,58 @@ def methods_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     return "\n".join(lines)
 
 
+def certificates_table(ledgers: list[tuple[Document, list[Checked]]]) -> str:
+    """Return what the checker says of the certificates of each paper, and its time."""
+    names = [outcome.value for outcome in checker.Outcome]
+    lines = ["| paper | " + " | ".join(names) + " | seconds |", "|---|" + "---|" * (len(names) + 1)]
+    for document, checked in ledgers:
+        counts = Counter(each.outcome.value for each in checked)
+        seconds = sum(each.seconds for each in checked)
+        cells = " | ".join(str(counts[name]) for name in names)
+        lines.append(f"| `{document.name}` | {cells} | {seconds:.0f} |")
+    return "\n".join(lines)
+
+
+def conditions_table(ledgers: list[tuple[Document, list[Checked]]]) -> str:
+    """Return what conditional certificates rest on, by how many in each paper."""
+    reasons = {
+        document.name: Counter(reason for each in checked for reason in _reasons(each))
+        for document, checked in ledgers
+    }
+    names = sorted({name for counts in reasons.values() for name in counts})
+    lines = ["| rests on | " + " | ".join(f"`{paper}`" for paper in reasons) + " |"]
+    lines.append("|---|" + "---|" * len(reasons))
+    for name in names:
+        cells = " | ".join(str(counts[name] or "") for counts in reasons.values())
+        lines.append(f"| {_cell(name)} | {cells} |")
+    return "\n".join(lines)
+
+
+def _reasons(checked: Checked) -> set[str]:
+    """Return what a certificate rests on, without the names that differ from claim to claim."""
+    return {
+        re.sub(r'\s*"[^"]*"', "", re.sub(r"^(facts\[\d+\]\.)?\w+: ", "", given))
+        for given in checked.taken_as_given
+    }
+
+
 def _cases_first(name: str) -> tuple[bool, str]:
     return name != "its cases", name
 
 
-def details(ledgers: list[tuple[Document, list[Finding]]]) -> str:
+def details(
+    ledgers: list[tuple[Document, list[Finding]]], checked: list[tuple[Document, list[Checked]]]
+) -> str:
     """Return the page that lists every statement with its verdict and reason."""
     parts = [
         "# Every statement, decided\n\nMade by `python docs/make_verdicts.py` from a run of all "
         "ledgers. Each row is a claim in `verify/papers/`: what was decided, and what its author "
         "says, in quotes.",
         "How the claims that hold were proved: each of their cases, or by a method over whole "
-        "domains ([rigour](rigour.md)).\n\n" + methods_table(ledgers),
+        "domains ([proofs](proofs.md)).\n\n" + methods_table(ledgers),
+        "What `dpassay check` says of their certificates, and what CONDITIONAL ones rest on:\n\n"
+        + certificates_table(checked),
+        conditions_table(checked),
     ]
     for document, findings in ledgers:
         parts.append(f"## {document.name}\n\n{document.authors}: {document.title}\n")
@@ -103,10 +153,14 @@ def in_readme(readme: str, table: str) -> str:
 
 def main() -> None:
     """Run all ledgers and write both tables."""
-    ledgers = [(document, decide(document)) for document in every_paper()]
+    ledgers, checked = [], []
+    for document in every_paper():
+        findings, certificates = run(document)
+        ledgers.append((document, findings))
+        checked.append((document, [checker.check(data) for data in certificates]))
     readme = ROOT / "README.md"
     readme.write_text(in_readme(readme.read_text("utf-8"), counts_table(ledgers)), "utf-8")
-    (ROOT / "docs" / "verdicts.md").write_text(details(ledgers), "utf-8")
+    (ROOT / "docs" / "verdicts.md").write_text(details(ledgers, checked), "utf-8")
 
 
 if __name__ == "__main__":

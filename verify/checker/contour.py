@@ -227,6 +227,8 @@ def aliases(factors: Factors, eps: Any, chosen: tuple[Any, Any, Any], digits: fl
     """Bound the terms n ≠ 0 of the Poisson sum, for chosen c, s and B."""
     c, s, length = chosen
     back, ahead = mp.exp(-c * length), mp.exp(-(s - c) * length)
+    if back == 1 or ahead == 1:  # at this precision: no bound
+        return mp.inf
     moment = log_upper(factors, s, digits)
     return back / (1 - back) + mp.exp(moment - s * eps) * ahead / (1 - ahead)
 

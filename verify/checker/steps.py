@@ -287,7 +287,8 @@ class Steps:
 
     def _claimed(self) -> None:
         """Require the claimed numbers and texts to be those of the claim."""
-        texts = {name: text.format_map(self.claim) for name, text in self.kind.shown.items()}
+        said = {name: text.format_map(self.claim) for name, text in self.kind.shown.items()}
+        texts = {name: text for name, text in said.items() if text}
         stated, numbers = self.certificate.claimed, self._numbers(self.scope)
         for name in {**numbers, **texts, **stated}:
             right = name in stated and (

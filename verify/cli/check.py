@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from verify.checker import Checked
 
 _DESCRIPTION = """\
-Check certificates again, by a second program that shares no numerical code with the first.
+Check certificates again, by a second program with code of its own for every number.
 Prints the theorem that was checked, in the checker's own words, after one of
 
   VALID        all of it was recomputed

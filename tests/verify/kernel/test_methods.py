@@ -19,6 +19,8 @@ def _claim(claim: str, proof: dict[str, Any] | str, **for_all: Any) -> dict[str,
 
 
 _SLOPE = {"method": "derivative", "variable": "x"}
+_PIECES = {"method": "split", "variable": "x", "at": ["1/2", "3/4", "1"],
+           "proofs": [{"method": "positive"}] * 4}  # fmt: skip
 _TRUE: list[dict[str, Any]] = [
     _claim("sqrt(2)*sqrt(3) == sqrt(6)", "cases"),
     _claim("sqrt(5 + 2*sqrt(6)) == sqrt(2) + sqrt(3)", "cases"),
@@ -41,7 +43,7 @@ _TRUE: list[dict[str, Any]] = [
     _claim("sqrt(x + 1) < sqrt(x) + 1", "positive", x=_POSITIVE),
     _claim("n**2 >= n", "positive", n=_INTEGER),
     _claim("x**3 - x + 1 > 0",
-           {"method": "positive", "split": {"x": ["1/2", "3/4", "1"]}}, x={"low": "0"}),
+           _PIECES, x={"low": "0"}),
     _claim("exp(-x) < 1", "sweep", x=_POSITIVE),
     _claim("x*exp(-x) <= 0.37", "sweep", x={"low": "0", "high": "50"}),
     _claim("tanh(x) + 1/x > 1/2", "sweep", x=_POSITIVE),
@@ -101,7 +103,7 @@ _FALSE: list[dict[str, Any]] = [
     _claim("n**2 >= n + 1", "positive", n=_INTEGER),
     _claim("1/x > 0", "positive", x={"above": "-1"}),
     _claim("x**3 - x + 3/8 > 0",
-           {"method": "positive", "split": {"x": ["1/2", "3/4", "1"]}}, x={"low": "0"}),
+           _PIECES, x={"low": "0"}),
     _claim("exp(-x) < 1", "sweep", x={"low": "0"}),
     _claim("x*exp(-x) <= 0.367", "sweep", x={"low": "0", "high": "50"}),
     _claim("1/(x - 1)**2 > 0", "sweep", x={"low": "0", "high": "3"}),

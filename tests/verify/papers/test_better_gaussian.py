@@ -23,51 +23,47 @@ lemma-4-2/equivalence algorithm-2/improves-replace-one section-4-1/recalled-vari
 section-4-1/reduce-k-d section-5/exact-match
 """
 HOLDS = """
-abstract/variance-split abstract/beats-standard abstract/beats-standard/identity
-section-1/limit-half section-1/limit-half/decreasing section-1/limit-half/identity
-section-1/clipped-sensitivity section-1/clipped-sensitivity/attained parallelogram
-section-1/counting-sensitivity section-1/counting-sensitivity/replace-one
-section-1/counting-sensitivity/entries theorem-3-1-simplified/corrected hidden-size/square
-theorem-3-1-simplified/squares hidden-size/half theorem-3-1-simplified/d-2
-section-1/half-lower-bound section-1/replacement-optimum section-1/group-privacy
-section-1/group-privacy/identity section-1/known-size remark-2-3/epsilon-delta remark-2-3/rdp
-remark-2-3/zcdp remark-2-3/shrink lemma-2-1 lemma-2-1/ratio algorithm-1 algorithm-1/norm
-algorithm-1/tight algorithm-1/replace-one section-3/half-distance
-section-3/half-distance/identity figure-1/replacement-corners figure-1/add-remove-corners
-figure-1/circles figure-1/ellipse lemma-3-1 lemma-3-1/standard-deviation
-section-3/recover-f/corrected lemma-3-2 lemma-3-2/attained lemma-3-3 lemma-3-4 lemma-3-4/mean
-lemma-3-4/last lemma-3-4/independent lemma-3-4/optimal-C lemma-3-4/optimal-C/identity theorem-3-1
+abstract/variance-split abstract/beats-standard section-1/limit-half
+section-1/limit-half/decreasing section-1/clipped-sensitivity
+section-1/clipped-sensitivity/attained parallelogram section-1/counting-sensitivity
+section-1/counting-sensitivity/replace-one theorem-3-1-simplified/corrected hidden-size/square
+theorem-3-1-simplified/d-2 section-1/half-lower-bound section-1/replacement-optimum
+section-1/group-privacy section-1/known-size remark-2-3/epsilon-delta remark-2-3/rdp
+remark-2-3/zcdp lemma-2-1 algorithm-1 algorithm-1/norm algorithm-1/tight algorithm-1/replace-one
+section-3/half-distance figure-1/replacement-corners figure-1/add-remove-corners figure-1/circles
+figure-1/ellipse lemma-3-1 section-3/recover-f/corrected lemma-3-2 lemma-3-2/attained lemma-3-3
+lemma-3-4 lemma-3-4/mean lemma-3-4/last lemma-3-4/independent lemma-3-4/optimal-C theorem-3-1
 theorem-3-1/error corollary-3-1 corollary-3-1/entries corollary-3-1/four-values/corrected
 note-practitioners/discrete note-practitioners/discrete/sum note-practitioners/discrete/not-gdp
 note-practitioners/rational-C section-3-1/half-sensitivity section-3-1/fresh-estimates
-section-3-1/ratio-C lemma-3-5/privacy lemma-3-5/variance lemma-3-5/split lemma-3-5/size-variance
-lemma-3-5/hidden-size section-3-1/global-minimum section-3-1/monotone-A
-section-3-1/monotone-A/identity section-3-1/monotone-B section-3-1/monotone-B/identity
-section-3-1/no-benefit-small-C section-3-1/no-benefit-small-C/identity section-3-1/d-10000-min
-section-3-1/c-100/variance section-3-1/c-100/size section-3-1/c-100/identity
-section-3-1/c-100/half section-3-1/still-outperforms section-3-1/diminishing figure-2/curve
-figure-2/covariance lemma-3-6 lemma-3-6/exact-size lemma-3-6/private-estimate lemma-3-6/error
+section-3-1/ratio-C lemma-3-5/privacy lemma-3-5/variance lemma-3-5/size-variance
+lemma-3-5/hidden-size section-3-1/global-minimum section-3-1/monotone-A section-3-1/monotone-B
+section-3-1/no-benefit-small-C section-3-1/d-10000-min section-3-1/c-100/variance
+section-3-1/c-100/size section-3-1/c-100/identity section-3-1/c-100/half
+section-3-1/still-outperforms section-3-1/diminishing figure-2/curve figure-2/covariance
+figure-2/covariance/norm lemma-3-6 lemma-3-6/exact-size lemma-3-6/private-estimate lemma-3-6/error
 section-4/norm lemma-4-1/add-remove lemma-4-1/replace-one lemma-4-2/add-remove
 lemma-4-2/replace-one lemma-4-2/replace-one/cases lemma-4-2/replace-one/d-1
 lemma-4-2/equivalence/corrected lemma-4-2/corrected lemma-4-2/corrected/cases
 lemma-4-2/sensitivity-cases algorithm-2/improves-replace-one/corrected
-algorithm-2/improves-replace-one/identity algorithm-2/improves-add-remove algorithm-2/c-choice
-algorithm-2/c-choice/identity algorithm-2/wrong-adjacency section-4/better-counts
-section-4-1/standard-k ellipse/dual ellipse/through-j ellipse/step-up ellipse/step-down
-ellipse/step-up/sign-at-minus-3 ellipse/step-up/sign-at-2-minus-q ellipse/step-down/sign-at-3
-ellipse/two-binding ellipse/two-binding/dual section-4-1/jy-optimal ellipse/stationary
-lemma-4-3/privacy lemma-4-3/variance lemma-4-3/variance/identity section-4-1/odd-variance
-section-4-1/optimum-monotone section-4-1/nested lemma-4-4 lemma-4-4/smaller
-lemma-4-4/printed-0.87 lemma-4-4/sharp lemma-4-4/odd-gap/exact lemma-4-4/even-gap
-lemma-4-4/even-gap/decreasing lemma-4-4/even-gap/printed-0.46 lemma-4-4/odd-gap
-lemma-4-4/odd-gap/sum lemma-4-4/odd-gap/decreasing lemma-4-4/odd-gap/at-3
-lemma-4-4/odd-gap/smaller-dimension lemma-4-4/exact-d3-k1 lemma-4-4/d3-in-range lemma-4-4/d1
-section-4-1/open-problem section-4-1/size-ellipse section-4-1/reduce-k-d/squares
-section-4-1/reduce-k-d/squares/all section-4-1/reduce-k-d/corrected section-4-1/tiny-d
-section-4-1/tiny-d/from-6 figure-3/left figure-3/left/form figure-3/left/algorithm-1
-figure-3/right figure-3/preferred figure-3/preferred/identity figure-3/continued
-section-5/exact-match/corrected section-5/loss-law section-5/fhss24 section-5/scale
-section-6/laplace section-6/laplace/variance section-6/laplace/small-d
+algorithm-2/improves-add-remove algorithm-2/c-choice algorithm-2/c-choice/below
+algorithm-2/wrong-adjacency section-4/better-counts section-4-1/standard-k ellipse/dual
+ellipse/through-j ellipse/through-j/private ellipse/above-peak ellipse/below-peak ellipse/step-up
+ellipse/step-down ellipse/two-binding ellipse/two-binding/dual ellipse/two-binding/weight
+section-4-1/jy-optimal lemma-4-3/privacy lemma-4-3/variance section-4-1/odd-variance
+section-4-1/optimum-monotone section-4-1/nested lemma-4-4 lemma-4-4/odd lemma-4-4/printed-0.87
+lemma-4-4/sharp lemma-4-4/sharp/odd lemma-4-4/even-gap lemma-4-4/even-gap/decreasing
+lemma-4-4/even-gap/printed-0.46 lemma-4-4/odd-gap lemma-4-4/odd-gap/sum
+lemma-4-4/odd-gap/decreasing lemma-4-4/odd-gap/at-3 lemma-4-4/odd-gap/smaller-dimension
+lemma-4-4/exact-d3-k1 lemma-4-4/d3-in-range lemma-4-4/d1 section-4-1/size-ellipse
+section-4-1/reduce-k-d/squares section-4-1/tiny-d section-4-1/tiny-d/root
+section-4-1/tiny-d/up-to-3 figure-3/left figure-3/left/algorithm-1 figure-3/right
+figure-3/preferred figure-3/continued section-5/exact-match/corrected section-5/loss-law
+section-5/fhss24 section-5/scale section-6/laplace section-6/laplace/variance
+section-6/laplace/quarter section-6/laplace/small-d
+"""
+ARGUED = """
+theorem-3-1-simplified/squares section-4-1/open-problem section-4-1/reduce-k-d/corrected
 """
 PENDING = {
     "proof": """definitions-2-1-to-2-5 lemma-2-2 section-5/su16 section-5/literature
@@ -77,28 +73,23 @@ PENDING = {
 VERDICTS = {
     **dict.fromkeys(REFUTED.split(), Verdict.REFUTED),
     **dict.fromkeys(HOLDS.split(), Verdict.HOLDS),
+    **dict.fromkeys(ARGUED.split(), Verdict.ARGUED),
     **{name: Verdict.PENDING for names in PENDING.values() for name in names.split()},
 }
 
+STANDING = {Verdict.HOLDS, Verdict.ARGUED}
 COUNTEREXAMPLES: dict[str, tuple[dict[str, str], str, str]] = {
     "theorem-3-1-simplified": ({"d": "2"}, "0.98517143", "1"),
     "section-5/exact-match": ({"d": "2"}, "0.98517143", "1"),
-    "section-3/recover-f": ({"f": "0", "n": "2", "C": "1"}, "0", "-2"),
+    "section-3/recover-f": ({"n": "2", "f": "0", "C": "1"}, "0", "-2"),
     "lemma-3-4/domain": ({"d": "1"}, "2", "1"),
-    "corollary-3-1/four-values": ({"s": "3"}, "0", "0"),
+    "corollary-3-1/four-values": ({"d": "9"}, "0", "0"),
     "lemma-4-2/equivalence": ({"d": "1", "m": "0.5"}, "16", "4"),
     "algorithm-2/improves-replace-one": ({"d": "2"}, "6", "4"),
     "section-4-1/recalled-variance": ({"d": "4", "m": "0.5"}, "9", "4.5"),
     "section-4-1/reduce-k-d": ({"d": "4"}, "2.25", "2.25"),
 }
 """Refuted claim → the case that is reported, and the beginning of both sides."""
-
-BY_ARGUMENT = """
-theorem-3-1-simplified/corrected algorithm-1 theorem-3-1 lemma-3-5/privacy lemma-3-6
-corollary-3-1 lemma-4-1/add-remove lemma-4-1/replace-one lemma-4-2/add-remove
-lemma-4-2/replace-one lemma-4-2/corrected lemma-4-3/privacy lemma-4-4 section-4-1/jy-optimal
-section-4-1/open-problem section-4-1/reduce-k-d/corrected remark-2-3/epsilon-delta
-"""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +99,9 @@ def ledger() -> Document:
 
 @pytest.fixture(scope="module")
 def findings(ledger: Document) -> dict[str, Finding]:
-    found = conclude(ledger.claims, [verify(claim) for claim in ledger.claims])
+    found = conclude(
+        ledger.claims, [verify(claim, lemmas=ledger.claims) for claim in ledger.claims]
+    )
     return {finding.id: finding for finding in found}
 
 
@@ -130,7 +123,7 @@ def test_a_refutation_names_its_cause_and_a_claim_that_holds(
     finding = findings[name]
     assert finding.cause
     named = re.findall(r"[a-z][a-z0-9-]*-\d[a-zA-Z0-9-]*(?:/[a-zA-Z0-9-]+)*", finding.correction)
-    assert any(VERDICTS.get(other) is Verdict.HOLDS for other in named), finding.correction
+    assert any(VERDICTS.get(other) in STANDING for other in named), finding.correction
     assert f"`{name}`" in FINDINGS.read_text("utf-8")
 
 
@@ -140,7 +133,8 @@ def test_findings_point_to_claims_of_the_ledger() -> None:
     assert named - {"verify/papers/better-gaussian.toml"} <= set(VERDICTS)
     for entry in re.findall(r"^- Corrected:(.*?)(?=^- |^#|\Z)", text, re.MULTILINE | re.DOTALL):
         ids = re.findall(r"`([a-z0-9-]+/?[A-Za-z0-9./-]*)`", entry)
-        assert {VERDICTS[name] for name in ids} == {Verdict.HOLDS}, entry
+        assert ids
+        assert {VERDICTS[name] for name in ids} <= STANDING, entry
 
 
 @pytest.mark.parametrize("name", COUNTEREXAMPLES)
@@ -152,12 +146,14 @@ def test_the_worst_counterexample(findings: dict[str, Finding], name: str) -> No
     assert witness["right"].startswith(right)
 
 
-@pytest.mark.parametrize("name", BY_ARGUMENT.split())
-def test_proved_by_argument(ledger: Document, findings: dict[str, Finding], name: str) -> None:
+@pytest.mark.parametrize("name", ARGUED.split())
+def test_what_is_argued_shows_the_argument_and_rests_on_lemmas_that_stand(
+    ledger: Document, findings: dict[str, Finding], name: str
+) -> None:
     claim = next(claim for claim in ledger.claims if claim.id == name)
+    assert claim.argument in findings[name].reason
     assert claim.lemmas
-    assert all(findings[lemma].verdict is Verdict.HOLDS for lemma in claim.lemmas)
-    assert findings[name].reason.startswith(claim.argument)
+    assert {VERDICTS[lemma] for lemma in claim.lemmas} <= STANDING
 
 
 @pytest.mark.parametrize("needs", PENDING)

@@ -12,21 +12,24 @@ from verify.checker import optimum
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
 from verify.checker.kernel.language import (
-    OPPOSITE,
     Apply,
     Comparison,
+    Fold,
     Name,
     Node,
     Number,
     ProofError,
     Text,
+    bounded,
     comparison,
+    free,
     number,
     parse,
     plus,
     show,
     substitute,
     times,
+    walk,
 )
 from verify.checker.kernel.limits import StatedLimit
 
@@ -90,7 +93,7 @@ def let_of(claim: Mapping[str, Any], values: Mapping[str, Node]) -> dict[str, No
     for name, text in claim.get("let", {}).items():
         if name in known or name in claim.get("for_all", {}):
             raise ProofError(f"the name {name} is given twice")
-        known[name] = substitute(parse(text), known)
+        known[name] = bounded(substitute(parse(text), known))
     return known
 
 
@@ -146,6 +149,13 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
 
 
+def _moving(name: str, given: Mapping[str, Any], lets: Mapping[str, Node]) -> Variable:
+    """Return the variable of a limit, of a minimiser or of a monotone function."""
+    if name in lets:
+        raise ProofError(f"the name {name} is given twice")
+    return variable(name, given, lets)
+
+
 def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     """Return what a claim of kind limit states, for every combination of listed values."""
     found = []
@@ -154,14 +164,15 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
         name, own = claim.get("variable"), claim.get("over")
         if not isinstance(name, str):
             raise ProofError("a limit needs a variable")
-        moving = Variable(name) if own is None else variable(name, own, lets)
+        moving = _moving(name, {"above": "-inf"} if own is None else own, lets)
         over = Domain((*domain.variables, moving), domain.assumptions)
         expression, limit = (
-            Resolver().resolve(substitute(parse(claim[field]), lets))
-            for field in ("expression", "limit")
+            substitute(parse(claim[field]), lets) for field in ("expression", "limit")
         )
+        told, conditions = resolved(Goal(expression, "==", limit, over))
         rate = substitute(parse(claim["rate"]), lets) if claim.get("rate") else None
-        found.append(StatedLimit(expression, name, limit, rate, over, lets))
+        stated = StatedLimit(told.left, name, told.right, rate, over, lets, tuple(conditions))
+        found.append(stated)
     return found
 
 
@@ -218,8 +229,13 @@ def theorem_of(claim: Mapping[str, Any]) -> str | None:
         words = f"no member of {claim.get('among')!r} has less than {value}"
         if tolerance:
             words += f", divided by 1 + {tolerance}"
-        cases = (str(domain_of(claim, values)) for values in listed(claim))
-        return "; ".join(f"for {case}: {words}" if case else words for case in cases)
+        found = []
+        for values in listed(claim):
+            case, lets = str(domain_of(claim, values)), let_of(claim, values)
+            meant = ", ".join(f"{key} = {show(value)}" for key, value in lets.items())
+            said = f"for {case}: {words}" if case else words
+            found.append(f"{said}, with {meant}" if meant else said)
+        return "; ".join(found[:20])
     if kind not in ("monotone", "minimiser"):
         return None
     found = []
@@ -246,10 +262,14 @@ def _behaviour(
     own = claim.get("over")
     if not isinstance(name, str) or not isinstance(own, Mapping):
         raise ProofError("the variable has no formal domain (over.low, over.above, …)")
-    moving = variable(name, own, lets)
+    moving = _moving(name, own, lets)
     over = Domain((*domain.variables, moving), domain.assumptions)
     if claim["kind"] == "minimiser":
         point = substitute(parse(claim["claimed"]), lets)
+        if not free(point) <= domain.names():
+            raise ProofError(
+                f"the claimed minimiser uses what is no variable of for_all: {show(point)}"
+            )
         return [Goal(substitute(expression, {name: point}), "<=", expression, over)]
     relation = {"increasing": "<", "decreasing": ">"}.get(str(claim.get("direction")))
     if relation is None:
@@ -271,6 +291,10 @@ def _behaviour(
 
 def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
     """Return the goal with formulas for the questions about mechanisms, and their conditions."""
+    for node in (goal.left, goal.right, *goal.domain.nodes()):
+        for inner in walk(node):
+            if isinstance(inner, Fold) and inner.index.split("#")[0] in goal.domain.names():
+                raise ProofError(f"the index {inner.index.split('#')[0]} is a variable as well")
     resolver = {side: Resolver() for side in ("left", "right")}
     left, right = goal.left, goal.right
     if goal.relation in ("<=", "<"):
@@ -294,11 +318,6 @@ def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
 def _rounded(node: Node) -> Node:
     """Return x for a bound round_up(x), which is no smaller."""
     match node:
-        case Apply(name="round_up", arguments=(inner, *_)):
+        case Apply(name="round_up", arguments=(inner,), named=()):
             return inner
     return node
-
-
-def flipped(goal: Goal) -> Goal:
-    """Return the goal with its sides exchanged."""
-    return Goal(goal.right, OPPOSITE[goal.relation], goal.left, goal.domain)

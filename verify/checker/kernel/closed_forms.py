@@ -285,8 +285,8 @@ def _answered(formula: Node, asked: Asked, conditions: list[Comparison]) -> Foun
     if wanted is None:
         return formula, conditions
     if question != "loss_above":
-        relation = ">" if question == "renyi" else ">="
-        conditions = [*conditions, Comparison(rest[0], relation, number(0))]
+        least = number(1 if question == "renyi" else 0)
+        conditions = [*conditions, Comparison(rest[0], ">=", least)]
     return substitute(formula, {wanted: rest[0]}), conditions
 
 
@@ -343,7 +343,7 @@ def whole(value: Node) -> Comparison:
 def _rounded_up(value: Node) -> Node:
     """Return x for round_up(x): less noise, which serves an upper bound."""
     match value:
-        case Apply(name="round_up", arguments=(inner, *_)):
+        case Apply(name="round_up", arguments=(inner,), named=()):
             return inner
     return value
 

@@ -12,6 +12,7 @@ from verify.checker.kernel.language import (
     Name,
     Node,
     ProofError,
+    bounded,
     free,
     show,
     show_comparison,
@@ -137,7 +138,9 @@ class Goal:
     domain: Domain
 
     def __post_init__(self) -> None:
-        """Refuse a variable that ranges over nothing."""
+        """Refuse a variable that ranges over nothing, and sides that are too large."""
+        bounded(self.left)
+        bounded(self.right)
         unknown = (free(self.left) | free(self.right)) - self.domain.names()
         if unknown:
             name = min(unknown).split("#")[0]

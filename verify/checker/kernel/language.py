@@ -17,6 +17,8 @@ from typing import Final, TypeAlias, final
 _LONGEST: Final = 100_000
 _LARGEST_EXPONENT: Final = 100_000
 _DEEPEST: Final = 200
+_MOST_PARTS: Final = 100_000
+"""Of an expression, after names are put in, which may double it at each step."""
 _OPERATORS: Final[dict[type[ast.operator], str]] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**",
 }  # fmt: skip
@@ -128,7 +130,7 @@ def parse(text: object) -> Node:
     """Parse an expression; raise ProofError for anything outside the language."""
     source = _source(text)
     tree = _tree(source)
-    return _read(tree, source, {}, 0)
+    return _read(tree, source.encode(), {}, 0)
 
 
 def comparison(text: object) -> Comparison:
@@ -137,7 +139,7 @@ def comparison(text: object) -> Comparison:
     tree = _tree(source)
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         raise ProofError(f"expected one comparison, not {source[:80]!r}")
-    sides = [_read(side, source, {}, 0) for side in (tree.left, tree.comparators[0])]
+    sides = [_read(side, source.encode(), {}, 0) for side in (tree.left, tree.comparators[0])]
     return Comparison(sides[0], _RELATIONS.get(type(tree.ops[0]), "?"), sides[1])
 
 
@@ -146,7 +148,7 @@ def _source(text: object) -> str:
         text = str(text)
     if not isinstance(text, str) or len(text) > _LONGEST or not text.strip():
         raise ProofError(f"expected an expression, not {str(text)[:80]!r}")
-    return text.strip()
+    return " ".join(text.strip().splitlines())
 
 
 def _tree(source: str) -> ast.expr:
@@ -156,14 +158,14 @@ def _tree(source: str) -> ast.expr:
         raise ProofError(f"{source[:80]!r} is not an expression") from None
 
 
-def _read(node: ast.expr, source: str, bound: Mapping[str, str], depth: int) -> Node:
+def _read(node: ast.expr, source: bytes, bound: Mapping[str, str], depth: int) -> Node:
     if depth > _DEEPEST:
         raise ProofError("an expression is nested too deeply")
     match node:
         case ast.Constant(value=(bool() | None | str()) as value):
             return Text(value)
         case ast.Constant(value=int() | float()):
-            return Number(_decimal(ast.get_source_segment(source, node) or ""))
+            return Number(_decimal(source[node.col_offset : node.end_col_offset].decode()))
         case ast.Name(id=name):
             return Name(bound.get(name, name))
         case ast.List(elts=entries):
@@ -248,6 +250,17 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def bounded(node: Node) -> Node:
+    """Return a node; raise ProofError where it has so many parts that a look at all takes long."""
+    waiting, count = [node], 0
+    while waiting:
+        count += 1
+        if count > _MOST_PARTS:
+            raise ProofError("an expression is too large")
+        waiting += children(waiting.pop())
+    return node
 
 
 def free(node: Node) -> frozenset[str]:

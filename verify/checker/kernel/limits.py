@@ -198,6 +198,8 @@ class StatedLimit:
     rate: Node | None
     domain: Domain
     names: Mapping[str, Node]
+    conditions: tuple[Goal, ...] = ()
+    """Under which its formulas answer the questions about mechanisms."""
 
 
 def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from math import floor
-from typing import Any, Final
+from typing import Final
 
 from accountant.precision import ctx
 from verify.checker.kernel.algebraic import sign_of
-from verify.checker.kernel.boxes import box_of
-from verify.checker.kernel.domain import Domain, Goal
+from verify.checker.kernel.boxes import whole_part
+from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
     Apply,
@@ -21,7 +21,6 @@ from verify.checker.kernel.language import (
     children,
     free,
     number,
-    parse,
     replace,
     show,
     times,
@@ -30,7 +29,7 @@ from verify.checker.kernel.language import (
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
-from verify.checker.kernel.ranges import fraction, related
+from verify.checker.kernel.ranges import Range, fraction, related
 from verify.checker.kernel.sweep import PIECES, sweep
 
 _MOST_CASES: Final = 10_000
@@ -114,11 +113,10 @@ def identity(goal: Goal, spec: Spec, prover: Prover) -> Proved:
 
 def positive(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     """Prove an inequality as all coefficients of left − right have one sign."""
-    given = options(spec, ("split",))
+    options(spec, ())
     side = _AGAINST.get(goal.relation)
     if side is None:
         raise ProofError(f"positive coefficients prove no {goal.relation}")
-    parts = split(goal.domain, given.get("split", {}), prover.budget)
 
     def work(normaliser: Normaliser) -> int:
         found = difference(goal, normaliser)
@@ -129,32 +127,8 @@ def positive(goal: Goal, spec: Spec, prover: Prover) -> Proved:
             raise ProofError(f"no sign of the coefficients of {shown[:200]}")
         return len(found.top)
 
-    terms = sum(normalised(goal.on(part), prover.budget, work) for part in parts)
-    return Proved(str(goal), "positive", f"{terms} terms on {len(parts)} pieces")
-
-
-def split(domain: Domain, cuts: Any, budget: Budget) -> list[Domain]:
-    """Cut the domains of some variables at numbers."""
-    if not isinstance(cuts, dict) or not all(isinstance(v, list) for v in cuts.values()):
-        raise ProofError('expected split = {x = ["1", "2"]}')
-    parts = [domain]
-    for name, texts in cuts.items():
-        for text in texts:
-            last = [part for part in parts if _is_inside(part, name, parse(text), budget)]
-            parts = [part for part in parts if part not in last]
-            parts += [piece for part in last for piece in cut(part, name, parse(text), budget)]
-            if len(parts) > _MOST_CASES:
-                raise ProofError("too many pieces")
-    return parts
-
-
-def _is_inside(domain: Domain, name: str, point: Node, budget: Budget) -> bool:
-    """Whether a number lies inside the range of a variable, so that both pieces have points."""
-    found = box_of(domain, budget).get(name)
-    if found is None:
-        raise ProofError(f"{name[:40]!r} is not a variable of the claim")
-    at = evaluate(point, {}, budget)
-    return bool(found.low < at.low and at.high < found.high)
+    terms = normalised(goal, prover.budget, work)
+    return Proved(str(goal), "positive", f"{terms} terms")
 
 
 def cut(domain: Domain, name: str, point: Node, budget: Budget) -> tuple[Domain, Domain]:
@@ -235,12 +209,8 @@ def enumerate_cases(goal: Goal, budget: Budget) -> list[Goal]:
                 done.append(Goal(case.left, case.relation, case.right, Domain()))
             continue
         variable = case.domain.variables[0]
-        if not variable.integer or variable.low is None or variable.high is None:
-            raise ProofError(f"{variable.name} is no integer between two ends")
-        only = Domain((variable,))
-        try:
-            found = box_of(only, budget)[variable.name]
-        except ProofError:
+        found = _integers(variable, budget)
+        if found is None:
             continue
         low, high = fraction(found.low), fraction(found.high)
         if high - low > _MOST_CASES or len(waiting) + len(done) > _MOST_CASES:
@@ -251,6 +221,16 @@ def enumerate_cases(goal: Goal, budget: Budget) -> list[Goal]:
     if not done:
         raise ProofError("the domain has no case")
     return done
+
+
+def _integers(variable: Variable, budget: Budget) -> Range | None:
+    """Return the integers between two ends that are numbers, None where there surely is none."""
+    if not variable.integer or variable.low is None or variable.high is None:
+        raise ProofError(f"{variable.name} is no integer between two ends")
+    low, high = evaluate(variable.low, {}, budget), evaluate(variable.high, {}, budget)
+    if low.low > high.high:
+        return None
+    return whole_part(Range(low.low, high.high, variable.low_open, variable.high_open))
 
 
 def _is_true(assumption: Comparison, budget: Budget) -> bool:

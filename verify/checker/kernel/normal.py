@@ -42,6 +42,7 @@ from verify.checker.kernel.polynomials import (
     coefficients,
     constant,
     factors,
+    multiplied,
     rational,
     replaced,
     used,
@@ -64,7 +65,7 @@ class Restart(Exception):  # noqa: N818 - not an error: the same work is done ag
 
 
 class Puncture(Exception):  # noqa: N818 - not an error: the domain is to be split at a point
-    """A variable has to leave out one point, to which continuity has to lead back."""
+    """A variable has to leave out one point, at which the same is proved on its own."""
 
     def __init__(self, variable: str, point: Fraction) -> None:
         super().__init__(variable, point)
@@ -263,7 +264,7 @@ class Normaliser:
         if all(rational(c).denominator == 1 for c in opened.top.coeffs()):
             return True
         degrees = [int(value.top.degrees()[atom]) for atom in atoms]
-        if len(atoms) > 3 or max(degrees) > 8:
+        if not 0 < len(atoms) <= 3 or max(degrees) > 8:
             return False
         for point in itertools.product(*(range(degree + 1) for degree in degrees)):
             at = value  # integers at 0, …, n in each variable make an integer-valued polynomial
@@ -279,7 +280,7 @@ class Normaliser:
         slot = ATOMS
         for index in atoms:
             base = self.atoms[index].base
-            if base is not None and base.bottom == ONE:
+            if base is not None and base.bottom == ONE and slot > len(self.atoms):
                 slot -= 1
                 one = Ratio.number(1)
                 value = replaced(value, index, one + (base - one) * Ratio.atom(slot))
@@ -297,13 +298,27 @@ class Normaliser:
             return
         relation = {1: ">" if strict else ">=", -1: "<", 0: "!="}[sign]
         try:
-            goal = Goal(self.node(self.reduced(value)), relation, number(0), self.domain)
+            node = self.node(self.reduced(value))
+            goal = Goal(node, relation, number(0), self._domain_about(node))
             sweep(goal, self.budget, pieces=_PIECES)
             return
         except ProofError:
             pass
         wanted = {1: "> 0" if strict else ">= 0", -1: "< 0", 0: "different from 0"}[sign]
         raise ProofError(f"{what} was not shown to be {wanted}: {show(self.node(value))[:80]}")
+
+    def _domain_about(self, node: Node) -> Domain:
+        """Return the domain with the indices of sums only where an expression depends on them.
+
+        The range of an index may be empty for some values of the other variables, and these must
+        not be left out.
+        """
+        needed, kept = free(node), []
+        for variable in reversed(self.domain.variables):
+            if "#" not in variable.name or variable.name in needed:
+                kept.append(variable)
+                needed = needed.union(*(free(end) for end in variable.ends()))
+        return Domain(tuple(reversed(kept)), self.domain.assumptions)
 
     def other_than_one(self, ratio: Ratio) -> None:
         """Require the ratio of a sum to differ from 1; ask to leave out a point where it is 1."""
@@ -493,7 +508,7 @@ class Normaliser:
         lower = self.signs.of(value.bottom)
         if lower is None:
             raise ProofError("a divisor under a root has no known sign")
-        unit, parts = factors(value.top * value.bottom)
+        unit, parts = factors(multiplied(value.top, value.bottom))
         outside = Ratio(ONE, ONE) / Ratio.of(value.bottom * lower[0], ONE)
         inside: list[tuple[Ratio, Sign]] = []
         for part, exponent in parts:

@@ -13,6 +13,7 @@ from verify.checker.kernel.language import ProofError
 ATOMS: Final = 64
 """How many atoms, and slacks of domains, a proof may have at once."""
 _MOST_TERMS: Final = 5_000
+_MOST_PRODUCTS: Final = 1_000_000
 _HIGHEST_DEGREE: Final = 200
 _MOST_FACTORED: Final = 1_000
 """Terms of a polynomial that is split into factors; a larger one stays whole."""
@@ -43,6 +44,13 @@ def bounded(polynomial: Polynomial) -> Polynomial:
     if len(polynomial) > _MOST_TERMS or polynomial.total_degree() > _HIGHEST_DEGREE:
         raise ProofError("a polynomial has too many terms, or too high a degree")
     return polynomial
+
+
+def multiplied(left: Polynomial, right: Polynomial) -> Polynomial:
+    """Return the product; raise ProofError where it would take long."""
+    if len(left) * len(right) > _MOST_PRODUCTS:
+        raise ProofError("a product of polynomials has too many terms")
+    return bounded(left * right)
 
 
 def used(polynomial: Polynomial) -> list[int]:
@@ -114,8 +122,8 @@ class Ratio:
         """Return the sum."""
         if self.bottom == other.bottom:
             return Ratio.of(self.top + other.top, self.bottom)
-        top = self.top * other.bottom + other.top * self.bottom
-        return Ratio.of(top, self.bottom * other.bottom)
+        top = multiplied(self.top, other.bottom) + multiplied(other.top, self.bottom)
+        return Ratio.of(top, multiplied(self.bottom, other.bottom))
 
     def __neg__(self) -> Ratio:
         """Return the negative."""
@@ -127,11 +135,11 @@ class Ratio:
 
     def __mul__(self, other: Ratio) -> Ratio:
         """Return the product."""
-        return Ratio.of(self.top * other.top, self.bottom * other.bottom)
+        return Ratio.of(multiplied(self.top, other.top), multiplied(self.bottom, other.bottom))
 
     def __truediv__(self, other: Ratio) -> Ratio:
         """Return the quotient."""
-        return Ratio.of(self.top * other.bottom, self.bottom * other.top)
+        return Ratio.of(multiplied(self.top, other.bottom), multiplied(self.bottom, other.top))
 
     def __pow__(self, exponent: int) -> Ratio:
         """Return an integer power."""
@@ -147,7 +155,7 @@ class Ratio:
         terms = max(len(self.top), len(self.bottom))
         if size > _HIGHEST_DEGREE or terms ** min(exponent, 20) > _MOST_TERMS**3:
             raise ProofError("a power has too high a degree")
-        return Ratio(self.top**exponent, self.bottom**exponent)
+        return Ratio(bounded(self.top**exponent), bounded(self.bottom**exponent))
 
     def atoms(self) -> set[int]:
         """Return the numbers of the atoms that occur."""
@@ -168,8 +176,8 @@ def evaluated(polynomial: Polynomial, atom: int, value: Ratio) -> Ratio:
     degree = len(parts) - 1
     top, scale = constant(0), ONE
     for part in reversed(parts):  # Σ c_k t^k b^(n−k), by Horner's rule
-        top = bounded(top * value.top + part * scale)
-        scale = scale * value.bottom
+        top = multiplied(top, value.top) + multiplied(part, scale)
+        scale = multiplied(scale, value.bottom)
     return Ratio.of(top, value.bottom**degree) if degree else Ratio.of(polynomial, ONE)
 
 

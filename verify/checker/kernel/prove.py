@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 from accountant.precision import ctx
 from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
 from verify.checker.kernel.closed_forms import Resolver
-from verify.checker.kernel.derivative import is_smooth
 from verify.checker.kernel.domain import INTEGER, Goal
 from verify.checker.kernel.language import (
     Budget,
@@ -17,13 +16,12 @@ from verify.checker.kernel.language import (
     Node,
     ProofError,
     comparison,
-    free,
     number,
     parse,
     substitute,
 )
 from verify.checker.kernel.limits import StatedLimit, limit_proof
-from verify.checker.kernel.methods import by_sweep, cases, defined, identity, positive, without_abs
+from verify.checker.kernel.methods import by_sweep, cases, identity, positive, without_abs
 from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec, normalised
 from verify.checker.kernel.steps import (
@@ -54,6 +52,10 @@ METHODS: Final[dict[str, Method]] = {
 _TRIED: Final = ({"method": "identity"}, {"method": "positive"}, {"method": "sweep", "pieces": 500})
 """What is tried where a proof does not say its method."""
 _DEEPEST: Final = 30
+_UNREADABLE: Final = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError
+)  # fmt: skip
+"""What data of a wrong shape or size may raise on the way."""
 _PRECISION: Final = 128
 
 
@@ -104,7 +106,7 @@ class Kernel:
         try:
             with ctx.workprec(_PRECISION):
                 return self._claim(claim)
-        except (RecursionError, ArithmeticError, ValueError, TypeError, KeyError) as error:
+        except _UNREADABLE as error:
             raise ProofError(f"the proof cannot be read ({error!r:.200})") from error
         except Puncture:
             raise ProofError("a divisor may be 0 at one point of the domain") from None
@@ -128,6 +130,7 @@ class Kernel:
     def _limit(self, stated: StatedLimit, spec: Spec) -> Proved:
         before, self._names = self._names, stated.names
         try:
+            self._hold(stated.conditions)
             return limit_proof(stated, spec, self)
         finally:
             self._names = before
@@ -145,13 +148,17 @@ class Kernel:
             self._integer(goal)
             return Proved(str(goal), "integer", "1 step")
         told, conditions = resolved(goal)
+        self._hold(conditions)
+        plain = without_abs(told, self.budget)
+        return dataclasses.replace(self.prove(plain, spec), theorem=str(goal))
+
+    def _hold(self, conditions: Iterable[Goal]) -> None:
+        """Prove the conditions of formulas."""
         for condition in conditions:
             if condition.relation == INTEGER:
                 self._integer(condition)
             else:
                 self._attempt(condition)
-        plain = without_abs(told, self.budget)
-        return dataclasses.replace(self.prove(plain, spec), theorem=str(goal))
 
     def _integer(self, goal: Goal) -> None:
         def work(normaliser: Any) -> None:
@@ -188,7 +195,7 @@ class Kernel:
         raise ProofError(f"not proved: {goal}. {'; '.join(failures)}")
 
     def _around(self, goal: Goal, spec: Spec, at: Puncture) -> Proved:
-        """Prove a goal without one value of a variable, and at that value, or by continuity."""
+        """Prove a goal without one value of a variable, and at that value, by the same proof."""
         variable = goal.domain.variable(at.variable)
         if variable is None or variable.integer:
             raise ProofError(f"a divisor may be 0 at {at.variable} = {at.point}")
@@ -209,26 +216,17 @@ class Kernel:
         if not parts:
             raise ProofError(f"a divisor is 0 at {at.variable} = {at.point}")
         proofs = [self.prove(part, spec) for part in parts]
-        try:
-            self.prove(goal.fix({at.variable: point}), spec)
-        except ProofError:
-            self._continued(goal, at)
+        self._at(goal, spec, {at.variable: point})
         return Proved(str(goal), proofs[0].method, f"{proofs[0].size}; {at.variable} = {at.point}")
 
-    def _continued(self, goal: Goal, at: Puncture) -> None:
-        """Show that a goal holds at a value if it does near it.
-
-        That needs a relation that limits keep, both sides continuous in the variable and defined
-        at the value, and a domain in which it is approached with all other variables fixed.
-        """
-        variable, name = goal.domain.variable(at.variable), at.variable
-        if variable is None or goal.relation not in ("==", "<=", ">="):
-            raise ProofError(f"not proved at {name} = {at.point}")
-        if goal.domain.mentioned(name) or any(free(end) for end in variable.ends()):
-            raise ProofError(f"other domains depend on {name}, so that {at.point} is not skipped")
-        if not (is_smooth(goal.left, name) and is_smooth(goal.right, name)):
-            raise ProofError(f"a side is not known to be continuous in {name}")
-        defined(goal.fix({name: number(at.point)}), self.budget)
+    def _at(self, goal: Goal, spec: Spec, values: Mapping[str, Node]) -> None:
+        """Prove a goal with values in the place of variables, there and in the proof's texts."""
+        fixed = {name: substitute(node, values) for name, node in self._names.items()}
+        before, self._names = self._names, {**fixed, **values}
+        try:
+            self.prove(goal.fix(values), spec)
+        finally:
+            self._names = before
 
     def lemma(self, name: str) -> list[Goal]:
         """Return what a claim of the same file states, after it has been proved."""

@@ -20,10 +20,10 @@ from verify.checker.kernel.polynomials import (
     ONE,
     Polynomial,
     Ratio,
-    bounded,
     coefficients,
     constant,
     factors,
+    multiplied,
     rational,
     used,
     value_of,
@@ -201,8 +201,8 @@ class Signs:
         parts = coefficients(part, atom)
         result, scale = constant(0), ONE
         for coefficient in reversed(parts):
-            result = bounded(result * top + coefficient * scale)
-            scale = scale * bottom
+            result = multiplied(result, top) + multiplied(coefficient, scale)
+            scale = multiplied(scale, bottom)
         return result, states
 
     def _is_strict(self, part: Polynomial, corners: list[list[dict[int, bool]]]) -> bool:

@@ -94,9 +94,9 @@ def each(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     swap = goal.relation in ("<=", "<")
     small, large = (goal.left, goal.right) if swap else (goal.right, goal.left)
     match small, large:
-        case Apply(name="max", arguments=arguments), _:
+        case Apply(name="max", arguments=arguments), _ if arguments:
             pairs = [(argument, large) for argument in arguments]
-        case _, Apply(name="min", arguments=arguments):
+        case _, Apply(name="min", arguments=arguments) if arguments:
             pairs = [(small, argument) for argument in arguments]
         case _:
             raise ProofError("expected a max on the smaller side, or a min on the larger one")

@@ -392,10 +392,14 @@ class Steps:
                 size = _NARROW * abs(low) if low * high > 0 else AGREEMENT**2
                 right = low == high or 0 < high - low <= size
                 self._expect(right, f"{path}.{name}", "is not narrow")
-            self._meets(f"{path}.{name}", (low, high), value)
+            small = isinstance(fact, seal.ExpressionFact)  # a difference of equal numbers, say
+            self._meets(f"{path}.{name}", (low, high), value, small=small)
 
-    def _meets(self, path: str, ends: tuple[Any, Any], value: Any) -> None:
-        """Require an enclosure to have a number in common with the ball found here."""
+    def _meets(self, path: str, ends: tuple[Any, Any], value: Any, *, small: bool) -> None:
+        """Require an enclosure to have a number in common with the ball found here.
+
+        A number that is not told from 0 is taken as given, unless it may well be `small`.
+        """
         shown = _shown(value, 25)
         below, above = compare(ends[0], ">", value), compare(ends[1], "<", value)
         self._expect(not below, f"{path}.lower", f"does not enclose {shown}")
@@ -408,7 +412,10 @@ class Steps:
             self.recomputed.append(f"{path} to {max(digits, 0)} digits")
         else:
             most = ball(value).abs_upper().str(5, radius=False)
-            self.recomputed.append(f"{path} to be at most {most}")
+            if small:
+                self.recomputed.append(f"{path} to be at most {most}")
+            else:
+                self.given.append(f"{path}: too long to recompute, but at most {most}")
 
     def _rows(self, *, recomputed: bool = False) -> list[Variables]:
         """Return what the facts say, or were found to be: one row for each fact named `value`."""

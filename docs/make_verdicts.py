@@ -105,7 +105,7 @@ def conditions_table(ledgers: list[tuple[Document, list[Checked]]]) -> str:
 def _reasons(checked: Checked) -> set[str]:
     """Return what a certificate rests on, without the names that differ from claim to claim."""
     return {
-        re.sub(r'\s*"[^"]*"', "", re.sub(r"^(facts\[\d+\]\.)?\w+: ", "", given))
+        re.sub(r'^(facts\[\d+\]\.)?\w+: |\s*"[^"]*"|^\d+ of the \d+ (?=cases)', "", given)
         for given in checked.taken_as_given
     }
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,7 +55,7 @@ def test_every_stored_table_is_found_again(size: list[str]) -> None:
 
 def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every worker dies as it starts, as under a limit on memory."""
-    monkeypatch.setattr(production, "_leave_interrupts_to_the_parent", partial(os._exit, 1))
+    monkeypatch.setattr(production, "work_for", os._exit)
     names = ["better-gaussian/1", "better-gaussian/2"]
     with pytest.raises(NotApplicableError, match="--jobs 1"):
         list(production.make_all(names, FAST, tmp_path, jobs=2))

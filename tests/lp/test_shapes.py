@@ -164,7 +164,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["optimal", "gaussian-shape", space, "--quiet", "--weights", "1,1,1,1"]) == 0
     assert capsys.readouterr().out.startswith("GeneralGaussian(covariance=Matrix(")
     assert main(["check", str(proof)]) == 0
-    assert capsys.readouterr().out.startswith("VALID  the least total variance")
+    assert capsys.readouterr().out.startswith("VALID  OPTIMAL: the least")
     assert main(["optimal", "gaussian-shape", "Gaussian(standard_deviation=1)"]) == 2
     assert "sensitivity space" in capsys.readouterr().err
 

@@ -523,7 +523,7 @@ def test_certificate_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["verify", *mechanism, "--certificate", str(path), "--quiet"]) == 1
     assert f"wrote {path} (1 certificate)" in capsys.readouterr().err
     assert main(["check", str(path)]) == 0
-    theorem = "VALID  Gaussian(standard_deviation=3) is (1, 0.00001)-DP: REFUTED"
+    theorem = "VALID  REFUTED: Gaussian(standard_deviation=3) is (1, 0.00001)-DP"
     assert capsys.readouterr().out.startswith(theorem)
     assert main(["check", str(path), "--json"]) == 0
     (entry,) = printed_json(capsys)["certificates"]

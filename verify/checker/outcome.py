@@ -42,7 +42,7 @@ class Theorem:
         """Say it in one line."""
         subject = f"{self.mechanism} is " if self.mechanism else ""
         relation = f" under {self.adjacency}" if self.adjacency else ""
-        return f"{subject}{self.claimed}{relation}: {self.verdict}"
+        return f"{self.verdict}: {subject}{self.claimed}{relation}"
 
 
 @final

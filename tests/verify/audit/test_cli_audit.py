@@ -55,7 +55,8 @@ def test_the_certificate_is_checked(here: Path, capsys: pytest.CaptureFixture[st
         assert main(["check", "c.json"]) == 3
         rests, theorem = capsys.readouterr().out.splitlines()[1:3]
         assert rests.startswith('  rests on: that the runs were drawn from "noisy"')
-        assert theorem.startswith('  theorem:  "noisy" is (0.5, 0)-DP: REFUTED')
+        assert theorem.startswith("  theorem:  REFUTED at significance 0.001")
+        assert theorem.endswith(': "noisy" is (0.5, 0)-DP')
 
 
 def test_neighbours_are_searched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -180,6 +180,9 @@ def _meaning_errors(claim: Claim, path: str) -> list[str]:
                 Expression(side)
         except InvalidInputError as error:
             errors.append(f"{path}.assume[{index}]: {error}")
+    if claim.adjacency is not None and not hasattr(claim, "mechanism"):
+        remedy = "Ask with it, as in mu(…, adjacency=…)."
+        errors.append(f"{path}.adjacency: only a claim about a mechanism has one. {remedy}")
     try:
         Adjacency.read(claim.adjacency)
     except InvalidInputError as error:

@@ -51,6 +51,13 @@ def test_the_checker_reads_a_name_once() -> None:
         assert problems[0] == ("case", "cannot be checked: the name x is given twice")
 
 
+def test_a_relation_names_neighbours_in_its_questions_alone() -> None:
+    with pytest.raises(InvalidInputError, match="only a claim about a mechanism has one"):
+        document.read_text(f'{TWICE}adjacency = "replace-one"\n', "names.toml")
+    problems = checker.check(_forged(adjacency="replace-one")).problems
+    assert problems == [("claim.adjacency", "does not fit")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -145,7 +145,9 @@ class Steps:
         name = f"{claim['kind']} by sweep" if self.cuts else claim["kind"]
         self.kind: Kind = KINDS[name if name in KINDS else claim["kind"]]
         self.claim = described(claim)
-        fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
+        fits: tuple[str | None, ...] = (None,)
+        if "mechanism" in claim:
+            fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
         for text in self.claim["let"].values():
             ast.parse(text.strip(), mode="eval")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -165,7 +166,9 @@ def _texts(value: object) -> object:
 
 def _meaning_errors(claim: Claim, path: str) -> list[str]:
     """Check expressions, assumptions and the adjacency before anything is computed."""
-    errors = []
+    curve = {"tradeoff": "alpha", "profile": "epsilon"}.get(claim.kind)
+    names = Counter([*claim.let, *claim.where, *claim.for_all, getattr(claim, "variable", curve)])
+    errors = [f"{path}: the name {n!r} is given twice." for n, count in names.items() if count > 1]
     for name, text in claim.expressions().items():
         try:
             Expression(text)
@@ -177,6 +180,9 @@ def _meaning_errors(claim: Claim, path: str) -> list[str]:
                 Expression(side)
         except InvalidInputError as error:
             errors.append(f"{path}.assume[{index}]: {error}")
+    if claim.adjacency is not None and not hasattr(claim, "mechanism"):
+        remedy = "Ask with it, as in mu(…, adjacency=…)."
+        errors.append(f"{path}.adjacency: only a claim about a mechanism has one. {remedy}")
     try:
         Adjacency.read(claim.adjacency)
     except InvalidInputError as error:

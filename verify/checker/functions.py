@@ -39,6 +39,7 @@ _SPARE_BITS = 64
 _MOST_DIGITS = 1000
 _LARGEST_BINOMIAL = 100_000
 _MOST_TERMS = 100_000
+_LARGEST_DIMENSION = 10**18
 
 
 def _rounded(x: Any, digits: Any, up: int) -> Fraction:
@@ -114,7 +115,10 @@ def _on_trees(prefix: str, *, signed: bool) -> dict[str, Callable[..., Any]]:
 
 def _ellipse_defects(dimension: Any, sparsity: Any) -> Fraction:
     """Return 0 where an ellipse is proved to be the best; raise UnknownError elsewhere."""
-    optimal(int(dimension), int(sparsity))
+    d, k = (_integer(value, _LARGEST_DIMENSION) for value in (dimension, sparsity))
+    if not 1 <= k <= d:
+        raise ValueError(f"a sparsity outside 1 to {d}")
+    optimal(d, k)
     return Fraction(0)
 
 

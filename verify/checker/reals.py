@@ -126,7 +126,7 @@ class Real:
     def __mul__(self, other: Any) -> Any:
         if not _is_number(other):
             return NotImplemented
-        if not isinstance(other, Real) and other == 0:
+        if not isinstance(other, Real) and other == 0 and self.ball.is_finite():
             return Fraction(0)
         one, two = _terms(self), _terms(other)
         if one is None or two is None or len(one) * len(two) > _MOST_MONOMIALS:
@@ -482,7 +482,9 @@ def exp(x: Any) -> Any:
             if inner[0] == "log" and exponent == 1 and _positive(_inside(inner)):
                 atom = _inside(inner)
         exponents[atom] = exponents.get(atom, Fraction(0)) + coefficient
-    if any(abs(e) > _MOST_BITS for a, e in exponents.items() if a[0] == "integer"):
+    if any(
+        abs(e) * a[1].bit_length() > _MOST_BITS for a, e in exponents.items() if a[0] == "integer"
+    ):
         return Real(_rising(arb.exp, ball(x)))
     monomial, scale = _normal(exponents)
     return _number({monomial: scale})
@@ -548,14 +550,18 @@ PI = Real(None, {frozenset([(("pi",), Fraction(1))]): Fraction(1)})
 
 
 def apply(name: str, *values: Any) -> Number:
-    """Return a function of `EVALUATED`, as an atom where its arguments are known exactly."""
+    """Return a function of `EVALUATED`, as an atom where its arguments are known exactly.
+
+    What is no finite number is only a ball, so that nothing cancels there.
+    """
     if any(isinstance(value, Real) and value.terms is None for value in values):
         return Real(EVALUATED[name](*map(ball, values)))
     keys = (
         frozenset((value.terms or {}).items()) if isinstance(value, Real) else Fraction(value)
         for value in values
     )
-    return Real(None, {frozenset([((name, *keys), Fraction(1))]): Fraction(1)})
+    found = Real(None, {frozenset([((name, *keys), Fraction(1))]): Fraction(1)})
+    return found if found.ball.is_finite() else Real(found.ball)
 
 
 def _rising(function: Callable[[arb], arb], x: arb, *, ends: bool = False) -> arb:

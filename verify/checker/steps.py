@@ -145,7 +145,9 @@ class Steps:
         name = f"{claim['kind']} by sweep" if self.cuts else claim["kind"]
         self.kind: Kind = KINDS[name if name in KINDS else claim["kind"]]
         self.claim = described(claim)
-        fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
+        fits: tuple[str | None, ...] = (None,)
+        if "mechanism" in claim:
+            fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
         for text in self.claim["let"].values():
             ast.parse(text.strip(), mode="eval")
@@ -263,8 +265,10 @@ class Steps:
         """Return every case that is listed, and the texts of its values."""
         grids = {name: domain["grid"] for name, domain in self.claim["for_all"].items()}
         values = {**self.claim["where"], **grids}
-        if len(values) != len(self.claim["where"]) + len(grids):
-            raise ValueError("a variable has two lists of values")
+        own = {"tradeoff": "alpha", "profile": "epsilon"}.get(self.claim["kind"], "")
+        names = [*self.claim["where"], *grids, *self.claim["let"], self.claim.get("variable", own)]
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise ValueError(f"the name {twice[0]} is given twice")
         if math.prod(map(len, values.values())) > _MOST_CASES:
             raise ValueError(f"more than {_MOST_CASES} cases")
         rows = product(*values.values())

@@ -17,6 +17,7 @@ from verify.checker.mechanisms.noise import Noise
 from verify.checker.mechanisms.numbers import largest, over, plus, root, times
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
+from verify.checker.reals import FewDigitsError, ball
 
 GAUSSIAN = (
     "CorrelatedGaussian",
@@ -128,7 +129,13 @@ def _half(b: Any) -> int:
     """Return an integer within 1 of B/2."""
     if isinstance(b, Surd):
         return (int(b.a) + isqrt(b.r) * int(b.b)) // 2
-    return int(b / 2) if isinstance(b, Fraction) else int(float(b) / 2)
+    if isinstance(b, Fraction):
+        return int(b / 2)
+    half = ball(b) / 2
+    whole = half.mid().floor().unique_fmpz() if half.rad() < 1 else None
+    if whole is None:
+        raise FewDigitsError
+    return int(whole)
 
 
 def _known_size(noise: Noise, *, replaced: bool) -> Any:

@@ -15,6 +15,7 @@ from verify import checker, document, seal
 from verify.certificate import certify
 from verify.checker.language import evaluate
 from verify.checker.reals import compare
+from verify.claims import Minimiser
 
 TWICE = """
 schema_version = 1
@@ -89,3 +90,19 @@ def test_the_worst_record_of_many_counts_is_found_among_all() -> None:
 def test_a_power_of_very_many_digits_is_not_written_out() -> None:
     with ctx.workprec(200):
         assert compare(evaluate("exp(1000000*log(10**1000 + 1))"), ">", Fraction(1)) is True
+
+
+def test_a_point_without_a_value_is_refused() -> None:
+    claim = Minimiser(
+        id="points",
+        expression="(k - 1)/log2(k)**3",
+        variable="k",
+        at=["15", "16", "17", "18"],
+        claimed="18",
+    )
+    _, data = certify(claim)
+    assert data is not None
+    assert checker.check(data).problems == []
+    data["claim"]["at"][0] = "-15"
+    data["seal"] = seal.seal({key: value for key, value in data.items() if key != "seal"})
+    assert any(field == "claim.at" for field, _ in checker.check(data).problems)

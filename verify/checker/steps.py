@@ -110,6 +110,7 @@ class Steps:
         steps = {
             "claim": self._claim,
             "case": self._case,
+            "claim.at": self._points,
             "claim.proof": self._proof,
             "claim.for_all": self._range,
             "claim.argument": self._argument,
@@ -171,6 +172,13 @@ class Steps:
         if self.refuted and self.claim["kind"] == "optimality":
             rival = bool(self.claim.get("rival"))
             self._expect(rival, "claim.rival", "a typed competitor refutes nothing")
+
+    def _points(self) -> None:
+        """Require a value of the expression at every point that the claim lists."""
+        for point in self.claim.get("at", ()):
+            scope = self.scope.but(**{self.claim["variable"]: number(point)})
+            value = number(evaluate(self.claim["expression"], scope))
+            self._expect(ball(value).is_finite(), "claim.at", f"{point}: there is no value there")
 
     def _is_provable(self) -> bool:
         """Whether the cases can prove the claim: its points are all there are, it has a dual."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from verify import checker, document, seal
 from verify.certificate import certify
 from verify.checker.language import evaluate
 from verify.checker.reals import compare
-from verify.claims import Minimiser
+from verify.claims import ApproximateDP, Minimiser
 
 TWICE = """
 schema_version = 1
@@ -106,3 +107,14 @@ def test_a_point_without_a_value_is_refused() -> None:
     data["claim"]["at"][0] = "-15"
     data["seal"] = seal.seal({key: value for key, value in data.items() if key != "seal"})
     assert any(field == "claim.at" for field, _ in checker.check(data).problems)
+
+
+@pytest.mark.parametrize("delta", ["7/5", "-1/10"])
+def test_a_delta_that_is_no_probability_is_refused(delta: str) -> None:
+    claim = ApproximateDP(id="d", mechanism="Laplace(scale=1)", epsilon="1/2", delta="0.4")
+    _, data = certify(claim)
+    assert data is not None
+    forged = json.loads(json.dumps(data).replace('"0.4"', f'"{delta}"'))
+    forged["seal"] = seal.seal({key: value for key, value in forged.items() if key != "seal"})
+    assert checker.check(data).problems == []
+    assert checker.check(forged).outcome is checker.Outcome.INVALID

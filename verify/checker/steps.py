@@ -77,6 +77,13 @@ def _one_record(claim: Mapping[str, Any]) -> bool:
     return str(claim.get("mechanism", "")).startswith("RandomizedResponse")
 
 
+def _is_probability(value: Any) -> bool:
+    """Whether a number is not surely outside [0, 1]."""
+    return compare(value, ">=", Fraction(0)) is not False and (
+        compare(value, "<=", Fraction(1)) is not False
+    )
+
+
 @final
 class Steps:
     """One certificate; each step appends to `problems` and `given`."""
@@ -321,6 +328,8 @@ class Steps:
                     raise
                 found[name] = number(self.certificate.claimed[name])
                 self.given.append(f"{name}, for want of {error}")
+            if name == "delta" and not _is_probability(found[name]):
+                raise ValueError("delta is no probability")
         return found
 
     def _mechanism(self) -> None:

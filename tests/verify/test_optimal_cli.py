@@ -63,7 +63,7 @@ def test_count_noise_text_and_certificate(
     assert "law of n = 1\n" in out
     assert "law of n ≥ 5\n" in out
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("VALID  the least delta at ")
+    assert capsys.readouterr().out.startswith("VALID  OPTIMAL: the least delta at ")
     path.write_text(path.read_text("utf-8").replace('"exact": "1/53"', '"exact": "1/54"'), "utf-8")
     assert main(["check", str(path), "--json"]) == 1
     checked = json.loads(capsys.readouterr().out)["certificates"][0]

@@ -122,7 +122,10 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command = ["optimal", "integer-noise", "--epsilon", "1", "--delta", "0.01", "--support", "8"]
     assert main([*command, "--quiet", "--certificate", str(path)]) == 0
     assert main(["check", str(path)]) == 0
-    assert "\nVALID  OPTIMAL: the least variance of a law on -8..8 at epsilon = 1" in capsys.readouterr().out
+    assert (
+        "\nVALID  OPTIMAL: the least variance of a law on -8..8 at epsilon = 1"
+        in capsys.readouterr().out
+    )
     data = json.loads(path.read_text(encoding="utf-8"))
     data["law"][8] = str(Fraction(data["law"][8]) / 2)
     path.write_text(json.dumps(data), encoding="utf-8")

@@ -16,52 +16,56 @@ from typing import Any
 
 _MECHANISMS = "accountant.mechanisms"  # all of its own list is public here too
 _HOME = {
-    "Adjacency": "accountant.adjacency",
-    "Direction": "accountant.adjacency",
-    "BestCounter": "accountant.best_counter",
-    "best_counter": "accountant.best_counter",
-    "Calibration": "accountant.calibrate",
-    "EpsilonDelta": "accountant.calibrate",
-    "Mu": "accountant.calibrate",
-    "ProfileBelow": "accountant.calibrate",
-    "Rho": "accountant.calibrate",
-    "calibrate": "accountant.calibrate",
+    "Adjacency": "accountant.core.adjacency",
+    "Direction": "accountant.core.adjacency",
+    "BestCounter": "accountant.counting.best_counter",
+    "best_counter": "accountant.counting.best_counter",
+    "Calibration": "accountant.budget.calibrate",
+    "EpsilonDelta": "accountant.budget.calibrate",
+    "Mu": "accountant.budget.calibrate",
+    "ProfileBelow": "accountant.budget.calibrate",
+    "Rho": "accountant.budget.calibrate",
     "AdjacencyError": "accountant.errors",
     "DpassayError": "accountant.errors",
     "InvalidInputError": "accountant.errors",
     "NotApplicableError": "accountant.errors",
     "UndecidedError": "accountant.errors",
-    "estimate_beta": "accountant.estimate",
-    "estimate_delta": "accountant.estimate",
-    "estimate_epsilon": "accountant.estimate",
-    "estimate_log_delta": "accountant.estimate",
-    "estimate_log_loss_cdf": "accountant.estimate",
-    "estimate_log_loss_survival": "accountant.estimate",
-    "estimate_power": "accountant.estimate",
-    "estimate_slope": "accountant.estimate",
-    "loss_cdf": "accountant.guarantees",
-    "loss_survival": "accountant.guarantees",
-    "mu": "accountant.guarantees",
-    "renyi": "accountant.guarantees",
-    "rho": "accountant.guarantees",
-    "total_variation": "accountant.guarantees",
-    "Interval": "accountant.interval",
+    **dict.fromkeys(
+        (
+            "absolute_quantile",
+            "beta",
+            "covariance",
+            "delta",
+            "delta_complement",
+            "epsilon",
+            "estimate_beta",
+            "estimate_delta",
+            "estimate_epsilon",
+            "estimate_log_delta",
+            "estimate_log_loss_cdf",
+            "estimate_log_loss_survival",
+            "estimate_power",
+            "estimate_slope",
+            "log_delta",
+            "loss_cdf",
+            "loss_survival",
+            "maximum_quantile",
+            "mean_absolute_error",
+            "mean_squared_error",
+            "mu",
+            "power",
+            "probability_exact",
+            "quantile",
+            "renyi",
+            "rho",
+            "total_variation",
+            "variance",
+        ),
+        "accountant.ask",
+    ),
+    "Interval": "accountant.numbers.interval",
     "parse": "accountant.notation",
-    "exact": "accountant.number",
-    "absolute_quantile": "accountant.accuracy",
-    "maximum_quantile": "accountant.accuracy",
-    "mean_absolute_error": "accountant.accuracy",
-    "probability_exact": "accountant.accuracy",
-    "delta": "accountant.profile",
-    "delta_complement": "accountant.profile",
-    "epsilon": "accountant.profile",
-    "log_delta": "accountant.profile",
-    "beta": "accountant.tradeoff",
-    "power": "accountant.tradeoff",
-    "covariance": "accountant.utility",
-    "mean_squared_error": "accountant.utility",
-    "quantile": "accountant.utility",
-    "variance": "accountant.utility",
+    "exact": "accountant.numbers.exact",
     **dict.fromkeys(
         (
             "BoundedSum",
@@ -73,7 +77,7 @@ _HOME = {
             "PrefixSums",
             "VectorSum",
         ),
-        "accountant.workload",
+        "accountant.geometry.workload",
     ),
     **dict.fromkeys(
         (
@@ -86,10 +90,13 @@ _HOME = {
         ),
         "verify.audit",
     ),
-    "certify": "verify.certificate",
+    "Profile": "accountant.summary",
+    "profile": "accountant.summary",
+    "Training": "accountant.training",
+    "dpsgd": "accountant.training",
     "Budget": "verify.compare",
-    "compare": "verify.compare",
     "sweep": "verify.compare",
+    **dict.fromkeys(("calibrate", "certify", "compare", "verify"), "verify.ask"),
     **dict.fromkeys(
         (
             "ApproximateDP",
@@ -111,7 +118,6 @@ _HOME = {
     ),
     "read_file": "verify.document",
     "read_paper": "verify.document",
-    "verify": "verify.exact",
     "Finding": "verify.verdict",
     "Rigour": "verify.verdict",
     "Verdict": "verify.verdict",
@@ -130,9 +136,17 @@ def __getattr__(name: str) -> Any:
     elif not name.startswith("_") and name in import_module(_MECHANISMS).__all__:
         value = getattr(import_module(_MECHANISMS), name)
     else:
-        raise AttributeError(f"module 'dpassay' has no attribute {name!r}")
+        raise AttributeError(f"module 'dpassay' has no attribute {name!r}{_hint(name)}")
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    """Suggest a public name for one that is not."""
+    if name.startswith("_"):
+        return ""
+    suggestion: str = import_module("accountant.errors").suggestion(name, __getattr__("__all__"))
+    return f". {suggestion}"
 
 
 def __dir__() -> list[str]:

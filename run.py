@@ -4,22 +4,27 @@
     python3 run.py ARGS                    dpassay ARGS
     python3 run.py test [PYTEST ARGS]      the tests
     python3 run.py --setup core|test|dev   only create or refresh the environment
+    python3 run.py --verbose …             the same, and show what the installation says
 
 The environment is `.venv` beside this file. It is made from the lock by uv where there is one,
 else by venv and pip, from the same versions and hashes in `requirements/`; and made again when
 `pyproject.toml`, these files, the Python version or the place of the clone has changed. A Python
-too old must still be able to read this file and say so.
+too old must still be able to read this file and say so. What the installation says goes to
+`.venv.log`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator, NoReturn, Sequence  # noqa: UP035 (Python 3.8 reads this)
@@ -27,9 +32,11 @@ from typing import Iterator, NoReturn, Sequence  # noqa: UP035 (Python 3.8 reads
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+LOG = ROOT / ".venv.log"
 STAMP = VENV / "dpassay-stamp.json"
 NEWER = ("python3.13", "python3.12", "python3.11", "python3.14")
 EXTRAS = ("core", "test", "dev")  # each contains the one before
+LAST = 15  # lines of the log that are shown after a failure
 INPUTS = ("pyproject.toml", "uv.lock", *(f"requirements/{extra}.txt" for extra in EXTRAS))
 
 
@@ -38,6 +45,9 @@ def main(arguments: Sequence[str]) -> None:
     require_python(sys.version_info[:2])
     if os.name != "posix":
         raise SystemExit("run.py needs Linux, macOS or WSL. Elsewhere: pip install -e .")
+    arguments = list(arguments)
+    if arguments[:1] == ["--verbose"]:
+        Progress.verbose = bool(arguments.pop(0))
     first, rest = (arguments or ["demo"])[0], arguments[1:]
     if first == "--setup":
         if len(rest) != 1 or rest[0] not in EXTRAS:
@@ -51,6 +61,7 @@ def main(arguments: Sequence[str]) -> None:
     else:
         # Some figures train classifiers, with scikit-learn; the tests have it.
         ensure("test" if first == "figures" else "core")
+        os.environ["DPASSAY_COMMAND"] = "python3 run.py"  # how its advice is to be typed
         replace_by([str(VENV / "bin" / "dpassay"), first, *rest])
 
 
@@ -79,12 +90,12 @@ def ensure(wanted: str) -> None:
             return
         extra = max(wanted, read_stamp()["extra"], key=EXTRAS.index)
         STAMP.unlink(missing_ok=True)  # an interrupted installation leaves none
-        say(f"preparing .venv ({extra}) with Python {sys.version.split()[0]}")
-        install(extra, lock)
+        LOG.write_text("")
+        with Progress(f"preparing .venv ({extra}) with Python {sys.version.split()[0]}"):
+            install(extra, lock)
         unfinished = STAMP.with_suffix(".new")
         unfinished.write_text(json.dumps({"inputs": fingerprint(), "extra": extra}) + "\n")
         unfinished.replace(STAMP)
-        say("ready")
 
 
 def fingerprint() -> str:
@@ -135,7 +146,7 @@ def install(extra: str, lock: int) -> None:
         steps.insert(0, [*venv_maker(python), "--clear", str(VENV)])
     for step in steps:
         if not succeeds(step, lock):
-            raise SystemExit("This step failed; .venv is unfinished: " + " ".join(step))
+            raise SystemExit(f"This step failed; .venv is unfinished: {' '.join(step)}\n{tail()}")
 
 
 def find_uv() -> list[str]:
@@ -157,20 +168,67 @@ def venv_maker(python: str) -> list[str]:
 
 
 def succeeds(command: Sequence[str], lock: int | None = None) -> bool:
-    """Run a command and tell whether it returned 0; a step of the installation is shown."""
+    """Run a command and tell whether it returned 0; a step of the installation is logged."""
     inherited = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")}
     try:
-        return not subprocess.call(
-            command,
-            cwd=ROOT,
-            env={**inherited, "UV_PROJECT_ENVIRONMENT": str(VENV)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL if lock is None else sys.stderr,
-            stderr=subprocess.DEVNULL if lock is None else None,
-            pass_fds=() if lock is None else (lock,),  # held while the step goes on, come what may
-        )
+        with open(os.devnull if lock is None else LOG, "a") as log:
+            shown = sys.stderr if Progress.verbose and lock is not None else log
+            return not subprocess.call(
+                command,
+                cwd=ROOT,
+                env={**inherited, "UV_PROJECT_ENVIRONMENT": str(VENV)},
+                stdin=subprocess.DEVNULL,
+                stdout=shown,
+                stderr=shown,
+                # Held while the step goes on, come what may.
+                pass_fds=() if lock is None else (lock,),
+            )
     except OSError:
         return False
+
+
+def tail() -> str:
+    """Return the end of the log, or where everything was shown."""
+    if Progress.verbose:
+        return "What it said stands above."
+    lines = LOG.read_text(errors="replace").splitlines() if LOG.exists() else []
+    return "\n".join([*lines[-LAST:], f"Everything that was said: {LOG}"])
+
+
+class Progress:
+    """One line on stderr that says what goes on, and for how long; a spinner on a terminal."""
+
+    verbose = False
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.over = threading.Event()
+        self.started = time.monotonic()
+        self.live = sys.stderr.isatty() and not Progress.verbose
+        self.thread = threading.Thread(target=self.turn, daemon=True)
+
+    def __enter__(self) -> None:
+        if self.live:
+            self.thread.start()
+        else:
+            say(self.text)
+
+    def turn(self) -> None:
+        """Rewrite the line until it is over."""
+        for mark in itertools.cycle("|/-\\"):
+            seconds = time.monotonic() - self.started
+            sys.stderr.write(f"\r\x1b[2Krun.py: {self.text} {mark} {seconds:.0f} s")
+            sys.stderr.flush()
+            if self.over.wait(0.2):
+                return
+
+    def __exit__(self, *problem: object) -> None:
+        self.over.set()
+        if self.live:
+            self.thread.join()
+            sys.stderr.write("\r\x1b[2K")
+        if problem[0] is None:
+            say(f"ready after {time.monotonic() - self.started:.0f} s")
 
 
 @contextmanager

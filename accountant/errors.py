@@ -6,6 +6,8 @@ import difflib
 import math
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
 
 _MOST_NAMES = 40
 
@@ -26,32 +28,58 @@ class NotApplicableError(DpassayError):
     """The question has no answer for this mechanism (not: the answer could not be found)."""
 
 
+class Enclosure(Protocol):
+    """What an error says of an interval (`accountant.numbers.interval.Interval`)."""
+
+    @property
+    def lower(self) -> Decimal:
+        """The lower end."""
+
+    @property
+    def upper(self) -> Decimal:
+        """The upper end."""
+
+    @property
+    def relative_width(self) -> Fraction | None:
+        """The width, relative to the smaller end."""
+
+
 class UndecidedError(DpassayError):
-    """The highest precision of the ladder did not separate the two sides of a question.
+    """A question is not decided, or its answer not known to the width that was asked for."""
 
-    `reached` is the relative width of the enclosure that was found, +∞ where none is known.
-    """
-
-    def __init__(self, message: str = "", *, reached: float = math.inf) -> None:
+    def __init__(
+        self, message: str = "", *, reached: float = math.inf, interval: Enclosure | None = None
+    ) -> None:
         super().__init__(message)
         self.reached = reached
+        """The relative width that was reached, +∞ where none is known."""
+        self.interval = interval
+        """The best enclosure that was found, where one is known."""
 
-    def say_reached(self, lower: Decimal, upper: Decimal, width: float) -> None:
-        """Add the enclosure that was reached to the message, where it says none."""
-        self.reached = width
-        self.args = (f"{self} Reached [{lower}, {upper}], of relative width {width:.0e}.",)
+    def say_interval(self, found: Enclosure) -> None:
+        """Add an enclosure that was reached, with its width, to the message."""
+        self.interval, width = found, found.relative_width
+        own = math.inf if width is None else float(width)
+        self.reached = min(self.reached, own)
+        size = "unbounded" if width is None else f"{own:.1e}"
+        self.args = (
+            f"{self} Reached [{found.lower}, {found.upper}], of relative width {size}. "
+            "Ask without relative_width for it.",
+        )
 
 
 class BetweenError(UndecidedError):
     """A number is known to lie between two bounds that no precision brings together."""
 
-    def __init__(self, what: str, lower: Decimal, upper: Decimal) -> None:
-        self.lower, self.upper = lower, upper
+    def __init__(self, what: str, interval: Enclosure) -> None:
+        self.lower, self.upper = interval.lower, interval.upper
+        width = interval.relative_width
         super().__init__(
-            f"Reached {what} in [{lower:.12g}, {upper:.12g}]: one end is attained, the other is "
-            "that of a pair with the largest of the profiles of all neighbours, no one of which "
-            "is worst. What lies between is not known. Ask for a larger relative_width.",
-            reached=float((upper - lower) / lower) if 0 < lower < upper < math.inf else math.inf,
+            f"Reached {what} in [{self.lower}, {self.upper}]: one end is attained, the "
+            "other is that of a pair with the largest of the profiles of all neighbours, no one of "
+            "which is worst. What lies between is not known. Ask for a larger relative_width.",
+            reached=math.inf if width is None else float(width),
+            interval=interval,
         )
 
 
@@ -86,3 +114,33 @@ def suggestion(unknown: str, known: Iterable[str]) -> str:
     shown = sorted(known)[:_MOST_NAMES]
     rest = len(known) - len(shown)
     return f"Known: {', '.join(shown)}{f' and {rest} more' if rest else ''}."
+
+
+_OTHER_WORDS = {
+    "sigma": ("standard_deviation", "sigma_star"),
+    "std": ("standard_deviation",),
+    "stddev": ("standard_deviation",),
+    "noise_multiplier": ("standard_deviation",),
+    "variance": ("parameter", "standard_deviation"),
+    "b": ("scale",),
+    "eps": ("epsilon",),
+    "q": ("sampling_prob",),
+    "sample_rate": ("sampling_prob",),
+    "sampling_rate": ("sampling_prob",),
+    "sampling_probability": ("sampling_prob",),
+    "steps": ("count",),
+    "n": ("count", "steps"),
+    "sensitivity": ("l2_sensitivity", "l1_sensitivity", "sensitivity"),
+}
+"""What other libraries call an argument, with the names that it may have here."""
+
+
+def argument_suggestion(unknown: str, known: Iterable[str]) -> str:
+    """Return 'Did you mean X?' for an argument that has another name elsewhere, or is misspelt.
+
+    >>> argument_suggestion("sigma", ["standard_deviation", "l2_sensitivity"])
+    "Did you mean 'standard_deviation'?"
+    """
+    known = list(known)
+    here = next((name for name in _OTHER_WORDS.get(unknown.lower(), ()) if name in known), None)
+    return f"Did you mean {here!r}?" if here else suggestion(unknown, known)

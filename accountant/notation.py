@@ -1,24 +1,27 @@
 """The one notation for mechanisms: parse it; `repr` prints it.
 
 `Name(argument=value, …)`, nested. Numbers are ints and decimals, read exactly as written, or
-strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; lists stand in brackets. The
-mechanism that another one wraps may stand without its name: `Composed(Gaussian(…), count=3)`.
+strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; lists stand in brackets. As in
+Python the first arguments may stand without their names: `Composed(Gaussian(1.1), count=3)`.
 The text is parsed, never evaluated: anything but this grammar is refused.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, suggestion
-from accountant.mechanism import Mechanism
+from accountant.geometry.workload import WORKLOADS
 from accountant.mechanisms import DESCRIPTIONS
-from accountant.workload import WORKLOADS
 
-_KNOWN: dict[str, type] = {**DESCRIPTIONS, **WORKLOADS}
+_KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ignore[arg-type]  # never written
+_NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
 _REMEDY = 'Write a mechanism such as Gaussian(standard_deviation="1.1").'
 
@@ -56,6 +59,9 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}") from None
     if not isinstance(tree, ast.Call):
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}")
+    if noun in _NOUNS and isinstance(tree.func, ast.Name) and tree.func.id not in _KNOWN:
+        name = tree.func.id
+        raise InvalidInputError(f"Unknown {noun} {name!r}. {suggestion(name, _names(noun))}")
     return _build(tree, source)
 
 
@@ -77,51 +83,39 @@ def _build(call: ast.Call, source: str) -> object:
     name = call.func.id
     if name not in _KNOWN:
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
+    positional = [_value(argument, source) for argument in call.args]
     arguments: dict[str, Any] = {}
-    if takes_mechanism(name, len(call.args)):
-        arguments["mechanism"] = _value(call.args[0], source)
-    elif call.args:
-        raise InvalidInputError(
-            f"Expected every argument of {name} by name, not {_segment(call.args[0], source)!r}. "
-            f"Arguments: {', '.join(argument_names(name))}."
-        )
     for keyword in call.keywords:
         if keyword.arg is None:
             raise _refused(keyword.value, source)
         if keyword.arg in arguments:
             raise InvalidInputError(f"Argument {keyword.arg!r} of {name} is given twice.")
         arguments[keyword.arg] = _value(keyword.value, source)
-    return build(name, arguments)
+    return build(name, arguments, positional)
 
 
-def build(name: str, arguments: Mapping[str, Any]) -> object:
-    """Build the named mechanism from already parsed arguments, checking their names."""
+def build(name: str, arguments: Mapping[str, Any], positional: Sequence[Any] = ()) -> object:
+    """Build the named mechanism from already parsed arguments; the class checks their names."""
     if name not in _KNOWN:
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
-    known = argument_names(name)
-    for given in arguments:
-        if given not in known:
-            raise InvalidInputError(f"{name} has no argument {given!r}. {suggestion(given, known)}")
-    missing = [
-        parameter.name
-        for parameter in inspect.signature(_KNOWN[name]).parameters.values()
-        if parameter.default is inspect.Parameter.empty and parameter.name not in arguments
-    ]
-    if missing:
-        raise InvalidInputError(
-            f"{name} needs {', '.join(missing)}. Arguments: {', '.join(known)}."
-        )
-    return _KNOWN[name](**arguments)
+    return _KNOWN[name](*positional, **arguments)
 
 
 def argument_names(name: str) -> list[str]:
     """Return the argument names of a mechanism, in order."""
-    return list(inspect.signature(_KNOWN[name]).parameters)
+    return [parameter.name for parameter in _parameters(name)]
 
 
-def takes_mechanism(name: str, positional: int) -> bool:
-    """Whether one unnamed argument is given that can only be the mechanism which `name` wraps."""
-    return positional == 1 and name in _KNOWN and argument_names(name)[:1] == ["mechanism"]
+@functools.cache
+def _parameters(name: str) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(_KNOWN[name]).parameters.values())
+
+
+def _names(noun: str) -> list[str]:
+    """Return the names that an unknown mechanism or workload is answered with."""
+    if noun == "workload":
+        return list(WORKLOADS)
+    return [name for name, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)]
 
 
 def _value(node: ast.expr, source: str) -> object:

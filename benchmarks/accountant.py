@@ -41,17 +41,17 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from accountant import estimate, profile
-from accountant.adjacency import Direction
-from accountant.allotment import Share, largest_sampling_prob, most_releases
-from accountant.calibrate import Calibration, calibrate
-from accountant.composition.measure import estimator
-from accountant.composition.saddle_pair import SmoothPair
-from accountant.composition.saddle_transform import float_mixture
+from accountant.budget.allotment import Share, largest_sampling_prob, most_releases
+from accountant.budget.calibrate import Calibration, calibrate
+from accountant.budget.target import EpsilonDelta
+from accountant.composition.fourier.measure import estimator
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.losses.transform import float_mixture
+from accountant.core.adjacency import Direction
 from accountant.errors import DpassayError
-from accountant.interval import Interval
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.target import EpsilonDelta
+from accountant.numbers.interval import Interval
+from accountant.questions import estimate, profile
 
 SETTINGS: list[tuple[str, str, int]] = [
     ("1.1", "256/60000", 7032),

@@ -23,11 +23,12 @@ from typing import Any
 import mpmath
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from accountant import profile
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
+from tests.accountant.composition.mpmath_route import by_mpmath
 
 EPSILONS = ("0", "0.1", "0.5", "1", "2", "3", "5", "8", "12", "20", "30", "40")
 INTERVAL = 1e-4
@@ -118,7 +119,7 @@ def judge(mechanism: Mechanism, epsilon: str, ours: Interval, theirs: list[float
     pair = mechanism.worst_case(None).remove[0]
     digits = 30 - ours.lower.adjusted() // 2  # the reference sums down to far below delta
     with mpmath.workdps(digits):
-        reference = pair.reference().hockey_stick(exact(epsilon), digits)
+        reference = by_mpmath(pair).hockey_stick(exact(epsilon), digits)
         distance = float(abs(reference / mpmath.mpf(str(ours.lower)) - 1))
     size = "many orders" if worst > 10**6 else f"{float(worst):.0e}"
     return f"{side} ({size}); the mpmath route is within {distance:.0e} of ours"

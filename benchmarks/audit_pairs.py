@@ -11,7 +11,7 @@ import numpy as np
 from scipy import integrate, stats
 
 from accountant import notation
-from accountant.profile import epsilon as exact_epsilon
+from accountant.questions.profile import epsilon as exact_epsilon
 from verify.audit import vectors
 from verify.audit.rule import Rule
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from accountant import notation
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
 from verify.audit import audit
 from verify.audit.target import PerBlock
 

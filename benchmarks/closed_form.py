@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from flint import fmpq
 
-from accountant.mechanisms.count_noise_law import CountNoise
+from accountant.mechanisms.counting.count_noise_law import CountNoise
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
 from lp.search import Search, first_magnitude
@@ -73,7 +73,7 @@ def simplex_optimum(problem: CountNoiseProblem) -> Fraction | None:
     """Return the optimum that the simplex route proves exactly (D ≤ 16), or None."""
     if problem.support > 16:
         return None
-    search = Search(problem, first_magnitude(problem), 100, complete=True)
+    search = Search(problem, first_magnitude(problem), 100, complete=True, own=1)
     return next((answer.exact for answer in search.answers() if answer.exact is not None), None)
 
 

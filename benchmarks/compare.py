@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 from dp_accounting.pld import privacy_loss_mechanism as losses
 
+from accountant.budget.target import EpsilonDelta
+from accountant.geometry.workload import BoundedSum, Count, Counts, PrefixSums, Workload
 from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from accountant.target import EpsilonDelta
-from accountant.workload import BoundedSum, Count, Counts, PrefixSums, Workload
 from verify.compare import Budget, Comparison, compare
 from verify.compare.output import best_lines, table
 

@@ -27,10 +27,8 @@ from typing import Any
 
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from accountant import profile
+from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
@@ -42,6 +40,8 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     RandomizedResponse,
 )
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 
 Build = Callable[[bool], Any]
 

@@ -16,14 +16,14 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from accountant import profile
+from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval, enclose
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import BoundedCountNoise, Composed, DiscreteGaussian, DiscreteLaplace
-from accountant.number import ExactReal
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.solve import bracket, root
 from accountant.pairs import theta
-from accountant.solve import bracket, root
+from accountant.questions import profile
 
 CASES = (("1.5", "1/2", 2), ("1.5", "1/2", 4), ("3", "4/5", 2), ("3", "1/2", 4), ("3", "1/2", 8))
 COUNTS = (10, 100)

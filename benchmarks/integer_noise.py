@@ -13,11 +13,11 @@ from fractions import Fraction
 
 from flint import ctx
 
-from accountant import profile
-from accountant.calibrate import EpsilonDelta, calibrate
-from accountant.interval import Interval
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.number import exact
+from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.mechanisms.additive.integer_noise import IntegerNoise
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 from lp.integer_noise import optimal_integer_noise
 from lp.integer_problem import IntegerNoiseProblem
 

@@ -17,12 +17,12 @@ from fractions import Fraction
 
 from flint import ctx
 
-from accountant import profile
-from accountant.calibrate import EpsilonDelta, calibrate
-from accountant.interval import Interval
-from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
-from accountant.number import exact
-from accountant.rank_one.moments import theorem_5_sigma_star
+from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.pairs.rank_one.moments import theorem_5_sigma_star
+from accountant.questions import profile
 
 DELTA = "1e-7"
 WIDTH = Fraction(1, 10**15)

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from accountant import sampling
+from accountant.core.randomness import SECURE
 from accountant.mechanisms import Gaussian, Laplace
-from accountant.randomness import SECURE
+from accountant.release import sampling
 
 SIZE = 1 << 18
 SCALES = (1, 10, 1000)

@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant import profile
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -39,6 +38,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Staircase,
 )
+from accountant.questions import profile
 from verify.audit import audit
 from verify.audit.device import Device, law
 from verify.audit.laws import neighbours

@@ -21,9 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant import utility
-from accountant.best_counter import best_arities, best_counter
-from accountant.delannoy import best_levels
+from accountant.budget.target import EpsilonDelta
+from accountant.counting.best_counter import best_arities, best_counter
+from accountant.counting.delannoy import best_levels
+from accountant.counting.streams import Counter, counter_of
+from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
 from accountant.mechanisms import (
     BridgedTree,
     DelannoyCounter,
@@ -32,10 +34,8 @@ from accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from accountant.mechanisms.linear_counter import LinearCounter
-from accountant.streams import Counter, counter_of
-from accountant.target import EpsilonDelta
-from accountant.tree import Digits, Tree, honaker_mean_squared_error
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.questions import utility
 
 LARGEST_ARITY = 400
 BLOCK = 1 << 20

@@ -18,14 +18,14 @@ from functools import partial
 
 from flint import arb, ctx
 
-from accountant import profile, tradeoff
-from accountant.calibrate import calibrate
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import EpsilonDelta
 from accountant.errors import UndecidedError
-from accountant.interval import Interval
+from accountant.geometry.worst_shift import BoundedShifts, least_scale
 from accountant.mechanisms import Gaussian, LaplaceVector
-from accountant.number import exact
-from accountant.target import EpsilonDelta
-from accountant.worst_shift import BoundedShifts, least_scale
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import profile, tradeoff
 
 WIDTH = Fraction(1, 10**9)
 SEED = 1

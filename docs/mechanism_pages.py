@@ -12,85 +12,50 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from accountant import guarantees, notation, profile, utility
-from accountant.errors import DpassayError
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
+from accountant import notation
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import AdjacencyError, DpassayError
 from accountant.mechanisms import DESCRIPTIONS
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile, utility
 
 WIDTH = Fraction(1, 10**12)
 SHORT = 240
 LEAST = Fraction(1, 10**6)
 
-GROUPS: dict[str, dict[str, tuple[str, str | None]]] = {
-    "One answer": {
-        "Gaussian": ("Gaussian(standard_deviation=3)", None),
-        "Laplace": ("Laplace(scale=2)", None),
-        "DiscreteGaussian": ("DiscreteGaussian(parameter=9)", None),
-        "DiscreteLaplace": ("DiscreteLaplace(scale=2)", None),
-        "Staircase": ("Staircase(epsilon=1, gamma='0.4')", None),
-        "TruncatedGeometric": ("TruncatedGeometric(scale=2, low=0, high=10)", None),
-        "IntegerNoise": ("IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1)", None),
-        "BoundedCountNoise": ("BoundedCountNoise(epsilon=1, eta='1/3', support=3)", None),
-        "RandomizedResponse": ("RandomizedResponse(epsilon=1, categories=4)", None),
-        "Tabulated": ("Tabulated(p=['3/4', '1/4'], q=['1/4', '3/4'])", None),
-    },
-    "Many answers": {
-        "LaplaceVector": ("LaplaceVector(scale=4, shifts=[1, 2, 3])", None),
-        "EllipticalGaussian": ("EllipticalGaussian(sensitivities=[1, 2, 8], mu=1)", None),
-        "GeneralGaussian": (
-            "GeneralGaussian(covariance=Diagonal(variances=[1, 4]), space=Box(bounds=[1, 2]))",
-            None,
-        ),
-        "CorrelatedGaussian": ("CorrelatedGaussian(dimension=9, mu=1)", "add-remove"),
-        "DiscreteCorrelatedGaussian": (
-            "DiscreteCorrelatedGaussian(dimension=4, mu=1, c='3/2')",
-            "add-remove",
-        ),
-        "KnownSizeGaussian": ("KnownSizeGaussian(dimension=9, mu=1)", "add-remove"),
-        "DisjointGroupsGaussian": (
-            "DisjointGroupsGaussian(groups=4, dimension=9, mu=1, adjacency='add-remove')",
-            "add-remove",
-        ),
-        "OptimalEllipse": ("OptimalEllipse(dimension=10, sparsity=3, mu=1)", "add-remove"),
-        "CountEllipse": ("CountEllipse(dimension=10, sparsity=3, mu=1)", "add-remove"),
-        "MatrixVariateGaussian": (
-            "MatrixVariateGaussian(row_covariance=Diagonal(variances=[4, 9]), "
-            "column_covariance=Isotropic(dimension=2, variance=1))",
-            None,
-        ),
-        "RankOneGaussian": ("RankOneGaussian(dimension=5, sigma_star=400)", None),
-    },
-    "Running counts": {
-        "BinaryTree": ("BinaryTree(steps=15, epsilon=1)", None),
-        "KaryTree": ("KaryTree(steps=27, arity=3, epsilon=1)", None),
-        "DiscreteKaryTree": ("DiscreteKaryTree(steps=27, arity=3, epsilon=1)", None),
-        "HonakerTree": ("HonakerTree(steps=15, epsilon=1)", None),
-        "SmoothBinary": ("SmoothBinary(steps=19, mu=1)", None),
-        "BridgedTree": ("BridgedTree(steps=16, arities=[4, 4], mu=1)", None),
-        "DelannoyCounter": ("DelannoyCounter(steps=12, levels=2, epsilon=1)", None),
-        "SquareRootFactorization": ("SquareRootFactorization(steps=16, mu=1)", None),
-    },
-    "Several releases": {
-        "Guaranteed": ("Guaranteed(epsilon='0.1', delta='1e-6')", None),
-        "Composed": ("Composed(mechanism=Gaussian(standard_deviation=4), count=10)", None),
-        "PoissonSubsampled": (
-            "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='1/10')",
-            "add-remove",
-        ),
-        "MixtureOfGaussians": (
-            "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
-            "sampling_probs=['0.81', '0.18', '0.01'])",
-            "add-remove",
-        ),
-        "SampledWithoutReplacement": (
-            "SampledWithoutReplacement(mechanism=Gaussian(standard_deviation=1), sample_size=1, "
-            "population=10)",
-            "replace-one",
-        ),
-    },
+GROUPS = {
+    "additive": "Noise added to an answer",
+    "shapes": "Noise shaped for many answers",
+    "counting": "Counts and running counts",
+    "wrappers": "Finite laws, guarantees and releases of other mechanisms",
 }
-"""The example of each page, in the notation, and its relation where one must be named."""
+"""The folders of `accountant.mechanisms`, and the title of each in the index."""
+
+
+def examples() -> dict[str, list[tuple[Mechanism, str | None]]]:
+    """Return the example that each mechanism declares, and its relation where one is needed."""
+    found: dict[str, list[tuple[Mechanism, str | None]]] = {folder: [] for folder in GROUPS}
+    for name, kind in DESCRIPTIONS.items():
+        if issubclass(kind, Mechanism):
+            if not kind.example:
+                raise LookupError(f"Expected {name} to declare an example: its page shows one.")
+            mechanism = notation.parse(kind.example)
+            found[kind.__module__.split(".")[-2]].append((mechanism, _relation(mechanism)))
+    return found
+
+
+def _relation(mechanism: Mechanism) -> str | None:
+    """Return the first relation under which a mechanism has a worst pair; None where none is."""
+    for relation in (None, *Adjacency):
+        try:
+            mechanism.worst_case(relation)
+        except AdjacencyError:
+            continue
+        except DpassayError:
+            break
+        return None if relation is None else relation.value
+    return None
 
 
 def write(folder: Path, *, plots: bool = True) -> list[str]:
@@ -104,10 +69,10 @@ def write(folder: Path, *, plots: bool = True) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Mechanisms", "", "Each page is made from the class itself and from the accountant."]
     names = []
-    for title, examples in GROUPS.items():
-        lines += ["", f"## {title}", "", "| mechanism | law |", "|---|---|"]
-        for name, (text, relation) in examples.items():
-            mechanism = notation.parse(text)
+    for group, listed in examples().items():
+        lines += ["", f"## {GROUPS[group]}", "", "| mechanism | law |", "|---|---|"]
+        for mechanism, relation in listed:
+            name = type(mechanism).__name__
             (folder / f"{name}.md").write_text(page(mechanism, relation, plots), encoding="utf-8")
             if plots:
                 _draw(mechanism, relation, folder / f"{name}.svg")
@@ -116,12 +81,6 @@ def write(folder: Path, *, plots: bool = True) -> list[str]:
     lines += ["", "```{toctree}", ":hidden:", "", *names, "```", ""]
     (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
     return names
-
-
-def missing() -> set[str]:
-    """Return the mechanisms without a page."""
-    every = {name for name, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)}
-    return every - {name for examples in GROUPS.values() for name in examples}
 
 
 def page(mechanism: Mechanism, relation: str | None, plot: bool) -> str:
@@ -192,8 +151,6 @@ def _draw(mechanism: Mechanism, relation: str | None, path: Path) -> None:
 
 
 def _adjacency(relation: str | None) -> object:
-    from accountant.adjacency import Adjacency
-
     return Adjacency.read(relation)
 
 

@@ -132,9 +132,9 @@ def _list(names: Sequence[str], options: argparse.Namespace) -> int:
         ]
         say_json({"schema_version": 1, "figures": rows})
         return ExitCode.DONE
-    from verify.report import columns
+    from verify import tables
 
-    say(columns([(n, d.number, d.title) for n, d in about.items()]))
+    tables.show([tables.Row((n, d.number), d.title) for n, d in about.items()], sys.stdout)
     return ExitCode.DONE
 
 

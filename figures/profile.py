@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from accountant import profile
-from accountant.adjacency import Adjacency, Direction
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError
-from accountant.estimate import estimate_delta, estimate_epsilon
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
+from accountant.questions.estimate import estimate_delta, estimate_epsilon
 from figures import style
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import final
 from flint import arb, fmpq, fmpz
 
 from accountant.errors import UndecidedError
-from accountant.interval import Interval
+from accountant.numbers.interval import Interval
 from lp.problem import Value, to_fmpq
 from lp.program import Coefficient, Program
 

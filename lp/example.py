@@ -19,13 +19,13 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant._validate import integer, rational
+from accountant.core.validate import integer, rational
 from accountant.errors import expected
-from accountant.interval import Interval, enclose
-from accountant.mechanisms.count_noise_law import count_noise_mass, count_noise_variance
-from accountant.number import ExactReal, Number, exact
+from accountant.mechanisms.counting.count_noise_law import count_noise_mass, count_noise_variance
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.solve import bracket, root
 from accountant.pairs import theta
-from accountant.solve import bracket, root
 
 Pair: TypeAlias = tuple[int, int]
 """(i1, i2) with i1 < 0 < i2."""

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple, final
 from flint import arb, fmpq
 
 from accountant.errors import DpassayError, UndecidedError
-from accountant.interval import Interval
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.precision import ctx
+from accountant.mechanisms.additive.integer_noise import IntegerNoise
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
 from lp.certificate import Ratio, round_down
 from lp.elimination import basic_solution
 from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
@@ -46,6 +46,8 @@ _EXACT_ROWS = 200
 _FARTHEST = 1000
 _STEP = 1 << 16
 _MOST_FREE = 512
+_ROUNDING = fmpq(1, 10**36)
+"""Share of a lower bound given up for one of every support: more than rounding to 42 places."""
 
 
 @final
@@ -185,7 +187,10 @@ def lower_bound(
 ) -> tuple[fmpq, bool]:
     """Return the bound that tests prove, and whether it holds for every support.
 
-    Beyond ±D the tests are 0, except that w_1(−z) is made as large as h(−z) needs.
+    Beyond ±D the tests are 0, except that w_1(−z) is made as large as h(−z) needs. Where that
+    does not end, w_s(−z) = λ_s for all s and all z > D is tried: with w ≤ λ everywhere,
+    (h(z) + h(−z))/2 ≥ cost(D + 1) − (E − 1) Σ λ_s/2 for all z > D. Rounding may leave this below
+    the minimum over −D..D by less than `_ROUNDING` of that, which is then given up.
 
     Parameters
     ----------
@@ -225,6 +230,11 @@ def lower_bound(
             stays = missing <= limits[0] and beyond - largest < _FARTHEST
         elif all(-beyond + shift not in test for shift, test in zip(shifts, known, strict=True)):
             break  # all tests are 0 from here on, and the cost does not fall
+    if not stays:
+        level = to_fmpq(problem.cost(largest + 1)) - (ratio.upper - 1) * _total(limits) / 2
+        if least - level <= abs(least) * _ROUNDING:
+            least, stays = min(least, level), True
+            centre = min(centre, least) if problem.error_free is None else centre
     eta = to_fmpq(problem.error_free or Fraction(0))
     bound = eta * centre + (1 - eta) * least
     total = _total(limits)

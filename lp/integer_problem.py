@@ -24,10 +24,10 @@ from typing import NamedTuple, final
 
 from flint import fmpq
 
-from accountant._validate import Field, Integer, Switch, exact_list, rational
-from accountant.description import Description
+from accountant.core.description import Description
+from accountant.core.validate import Field, Integer, Switch, exact_list, rational
 from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.number import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal, Number, exact
 from lp.problem import OptionalReal, Value, to_fmpq
 from lp.program import ONE, ZERO, Coefficient, Program, Row
 

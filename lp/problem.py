@@ -8,10 +8,10 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpq
 
-from accountant._validate import Field, Integer
-from accountant.description import Description
+from accountant.core.description import Description
+from accountant.core.validate import Field, Integer
 from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.number import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal, Number, exact
 
 Value: TypeAlias = fmpq | arb
 """A number of the computation: exact where E = e^ε is rational, a ball where it is not."""

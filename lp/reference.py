@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
-from accountant.description import Description
+from accountant.core.description import Description
 from accountant.errors import expected
 from lp.example import two_point_law, two_point_pairs
 from lp.problem import CountNoiseProblem

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from flint import arb, fmpq
 
 from accountant.errors import UndecidedError
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from lp.elimination import basic_solution
 from lp.problem import Value
 from lp.program import Evaluated, Program, Scaled, scaled

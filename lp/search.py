@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias, final
 from flint import arb, fmpq
 
 from accountant.errors import UndecidedError
-from accountant.interval import Interval
-from accountant.mechanisms.count_noise_law import CountNoise
-from accountant.precision import ctx
+from accountant.mechanisms.counting.count_noise_law import CountNoise
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.closed_form import closed_form
@@ -89,21 +89,26 @@ class Search:
     """One pass: with all constraints, or with only those that usually bind."""
 
     def __init__(
-        self, problem: CountNoiseProblem, magnitude: int, bits: int, *, complete: bool
+        self, problem: CountNoiseProblem, magnitude: int, bits: int, *, complete: bool, own: int
     ) -> None:
+        """Prepare a pass in which the first `own` counts have a law each.
+
+        The last of these laws serves all larger counts; where there are none, the program is the
+        whole one. With own = D + 1 it serves them even then, for ε irrational or D large: one
+        more constraint on the law of a count that can have many, and floats find one faster.
+        """
         self.problem, self.magnitude = problem, magnitude
         self._bits, self._complete = bits, complete
         self._violated = False  # whether laws break a constraint that was left out
         self._exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
         self._windows: list[int] = []
-        counts = problem.columns
         if problem.counts is None:
             self.restricted = Layout.one_law(problem)
-        elif problem.counts == counts:
-            self.restricted = Layout.first_counts(problem, counts)
+        elif problem.counts == own and (own != problem.support + 1 or complete or self._exactly):
+            self.restricted = Layout.first_counts(problem, own)
         else:
-            self.restricted = Layout.shared_tail(problem, counts)
-            windows = (2 * counts - 1, counts + 1, 3 * counts)
+            self.restricted = Layout.shared_tail(problem, own)
+            windows = (2 * own - 1, own + 1, 3 * own)
             self._windows = [min(problem.counts, window) for window in windows]
 
     def answers(self) -> Iterator[Answer]:
@@ -117,7 +122,7 @@ class Search:
         yield self._answer(upper, self._close_dual(upper))
         if self._violated:
             return
-        for window in self._windows:
+        for window in dict.fromkeys(self._windows):
             relaxed = Layout.first_counts(self.problem, window)
             yield self._answer(upper, self._close_dual(self._solved(relaxed, ratio, polish=True)))
 

@@ -10,12 +10,10 @@ from typing import NamedTuple, final
 
 from flint import fmpq, fmpq_mat
 
-from accountant._validate import Field, exact_list, rational
-from accountant.description import Description
+from accountant.core.description import Description
+from accountant.core.validate import Field, exact_list, rational
 from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
-from accountant.number import Number
-from accountant.quadratic import vertex_count
-from accountant.spaces import (
+from accountant.geometry.spaces import (
     Box,
     DisjointGroups,
     FiniteSet,
@@ -25,6 +23,8 @@ from accountant.spaces import (
     SparseBox,
     common_root,
 )
+from accountant.numbers.exact import Number
+from accountant.numbers.quadratic import vertex_count
 
 AIMS = ("total", "worst")
 _MOST_VERTICES = 4096

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.covariances import Covariance, Isotropic, Matrix
 from accountant.errors import UndecidedError
-from accountant.interval import Interval, enclose
-from accountant.mechanisms.general_gaussian import GeneralGaussian
-from accountant.quadratic import flint_matrix
-from accountant.spaces import L2Ball
+from accountant.geometry.covariances import Covariance, Isotropic, Matrix
+from accountant.geometry.spaces import L2Ball
+from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.quadratic import flint_matrix
 from lp.shape_problem import GaussianShapeProblem, Vertex, vertices
 from lp.solve import SolverError, require_solver
 

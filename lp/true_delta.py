@@ -24,8 +24,8 @@ from typing import NamedTuple
 from flint import arb, fmpq
 
 from accountant.errors import UndecidedError
-from accountant.interval import Interval
-from accountant.precision import ctx
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
 from lp.build import Comparison, CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound, round_down
 from lp.elimination import basic_solution

@@ -23,9 +23,9 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
-from accountant._validate import rational
+from accountant.core.validate import rational
 from accountant.errors import UndecidedError, expected
-from accountant.number import Number
+from accountant.numbers.exact import Number
 
 _LONGEST = 10_000
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import dpassay
 from verify import document
 from verify.exact import verify
+from verify.verdict import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -33,7 +36,9 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     for target in re.findall(
         r"\]\(([^)#\s]+\.(?:md|py|toml|json|png|svg))[#)]", page.read_text("utf-8")
     ):
-        if "://" not in target:
+        if target.startswith("mechanisms/"):  # a page that the site is built with
+            assert hasattr(dpassay, Path(target).stem), target
+        elif "://" not in target:
             assert (page.parent / target).exists(), target
 
 
@@ -51,14 +56,16 @@ def test_the_documented_kinds_are_the_kinds() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.M)) == set(KINDS)
 
 
-def test_the_tables_of_verdicts_are_those_of_a_run() -> None:
+def test_the_tables_of_verdicts_are_those_of_a_run(
+    decided: Callable[[str], dict[str, Finding]],
+) -> None:
     location = ROOT / "docs" / "make_verdicts.py"
     specification = importlib.util.spec_from_file_location("make_verdicts", location)
     assert specification is not None
     assert specification.loader is not None
     tables = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(tables)
-    ledgers = [(ledger, tables.decide(ledger)) for ledger in document.every_paper()]
+    ledgers = [(ledger, [*decided(ledger.name).values()]) for ledger in document.every_paper()]
     readme = (ROOT / "README.md").read_text("utf-8")
     assert tables.in_readme(readme, tables.counts_table(ledgers)) == readme
     page = (ROOT / "docs" / "verdicts.md").read_text("utf-8")

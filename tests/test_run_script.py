@@ -29,6 +29,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setattr(run, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(run, "LOG", tmp_path / ".venv.log")
     monkeypatch.setattr(run, "PYTHON", tmp_path / ".venv" / "bin" / "python")
     monkeypatch.setattr(run, "STAMP", tmp_path / ".venv" / "stamp.json")
     return tmp_path
@@ -165,6 +166,39 @@ def test_one_installation_at_a_time(clone: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with open(clone / ".venv.lock", "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_what_a_step_says_is_in_the_log_and_on_the_terminal_if_asked(
+    clone: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speak = [sys.executable, "-c", "print('a hundred lines of pip')"]
+    with run.locked() as lock:
+        assert run.succeeds(speak, lock)
+        assert "a hundred lines" not in "".join(capfd.readouterr())
+        assert "a hundred lines" in run.LOG.read_text()
+        assert str(run.LOG) in run.tail()
+        monkeypatch.setattr(run.Progress, "verbose", True)
+        assert run.succeeds(speak, lock)
+        assert "a hundred lines" in capfd.readouterr().err
+
+
+def test_an_installation_is_one_line(
+    installed: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run.ensure("core")
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert told[1].startswith("run.py: ready after")
+
+
+def test_verbose_stands_before_the_command(
+    installed: list[str], became: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run.Progress, "verbose", False)
+    with pytest.raises(Replaced):
+        run.main(["--verbose", "profile", "--verbose"])
+    assert run.Progress.verbose
+    assert became[1:] == ["profile", "--verbose"]
 
 
 def test_a_step_inherits_the_lock(clone: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import multiprocessing
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import msgspec
 
@@ -20,12 +20,19 @@ from accountant.errors import DpassayError, InvalidInputError, NotApplicableErro
 from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
+from verify.exact import verify
 from verify.proof import plain, reachable
 from verify.verdict import Finding, Verdict
 from verify.workers import work_for
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""
+_ROUNDS = 32
+"""How often a process is given work: often enough that slow claims do not wait for one."""
+_MOST_AT_ONCE = 64
+"""Claims that a process is given at once: handing one over takes as long as a simple verdict."""
+_Task: TypeAlias = tuple[int, Claim, Sequence[Claim]]
+"""A claim's place, the claim, and what its proof names."""
 
 
 @final
@@ -41,9 +48,11 @@ class Outcome:
     """Whether the error is one of precision, not of input."""
 
 
-def decide(claim: Claim, lemmas: Sequence[Claim] = ()) -> Outcome:
+def decide(claim: Claim, lemmas: Sequence[Claim] = (), *, certified: bool = True) -> Outcome:
     """Decide one claim; an error is an outcome too, so that the others go on."""
     try:
+        if not certified:
+            return Outcome(verify(claim, lemmas=lemmas))
         return Outcome(*certificate.certify(claim, lemmas))
     except UndecidedError as error:
         return Outcome(None, error=f"{claim.id}: {error}", undecided=True)
@@ -57,6 +66,7 @@ def decide_all(
     lemmas: Sequence[Claim] = (),
     jobs: int = 1,
     keep: Path | None = None,
+    certified: bool = True,
 ) -> Iterator[tuple[int, Outcome]]:
     """Decide claims and yield (index, outcome) in the order in which they are finished.
 
@@ -68,6 +78,8 @@ def decide_all(
         Further claims that a proof may name; every one of `claims` is one already.
     jobs
         Number of processes. They are stopped when the iteration is left, for whatever reason.
+    certified
+        Whether the outcomes carry certificates, which take most of their memory.
     keep
         A file of JSON lines. Outcomes that it has are taken from it; others are added as soon as
         they are known.
@@ -78,15 +90,16 @@ def decide_all(
         If `keep` exists and is not such a file.
     """
     kept = _read(keep) if keep is not None else {}
-    named = [reachable(claim, [*lemmas, *claims]) for claim in claims]
-    prints = [fingerprint(*each) for each in zip(claims, named, strict=True)]
+    by_id = {claim.id: claim for claim in (*lemmas, *claims)}
+    named = [reachable(claim, by_id) for claim in claims]
+    prints = [fingerprint(*each) for each in zip(claims, named, strict=True)] if keep else []
     waiting = []
     for index, claim in enumerate(claims):
-        if prints[index] in kept:
+        if keep is not None and prints[index] in kept:
             yield index, kept[prints[index]]
         else:
             waiting.append((index, claim, named[index]))
-    for index, outcome in _decided(waiting, jobs):
+    for index, outcome in _decided(waiting, jobs, certified or keep is not None):
         if keep is not None and outcome.finding is not None:
             _append(keep, prints[index], outcome)
         yield index, outcome
@@ -110,17 +123,24 @@ def _with(outcome: Outcome, finding: Finding | None) -> Outcome:
 
 def fingerprint(claim: Claim, lemmas: Sequence[Claim] = ()) -> str:
     """Return a digest of the claim, of what its proof names, and of the version that decides."""
-    data = [version("dpassay"), certificate.SCHEMA_VERSION, *map(plain, [claim, *lemmas])]
+    data = [_version(), certificate.SCHEMA_VERSION, *map(plain, [claim, *lemmas])]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _decided(
-    claims: Sequence[tuple[int, Claim, Sequence[Claim]]], jobs: int
-) -> Iterator[tuple[int, Outcome]]:
+@functools.cache
+def _version() -> str:
+    from importlib.metadata import version  # slow to import, and only resumed runs ask for it
+
+    return version("dpassay")
+
+
+def _decided(claims: Sequence[_Task], jobs: int, certified: bool) -> Iterator[tuple[int, Outcome]]:
     if jobs <= 1 or len(claims) <= _FEW:
         for index, claim, lemmas in claims:
-            yield index, decide(claim, lemmas)
+            yield index, decide(claim, lemmas, certified=certified)
         return
+    size = min(_MOST_AT_ONCE, max(1, len(claims) // (_ROUNDS * jobs)))
+    parts = [claims[start : start + size] for start in range(0, len(claims), size)]
     executor = ProcessPoolExecutor(
         min(jobs, len(claims)),
         mp_context=multiprocessing.get_context("spawn"),
@@ -128,11 +148,11 @@ def _decided(
         initargs=(os.getpid(),),
     )
     try:
-        futures: dict[Future[Outcome], int] = {
-            executor.submit(decide, claim, lemmas): index for index, claim, lemmas in claims
-        }
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        waiting = {executor.submit(_decide_part, part, certified) for part in parts}
+        while waiting:  # what is finished is let go of, lest everything is kept twice
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield from future.result()
     except BrokenProcessPool:
         raise NotApplicableError(
             "A process that decided claims was stopped from outside, as happens where memory runs "
@@ -145,6 +165,11 @@ def _decided(
         raise
     finally:
         executor.shutdown()
+
+
+def _decide_part(claims: Sequence[_Task], certified: bool) -> list[tuple[int, Outcome]]:
+    """Decide some claims, in a process of their own."""
+    return [(index, decide(claim, rest, certified=certified)) for index, claim, rest in claims]
 
 
 def _append(path: Path, key: str, outcome: Outcome) -> None:

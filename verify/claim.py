@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, TypeVar, final
 
 import msgspec
 from flint import arb
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
-from accountant.number import ExactReal, exact
-from accountant.precision import ctx
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
 from verify.domain import Domain, Range, Scalar
 from verify.expression import Expression, split_relation
 from verify.value import Value, number, to_ball, to_exact
 from verify.verdict import Rigour, Verdict
+
+Computed = TypeVar("Computed")
 
 
 class Claim(
@@ -63,11 +66,11 @@ class Claim(
 
     def __post_init__(self) -> None:
         """Accept mechanisms and numbers where a claim file has their notation."""
-        for info in msgspec.structs.fields(self):
-            value = getattr(self, info.name)
-            if info.type is str and not isinstance(value, str):
-                text = repr(value) if isinstance(value, Mechanism) else str(exact(value, info.name))
-                msgspec.structs.force_setattr(self, info.name, text)
+        for name in _texts(type(self)):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                text = repr(value) if isinstance(value, Mechanism) else str(exact(value, name))
+                msgspec.structs.force_setattr(self, name, text)
         if self.proof and not isinstance(self.proof.get("method"), str):
             raise InvalidInputError('Expected proof to have a method, such as method = "sweep".')
 
@@ -116,6 +119,12 @@ class Claim(
             require_inside(f"for_all.{name}.grid", domain, name, scope)
 
 
+@functools.cache
+def _texts(kind: type[Claim]) -> tuple[str, ...]:
+    """Return the names of the fields that are texts."""
+    return tuple(info.name for info in msgspec.structs.fields(kind) if info.type is str)
+
+
 def require_inside(field_name: str, domain: Range, name: str, scope: Scope) -> None:
     """Raise InvalidInputError if the value of a variable certainly lies outside a range."""
     shown = scope.to_json()[name]
@@ -154,6 +163,7 @@ class Scope(Mapping[str, Value]):
         self.variables = dict(variables)
         self.let = {name: Expression(text) for name, text in let.items()}
         self._known: dict[tuple[str, int], Value] = {}
+        self._once: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Value:
         if name in self.variables:
@@ -168,6 +178,13 @@ class Scope(Mapping[str, Value]):
 
     def __len__(self) -> int:
         return len({**self.variables, **self.let})
+
+    def once(self, name: str, compute: Callable[[], Computed]) -> Computed:
+        """Return what `compute` gives when this case is first asked for it under this name."""
+        if name not in self._once:
+            self._once[name] = compute()
+        found: Computed = self._once[name]
+        return found
 
     def to_json(self) -> dict[str, str]:
         """Return the variables as exact strings."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, suggestion
 from verify.claim import Claim
 from verify.claims import KINDS
@@ -107,17 +107,28 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
 
 
 def _claim(entry: object, path: str, errors: list[str]) -> Claim | None:
-    """Read one claim, field by field, so that every wrong field is reported."""
+    """Read one claim; where that fails, field by field, so that every wrong field is reported."""
     if not isinstance(entry, dict):
         errors.append(f"{path}: expected a table.")
         return None
     kind = entry.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         hint = suggestion(str(kind), KINDS) if kind else f"Known: {', '.join(sorted(KINDS))}."
         errors.append(f"{path}.kind: unknown kind {kind!r}. {hint}")
         return None
-    before = len(errors)
-    fields = {field.name: field for field in msgspec.structs.fields(KINDS[kind])}
+    try:
+        claim: Claim = msgspec.convert(_texts(entry), KINDS[kind])
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        errors += _wrong_fields(entry, KINDS[kind], path) or [f"{path}: {error}"]
+        return None
+    errors += _meaning_errors(claim, path)
+    return claim
+
+
+def _wrong_fields(entry: dict[str, Any], kind: type[Claim], path: str) -> list[str]:
+    """Return what is wrong with each field of a claim."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    errors = []
     for key, value in entry.items():
         if key == "kind":
             continue
@@ -130,15 +141,7 @@ def _claim(entry: object, path: str, errors: list[str]) -> Claim | None:
         for name, field in fields.items()
         if field.required and name not in entry
     ]
-    if len(errors) > before:
-        return None
-    try:
-        claim: Claim = msgspec.convert(_texts(entry), KINDS[kind])
-    except (msgspec.ValidationError, InvalidInputError) as error:
-        errors.append(f"{path}: {error}")
-        return None
-    errors += _meaning_errors(claim, path)
-    return claim
+    return errors
 
 
 def _field_errors(value: object, kind: Any, path: str) -> list[str]:

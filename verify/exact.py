@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from accountant import ledger
 from accountant.errors import InvalidInputError, UndecidedError
-from accountant.interval import Interval
+from accountant.numbers import ledger
+from accountant.numbers.interval import Interval
 from verify.claim import Claim, Decision, Scope
 from verify.formal import formal, note
 from verify.proof import proved

@@ -18,12 +18,12 @@ from typing import TypeAlias, final
 
 from flint import arb
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, suggestion
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
-from accountant.notation import argument_names, build, takes_mechanism
-from accountant.number import ExactReal
-from accountant.precision import ctx
+from accountant.notation import build
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
 from verify.functions import FUNCTIONS
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
@@ -54,7 +54,7 @@ class Expression:
 
     def __post_init__(self) -> None:
         """Refuse anything outside the grammar, before anything is computed."""
-        _check(self.tree(), self.text)
+        _checked(self.text)
 
     def tree(self) -> ast.expr:
         """Return the syntax tree."""
@@ -94,6 +94,12 @@ class Expression:
         if not isinstance(value, Mechanism):
             raise InvalidInputError(f"Expected {self.text!r} to be a mechanism.")
         return value
+
+
+@functools.lru_cache(maxsize=4096)
+def _checked(text: str) -> None:
+    """Refuse a text outside the grammar."""
+    _check(_parse(text), text)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -211,14 +217,11 @@ def _call(name: str, node: ast.Call, variables: Environment, source: str) -> Val
             return FUNCTIONS[name](*positional, **named)
         except TypeError as error:
             raise InvalidInputError(f"{name} in {source[:80]!r}: {error}.") from None
-    if takes_mechanism(name, len(positional)) and "mechanism" not in named:
-        named["mechanism"] = positional[0]
-    elif positional:
-        raise InvalidInputError(
-            f"Expected every argument of {name} by name. "
-            f"Arguments: {', '.join(argument_names(name))}."
-        )
-    return build(name, {key: _argument(value, f"{name}.{key}") for key, value in named.items()})
+    return build(
+        name,
+        {key: _argument(value, f"{name}.{key}") for key, value in named.items()},
+        [_argument(value, f"{name}[{index}]") for index, value in enumerate(positional)],
+    )
 
 
 def _argument(value: Value, name: str) -> object:

@@ -11,19 +11,21 @@ from typing import Any, TypeAlias
 
 from flint import arb, fmpq
 
-from accountant import guarantees, profile, tradeoff, tree
-from accountant.adjacency import Adjacency
-from accountant.dual import defects
-from accountant.ellipse import optimal_ellipse
+from accountant.composition import invert
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.counting import tree
 from accountant.errors import InvalidInputError, expected
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.count_noise_law import CountNoise
-from accountant.mechanisms.gaussian import normal_quantile
-from accountant.number import ExactReal
+from accountant.geometry.dual import defects
+from accountant.geometry.ellipse import optimal_ellipse
+from accountant.mechanisms.additive.gaussian import normal_quantile
+from accountant.mechanisms.counting.count_noise_law import CountNoise
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval
+from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
-from accountant.precision import ctx
-from accountant.rank_one.moments import theorem_5_sigma_star
+from accountant.pairs.rank_one.moments import theorem_5_sigma_star
+from accountant.questions import profile
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
 Function: TypeAlias = Callable[..., Value]
@@ -187,16 +189,32 @@ def _coordinate_variance(
     return entries[0] if len(entries) == 1 else entries[position]
 
 
+_FINE: dict[str, Any] = {"relative_width": RELATIVE_WIDTH}
+_SEARCHED = Fraction(1, 10**6)
+"""Relative width of a supremum over orders, which is searched."""
+
+
+def _asked_of(module: str, question: str, width: Fraction = RELATIVE_WIDTH) -> Callable[..., arb]:
+    """Return a question of the accountant, whose module is imported when it is first asked."""
+
+    def ask(mechanism: Mechanism, adjacency: Adjacency | None, *at: ExactReal) -> arb:
+        found = getattr(import_module(f"accountant.questions.{module}"), question)
+        answer: Interval = found(mechanism, *at, adjacency=adjacency, relative_width=width)
+        return answer.ball()
+
+    return ask
+
+
 _QUESTIONS: dict[str, Callable[..., arb]] = {
-    "delta": lambda m, a, eps: profile.hockey_stick(_pairs(m, a), eps),
-    "epsilon": lambda m, a, d: profile.epsilon(m, d, adjacency=a).ball(),
-    "beta": lambda m, a, level: tradeoff.beta(m, level, adjacency=a).ball(),
-    "renyi": lambda m, a, order: guarantees.renyi(m, order, adjacency=a).ball(),
-    "rho": lambda m, a: guarantees.rho(m, adjacency=a).ball(),
+    "delta": lambda m, a, eps: invert.hockey_stick(_pairs(m, a), eps),
+    "epsilon": lambda m, a, d: profile.epsilon(m, d, adjacency=a, **_FINE).ball(),
+    "beta": _asked_of("tradeoff", "beta"),
+    "renyi": _asked_of("guarantees", "renyi"),
+    "rho": _asked_of("guarantees", "rho", _SEARCHED),
     "mu": lambda m, a: m.gaussian_mu(a),
-    "max_loss": lambda m, a: profile.most([pair.max_loss() for pair in _pairs(m, a)]),
-    "loss_above": lambda m, a, x: profile.most([p.tails(x).p_above for p in _pairs(m, a)]),
-    "total_variation": lambda m, a: guarantees.total_variation(m, adjacency=a).ball(),
+    "max_loss": lambda m, a: invert.most([pair.max_loss() for pair in _pairs(m, a)]),
+    "loss_above": lambda m, a, x: invert.most([p.tails(x).p_above for p in _pairs(m, a)]),
+    "total_variation": _asked_of("guarantees", "total_variation"),
     "variance": _coordinate_variance,
     "mse": lambda m, _: m.mean_squared_error(),
     "quantile": lambda m, _, level: m.quantile(level),
@@ -214,8 +232,8 @@ _EXACT: dict[str, Callable[[Mechanism, Adjacency | None], ExactReal | None]] = {
 def _count_noise(question: Callable[..., Any]) -> Function:
     """Lift a question about bounded count noise, asked as name(index, …, E, eta, D).
 
-    As in `accountant.mechanisms.count_noise_law`, with E = e^ε in the place of ε: where E and η
-    are rational, so is the answer, and equalities are decided.
+    As in `accountant.mechanisms.counting.count_noise_law`, with E = e^ε in the place of ε: where E
+    and η are rational, so is the answer, and equalities are decided.
     """
 
     def asked(*values: Value) -> Value:

@@ -12,38 +12,53 @@ _SHOWN = 40
 
 
 @final
-class Progress:
-    """Says how many of a number of things are finished, once that takes noticeable time."""
+class Line:
+    """One line of news that is rewritten on a terminal, and said now and then elsewhere."""
 
-    def __init__(
-        self, total: int, stream: TextIO, *, silent: bool = False, unit: str = "claims"
-    ) -> None:
-        self._unit = unit
-        self._total, self._stream, self._silent = total, stream, silent
+    def __init__(self, stream: TextIO, *, silent: bool = False) -> None:
+        self._stream, self._silent = stream, silent
         self._live = stream.isatty()
-        self._done = 0
         self._started = self._shown = time.monotonic()
-        self._open_line = False
+        self._open = False
 
-    def advance(self, what: str) -> None:
-        """Count one more."""
-        self._done += 1
+    def say(self, text: str, what: str = "") -> None:
+        """Show the news, if some time has passed; `what` only where the line is rewritten."""
         now = time.monotonic()
         pause = _REWRITE_SECONDS if self._live else _LINE_SECONDS
         if self._silent or now - self._started < _QUIET_SECONDS or now - self._shown < pause:
             return
         self._shown = now
-        text = f"dpassay: {self._done} of {self._total} {self._unit}, {now - self._started:.0f} s"
+        text = f"dpassay: {text}, {now - self._started:.0f} s"
         if self._live:
             self._stream.write(f"\r\x1b[2K{text}  {what[:_SHOWN]}")
-            self._open_line = True
+            self._open = True
         else:
             self._stream.write(text + "\n")
         self._stream.flush()
 
     def close(self) -> None:
         """Wipe the line."""
-        if self._open_line:
+        if self._open:
             self._stream.write("\r\x1b[2K")
             self._stream.flush()
-            self._open_line = False
+            self._open = False
+
+
+@final
+class Progress:
+    """Says how many of a number of things are finished, once that takes noticeable time."""
+
+    def __init__(
+        self, total: int, stream: TextIO, *, silent: bool = False, unit: str = "claims"
+    ) -> None:
+        self._unit, self._total, self._done = unit, total, 0
+        self._line = Line(stream, silent=silent)
+
+    def advance(self, what: str) -> None:
+        """Count one more."""
+        self._done += 1
+        self._line.say(f"{self._done} of {self._total} {self._unit}", what)
+
+    def close(self) -> None:
+        """Wipe the line."""
+        self._line.close()

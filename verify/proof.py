@@ -6,7 +6,7 @@ the same file, which the kernel proves as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -44,9 +44,14 @@ def renamed(proof: Any, rename: Callable[[str], str]) -> Any:
     return [renamed(entry, rename) for entry in proof] if isinstance(proof, list) else proof
 
 
-def reachable(claim: Claim, lemmas: Iterable[Claim]) -> list[Claim]:
-    """Return the claims that a claim's proof names, and that their proofs name, and so on."""
-    by_id = {lemma.id: lemma for lemma in lemmas}
+def reachable(claim: Claim, lemmas: Iterable[Claim] | Mapping[str, Claim]) -> list[Claim]:
+    """Return the claims that a claim's proof names, and that their proofs name, and so on.
+
+    `lemmas` are those that it may name, or the same by id.
+    """
+    if not claim.proof:
+        return []
+    by_id = lemmas if isinstance(lemmas, Mapping) else {lemma.id: lemma for lemma in lemmas}
     found: dict[str, Claim] = {}
     waiting = list(named(claim.proof))
     while waiting:

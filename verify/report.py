@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
-from accountant.interval import Interval
+from accountant.numbers.interval import Interval
+from verify.remedy import remedy
 from verify.ruler import Ruler
+from verify.tables import Row, columns, console, is_pretty
+from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict
+
+__all__ = [
+    "columns",
+    "comparisons",
+    "counts",
+    "details",
+    "middle",
+    "panel",
+    "plain",
+    "show",
+    "show_table",
+]
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,9 +38,16 @@ _STYLES = {
     Verdict.SUPPORTED: "cyan",
     Verdict.PENDING: "bright_black",
 }
+_WORST_FIRST = (
+    Verdict.REFUTED,
+    Verdict.UNDECIDED,
+    Verdict.ARGUED,
+    Verdict.SUPPORTED,
+    Verdict.HOLDS,
+    Verdict.PENDING,
+)
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
-_HEADLINE_WIDTH = 60
 _NEARLY_ONE = Decimal("1e-3")
 
 
@@ -74,39 +95,36 @@ def middle(value: Interval) -> Decimal:
     return (value.lower + value.upper) / 2
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Align the cells of rows with spaces."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
-
-
 def show(finding: Finding, stream: TextIO) -> None:
     """Print one finding: a panel on a terminal, plain text anywhere else."""
     if is_pretty(stream):
-        from rich.console import Console
-
-        Console(file=stream, highlight=False).print(panel(finding))
+        console(stream).print(panel(finding), soft_wrap=False)
     else:
         stream.write(plain(finding) + "\n")
 
 
 def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
-    """Print one line per finding, and how many there are of each verdict."""
-    if is_pretty(stream):
-        from rich.console import Console
+    """Print the findings, what is refuted first and with its cause, and how many there are."""
+    order = list(_WORST_FIRST)
+    worst_first = sorted(findings, key=lambda finding: order.index(finding.verdict))
+    rows = [
+        Row(
+            (finding.verdict.value, finding.id, _factor(finding)),
+            finding.formal,
+            _why(finding),
+            f"bold {_STYLES[finding.verdict]}",
+        )
+        for finding in worst_first
+    ]
+    head = Row(("verdict", "id", "true/claimed"), "claim", style="bold")
+    show_rows([head, *rows], stream, caption=counts(findings))
 
-        Console(file=stream, highlight=False).print(table(findings))
-    else:
-        rows = [(f.verdict.value, f.id, _factor(f)) for f in findings]
-        stream.write(columns(rows) + "\n\n" + counts(findings) + "\n")
 
-
-def is_pretty(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that shows more than plain text."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def _why(finding: Finding) -> str:
+    """Return the cause of a refutation, or what was found."""
+    if finding.verdict is not Verdict.REFUTED:
+        return ""
+    return f"because: {finding.cause or finding.reason}"
 
 
 def counts(findings: Sequence[Finding]) -> str:
@@ -139,8 +157,8 @@ def details(finding: Finding) -> list[tuple[str, str]]:
         rows.append(("worst case", str(witness.get("worst_case", ""))))
     rows += [
         ("cause", finding.cause),
-        ("correction", finding.correction),
         ("proof", _footer(finding)),
+        ("correction" if finding.verdict is not Verdict.REFUTED else "remedy", _remedy(finding)),
     ]
     return [(label, text) for label, text in rows if text]
 
@@ -184,25 +202,9 @@ def panel(finding: Finding) -> RenderableType:
     )
 
 
-def table(findings: Sequence[Finding]) -> RenderableType:
-    """Return a table of findings with the counts beneath."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    result = Table(box=SIMPLE_HEAD, caption=counts(findings), caption_justify="left")
-    result.add_column("verdict", no_wrap=True)
-    result.add_column("id", overflow="fold")
-    result.add_column("true/claimed", justify="right", no_wrap=True)
-    result.add_column("claim", overflow="ellipsis", no_wrap=True, max_width=_HEADLINE_WIDTH)
-    for finding in findings:
-        result.add_row(
-            Text(finding.verdict.value, style=_STYLES[finding.verdict]),
-            Text(finding.id),
-            _factor(finding),
-            Text(finding.formal),
-        )
-    return result
+def _remedy(finding: Finding) -> str:
+    """Return what would make the claim true, or the correction of a slip."""
+    return remedy(finding) or finding.correction
 
 
 def _factor(finding: Finding) -> str:
@@ -284,8 +286,8 @@ def _interval(value: Mapping[str, str]) -> Interval:
 def _number(text: str | None) -> Interval | None:
     """Return a claimed number, None for a claim in words."""
     from accountant.errors import InvalidInputError
-    from accountant.interval import enclose
-    from accountant.number import exact
+    from accountant.numbers.exact import exact
+    from accountant.numbers.interval import enclose
 
     if text is None:
         return None

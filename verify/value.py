@@ -8,8 +8,8 @@ from typing import TypeAlias
 from flint import arb
 
 from accountant.errors import InvalidInputError
-from accountant.interval import ball
-from accountant.number import ExactReal, exact
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import ball
 
 RealValue: TypeAlias = Fraction | ExactReal | arb
 Value: TypeAlias = object

@@ -74,6 +74,21 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """How many cases were decided."""
     seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        """Return the verdict, the claim and what is true, in short; `print` shows the reason."""
+        true = ", ".join(f"true {name} {_short(value)}" for name, value in self.true.items())
+        claimed = ", ".join(f"{name}={value:.12}" for name, value in self.claimed.items())
+        parts = [f"{self.verdict.value} {self.id}", f"claimed {claimed}" * bool(claimed), true]
+        return f"<Finding: {'; '.join(part for part in parts if part)}>"
+
+    def __str__(self) -> str:
+        """Return the verdict, the claim, and the reason."""
+        return f"{self.verdict.value}: {self.formal}\n{self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return self.to_json()
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         data: dict[str, Any] = msgspec.to_builtins(self)
@@ -83,7 +98,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Return the verdict as a badge, and what supports it, for notebooks."""
         from html import escape
 
-        from accountant.notebook import badge, rows
+        from accountant.core.notebook import badge, rows
 
         entries = [
             ("verdict", badge(self.verdict.value)),
@@ -102,6 +117,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
         words = f" (“{self.statement}”)" if self.statement else ""
         return f"**{self.verdict.value}** {self.formal}{words}\n\n{self.reason}"
+
+
+def _short(value: Any) -> str:
+    """Return the digits that both ends share."""
+    from decimal import Decimal
+
+    from accountant.numbers.reading import text
+
+    if isinstance(value, dict) and {"lower", "upper"} <= set(value):
+        return text(Decimal(value["lower"]), Decimal(value["upper"]))
+    return str(value)
 
 
 def _ends(value: Any) -> str:

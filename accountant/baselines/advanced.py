@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 from flint import arb
 
-from accountant._validate import probability
 from accountant.baselines.guarantee import Given, Repeated, read
+from accountant.core.validate import probability
 from accountant.errors import UndecidedError, expected
-from accountant.interval import Interval, enclose, sign
-from accountant.number import ExactReal, Number
+from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.interval import Interval, enclose, sign
 
 
 def advanced(releases: Given, slack: Number, *, sharp: bool = False) -> tuple[Interval, Interval]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flint import arb
 
 from accountant.baselines.guarantee import Given, read
-from accountant.interval import Interval, enclose
+from accountant.numbers.interval import Interval, enclose
 
 
 def basic(releases: Given) -> tuple[Interval, Interval]:

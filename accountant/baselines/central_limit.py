@@ -14,16 +14,16 @@ from typing import final
 
 from flint import arb
 
-from accountant import profile
-from accountant._validate import probability
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.validate import probability
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval, enclose
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.subsampled import PoissonSubsampled
-from accountant.number import Number
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.exact import Number
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import profile
 
 _WIDTH = Fraction(1, 10**15)
 _ERROR_WIDTH = Fraction(1, 10**6)

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-from accountant import profile
-from accountant._validate import probability
-from accountant.adjacency import Adjacency
 from accountant.baselines.advanced import advanced_epsilon
 from accountant.baselines.basic import basic
 from accountant.baselines.central_limit import central_limit
 from accountant.baselines.kairouz import kairouz
 from accountant.baselines.moments import CONVERSIONS, moments
 from accountant.baselines.zcdp import zcdp
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.validate import probability
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, UndecidedError
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.number import ExactReal, Number
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 
 WIDTH = Fraction(1, 10**9)
 

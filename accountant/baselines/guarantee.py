@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from accountant._validate import NonNegative, Probability, integer
+from accountant.core.validate import NonNegative, Probability, integer
 from accountant.errors import InvalidInputError
-from accountant.number import Number
+from accountant.numbers.exact import Number
 
 
 @final

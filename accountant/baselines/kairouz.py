@@ -17,28 +17,26 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant import profile
-from accountant._validate import probability
 from accountant.baselines.guarantee import Given, Guarantee, Repeated, read
-from accountant.interval import RELATIVE_WIDTH, Interval, enclose
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.guaranteed import Guaranteed
-from accountant.number import Number, exact
+from accountant.core.mechanism import Mechanism
+from accountant.core.validate import probability
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from accountant.numbers.exact import Number, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import profile
 
 _LONGEST = 1 << 14
 
 
 def kairouz_delta(
-    releases: Given, epsilon: Number, *, relative_width: Fraction = RELATIVE_WIDTH
+    releases: Given, epsilon: Number, *, relative_width: Number | None = None
 ) -> Interval:
     """Enclose the least δ such that any releases with these guarantees are (ε, δ)-DP together."""
     return profile.delta(_composed(read(releases)), epsilon, relative_width=relative_width)
 
 
-def kairouz(
-    releases: Given, delta: Number, *, relative_width: Fraction = RELATIVE_WIDTH
-) -> Interval:
+def kairouz(releases: Given, delta: Number, *, relative_width: Number | None = None) -> Interval:
     """Enclose the least ε such that any releases with these guarantees are (ε, δ)-DP together.
 
     Raises

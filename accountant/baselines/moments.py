@@ -10,18 +10,18 @@ from typing import final
 
 from flint import arb
 
-from accountant import convert
-from accountant._validate import probability
-from accountant.adjacency import Adjacency
+from accountant.composition.invert import most
 from accountant.composition.subsampling import SubsampledPair
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, WorstCase
+from accountant.core.validate import probability
 from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.guarantees import enveloped_renyi
-from accountant.interval import Interval, enclose
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.number import ExactReal, Number, exact
-from accountant.pair import Pair, WorstCase
-from accountant.profile import most
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import convert
+from accountant.questions.guarantees import enveloped_renyi
 
 ORDERS: tuple[Fraction, ...] = (
     Fraction(5, 4), Fraction(3, 2), Fraction(7, 4), *(Fraction(n) for n in range(2, 65)),

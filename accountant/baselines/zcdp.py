@@ -7,14 +7,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant import guarantees
-from accountant._validate import probability
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.validate import probability
 from accountant.errors import expected
-from accountant.interval import Interval, enclose
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.number import Number
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.numbers.exact import Number
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import guarantees
 
 
 def zcdp(
@@ -22,7 +22,8 @@ def zcdp(
 ) -> Interval:
     """Enclose ρ + 2√(ρ ln(1/δ)) (their Proposition 1.3) for the sum ρ of the parts' least ρ.
 
-    `accountant.convert.epsilon_of_zcdp` converts the same ρ better. +∞ where a part has no ρ.
+    `accountant.questions.convert.epsilon_of_zcdp` converts the same ρ better. +∞ where a part has
+    no ρ.
     """
     target = probability("delta", delta)
     if target.sign == 0:

@@ -19,132 +19,48 @@ matter, which many releases bring about: they do not close at any precision in g
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 from flint import arb
 
-from accountant.composition.argument import hull
-from accountant.composition.grid import CELLS, GridPair
+from accountant.composition.choose import product
+from accountant.composition.envelope import Family, envelope, two_directions
+from accountant.composition.grid.pair import POINTS, GridPair
 from accountant.composition.joint import Factor, JointPair
-from accountant.composition.product import product
+from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval, asked_width, ball, narrowed
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
-from accountant.precision import ctx
-from accountant.profile import least, most
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, asked_width, ball, narrowed
+from accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
-
-Family: TypeAlias = tuple[Pair, ...]
+    pass
 
 MOST_SEQUENCES = 24
-"""Most products of chosen pairs whose profiles bound from below."""
+"""Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
 _ENOUGH = Fraction(1, 10**6)
+"""Relative width that a product is asked for where its grid says nothing: finer is slower."""
 _PRECISION = 128
-_LEVELS = CELLS[:2]
+"""Bits of the lower bounds: their own rounding is far below the width of any grid."""
+_LEVELS, _FAST_LEVELS = POINTS[:2], POINTS[1:3]
+"""Grid points, tried in turn, the second where all tails are asked in floats.
+
+More are slower, and seldom narrow what the two bounds leave open; fewer add a width of their own.
+"""
 _GAIN = 0.9
+"""Share of the width that a finer grid must leave: else the bounds differ by more than the grid."""
 _SPARE = arb("0.9")
-_STEPS = 48
-_NO_FORM = (
-    "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
-    "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
-)
-
-
-@final
-@dataclass(frozen=True)
-class EnvelopePair(Pair):
-    """The pair whose profile is the largest of those of the pairs of a family."""
-
-    family: Family
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return max H_i(ε)."""
-        return most([pair.hockey_stick(epsilon) for pair in self.family])
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails of the pair with the largest H; of all that may be it, their hull.
-
-        −Q(L > ε) is the derivative of H to the right, as a function of e^ε. A pair and its reverse
-        have the same H(0): there the derivative is the larger one.
-        """
-        values = [pair.hockey_stick(epsilon) for pair in self.family]
-        largest = most(values)
-        near = [p for p, v in zip(self.family, values, strict=True) if not v < largest]
-        tails = [pair.tails(epsilon) for pair in near]
-        if epsilon.sign == 0 and len(near) == 2 and near[0].reverse() == near[1]:
-            first, second = tails
-            if first.q_above < second.q_above:
-                return first
-            if second.q_above < first.q_above:
-                return second
-        result = tails[0]
-        for other in tails[1:]:
-            result = hull(result, other)
-        return result
-
-    def max_loss(self) -> arb:
-        """Return the largest of all losses."""
-        return most([pair.max_loss() for pair in self.family])
-
-    def max_finite_loss(self) -> arb:
-        """Return a ball for the loss beyond which H is level.
-
-        It is at least the largest finite loss of the pairs with the largest mass at infinity, and
-        at most that of all.
-        """
-        masses = [pair.exact_infinity_mass() for pair in self.family]
-        losses = [pair.max_finite_loss() for pair in self.family]
-        known = [mass for mass in masses if mass is not None]
-        if len(known) < len(masses):
-            return most(losses).union(least(losses))
-        largest_mass = max(known)
-        certain = [loss for loss, mass in zip(losses, known, strict=True) if mass == largest_mass]
-        low, high = most(certain), most(losses)
-        return low if len(certain) == len(losses) else low.union(high)
-
-    def infinity_mass(self) -> arb:
-        """Return the largest mass at infinity."""
-        return most([pair.infinity_mass() for pair in self.family])
-
-    def exact_infinity_mass(self) -> ExactReal | None:
-        """Return the same where it is known."""
-        known = [pair.exact_infinity_mass() for pair in self.family]
-        masses = [mass for mass in known if mass is not None]
-        return max(masses) if len(masses) == len(known) else None
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(_NO_FORM)
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(_NO_FORM)
-
-    def reverse(self) -> EnvelopePair:
-        """Return the envelope of the reversed pairs: H of (Q, P) is 1 − e^ε + e^ε H(−ε)."""
-        return EnvelopePair(tuple(pair.reverse() for pair in self.family))
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "envelope", "pairs"}, each pair's law as a JSON text."""
-        return {"law": "envelope", "pairs": [json.dumps(pair.law()) for pair in self.family]}
-
-    def reference(self) -> Reference:
-        """Raise NotApplicableError: the envelope has no densities of its own."""
-        raise NotApplicableError("The envelope of several pairs has no densities to integrate.")
-
-
-def envelope(family: Family) -> Pair:
-    """Return the pair with the largest profile of a family, itself where there is one only."""
-    return family[0] if len(family) == 1 else EnvelopePair(family)
+"""Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
+_KEPT = 2
+"""Sequences with the largest ε that a finer grid is asked about: with one, near ties are missed."""
+_LEAST_SIZE = Fraction(1, 10**9)
+"""An ε that is smaller has a width relative to this one: else none is narrow at 0."""
 
 
 @final
@@ -169,6 +85,11 @@ class AdaptivePair(JointPair):
             found[pair] = found.get(pair, 0) + count
         return tuple(found.items())
 
+    @property
+    def _levels(self) -> tuple[int, ...]:
+        fast = all(len(family) == 1 or two_directions(family) for family, _ in self.families)
+        return _FAST_LEVELS if fast else _LEVELS
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds of W(ε).
 
@@ -177,10 +98,10 @@ class AdaptivePair(JointPair):
         wanted = asked_width.get()
         if wanted is None:
             level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
-            lower, upper = self.bounds(epsilon, _LEVELS[level])
+            lower, upper = self.bounds(epsilon, self._levels[level])
             return lower.lower().max(arb(0)).union(upper.upper())
         sequences = list(self.sequences())
-        for cells in _LEVELS:
+        for cells in self._levels:
             least, upper = GridPair(self.factors).bounds(epsilon, cells)
             if upper.is_zero():
                 return arb(0)
@@ -191,7 +112,7 @@ class AdaptivePair(JointPair):
             if not least - lower < ball(wanted) * _SPARE * scale:  # no grid will do
                 break
         width = float((upper - lower) / lower) if lower > 0 else math.inf
-        raise _refusal("delta", float(lower.lower()), float(upper.upper()), width)
+        raise _refusal("delta", Interval.between(lower.max(arb(0)), upper.min(arb(1)), 20), width)
 
     def bounds(self, epsilon: ExactReal, cells: int) -> tuple[arb, arb]:
         """Return a lower bound by the sequences, and an upper one by the product of envelopes."""
@@ -203,43 +124,26 @@ class AdaptivePair(JointPair):
 
         Raises UndecidedError as for `hockey_stick`.
         """
-        last = math.inf
-        for cells in _LEVELS:
+        last, sequences = math.inf, list(self.sequences())
+        for cells in self._levels:
             high = GridPair(self.factors).upper_epsilon(delta, cells)
-            low = self._lower_epsilon(delta, cells, high)
-            size = max(min(abs(low), abs(high)), Fraction(1, 10**9))
+            lows = [(GridPair(s).lower_epsilon(delta, cells), s) for s in sequences]
+            lows.sort(key=lambda entry: entry[0], reverse=True)
+            low, sequences = lows[0][0], [s for _, s in lows[:_KEPT]]
+            size = max(min(abs(low), abs(high)), _LEAST_SIZE)
             width = float((high - low) / size)
             if width <= relative_width:
                 return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
             if width > _GAIN * last:
                 break
             last = width
-        raise _refusal("epsilon", float(low), float(high), width)
-
-    def _lower_epsilon(self, delta: ExactReal, cells: int, high: Fraction) -> Fraction:
-        """Return a point at which a sequence certainly has more than δ, near the largest one."""
-        target = delta.ball()
-        best = self._best(ExactReal.of_rational(high), cells)[:2]
-
-        def exceeds(at: Fraction) -> bool:
-            return bool(self._below(ExactReal.of_rational(at), cells, best) > target)
-
-        step = max(abs(high), Fraction(1)) / 1024
-        low = high - step
-        while not exceeds(low):
-            low, step = low - step, 2 * step
-            if low < -(1 << 30):
-                raise UndecidedError("No sequence of worst pairs was told from delta.")
-        for _ in range(_STEPS):
-            middle = Fraction((low + high) / 2).limit_denominator(1 << 60)
-            if not low < middle < high or high - low < abs(low) / 10**9:
-                break
-            low, high = (middle, high) if exceeds(middle) else (low, middle)
-        return low
+        raise _refusal(
+            "epsilon", Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20)), width
+        )
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return the product of pairs with the largest H(ε) of those that are tried."""
-        return product(self._best(epsilon, _LEVELS[0])[0])
+        return product(self._best(epsilon, self._levels[0])[0])
 
     def _best(self, epsilon: ExactReal, cells: int) -> list[tuple[Factor, ...]]:
         """Return the sequences, those with the largest H(ε) first."""
@@ -249,14 +153,17 @@ class AdaptivePair(JointPair):
 
     @staticmethod
     def _below(epsilon: ExactReal, cells: int, sequences: Sequence[tuple[Factor, ...]]) -> arb:
-        """Return a lower bound of the largest H(ε) among sequences."""
+        """Return a lower bound of the largest H(ε) among sequences, by grids.
+
+        Where floats do not tell it from 0, the engine of the product is asked.
+        """
         found = arb(0)
         with ctx.workprec(_PRECISION), narrowed(_ENOUGH):
             for factors in sequences:
-                try:
-                    value = product(factors).hockey_stick(epsilon)
-                except (NotApplicableError, UndecidedError):
-                    value = GridPair(factors).bounds(epsilon, cells)[0]
+                value = GridPair(factors).bounds(epsilon, cells)[0]
+                if not value > 0:
+                    with contextlib.suppress(NotApplicableError, UndecidedError):
+                        value = product(factors).hockey_stick(epsilon)
                 if value.is_finite():
                     found = found.max(value.lower())
         return found
@@ -283,10 +190,6 @@ class AdaptivePair(JointPair):
             tuple((tuple(pair.reverse() for pair in family), n) for family, n in self.families)
         )
 
-    def reference(self) -> Reference:
-        """Raise NotApplicableError: there is no second route to these products."""
-        raise NotApplicableError("The mpmath route does not choose among worst pairs.")
-
 
 def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
     """Return every way to share `count` releases among the kinds; stop where they are too many."""
@@ -307,10 +210,11 @@ def _even_splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
         yield tuple(shares.get(i, 0) for i in range(kinds))
 
 
-def _refusal(what: str, low: float, high: float, width: float) -> UndecidedError:
+def _refusal(what: str, found: Interval, width: float) -> UndecidedError:
     return UndecidedError(
-        f"Reached {what} in [{low:.8g}, {high:.8g}], of relative width {width:.1e}: below by "
-        "releases that each keep to one of their worst pairs, above by a pair that dominates every "
-        "choice of them. Ask for a larger relative_width.",
+        f"Reached {what} in {found}, of relative width {width:.1e}: below by releases that each "
+        "keep to one of their worst pairs, above by a pair that dominates every choice of them. "
+        "Ask for a larger relative_width.",
         reached=width,
+        interval=found if what == "epsilon" else None,
     )

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.core.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
 
 
 def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:

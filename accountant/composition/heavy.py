@@ -29,15 +29,15 @@ from typing import final
 
 from flint import arb
 
-from accountant.chernoff import log_peak
 from accountant.composition.joint import Factor, FactorsPair
 from accountant.composition.subsampling import SubsampledPair
+from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import Interval, asked_width, ball
-from accountant.number import ExactReal
-from accountant.pair import Pair
-from accountant.pairs.rank_one import RankOnePair
-from accountant.precision import cached_property, ctx
+from accountant.numbers.chernoff import log_peak
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, asked_width, ball
+from accountant.numbers.precision import cached_property, ctx
+from accountant.pairs.rank_one.pair import RankOnePair
 
 _PRECISION = 53
 _SHARES = (Fraction(1, 2), Fraction(4, 5), Fraction(14, 15))

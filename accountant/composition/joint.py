@@ -6,27 +6,39 @@ import contextlib
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from flint import arb
 
 from accountant.composition.argument import ends, exact_sum
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.interval import asked_width, narrowed
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
-
-if TYPE_CHECKING:
-    from accountant.reference import Reference
+from accountant.core.pair import Pair, Tails
+from accountant.errors import UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import COMPOSED_WIDTH, asked_width, narrowed
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 
 Factor: TypeAlias = tuple[Pair, int]
 """A pair, and how many independent copies of it a product has."""
 
 _MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
 _CHORDS, _FINEST = 256, Fraction(1, 10**11)
+
+
+@runtime_checkable
+class Product(Protocol):
+    """A pair with independent factors."""
+
+    @property
+    def is_product(self) -> bool:
+        """Whether H is that of the product of the factors, not of a choice among several pairs."""
+
+    @property
+    def factors(self) -> Sequence[Factor]:
+        """The pairs (P_i, Q_i) and their counts k_i."""
 
 
 class UnsuitedError(UndecidedError):
@@ -44,6 +56,11 @@ class JointPair(Pair):
     """Whether H is that of the product of the factors, not of a choice among several pairs."""
     seldom_below: ClassVar[Fraction] = Fraction(0)
     """A relative width below which this engine hardly ever answers, after minutes."""
+
+    @property
+    def usual_width(self) -> Fraction:
+        """Relative width of answers for which none is named: what all engines reach soon."""
+        return COMPOSED_WIDTH
 
     @property
     @abstractmethod
@@ -159,13 +176,6 @@ class JointPair(Pair):
         point = ExactReal.of_rational(at)
         return point.ball(), self.hockey_stick(point)
 
-    def reference(self) -> Reference:
-        """Raise NotApplicableError, where there is no second route to a product."""
-        raise NotApplicableError(
-            "The mpmath route does not sum over so many values of a loss. Ask with method='grid', "
-            "which is proved on its own."
-        )
-
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
@@ -193,6 +203,34 @@ class FactorsPair(JointPair):
     def reverse(self) -> Self:
         """Return the product of the reversed pairs, for the same engine."""
         return replace(self, any_factors=tuple((pair.reverse(), n) for pair, n in self.factors))
+
+
+def apart(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Factor, ...]:
+    """Return the distinct factors of a product with their counts, none of them a product itself.
+
+    Discrete Gaussian noise on several coordinates, which has exact sums of its own, is taken apart
+    if `coordinates` is asked for.
+
+    A mechanism may have a product as its worst pair (a tree of noise, noise on several
+    coordinates). Products of products are products of all the factors, which engines know.
+    """
+    found: dict[Pair, int] = {}
+    for pair, count in factors:
+        for inner, times in _parts(pair, coordinates):
+            found[inner] = found.get(inner, 0) + count * times
+    return tuple(found.items())
+
+
+def _parts(pair: Pair, coordinates: bool) -> Iterator[Factor]:
+    if isinstance(pair, DiscreteGaussianProductPair) and coordinates:
+        square = ExactReal.of_rational(pair.scale**2 * pair.parameter)
+        yield DiscreteGaussianPair(ExactReal.of_rational(pair.parameter), pair.shift), pair.count
+        if pair.last_shift:
+            yield DiscreteGaussianPair(square, pair.last_shift), 1
+    elif isinstance(pair, Product) and pair.is_product:
+        yield from apart(pair.factors, coordinates=coordinates)
+    else:
+        yield pair, 1
 
 
 def _weighted(terms: Sequence[tuple[arb, int]]) -> arb:

@@ -17,23 +17,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from flint import arb
 
 from accountant.composition.argument import hockey_stick_at, hull, tails_at
-from accountant.composition.finite import SubsampledLaws, finite
+from accountant.composition.losses.finite import SubsampledLaws, finite
+from accountant.composition.losses.transform import MixtureTransform
+from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
 from accountant.pairs.finite import FinitePair
-from accountant.precision import ctx
+from accountant.pairs.gaussian import GaussianPair
 
 if TYPE_CHECKING:
     from accountant.pairs.density_moments import Base
-    from accountant.reference import Reference
 
 _MOST_ORDER = 10_000
+"""Largest order whose binomial sum is written out: the sum has a term for each integer below it."""
 
 
 def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pair:
@@ -62,6 +65,11 @@ class SubsampledPair(Pair):
     inner: Pair
     sampling_prob: ExactReal
     mixed_first: bool
+
+    @property
+    def usual_width(self) -> Fraction:
+        """Return that of the inner pair."""
+        return self.inner.usual_width
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
@@ -128,10 +136,8 @@ class SubsampledPair(Pair):
             return extreme
         whole = order.unique_fmpz() if order.is_exact() else None
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
-            from accountant.composition.saddle_pair import SmoothPair, transform
-
-            if transform(self) is not None:
-                return SmoothPair(((self, 1),)).renyi(order)
+            if isinstance(self.inner, GaussianPair):
+                return self._gaussian_renyi(order)
             base = self._base()
             if base is not None:
                 from accountant.pairs.density_moments import sampled_renyi
@@ -153,6 +159,18 @@ class SubsampledPair(Pair):
                 total += weight * ((k - 1) * self.inner.renyi(arb(k))).expm1()
         return total.log1p() / (a - 1)
 
+    def _gaussian_renyi(self, order: arb) -> arb:
+        """Return ln M(a − 1)/(a − 1) at an order above 1; between its ends for one in a ball."""
+        if not order.is_exact():
+            both = [self._gaussian_renyi(order.lower()), self._gaussian_renyi(order.upper())]
+            return both[0].union(both[1])  # Rényi divergences increase with the order
+        if not order > 1:
+            raise NotApplicableError(f"Expected an order above 1, not {order}.")
+        mantissa, exponent = (int(part) for part in order.man_exp())
+        less = Fraction(mantissa) * Fraction(2) ** exponent - 1
+        moments = MixtureTransform(self.inner, self.sampling_prob, self.mixed_first)
+        return moments.value(less).log() / (order - 1)
+
     def renyi_of_large_losses(self, order: arb) -> arb | None:
         """Return D_a between its two bounds (see `renyi`) where these agree, mixture first.
 
@@ -173,7 +191,7 @@ class SubsampledPair(Pair):
 
     def _base(self) -> Base | None:
         """Return the means over the loss of the noise under the law that is not mixed."""
-        from accountant.mechanisms.laplace import LaplacePair
+        from accountant.mechanisms.additive.laplace import LaplacePair
         from accountant.pairs import density_moments as moments
         from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 
@@ -190,7 +208,6 @@ class SubsampledPair(Pair):
         Raises NotApplicableError for other noise.
         """
         from accountant.pairs import density_moments as moments
-        from accountant.pairs.gaussian import GaussianPair
 
         q = self.sampling_prob.ball()
         if isinstance(self.inner, GaussianPair):
@@ -264,12 +281,6 @@ class SubsampledPair(Pair):
             "mixture": "P" if self.mixed_first else "Q",
             "pair": json.dumps(self.inner.law()),
         }
-
-    def reference(self) -> Reference:
-        """Return the mixed densities or masses."""
-        from accountant.composition.reference import Subsampled
-
-        return Subsampled(self.inner.reference(), self.sampling_prob, self.mixed_first)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe {L > ε} as an event of the pair that is subsampled."""

@@ -1,89 +1,50 @@
-"""The mechanisms: one law per file."""
+"""The mechanisms: one law per file, imported when it is first asked for.
+
+The stub `__init__.pyi` lists every public name with its module, one line each, for type checkers
+and for this file: to add a mechanism is to add a file and its line there.
+"""
 
 from __future__ import annotations
 
-from accountant.covariances import Diagonal, Exchangeable, Isotropic, Matrix
-from accountant.mechanisms.binary_tree import BinaryTree
-from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.bridged_tree import BridgedTree
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.correlated import CorrelatedGaussian
-from accountant.mechanisms.count_ellipse import CountEllipse
-from accountant.mechanisms.delannoy_counter import DelannoyCounter
-from accountant.mechanisms.discrete_correlated import DiscreteCorrelatedGaussian
-from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.discrete_kary_tree import DiscreteKaryTree
-from accountant.mechanisms.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
-from accountant.mechanisms.elliptical import EllipticalGaussian
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.general_gaussian import GeneralGaussian
-from accountant.mechanisms.guaranteed import Guaranteed
-from accountant.mechanisms.honaker_tree import HonakerTree
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.mechanisms.kary_tree import KaryTree
-from accountant.mechanisms.known_size import KnownSizeGaussian
-from accountant.mechanisms.laplace import Laplace
-from accountant.mechanisms.laplace_vector import LaplaceVector
-from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
-from accountant.mechanisms.mixture_of_gaussians import MixtureOfGaussians
-from accountant.mechanisms.optimal_ellipse import OptimalEllipse
-from accountant.mechanisms.randomized_response import RandomizedResponse
-from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
-from accountant.mechanisms.sampled_without_replacement import SampledWithoutReplacement
-from accountant.mechanisms.smooth_binary import SmoothBinary
-from accountant.mechanisms.square_root_factorization import SquareRootFactorization
-from accountant.mechanisms.staircase import Staircase
-from accountant.mechanisms.subsampled import PoissonSubsampled
-from accountant.mechanisms.tabulated import Tabulated
-from accountant.mechanisms.truncated_geometric import TruncatedGeometric
-from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-__all__ = [
-    "BinaryTree",
-    "BoundedCountNoise",
-    "Box",
-    "BridgedTree",
-    "Composed",
-    "CorrelatedGaussian",
-    "CountEllipse",
-    "DelannoyCounter",
-    "Diagonal",
-    "DiscreteCorrelatedGaussian",
-    "DiscreteGaussian",
-    "DiscreteKaryTree",
-    "DiscreteLaplace",
-    "DisjointGroups",
-    "DisjointGroupsGaussian",
-    "EllipticalGaussian",
-    "Exchangeable",
-    "FiniteSet",
-    "Gaussian",
-    "GeneralGaussian",
-    "Guaranteed",
-    "HonakerTree",
-    "IntegerNoise",
-    "Isotropic",
-    "KaryTree",
-    "KnownSizeGaussian",
-    "L2Ball",
-    "Laplace",
-    "LaplaceVector",
-    "Matrix",
-    "MatrixVariateGaussian",
-    "MixtureOfGaussians",
-    "OptimalEllipse",
-    "PoissonSubsampled",
-    "RandomizedResponse",
-    "RankOneGaussian",
-    "SampledWithoutReplacement",
-    "SmoothBinary",
-    "SparseBox",
-    "SquareRootFactorization",
-    "Staircase",
-    "Tabulated",
-    "TruncatedGeometric",
-]
+_LINE = re.compile(r"^from (\S+) import (?:\(\s*)?(\w+) as \2\b", re.MULTILINE)
+_LISTED = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOME = {name: module for module, name in _LINE.findall(_LISTED)}
 
-DESCRIPTIONS: dict[str, type] = {name: globals()[name] for name in __all__}
+__all__ = sorted(_HOME)  # noqa: PLE0605  # a list
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, and keep it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+class _Descriptions(Mapping[str, type]):
+    """The classes by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> type:
+        if name not in _HOME:
+            raise KeyError(name)
+        kind: type = globals()[name] if name in globals() else __getattr__(name)
+        return kind
+
+    def __contains__(self, name: object) -> bool:
+        return name in _HOME
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(__all__)
+
+    def __len__(self) -> int:
+        return len(__all__)
+
+
+DESCRIPTIONS: Mapping[str, type] = _Descriptions()
 """Everything that the notation can name."""

@@ -25,11 +25,11 @@ from typing import TypeAlias
 from flint import acb, arb
 
 from accountant.errors import NotApplicableError
-from accountant.number import ExactReal
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
+from accountant.pairs.rank_one.interruption import integral
 from accountant.pairs.theta import theta
-from accountant.precision import ctx
-from accountant.rank_one.interruption import integral
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]
 """Weights > 0 and means."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.core.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
 from accountant.pairs.theta import log_theta_ratio, upper_tail
-from accountant.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
+    from accountant.numbers.reference import Reference
 
 
 @final
@@ -96,7 +96,7 @@ class DiscreteGaussianPair(Pair):
         """Return the two mass functions, normalised by a plain sum."""
         import mpmath
 
-        from accountant.reference import Discrete
+        from accountant.numbers.reference import Discrete
 
         normalisers: dict[int, Any] = {}
 

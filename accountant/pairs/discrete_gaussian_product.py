@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb, arb_poly
 
+from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
 from accountant.pairs.theta import log_theta_ratio, theta, upper_tail
-from accountant.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
+    from accountant.numbers.reference import Reference
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""
@@ -143,7 +143,7 @@ class DiscreteGaussianProductPair(Pair):
         """Return the two laws of U, by plain convolution in mpmath."""
         import mpmath
 
-        from accountant.reference import Discrete
+        from accountant.numbers.reference import Discrete
 
         laws: dict[int, dict[int, Any]] = {}
 

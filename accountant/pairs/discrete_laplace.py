@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.core.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
+    from accountant.numbers.reference import Reference
 
 
 @final
@@ -108,7 +108,7 @@ class DiscreteLaplacePair(Pair):
         """Return the two mass functions."""
         import mpmath
 
-        from accountant.reference import Discrete
+        from accountant.numbers.reference import Discrete
 
         def mass(z: int) -> Any:
             rate = 1 / self.scale.mpf()

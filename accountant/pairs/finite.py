@@ -1,4 +1,4 @@
-"""Pairs of laws on finitely many outcomes, given mass by mass."""
+"""Pairs of laws on finitely many outcomes, given by their masses."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
 
-from accountant.interval import Interval, ball
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
-from accountant.precision import ctx
+from accountant.core.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, ball
+from accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.reference import Discrete, Reference
+    from accountant.numbers.reference import Discrete, Reference
 
 Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]
@@ -28,7 +28,7 @@ _SHOWN = 12
 class FiniteLaws(ABC):
     """Whatever has pairs (P, Q) of laws on finitely many outcomes, numbered by `index`.
 
-    A mechanism derives from it (beside `Mechanism`) and lists `FinitePair(self, index)` among
+    A mechanism derives from it (and from `Mechanism`) and lists `FinitePair(self, index)` among
     its worst pairs; it must be hashable. Masses are listed outcome by outcome, in one order.
     """
 
@@ -258,7 +258,7 @@ class FinitePair(Pair):
         """Return the masses as mpmath numbers."""
         import mpmath
 
-        from accountant.reference import Discrete
+        from accountant.numbers.reference import Discrete
 
         finer = self.source.finer_laws(self.index)
         if finer is not None:

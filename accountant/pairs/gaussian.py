@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.adjacency import Adjacency
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import cached_property, ctx
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
+    from accountant.numbers.reference import Reference
 
 _FAR = 64
+"""From here on, erfc of a ball is asked for at its ends."""
+_ESTIMATE_BITS, _ESTIMATE_WIDTH, _MOST_STEPS = 192, 1e-14, 40
+"""Precision, last relative step, and most steps of an estimate of ε; beyond, none is given."""
 
 
 def normal_cdf(x: arb) -> arb:
@@ -44,7 +50,12 @@ class GaussianPair(Pair):
 
     def mu(self) -> arb:
         """Return the shift μ > 0."""
-        return self.mechanism.gaussian_mu(self.adjacency)
+        known = self._exact_mu
+        return self.mechanism.gaussian_mu(self.adjacency) if known is None else known.ball()
+
+    @cached_property
+    def _exact_mu(self) -> ExactReal | None:
+        return self.mechanism.exact_gaussian_mu(self.adjacency)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
@@ -61,6 +72,29 @@ class GaussianPair(Pair):
             q_above=normal_cdf(-half - cut),
             q_below=normal_cdf(half + cut),
         )
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return about the ε with ln H(ε) = log_delta, by Newton's method.
+
+        H(ε) ≤ Φ(μ/2 − ε/μ) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2 says where to start, at the right
+        of the root; and H'(ε) = −e^ε Φ(−μ/2 − ε/μ).
+        """
+        with ctx.workprec(_ESTIMATE_BITS):
+            mu = float(self.mu())
+            guess = mu**2 / 2 + mu * math.sqrt(-2 * log_delta)
+            for _ in range(_MOST_STEPS):
+                if not math.isfinite(guess):
+                    return None
+                tails = self.tails(ExactReal.of_rational(Fraction(guess)))
+                slope = arb(guess).exp() * tails.q_above
+                value = tails.p_above - slope
+                if not (value > 0 and slope > 0):
+                    return None
+                step = float((value.log() - log_delta) * value / slope)
+                guess += step
+                if abs(step) <= _ESTIMATE_WIDTH * abs(guess):
+                    return guess
+        return None
 
     def renyi(self, order: arb) -> arb:
         """Return order·μ²/2."""
@@ -88,7 +122,7 @@ class GaussianPair(Pair):
 
     def reference(self) -> Reference:
         """Return the two normal densities."""
-        from accountant.reference import Continuous, ball_to_mpf
+        from accountant.numbers.reference import Continuous, ball_to_mpf
 
         mu = ball_to_mpf(self.mu)
 

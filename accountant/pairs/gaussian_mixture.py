@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
 
+from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
-from accountant.interval import ball
-from accountant.number import ExactReal
-from accountant.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
-from accountant.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.reference import Reference
+    from accountant.numbers.reference import Reference
 
 Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 """The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
@@ -201,7 +201,7 @@ class GaussianMixturePair(Pair):
         """Return the two densities."""
         from mpmath import mp, mpf
 
-        from accountant.reference import Continuous
+        from accountant.numbers.reference import Continuous
 
         def log_density(mixture: Mixture, x: Any) -> Any:
             return mp.log(

@@ -14,8 +14,8 @@ import math
 
 from flint import arb, fmpq
 
-from accountant.number import ExactReal
-from accountant.precision import ctx
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
 
 _FEWEST_TERMS = 400
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import CorrelatedGaussian, Gaussian, OptimalEllipse
 from figures import quantities, style
 from figures.description import Description, Settings

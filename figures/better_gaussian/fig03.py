@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import CorrelatedGaussian, CountEllipse, OptimalEllipse
 from figures import quantities, style
 from figures.description import Description, Settings

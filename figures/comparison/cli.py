@@ -84,6 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PARAMETER=V1,V2,…",
         help="compare along a parameter of the budget or workload, and find the crossovers",
     )
+    add("--published", action="store_true", help="judge noise by formulas of papers too")
     add("--data", type=Path, metavar="FILE.csv", help="errors on these records, one a row")
     add("--seed", type=int, metavar="N", help="of the simulations (default 0)")
     add("--no-simulation", action="store_true", help="exact errors only")
@@ -112,6 +113,7 @@ def run(options: argparse.Namespace) -> int:
         metrics=question.metrics,
         seed=question.seed,
         simulated=not options.no_simulation,
+        published=options.published,
         progress=say_what,
     )
     sweeps = [
@@ -140,11 +142,10 @@ def _question(options: argparse.Namespace) -> Question:
     from verify.compare import Budget
     from verify.compare.budget import read_target
     from verify.compare.document import Question, SweepTable, read_file, read_workload
-    from verify.compare.metrics import DEFAULT
 
     given = [name for name in _BY_FLAGS if getattr(options, name) is not None]
     sweeps = tuple(
-        SweepTable(parameter=name, values=list(values), metric=(options.metric or DEFAULT)[0])
+        SweepTable(parameter=name, values=list(values), metric=(options.metric or ["variance"])[0])
         for name, values in map(_sweep, options.sweep)
     )
     if options.file is not None:
@@ -232,21 +233,22 @@ def _print(
         say_json(plain)
         return
     if options.quiet:
-        for row in found.best(found.metrics[0].name):
+        for row in found.best(found.ranked_by.name):
             say(repr(row.found.mechanism))
         return
+    say(f"{output.headline(found)}\n")
     say(f"budget    {found.budget}")
     say(f"workload  {found.workload!r}\n")
     lines = output.table(found)
     if data:
         lines[0].append("rmse / true")
-        for line, row in zip(lines[1:], found.rows, strict=True):
+        for line, (row, _) in zip(lines[1:], output.collapsed(found), strict=True):
             known = data.get(row.candidate.name)
             line.append("-" if known is None else f"{known.relative:.4g}")
     widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
     for line in lines:
-        cells = [line[0].ljust(widths[0]), line[1].ljust(widths[1])]
-        cells += [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
+        cells = [cell.ljust(width) for cell, width in zip(line[:3], widths[:3], strict=True)]
+        cells += [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
         say("  ".join(cells).rstrip())
     say()
     for text in output.best_lines(found):
@@ -307,7 +309,7 @@ def _pictures(found: Comparison, sweeps: list[Sweep]) -> list[tuple[str, str, Fi
     from figures.comparison import draw
 
     names = [entry.name for entry in found.metrics]
-    first, second = names[0], names[min(1, len(names) - 1)]
+    first, second = found.ranked_by.name, names[min(1, len(names) - 1)]
     exact = {str(row.metrics["p-exact"]) for row in found.rows if "p-exact" in row.metrics}
     if len(exact) > 1:  # a law on the integers is among them
         second = "p-exact"

@@ -95,7 +95,7 @@ def _spans(values: list[float]) -> bool:
 
 
 def _position(value: str) -> float:
-    from accountant.number import exact
+    from accountant.numbers.exact import exact
 
     return float(exact(value))
 

@@ -166,7 +166,7 @@ def _calibrations(found: Comparison) -> str:
 
 
 def _verification(found: Comparison, row: Row) -> str:
-    from accountant.target import EpsilonDelta, Mu, Rho
+    from accountant.budget.target import EpsilonDelta, Mu, Rho
 
     parts = ["dpassay", "verify", repr(row.found.whole)]
     target: Any = found.budget.target

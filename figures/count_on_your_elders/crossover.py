@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant import profile
 from accountant.mechanisms import Gaussian
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.questions import profile
 from figures import quantities, style
 from figures.count_on_your_elders import errors
 from figures.description import Description, Settings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant import profile
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Gaussian, LaplaceVector
+from accountant.questions import profile
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.table import Table, label, number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from accountant.tree import Digits, Tree
+from accountant.counting.tree import Digits, Tree
 from figures import style
 from figures.table import Column, Table, label, number
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant.calibrate import EpsilonDelta, calibrate
+from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.counting.tree import honaker_mean_squared_error
 from accountant.mechanisms import BridgedTree, DelannoyCounter, SmoothBinary
-from accountant.mechanisms.linear_counter import LinearCounter
-from accountant.tree import honaker_mean_squared_error
+from accountant.mechanisms.counting.linear_counter import LinearCounter
 from figures import quantities, style
 from figures.count_on_your_elders import errors
 from figures.description import Description, Settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accountant import profile
-from accountant.adjacency import Adjacency
-from accountant.mechanism import Mechanism
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed
+from accountant.questions import profile
 from figures import quantities, style
 from figures.count_queries import laws
 from figures.description import Description, Settings

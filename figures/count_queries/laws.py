@@ -6,14 +6,14 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from accountant import profile
-from accountant.adjacency import Adjacency
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import BoundedCountNoise, DiscreteGaussian, DiscreteLaplace
-from accountant.mechanisms.count_noise_law import count_noise_delta
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.number import exact
+from accountant.mechanisms.additive.integer_noise import IntegerNoise
+from accountant.mechanisms.counting.count_noise_law import count_noise_delta
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 from figures import quantities
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accountant.calibrate import EpsilonDelta, calibrate
+from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.mechanisms import EllipticalGaussian
 from figures import quantities, style
 from figures.description import Description, Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from accountant.calibrate import EpsilonDelta, calibrate
+from accountant.budget.calibrate import EpsilonDelta, calibrate
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.elliptical_gaussian.clipping import Moments, clipped, simulate

@@ -133,10 +133,10 @@ def compute(
 
 def exact_epsilon(noise_multiplier: str, steps: int) -> float:
     """Return the ε of so many steps of DP-SGD at δ = 1e-5, adding or removing a record."""
-    from accountant import profile
-    from accountant.mechanisms.composed import Composed
-    from accountant.mechanisms.gaussian import Gaussian
-    from accountant.mechanisms.subsampled import PoissonSubsampled
+    from accountant.mechanisms.additive.gaussian import Gaussian
+    from accountant.mechanisms.wrappers.composed import Composed
+    from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+    from accountant.questions import profile
 
     step = PoissonSubsampled(Gaussian(standard_deviation=noise_multiplier), SAMPLING)
     found = profile.epsilon(
@@ -175,8 +175,8 @@ def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
     With the record in the sample with probability q, max over S of
     qP(S) + (1 − q)Q(S) − e^ε Q(S) = q·δ(ε'), e^{ε'} = 1 + (e^ε − 1)/q.
     """
-    from accountant import profile
-    from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+    from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+    from accountant.questions import profile
 
     inner = math.log1p(math.expm1(float(epsilon)) / float(SAMPLING))
     mechanism = RankOneGaussian(size, Fraction(sigma_star))

@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 from flint import acb, arb
 
-from accountant.rank_one.interruption import integral
+from accountant.pairs.rank_one.interruption import integral
 
 
 def test_an_integral_that_is_not_interrupted() -> None:

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from flint import arb, ctx
 
-from accountant import interval
-from accountant.interval import Interval
+from accountant.numbers import interval
+from accountant.numbers.interval import Interval
 
 
 @pytest.mark.parametrize(

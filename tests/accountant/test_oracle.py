@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accountant import guarantees, profile, tradeoff
-from accountant.interval import Interval
+from accountant.errors import UndecidedError
 from accountant.notation import parse
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile, tradeoff
 
 FROZEN = Path(__file__).parents[2] / "benchmarks" / "oracle.json"
 ANSWERED = [entry for entry in json.loads(FROZEN.read_text("utf-8")) if "refused" not in entry]
 FAST = 0.3
 """Seconds that a question took which the default suite asks again."""
+SIX_DIGITS = Fraction(1, 10**6)
+"""Relative width that products without a closed form have at the least."""
 ASK: dict[str, Any] = {
     "delta": profile.delta,
     "epsilon": profile.epsilon,
@@ -31,14 +35,19 @@ def name(entry: dict[str, Any]) -> str:
 
 
 def check(entry: dict[str, Any]) -> None:
-    """Compare an answer, at the width that was reached, with the frozen one."""
+    """Compare an answer with the frozen one, at its width or with six digits at the least."""
     width = Fraction(entry["width"])
-    found = ASK[entry["question"]](
+    ask = partial(
+        ASK[entry["question"]],
         parse(entry["mechanism"]),
         entry["at"],
         adjacency=entry["adjacency"] or None,
-        relative_width=width,
     )
+    try:
+        found = ask(relative_width=width)
+    except UndecidedError:
+        width = SIX_DIGITS
+        found = ask(relative_width=width)
     assert found.overlaps(Interval(Decimal(entry["lower"]), Decimal(entry["upper"])))
     assert found.relative_width is not None
     assert found.relative_width <= width

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from accountant.calibrate import EpsilonDelta, calibrate
+from accountant.budget.calibrate import EpsilonDelta, calibrate
 from figures.description import Settings, Size
 from figures.less_is_more import calibrations, fig05, fig09
 from figures.table import Table

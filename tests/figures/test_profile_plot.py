@@ -12,7 +12,6 @@ import pytest
 
 import dpassay
 from accountant.errors import InvalidInputError
-from accountant.interval import Interval
 from accountant.mechanisms import (
     Composed,
     Gaussian,
@@ -21,7 +20,8 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     Tabulated,
 )
-from accountant.profile import delta
+from accountant.numbers.interval import Interval
+from accountant.questions.profile import delta
 from figures import style
 from figures.profile import Table, compute, draw, estimate, plot
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.interval import Interval
+from accountant.numbers.interval import Interval
 from figures.table import Table, label, number
 
 COLUMNS = (label("curve"), number("x", "1"), number("y", "nats", relative=1e-3, absolute=1e-6))

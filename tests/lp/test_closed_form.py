@@ -6,14 +6,16 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.interval import Interval
+from accountant.numbers.interval import Interval
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem
 from lp.search import Search, first_magnitude
 
 
 def by_formula(problem: CountNoiseProblem, bits: int) -> tuple[Interval, Fraction | None]:
-    answer = Search(problem, first_magnitude(problem), bits, complete=True).by_formula()
+    answer = Search(
+        problem, first_magnitude(problem), bits, complete=True, own=problem.columns
+    ).by_formula()
     return answer.delta, answer.exact
 
 

@@ -7,13 +7,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import pytest
 from flint import fmpq
 
-from accountant import profile
 from accountant.errors import InvalidInputError, UndecidedError
+from accountant.questions import profile
 from lp.certificate import Ratio
-from lp.integer_noise import IntegerNoiseSolution, lower_bound, optimal_integer_noise
+from lp.integer_noise import (
+    IntegerNoiseSolution,
+    lower_bound,
+    optimal_free_noise,
+    optimal_integer_noise,
+)
 from lp.integer_problem import IntegerNoiseProblem
 from lp.problem import to_fmpq
 from lp.solve import InfeasibleError
@@ -186,6 +192,19 @@ def test_bad_problems(options: dict[str, Any], message: str) -> None:
 def test_bad_arguments_of_the_formula(ratio: str, delta: str) -> None:
     with pytest.raises(InvalidInputError):
         unit_noise(ratio, delta)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.7"])
+def test_least_error_probability_of_any_support_is_that_of_half_lines(epsilon: str) -> None:
+    """{Z ≤ 0} against {Z ≤ −1}: (1 + η)/2 − E(1 − η)/2 ≤ δ, which some law attains."""
+    problem = IntegerNoiseProblem(objective="error", support=32, epsilon=epsilon, delta="1e-6")
+    found = optimal_free_noise(problem)
+    with mpmath.workdps(50):
+        ratio = mpmath.exp(mpmath.mpf(epsilon))
+        least = 1 - (ratio - 1 + 2 * mpmath.mpf("1e-6")) / (ratio + 1)
+        assert mpmath.mpf(str(found.value.lower)) <= least <= mpmath.mpf(str(found.value.upper))
+    assert found.value.relative_width is not None
+    assert found.value.relative_width < Fraction(1, 10**30)
 
 
 def test_formula_refuses_a_law_without_end() -> None:

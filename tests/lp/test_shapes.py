@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from accountant.covariances import Matrix
 from accountant.errors import InvalidInputError
-from accountant.interval import enclose
-from accountant.mechanisms.elliptical import EllipticalGaussian
-from accountant.mechanisms.general_gaussian import GeneralGaussian
-from accountant.mechanisms.optimal_ellipse import optimal_ellipse_variance
-from accountant.number import ExactReal
-from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
+from accountant.geometry.covariances import Matrix
+from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
+from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from accountant.mechanisms.shapes.optimal_ellipse import optimal_ellipse_variance
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import enclose
 from lp.shape_problem import GaussianShapeProblem, vertices
 from lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
 from verify.cli import main

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from accountant import profile
 from accountant.errors import InvalidInputError
+from accountant.questions import profile
 from lp.count_noise import Solution, optimal_count_noise
 from lp.integer_noise import optimal_integer_noise
 from lp.integer_problem import IntegerNoiseProblem

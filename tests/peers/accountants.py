@@ -9,14 +9,17 @@ from typing import Any
 
 from flint import arb, ctx
 
-from accountant import baselines, convert, guarantees, profile, solve, tradeoff
-from accountant.adjacency import Adjacency
+from accountant import baselines
+from accountant.composition import invert
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import DpassayError
-from accountant.gaussian_bounds import gaussian_bounds
-from accountant.interval import Interval, ball, enclose
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.number import ExactReal, exact
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, ball, enclose
+from accountant.questions import convert, guarantees, profile, tradeoff
+from accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.peers.rows import WIDTH, Row, narrowest, near
 from verify.foreign import events, reports
 
@@ -67,7 +70,7 @@ def _event_renyi(row: Row) -> str | None:
     mechanism, relation = _event(row)
     if math.isinf(float(row["at"])):
         pairs = mechanism.worst_case(relation).pairs(None)
-        return near(row, enclose(lambda: profile.most([p.max_loss() for p in pairs])),
+        return near(row, enclose(lambda: invert.most([p.max_loss() for p in pairs])),
                      row["expected"])  # fmt: skip
     parts = Composed(mechanism).parts()
     values = [(_largest_renyi(part, relation, row["at"]), count) for part, count in parts]

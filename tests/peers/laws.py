@@ -10,14 +10,12 @@ from typing import Any
 import mpmath
 from flint import arb, ctx
 
-from accountant import profile, tradeoff, utility
-from accountant.adjacency import Adjacency
-from accountant.calibrate import calibrate
-from accountant.composition.discretised import discretise
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import EpsilonDelta
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.errors import DpassayError
-from accountant.gaussian_bounds import gaussian_bounds
-from accountant.interval import Interval, ball, enclose
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
@@ -29,12 +27,15 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     Tabulated,
 )
-from accountant.number import ExactReal, exact
-from accountant.pair import Pair
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, ball, enclose
 from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
-from accountant.target import EpsilonDelta
+from accountant.questions import profile, tradeoff, utility
+from accountant.questions.gaussian_bounds import gaussian_bounds
+from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.peers.rows import FLOAT, WIDTH, Row, first, narrowest, near, tolerance
 from verify.foreign import events
+from verify.foreign.discretised import discretise
 
 BOTH = Adjacency.ADD_REMOVE
 
@@ -314,7 +315,7 @@ def _log_moment(row: Row) -> str | None:
         return (order.ball() - 1) * pair.renyi(order.ball())
 
     found = enclose(log_moment, relative_width=Fraction(1, 10**6))
-    expected = pair.reference().renyi(order, 30) * (order.mpf() - 1)
+    expected = by_mpmath(pair).renyi(order, 30) * (order.mpf() - 1)
     return near(row, found, mpmath.nstr(expected, 25), "log A")
 
 

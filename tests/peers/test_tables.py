@@ -23,8 +23,9 @@ SLOW = (
     "test_poisson_subsampled_gaussian",
     "test_self_composed_subsampled_gaussian",
     "test_get_smallest_subsampled_gaussian_noise",
+    "test_compute_log_a_equals_mp",
 )
-"""Few releases of a small q, or of laws without an exact engine, are the slow ones."""
+"""Few releases of a small q, laws without an exact engine and long sums are the slow ones."""
 
 
 def _is_decided(case: Case) -> bool:

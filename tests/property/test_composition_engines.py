@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant import profile
-from accountant.adjacency import Adjacency
-from accountant.errors import UndecidedError
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
@@ -23,6 +21,8 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
 )
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 
 RELATION = Adjacency.ADD_REMOVE
 SINGLE: list[Mechanism] = [
@@ -36,7 +36,7 @@ SINGLE: list[Mechanism] = [
     PoissonSubsampled(DiscreteLaplace(scale=2), "1/4"),
     PoissonSubsampled(DiscreteGaussian(parameter=4), "1/5"),
 ]
-PARTS = st.lists(st.tuples(st.sampled_from(SINGLE), st.integers(1, 4)), min_size=2, max_size=3)
+PARTS = st.lists(st.tuples(st.sampled_from(SINGLE), st.integers(1, 2)), min_size=2, max_size=3)
 EPSILONS = st.sampled_from(["-0.4", "0", "0.3", "1.1", "2"])
 WIDTH = Fraction(1, 20)
 
@@ -47,11 +47,11 @@ def ask(mechanism: Mechanism, epsilon: str, method: str = "auto") -> Interval | 
         return profile.delta(
             mechanism, epsilon, method=method, adjacency=RELATION, relative_width=WIDTH
         )
-    except UndecidedError:
+    except (NotApplicableError, UndecidedError):
         return None
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(PARTS, EPSILONS)
 def test_order_and_grouping_do_not_matter(parts: list[tuple[Mechanism, int]], epsilon: str) -> None:
     (first, n), *rest = parts
@@ -82,18 +82,18 @@ def test_counts_add(mechanism: Mechanism, one: int, other: int, epsilon: str) ->
 def test_engines_agree(parts: list[tuple[Mechanism, int]], epsilon: str) -> None:
     """The chosen engine, Fourier inversion and the grid, wherever they reach five per cent."""
     whole = Composed([Composed(part, count) for part, count in parts])
-    values = [ask(whole, epsilon, method) for method in ("auto", "atoms", "grid")]
+    values = [ask(whole, epsilon, method) for method in ("auto", "fourier", "grid")]
     known = [value for value in values if value is not None]
     assert values[0] is not None
     assert all(value.overlaps(other) for value in known for other in known)
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.sampled_from(SINGLE[:2] + SINGLE[3:5]), st.integers(2, 40), EPSILONS)
-def test_the_exact_engines_lie_within_the_inversion(
+@settings(max_examples=5, deadline=None)
+@given(st.sampled_from(SINGLE[:2] + SINGLE[3:5]), st.integers(2, 12), EPSILONS)
+def test_the_exact_engines_lie_within_the_grid(
     mechanism: Mechanism, count: int, epsilon: str
 ) -> None:
     whole = Composed(mechanism, count)
     true = profile.delta(whole, epsilon, adjacency=RELATION)
-    found = ask(whole, epsilon, "atoms")
+    found = ask(whole, epsilon, "grid")
     assert found is None or found.lower <= true.lower <= true.upper <= found.upper

@@ -9,9 +9,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant import convert, guarantees, profile, tradeoff
-from accountant.gaussian_bounds import gaussian_bounds
 from accountant.mechanisms import Gaussian, Guaranteed, Laplace, RandomizedResponse
+from accountant.questions import convert, guarantees, profile, tradeoff
+from accountant.questions.gaussian_bounds import gaussian_bounds
 
 ORDERS = st.fractions(Fraction(11, 10), 64, max_denominator=10)
 EPSILONS = st.fractions(0, 8, max_denominator=16)
@@ -20,7 +20,7 @@ SHIFTS = st.fractions(Fraction(1, 20), 4, max_denominator=20)
 CLOSE = Decimal("1e-15")
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(ORDERS, EPSILONS, EXPONENTS)
 def test_renyi_to_delta_and_back(order: Fraction, epsilon: Fraction, exponent: int) -> None:
     delta = Fraction(1, 10**exponent)
@@ -31,7 +31,7 @@ def test_renyi_to_delta_and_back(order: Fraction, epsilon: Fraction, exponent: i
     assert abs(Fraction(again.upper) - epsilon) < Fraction(CLOSE)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(ORDERS, st.fractions(Fraction(1, 100), 3, max_denominator=100), EXPONENTS)
 def test_renyi_to_power_and_back(order: Fraction, divergence: Fraction, exponent: int) -> None:
     alpha = Fraction(1, 10**exponent)
@@ -49,7 +49,7 @@ def test_renyi_to_power_and_back(order: Fraction, divergence: Fraction, exponent
     assert abs(total / (a - 1) - float(divergence)) < 1e-11 * (1 + abs(spent)) / (a - 1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(SHIFTS, EXPONENTS)
 def test_profile_to_trade_off_and_back(mu: Fraction, exponent: int) -> None:
     """f(α) = sup over ε of 1 − δ(ε) − e^ε α, attained where the test rejects at ε."""
@@ -65,7 +65,7 @@ def test_profile_to_trade_off_and_back(mu: Fraction, exponent: int) -> None:
     assert abs(float(back.upper) - (1 - float(alpha))) < 1e-12
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(SHIFTS, EPSILONS)
 def test_epsilon_and_delta_are_inverse(mu: Fraction, epsilon: Fraction) -> None:
     mechanism = Gaussian(1, mu)
@@ -74,7 +74,7 @@ def test_epsilon_and_delta_are_inverse(mu: Fraction, epsilon: Fraction) -> None:
     assert abs(Fraction(back.upper) - epsilon) < Fraction(1, 10**15)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(SHIFTS)
 def test_gaussian_dp_to_zcdp_and_back(mu: Fraction) -> None:
     rho = convert.zcdp_of_mu(mu)

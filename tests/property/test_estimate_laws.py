@@ -8,10 +8,10 @@ from fractions import Fraction
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from accountant import estimate, profile
+from accountant.core.mechanism import Mechanism
 from accountant.errors import UndecidedError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.questions import estimate, profile
 
 BOTH = "add-remove"
 SIGMAS = st.sampled_from(["0.6", "1", "2.5", "8"])

@@ -8,13 +8,14 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant import guarantees, profile, tradeoff
-from accountant.adjacency import Direction
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
+from accountant.core.adjacency import Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.mechanisms import (
+    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    IntegerNoise,
     Laplace,
     LaplaceVector,
     RandomizedResponse,
@@ -22,8 +23,9 @@ from accountant.mechanisms import (
     Tabulated,
 )
 from accountant.notation import parse
-from accountant.number import ExactReal
-from accountant.pair import Pair
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile, tradeoff
 
 scales = st.fractions(Fraction(1, 5), 8, max_denominator=60)
 epsilons = st.fractions(-4, 4, max_denominator=40)
@@ -39,10 +41,17 @@ def tables(draw: st.DrawFn) -> Tabulated:
     return Tabulated([Fraction(w, sum(p)) for w in p], [Fraction(w, sum(q)) for w in q])
 
 
+laws = (
+    st.lists(st.integers(0, 9), min_size=1, max_size=5)
+    .filter(any)
+    .map(lambda counts: [Fraction(count, sum(counts)) for count in counts])
+)
 kinds: list[st.SearchStrategy[Mechanism]] = [
     st.builds(Gaussian, scales, scales),
     st.builds(Laplace, scales),
     st.builds(DiscreteLaplace, scales, st.integers(1, 4)),
+    st.builds(DiscreteGaussian, scales, st.integers(1, 4)),
+    laws.flatmap(lambda law: st.builds(IntegerNoise, st.just(law), st.just(0), st.integers(1, 3))),
     st.builds(Staircase, scales, st.fractions(0, 1, max_denominator=20)),
     st.builds(RandomizedResponse, scales, st.integers(2, 9)),
     st.builds(LaplaceVector, scales, st.lists(st.integers(0, 3), min_size=1, max_size=4)),

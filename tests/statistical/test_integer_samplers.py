@@ -17,14 +17,14 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant import sampling
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.count_noise_law import count_noise_mass
-from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.number import exact
+from accountant.core.mechanism import Mechanism
+from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.additive.integer_noise import IntegerNoise
+from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from accountant.mechanisms.counting.count_noise_law import count_noise_mass
+from accountant.numbers.exact import exact
+from accountant.release import sampling
 
 SIGNIFICANCE = 1e-8
 SIZE = 100_000

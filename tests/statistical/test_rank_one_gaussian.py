@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant import guarantees, profile
-from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from accountant.questions import guarantees, profile
 
 SIGNIFICANCE = 1e-7
 NARROW = Fraction(1, 10**12)

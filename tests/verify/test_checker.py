@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.mechanisms import Gaussian
-from accountant.number import exact
+from accountant.numbers.exact import exact
 from verify import certificate, checker, document, seal
 from verify.claims import ApproximateDP
 from verify.claims.privacy import hockey
@@ -76,7 +76,10 @@ def test_a_guarantee_that_stands_for_a_mechanism_is_reported() -> None:
     assert "Guaranteed" in checked.taken_as_given[0]
 
 
-@pytest.mark.parametrize(("dimension", "sigma_star"), [(7921, "2e5"), (5_760_000, "1e9")])
+@pytest.mark.parametrize(
+    ("dimension", "sigma_star"),
+    [(7921, "2e5"), pytest.param(5_760_000, "1e9", marks=pytest.mark.slow)],
+)
 def test_a_rank_one_refutation_is_checked_in_seconds(dimension: int, sigma_star: str) -> None:
     claim = ApproximateDP(
         id="x",
@@ -152,7 +155,7 @@ def test_a_leading_digit_of_an_enclosure_cannot_be_changed_under_a_new_seal(
         for path, index in digits(original)
         if path.endswith((".lower", ".upper"))
         and ".law." not in path
-        and 1 <= significant(path, index) <= 12  # an enclosure is relatively narrower than 1e-12
+        and 1 <= significant(path, index) <= 4  # an enclosure is relatively narrower than 1e-5
     ]
     if leading:
         path, index = data.draw(st.sampled_from(leading))
@@ -367,7 +370,7 @@ def test_files_are_checked_entry_by_entry(tmp_path: Path) -> None:
 def test_the_checker_imports_nothing_that_made_the_certificate() -> None:
     script = (
         "import sys, verify.checker\n"
-        "known = {'numpy', 'scipy', 'accountant.number', 'verify.claim', "
+        "known = {'numpy', 'scipy', 'accountant.numbers.exact', 'verify.claim', "
         "'verify.expression', 'verify.functions'}\n"
         "print(sorted(known & set(sys.modules)))"
     )

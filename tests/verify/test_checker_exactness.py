@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from accountant.errors import InvalidInputError
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify import checker, document, seal
 from verify.certificate import certify
 from verify.checker.language import evaluate

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
+from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
 from lp.shape_problem import GaussianShapeProblem
 from lp.shapes import optimal_gaussian_shape
 from verify.checker.gaussian_shape import gaussian_shape_problems

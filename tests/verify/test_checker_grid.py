@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from mpmath import mp
 
-from accountant import profile
-from accountant.adjacency import Direction
-from accountant.mechanism import Mechanism
+from accountant.core.adjacency import Direction
+from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from accountant.questions import profile
 from verify import checker, document, seal
 from verify.certificate import certify
 from verify.checker import composed, grid
@@ -41,7 +41,13 @@ CASES: list[tuple[Any, Mechanism, str, float]] = [
 ]
 
 
-@pytest.mark.parametrize("case", range(len(CASES)))
+LONG = (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(i, marks=[pytest.mark.slow] * (i in LONG)) for i in range(len(CASES))],
+)
 def test_the_true_value_is_between_both(case: int) -> None:
     factors, mechanism, epsilon, width = CASES[case]
     low, high = both(factors, epsilon)
@@ -104,6 +110,7 @@ GROUP = (
 )
 
 
+@pytest.mark.slow
 def test_certificates_of_few_releases() -> None:
     """Facts as narrow as the engine reaches, in digits that the checker finds again."""
     text = (

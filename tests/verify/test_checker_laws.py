@@ -11,9 +11,9 @@ from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.interval import RELATIVE_WIDTH, Interval, enclose
 from accountant.notation import parse
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
 from verify import functions
 from verify.checker import laws, mechanisms
 from verify.checker.arithmetic import UnknownError, compare, hull, narrow, settle

@@ -72,7 +72,17 @@ ADD_REMOVE = [
 
 @pytest.mark.parametrize(
     ("text", "holds"),
-    [*CASES, *((f'{text}\nadjacency = "add-remove"', holds) for text, holds in ADD_REMOVE)],
+    [
+        *CASES,
+        *(
+            pytest.param(
+                f'{text}\nadjacency = "add-remove"',
+                holds,
+                marks=[pytest.mark.slow] * (BOTH in text or (THREE in text and "1e-3" not in text)),
+            )
+            for text, holds in ADD_REMOVE
+        ),
+    ],
 )
 def test_a_verdict_and_a_certificate_that_the_checker_accepts(text: str, holds: bool) -> None:
     (claim,) = document.read_text(

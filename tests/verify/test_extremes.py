@@ -8,11 +8,11 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from accountant import profile
-from accountant.calibrate import calibrate
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import EpsilonDelta
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import Gaussian, Laplace
-from accountant.target import EpsilonDelta
+from accountant.questions import profile
 from verify import document
 from verify.claims import ApproximateDP
 from verify.exact import verify

@@ -434,6 +434,7 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
     return write
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_this_package_is_replayed(
     audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -449,6 +450,7 @@ def test_a_mechanism_of_this_package_is_replayed(
     assert "is not what the seed gives" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_another_target_than_the_one_that_is_replayed_is_named(
     audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

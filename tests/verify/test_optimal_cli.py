@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import dpassay
-from accountant import notation, profile
+from accountant import notation
+from accountant.questions import profile
 from lp import count_noise
 from verify.cli import main
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from flint import fmpq
 
-from accountant.dual import dual_bound
-from accountant.ellipse import optimal_ellipse
 from accountant.errors import InvalidInputError
+from accountant.geometry.dual import dual_bound
+from accountant.geometry.ellipse import optimal_ellipse
 from verify.checker import optimum
 from verify.claims import Optimality
 from verify.exact import verify

@@ -15,8 +15,8 @@ import pytest
 
 import dpassay
 from accountant import notation
+from accountant.counting.streams import StateFile, TreeCounter
 from accountant.mechanisms import KaryTree
-from accountant.streams import StateFile, TreeCounter
 from verify.cli import main
 
 PROGRAM = [sys.executable, str(Path(dpassay.__file__))]

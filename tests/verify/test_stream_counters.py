@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accountant import notation
-from accountant.streams import StateFile
+from accountant.counting.streams import StateFile
 from verify.cli import main
 
 COUNTERS = [
@@ -89,7 +89,11 @@ def test_bad_lines_state_and_length(counter: str, shell: Shell, tmp_path: Path) 
     ("options", "mechanism"),
     [
         (["--epsilon", "1", "--steps", "1000"], "BridgedTree(steps=1000, arities=[6, 14, 14]"),
-        (["--epsilon", "1", "--delta", "1e-6", "--steps", "100000"], "SquareRootFactorization("),
+        pytest.param(
+            ["--epsilon", "1", "--delta", "1e-6", "--steps", "100000"],
+            "SquareRootFactorization(",
+            marks=pytest.mark.slow,
+        ),
         (["--epsilon", "1", "--steps", "99", "--contributions", "3"], "contributions=3"),
     ],
 )

@@ -123,7 +123,13 @@ FEW += "sampling_prob='0.01'), count=2)"
 
 
 @pytest.mark.parametrize(
-    ("noise", "bound"), [(FEW, "1"), (FEW, "1.7"), (STEP, "0.905"), (TRAINING, "0.5")]
+    ("noise", "bound"),
+    [
+        pytest.param(FEW, "1", marks=pytest.mark.slow),
+        pytest.param(FEW, "1.7", marks=pytest.mark.slow),
+        (STEP, "0.905"),
+        (TRAINING, "0.5"),
+    ],
 )
 def test_a_false_mu_of_few_samples_is_refuted(noise: str, bound: str) -> None:
     """It took a minute and a half, or was not seen: larger μ than claimed show far out alone."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from verify.claims import KINDS
@@ -62,3 +64,14 @@ def test_samples_that_need_just_what_is_claimed(mechanism: str, relation: str, m
         id="tie", mechanism=mechanism.format(step), adjacency=relation, mu=mu
     )
     assert verify(claim).verdict is Verdict.HOLDS
+
+
+def test_a_divergence_below_rho_times_its_order_is_not_refuted_by_it() -> None:
+    # ρ = 8, but at orders that are no integer the divergence of integer noise is below ρ·order
+    mechanism = "DiscreteCorrelatedGaussian(dimension=2, mu=4, c=1)"
+    fields = {"mechanism": mechanism, "adjacency": "add-remove", "order": "3/2"}
+    holds = verify(KINDS["renyi-dp"](id="below", epsilon="11.7", **fields))
+    assert holds.verdict is Verdict.HOLDS
+    assert Fraction(holds.true["epsilon"]["upper"]) < Fraction("11.41")
+    refuted = verify(KINDS["renyi-dp"](id="above", epsilon="11.4", **fields))
+    assert refuted.verdict is Verdict.REFUTED

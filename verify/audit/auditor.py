@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
 from verify.audit import blocks
 from verify.audit.blocks import Datasets, Tally
 from verify.audit.exact_test import (

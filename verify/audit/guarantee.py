@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
-from accountant.mechanism import Mechanism
-from accountant.number import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal, Number, exact
 
 Claim: TypeAlias = (
     "Guarantee | Mechanism | Callable[[float], float] | Mapping[str, Any] | Number | "
@@ -143,7 +143,7 @@ def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Gu
 def _profile_of(
     mechanism: Mechanism, adjacency: Adjacency | str | None
 ) -> Callable[[float], float]:
-    from accountant.profile import delta
+    from accountant.questions.profile import delta
 
     relation = Adjacency.read(adjacency)
 

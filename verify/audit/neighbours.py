@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, expected, suggestion
 from verify.audit.blocks import Datasets
 

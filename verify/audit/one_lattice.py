@@ -21,8 +21,8 @@ from typing import Any, final
 
 import numpy as np
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
-from accountant.mechanism import Mechanism
 from verify.audit.bit_features import OF_ZERO, lowest_bit
 from verify.audit.blocks import Datasets
 from verify.audit.features import Values
@@ -88,9 +88,7 @@ def lattice_datasets(mechanism: Any, pairs: Iterable[Datasets] | None = None) ->
     Raises InvalidInputError where pairs are needed and not given.
     """
     listed = [side for pair in (own_pairs(mechanism) if pairs is None else pairs) for side in pair]
-    real = isinstance(mechanism, Mechanism) and (
-        type(mechanism).lattice_sampler is not Mechanism.lattice_sampler
-    )
+    real = isinstance(mechanism, Mechanism) and (mechanism.adds_real_noise())
     if real:
         shape = np.shape(listed[0])
         listed += [np.full(shape, value) if shape else value for value in NASTY]

@@ -9,8 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
-from accountant.mechanism import Mechanism
 from verify.audit import blocks
 from verify.audit.blocks import PROBING, Datasets
 from verify.audit.exact_test import SPARED, Counts, p_value

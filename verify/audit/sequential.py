@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
 from verify.audit import blocks
 from verify.audit.blocks import Datasets
 from verify.audit.features import Proposer

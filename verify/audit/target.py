@@ -23,8 +23,8 @@ from typing import Any, Protocol, final, runtime_checkable
 import numpy as np
 
 from accountant import notation
+from accountant.core.mechanism import Mechanism
 from accountant.errors import DpassayError, InvalidInputError
-from accountant.mechanism import Mechanism
 
 _NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 

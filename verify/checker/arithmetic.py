@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from mpmath import iv, mp
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.reals import (
     FewDigitsError,
     Real,

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, final
 
 from mpmath import iv, mp
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import (
     AGREEMENT,
     FewDigitsError,
@@ -39,6 +39,7 @@ from verify.checker.circle import invert as sum_on_circle
 from verify.checker.circle import lattice
 from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
 from verify.checker.contour import invert as integrate
+from verify.checker.declared import BY_LAW
 from verify.checker.grid import enclose as on_grid
 from verify.checker.integrals import laplace_work
 from verify.checker.lists import add_up
@@ -144,6 +145,8 @@ def _require_digits(value: Any) -> None:
 
 def _most(law: Law) -> Any:
     """Return the largest finite loss."""
+    if law["law"] in BY_LAW:
+        return BY_LAW[law["law"]].largest_loss(law)
     match law["law"]:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from flint import arb
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker import trees
 from verify.checker.arithmetic import hull, largest, least
 from verify.checker.laws import (

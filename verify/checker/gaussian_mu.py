@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import compare, largest
 from verify.checker.reals import Real, UnknownError, ball, phi, phi_inverse
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from flint import acb, arb
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import crossing
 from verify.checker.reals import FewDigitsError, Real, UnknownError, ball, compare
 

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker import composed, samples
 from verify.checker.arithmetic import compare, crossing, hull, largest, least
+from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import masses, theta, total
 from verify.checker.reals import (
@@ -42,6 +43,8 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     if composed.composite(law):
         found = composed.answers(law, epsilon)
         return enclosed(found.above_p), enclosed(found.above_q)
+    if law["law"] in BY_LAW:
+        return BY_LAW[law["law"]].tails(law, epsilon)
     match law["law"]:
         case "gaussian":
             half, cut = law["mu"] / 2, epsilon / law["mu"]
@@ -163,6 +166,8 @@ def renyi(law: Law, order: Any) -> Any:
     less = order - 1
     if less < 0:
         raise ValueError("a Rényi divergence of an order below 1")
+    if law["law"] in BY_LAW:
+        return BY_LAW[law["law"]].renyi(law, order)
     match law["law"]:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from flint import arb
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.reals import Real, UnknownError, apply, ball, exp
 
 _MOST_OUTCOMES = 100_000

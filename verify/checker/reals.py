@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, final
 from flint import acb, arb, fmpq, fmpz
 from mpmath import iv, libmp
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 
 __all__ = [
     "INFINITE",

@@ -21,7 +21,7 @@ from typing import Any
 from flint import acb, arb
 from mpmath import iv, mp
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.masses import theta
 from verify.checker.reals import Real, UnknownError, ball, log
 

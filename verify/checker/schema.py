@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from verify import seal
+from verify.checker.declared import BY_LAW
 from verify.checker.evidence_schema import KINDS
 from verify.checker.texts import PLAIN, Grid, Name, Scalar, Strict, Text, Words
 
@@ -234,6 +235,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "subsampled": ("sampling_prob", "mixture", "pair"),
     "gaussian-mixture": ("p", "q"),
     "product": ("counts", "factors"),
+    **{name: law.parameters for name, law in BY_LAW.items()},
 }
 """The fields of a pair of laws."""
 

@@ -14,7 +14,7 @@ from typing import Any, final
 
 from mpmath import libmp
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify import seal
 from verify.checker import optimum
 from verify.checker.arithmetic import (
@@ -36,7 +36,8 @@ from verify.checker.mechanisms import BY_PARTS, assumptions, attained, fits, pai
 from verify.checker.printing import quoted
 from verify.checker.reals import ball
 
-_NARROW = Fraction(1, 10**12)
+_NARROW = Fraction(1, 10**5)
+"""Relative width that an enclosure has at most: five digits. The comparison is decided apart."""
 _MALFORMED = (
     *(
         SyntaxError,

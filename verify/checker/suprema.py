@@ -10,8 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import compare, hull, largest, least
+from verify.checker.declared import BY_LAW
 from verify.checker.gaussian_mu import more_than_discrete, more_than_mixtures
 from verify.checker.laws import Law, renyi
 from verify.checker.masses import masses
@@ -172,6 +173,8 @@ def _closed(law: Law) -> Any:
 
 
 def _largest_loss(law: Law) -> Any:
+    if law["law"] in BY_LAW:
+        return BY_LAW[law["law"]].largest_loss(law)
     match law["law"]:
         case "laplace":
             return law["distance"]

@@ -7,18 +7,20 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant import profile
-from accountant._validate import probability
-from accountant.number import ExactReal
-from verify.claim import Decision, Scope, compare, verdict_of
+from accountant.composition import invert
+from accountant.core.validate import probability
+from accountant.numbers.exact import ExactReal
+from accountant.questions import profile
+from verify.claim import Decision, Scope, verdict_of
 from verify.claims.privacy import (
-    SEARCH_WIDTH,
+    SHOWN_WIDTH,
     PrivacyClaim,
+    at_most,
     describe_factor,
     event,
+    first_width,
     hockey,
     margin,
-    reached,
     shown,
     unless_undecided,
     worst_at,
@@ -58,10 +60,9 @@ class ApproximateDP(
         pairs = worst.pairs(None)
 
         def true() -> arb:
-            return profile.hockey_stick(pairs, eps)
+            return invert.hockey_stick(pairs, eps)
 
-        truth = compare(true, "<=", claimed.ball)
-        value = reached(true)
+        value, truth = at_most(true, claimed, pairs)
         differences = margin(value, claimed)
         return Decision(
             verdict=verdict_of(truth),
@@ -80,16 +81,19 @@ class ApproximateDP(
         mechanism = self.built(scope)
         inverse = unless_undecided(
             lambda: profile.epsilon(
-                mechanism, claimed, adjacency=self.relation(), relative_width=SEARCH_WIDTH
+                mechanism,
+                claimed,
+                adjacency=self.relation(),
+                relative_width=max(SHOWN_WIDTH, first_width(pairs)),
             )
         )
         true = dict(decision.true)
         if inverse is not None:
             true["epsilon"] = inverse
         if decision.verdict is Verdict.REFUTED:
-            evidence = [event(worst_at(pairs, eps), eps)]
+            evidence = [event(worst_at(pairs, eps), eps, claimed.ball)]
         else:
-            evidence = [hockey(pair, eps) for pair in pairs]
+            evidence = [hockey(pair, eps, below=claimed.ball) for pair in pairs]
         return dataclasses.replace(
             decision,
             true=true,

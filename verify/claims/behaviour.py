@@ -12,8 +12,8 @@ from typing import ClassVar, Literal, final
 from flint import arb
 
 from accountant.errors import InvalidInputError
-from accountant.interval import Interval, enclose
-from accountant.number import ExactReal, exact
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
 from verify.claim import (
     Claim,
     Decision,

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant import tradeoff
-from accountant._validate import rational
+from accountant.composition.invert import hockey_stick
+from accountant.core.pair import Pair
+from accountant.core.validate import rational
 from accountant.errors import BetweenError, InvalidInputError
-from accountant.interval import Interval, ball, enclose
-from accountant.number import ExactReal, exact
-from accountant.pair import Pair
-from accountant.profile import hockey_stick
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, ball, enclose
+from accountant.questions import tradeoff
 from verify.claim import Decision, Scope, verdict_of
 from verify.claims.privacy import (
     SEARCH_WIDTH,
@@ -130,7 +130,11 @@ class ProfileBound(
         eps = Expression(str(decision.witness.get("epsilon", self.low))).exact(scope)
         pairs = worst.pairs(None)
         refuted = decision.verdict is Verdict.REFUTED
-        facts = [event(worst_at(pairs, eps), eps)] if refuted else [hockey(p, eps) for p in pairs]
+        bound = self.limit(scope, "epsilon")
+        if refuted:
+            facts = [event(worst_at(pairs, eps), eps, lambda: bound.at(eps))]
+        else:
+            facts = [hockey(pair, eps, below=lambda: bound.at(eps)) for pair in pairs]
         return dataclasses.replace(
             decision,
             witness={

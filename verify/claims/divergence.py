@@ -11,12 +11,12 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant import guarantees
+from accountant.core.pair import Pair
 from accountant.errors import BetweenError, NotApplicableError, UndecidedError
-from accountant.interval import Interval, ball, enclose
-from accountant.number import ExactReal
-from accountant.pair import Pair
-from accountant.precision import ctx
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
+from accountant.numbers.precision import ctx
+from accountant.questions import guarantees
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
     FACT_WIDTH,
@@ -134,13 +134,15 @@ class RenyiDP(
         order, claimed = Expression(self.order).exact(scope), Expression(self.epsilon).exact(scope)
         mechanism = self.built(scope)
         try:
-            value = guarantees.renyi(mechanism, order, adjacency=self.relation())
+            value = guarantees.renyi(
+                mechanism, order, adjacency=self.relation(), relative_width=RELATIVE_WIDTH
+            )
             truth = compare(value.ball, "<=", claimed.ball)
         except BetweenError as bounds:
             value, truth = _bounded(bounds, claimed)
         rho = mechanism.exact_rho(self.relation())
-        if rho is not None:  # D_a = ρ a: settles a claim that is just met
-            truth = rho * order <= claimed
+        if rho is not None and rho * order <= claimed:  # D_a ≤ ρ a: settles a claim just met
+            truth = True
         return self.against("epsilon", truth, value, {"epsilon": claimed, "order": order})
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
@@ -188,11 +190,11 @@ class ZeroConcentratedDP(
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the divergence at the order where D_a/a is largest, as far as a search finds it.
 
-        A supremum that is the limit at large orders is exceeded there, or hardly so: a refutation
-        looks on, at orders that double.
+        D_a/a is the same at every order of a Gaussian pair. A supremum that is the limit at large
+        orders is exceeded there, or hardly so: a refutation looks on, at orders that double.
         """
-        pairs = self.worst(scope).pairs(None)
-        found = _steepest(pairs)
+        mu = self.built(scope).exact_gaussian_mu(self.relation())
+        found = _steepest(self.worst(scope).pairs(None)) if mu is None else Fraction(2)
         if decision.verdict is not Verdict.REFUTED:
             return self.with_divergence(scope, decision, ExactReal.of_rational(found), "rho*order")
         claimed = Expression(self.rho).exact(scope)

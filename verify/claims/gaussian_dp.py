@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
+from flint import arb
+
+from accountant.composition.invert import hockey_stick, most
+from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.interval import Interval, enclose
-from accountant.least_mu import bounds, exact_mu, limiting_mu
-from accountant.least_mu.closed import known
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.number import ExactReal
-from accountant.pair import Pair
-from accountant.profile import hockey_stick, most
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions.least_mu import bounds, exact_mu, limiting_mu
+from accountant.questions.least_mu.closed import known
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.gaussian_hints import hints
 from verify.claims.privacy import (
@@ -22,6 +24,7 @@ from verify.claims.privacy import (
     PrivacyClaim,
     describe_factor,
     event,
+    first_width,
     hockey,
     in_brackets,
     law,
@@ -128,7 +131,7 @@ class GaussianDP(
         true: dict[str, Interval] = {}
         if swept.point is not None:
             at = swept.point
-            true["delta"] = reached(lambda: hockey_stick(pairs, at))
+            true["delta"] = reached(lambda: hockey_stick(pairs, at), first_width(pairs))
             limit = reached(lambda: hockey_stick(target, at))
             true["gaussian_delta"] = limit
             with_margin = compare(true["delta"].ball, ">", limit.ball)
@@ -151,11 +154,16 @@ class GaussianDP(
         claimed = Expression(self.mu).exact(scope)
         target = _standard(claimed).worst_case(None).remove[0]
         limit = hockey(target, eps, "gaussian_delta")
+
+        def of_target() -> arb:
+            return target.hockey_stick(eps)
+
         if decision.verdict is Verdict.REFUTED:
-            facts = [event(worst_at(pairs, eps), eps), limit]
+            facts = [event(worst_at(pairs, eps), eps, of_target), limit]
             conclusion = "p - exp(epsilon)*q > gaussian_delta"
         elif decision.verdict is not Verdict.HOLDS or "mu" not in decision.true:
-            facts = [*(hockey(pair, eps) for pair in pairs), limit, *decision.evidence]
+            own = (hockey(pair, eps, below=of_target) for pair in pairs)
+            facts = [*own, limit, *decision.evidence]
             conclusion = "value <= gaussian_delta"
         else:
             facts = [_least(pair, decision.true["mu"], claimed) for pair in pairs]

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Sequence
 from fractions import Fraction
 
+from accountant.composition.invert import hockey_stick
 from accountant.composition.joint import JointPair
+from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
-from accountant.least_mu.curve import needed
-from accountant.number import ExactReal
-from accountant.pair import Pair
-from accountant.precision import ctx
-from accountant.profile import hockey_stick
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
+from accountant.questions.least_mu.curve import needed
 
 _HINTS = 20
 """Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import msgspec
 
 from accountant.errors import InvalidInputError
-from accountant.interval import enclose
-from accountant.number import exact
-from verify.checker import optimum
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import enclose
 from verify.claim import Claim, Decision, Scope, holds, truth
 from verify.claims.privacy import VERDICT_WIDTH, in_brackets
 from verify.expression import Expression
 from verify.verdict import Verdict
+
+if TYPE_CHECKING:
+    from verify.checker import optimum
 
 _MAX_PRECISION = 1 << 11
 
@@ -146,6 +148,8 @@ class Optimality(
         return Expression(found.text)
 
     def _compared(self) -> optimum.Bound:
+        from verify.checker import optimum
+
         try:
             return optimum.compared(msgspec.to_builtins(self))
         except (ValueError, LookupError, TypeError, AttributeError) as error:

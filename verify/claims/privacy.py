@@ -6,28 +6,34 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from flint import arb
 
-from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.invert import hockey_stick
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, WorstCase
 from accountant.errors import UndecidedError
-from accountant.interval import START_PRECISION, Interval, enclose, narrowed
-from accountant.mechanism import Mechanism
-from accountant.number import ExactReal
-from accountant.pair import Pair, WorstCase
-from accountant.precision import ctx
-from accountant.profile import hockey_stick
-from verify.claim import Claim, Scope
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose, narrowed
+from accountant.numbers.precision import ctx
+from verify.claim import Claim, Scope, compare
 from verify.expression import Expression
 
+Found = TypeVar("Found")
+
 VERDICT_WIDTH = Fraction(1, 10**15)
+FACT_WIDTH = Fraction(1, 10**30)
+"""Width of what a certificate states: enough to decide a claim that is nearly met."""
+WIDTHS = (*(Fraction(1, 10**digits) for digits in (6, 9, 15)), FACT_WIDTH)
+"""Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
+FEW_DIGITS = Fraction(1, 10**5)
+"""The widest enclosure that the checker takes of a number which it recomputes."""
 _WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 3, 1))
 _FLOATS_WIDTH = Fraction(1, 10**11)
 """A width that sums in floats reach as a rule."""
-FACT_WIDTH = Fraction(1, 10**30)
-"""Width of what a certificate states: enough to decide a claim that is nearly met."""
-_FEW = 100
+SHOWN_WIDTH = Fraction(1, 10**13)
+"""Width of a number that is only shown, with twelve digits."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
 _LAST_PRECISION = 512
@@ -47,11 +53,11 @@ class PrivacyClaim(
 
     def built(self, scope: Scope) -> Mechanism:
         """Return the mechanism of a case."""
-        return Expression(self.mechanism).mechanism(scope)
+        return scope.once("mechanism", lambda: Expression(self.mechanism).mechanism(scope))
 
     def worst(self, scope: Scope) -> WorstCase:
         """Return its worst pairs under the claimed adjacency."""
-        return self.built(scope).worst_case(self.relation())
+        return scope.once("worst", lambda: self.built(scope).worst_case(self.relation()))
 
 
 def reached(compute: Callable[[], arb], first: Fraction = VERDICT_WIDTH) -> Interval:
@@ -59,7 +65,7 @@ def reached(compute: Callable[[], arb], first: Fraction = VERDICT_WIDTH) -> Inte
 
     The verdict is decided apart, by signs: a wide enclosure may decide it too.
     """
-    for width in (first, *_WIDER):
+    for width in (first, *(wider for wider in _WIDER if wider > first)):
         try:
             return enclose(compute, relative_width=width)
         except UndecidedError:
@@ -68,12 +74,52 @@ def reached(compute: Callable[[], arb], first: Fraction = VERDICT_WIDTH) -> Inte
         return Interval.of_ball(compute())
 
 
+def is_costly(pair: Pair) -> bool:
+    """Whether digits of this pair take time: it is asked for few, then for more."""
+    return pair.usual_width > RELATIVE_WIDTH
+
+
+def first_width(pairs: Sequence[Pair]) -> Fraction:
+    """Return the width to ask for where nothing but a few digits to show depends on it."""
+    return WIDTHS[0] if any(is_costly(pair) for pair in pairs) else VERDICT_WIDTH
+
+
+def at_most(
+    compute: Callable[[], arb], claimed: ExactReal, pairs: Sequence[Pair]
+) -> tuple[Interval, bool | None]:
+    """Enclose a number of some pairs, and decide whether it is at most the claimed one.
+
+    Where digits take time, they are asked for only while the claim is undecided.
+    """
+    if not any(is_costly(pair) for pair in pairs):
+        return reached(compute), compare(compute, "<=", claimed.ball)
+    value = reached(compute, WIDTHS[0])
+    for width in WIDTHS[1:]:
+        decided = _told(value, claimed)
+        if decided is not None:
+            return value, decided
+        try:
+            value = enclose(compute, relative_width=width)
+        except UndecidedError:
+            break
+    decided = _told(value, claimed)
+    return value, compare(compute, "<=", claimed.ball) if decided is None else decided
+
+
+def _told(value: Interval, claimed: ExactReal) -> bool | None:
+    """Whether every number of an enclosure is at most the claimed one; None if only some are."""
+    with ctx.workprec(LAW_PRECISION):
+        found, limit = value.ball(), claimed.ball()
+        return False if found > limit else True if found <= limit else None
+
+
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
     """Return the pair with the largest H(ε), as far as balls can tell them apart."""
     best = pairs[0]
-    for pair in pairs[1:]:
-        if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
-            best = pair
+    with narrowed(WIDTHS[0]):
+        for pair in pairs[1:]:
+            if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
+                best = pair
     return best.attained(epsilon)
 
 
@@ -83,14 +129,27 @@ def law(pair: Pair) -> dict[str, object]:
         return pair.law()
 
 
-def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
+def event(pair: Pair, epsilon: ExactReal, above: Callable[[], arb] | None = None) -> dict[str, Any]:
     """Return the worst event {L > ε} with both probabilities: a checkable fact.
 
-    They are enclosed as narrowly as the engine of the pair reaches.
+    Where digits take time, they are asked for until P(L > ε) − e^ε Q(L > ε) is seen to exceed
+    `above`; else, and where nothing is given, they are as many as the engine of the pair reaches.
     """
-    width = _fact_width(pair)
-    p = _tail(lambda: pair.tails(epsilon).p_above, width)
-    q = _tail(lambda: pair.tails(epsilon).q_above, width)
+
+    def is_seen(found: tuple[Interval, Interval]) -> bool:
+        p, q = (tail.ball() for tail in found)
+        few = [tail for tail in found if (tail.relative_width or 0) > FEW_DIGITS]
+        return above is None or (p - epsilon.ball().exp() * q > above() and not few)
+
+    def enclosed(width: Fraction) -> tuple[Interval, Interval]:
+        if width > FACT_WIDTH:  # both from one call, as narrow as it happens to be
+            with ctx.workprec(START_PRECISION), narrowed(width):
+                tails = pair.tails(epsilon)
+                return Interval.of_ball(tails.p_above), Interval.of_ball(tails.q_above)
+        p = _tail(lambda: pair.tails(epsilon).p_above, width)
+        return p, _tail(lambda: pair.tails(epsilon).q_above, width)
+
+    p, q = _narrowed_until(is_seen, enclosed, _widths(pair, above))
     return {
         "fact": "event",
         "name": "event",
@@ -102,12 +161,27 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
     }
 
 
-def _fact_width(pair: Pair) -> Fraction:
-    """Return the width to ask for: few subsampled releases take minutes for thirty digits."""
-    if isinstance(pair, SmoothPair) and pair.is_mixed():
-        few = sum(count for _, count in pair.factors) <= _FEW
-        return VERDICT_WIDTH if few else FACT_WIDTH
-    return FACT_WIDTH
+def _narrowed_until(
+    is_seen: Callable[[Found], bool],
+    enclosed: Callable[[Fraction], Found],
+    widths: Sequence[Fraction],
+) -> Found:
+    """Return the first enclosure that shows what is wanted; if none does, the narrowest."""
+    found = enclosed(widths[0])
+    for width in widths[1:]:
+        with ctx.workprec(LAW_PRECISION):
+            if is_seen(found):
+                break
+        try:
+            found = enclosed(width)
+        except UndecidedError:
+            break
+    return found
+
+
+def _widths(pair: Pair, decides: object) -> tuple[Fraction, ...]:
+    """Return the widths to ask for in turn: the last one at once where none is told from it."""
+    return WIDTHS if is_costly(pair) and decides is not None else (FACT_WIDTH,)
 
 
 def _tail(compute: Callable[[], arb], width: Fraction) -> Interval:
@@ -125,9 +199,22 @@ def _tail(compute: Callable[[], arb], width: Fraction) -> Interval:
     raise refusal
 
 
-def hockey(pair: Pair, epsilon: ExactReal, name: str = "value") -> dict[str, Any]:
-    """Return H(ε) of a pair, enclosed as narrowly as its engine reaches: a checkable fact."""
-    value = reached(lambda: pair.hockey_stick(epsilon), _fact_width(pair))
+def hockey(
+    pair: Pair,
+    epsilon: ExactReal,
+    name: str = "value",
+    below: Callable[[], arb] | None = None,
+) -> dict[str, Any]:
+    """Return H(ε) of a pair: a checkable fact.
+
+    Where digits take time, they are asked for until it is seen to be at most `below`; else, and
+    where nothing is given, they are as many as the engine of the pair reaches.
+    """
+    value = _narrowed_until(
+        lambda found: below is None or found.ball() <= below(),
+        lambda width: reached(lambda: pair.hockey_stick(epsilon), width),
+        _widths(pair, below),
+    )
     return {
         "fact": "hockey-stick",
         "name": name,

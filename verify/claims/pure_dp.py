@@ -7,13 +7,14 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.interval import Interval
-from accountant.profile import hockey_stick, most
+from accountant.composition.invert import hockey_stick, most
+from accountant.numbers.interval import Interval
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
     PrivacyClaim,
     describe_factor,
     event,
+    first_width,
     hockey,
     in_brackets,
     margin,
@@ -72,11 +73,11 @@ class PureDP(
         worst = self.worst(scope)
         pairs = worst.pairs(None)
         if decision.verdict is Verdict.REFUTED:
-            evidence = [event(worst_at(pairs, claimed), claimed)]
+            evidence = [event(worst_at(pairs, claimed), claimed, lambda: arb(0))]
         else:
-            evidence = [hockey(pair, claimed) for pair in pairs]
+            evidence = [hockey(pair, claimed, below=lambda: arb(0)) for pair in pairs]
         true = dict(decision.true)
-        true["delta"] = reached(lambda: hockey_stick(pairs, claimed))
+        true["delta"] = reached(lambda: hockey_stick(pairs, claimed), first_width(pairs))
         return dataclasses.replace(
             decision,
             true=true,

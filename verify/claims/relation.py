@@ -10,8 +10,8 @@ from typing import Any, ClassVar, final
 from flint import arb
 
 from accountant.errors import InvalidInputError, UndecidedError
-from accountant.interval import Interval, ball, enclose
-from accountant.precision import ctx
+from accountant.numbers.interval import Interval, ball, enclose
+from accountant.numbers.precision import ctx
 from verify.claim import Claim, Decision, Scope, compare, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation

@@ -10,9 +10,9 @@ from typing import final
 
 from flint import arb
 
-from accountant.interval import START_PRECISION, Interval, ball, narrowed
-from accountant.number import ExactReal
-from accountant.precision import ctx
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import START_PRECISION, Interval, ball, narrowed
+from accountant.numbers.precision import ctx
 
 _PRECISION = 192
 _MAX_PIECES = 20_000

@@ -24,6 +24,7 @@ from verify.cli import (
     optimal,
     profile,
     stream,
+    training,
     verify,
 )
 from verify.cli.optimal_shared import DrawLaws
@@ -54,6 +55,7 @@ examples:
   dpassay demo
   dpassay verify "Gaussian(standard_deviation=3)" --epsilon 1 --delta 1e-5
   dpassay profile "Laplace(scale=2)" --epsilon 0.3 --delta 1e-6
+  dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 30 --delta 1e-5
   dpassay calibrate Gaussian --epsilon 1 --delta 1e-5
 """
 _NEGATIVE = re.compile(r"-(\d|\.\d|sqrt\()")
@@ -118,6 +120,7 @@ def _run(
         audit.COMMAND,
         check.COMMAND,
         profile.command(plot),
+        training.COMMAND,
         calibrate.COMMAND,
         convert.COMMAND,
         optimal.command(laws),
@@ -144,7 +147,7 @@ def _parser(commands: Sequence[Command]) -> Parser:
         )
         command.configure(own)
         _add_debug(own)
-        own.set_defaults(run=command.run)
+        own.set_defaults(run=command.run, parser=own)
     return parser
 
 
@@ -160,7 +163,8 @@ def _parsed(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     if fixed is not None and not any(entry.startswith("-") for entry in rest):
         fixed += rest
     elif rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        own: Parser = getattr(options, "parser", parser)
+        own.error(f"unrecognized arguments: {' '.join(rest)}")
     return options
 
 

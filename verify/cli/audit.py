@@ -6,7 +6,6 @@ import argparse
 import os
 import secrets
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +133,7 @@ def _audited(
     options: argparse.Namespace, mechanism: Any, pairs: list[tuple[Any, Any]] | None
 ) -> AuditResult | SequentialResult:
     from verify.audit import audit, audit_until_refuted
+    from verify.progress import Line
 
     arguments: dict[str, Any] = {
         "pairs": pairs,
@@ -146,16 +146,36 @@ def _audited(
         "device": options.device,
     }
     claim = read_claim(options.claim)
-    if options.until_refuted:
-        return audit_until_refuted(mechanism, claim, progress=_evidence(options), **arguments)
-    with _Workers(options, mechanism) as executor:
-        return audit(
-            mechanism,
-            claim,
-            executor=executor,
-            progress=_blocks(options),
-            **arguments,
+    line = Line(sys.stderr, silent=options.quiet)
+    try:
+        if options.until_refuted:
+            return audit_until_refuted(
+                mechanism,
+                claim,
+                progress=lambda pairs, evidence: line.say(
+                    f"{pairs} pairs of runs, evidence {evidence:.4g}"
+                ),
+                **arguments,
+            )
+        with _Workers(options, mechanism) as executor:
+            return audit(
+                mechanism,
+                claim,
+                executor=executor,
+                progress=lambda done, total: line.say(f"{done} of {total} blocks"),
+                **arguments,
+            )
+    except KeyboardInterrupt:
+        line.close()
+        kept = (
+            f"finished blocks are in {options.checkpoint}: run the same command again to go on"
+            if options.checkpoint
+            else "with --checkpoint FILE an audit can be taken up again"
         )
+        note(f"interrupted; {kept}")
+        raise
+    finally:
+        line.close()
 
 
 def read_claim(text: str) -> Any:
@@ -257,18 +277,6 @@ class _Workers:
     def __exit__(self, *_: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
-
-
-def _blocks(options: argparse.Namespace) -> Callable[[int, int], None] | None:
-    if options.quiet or not sys.stderr.isatty():
-        return None
-    return lambda done, total: note(f"{done} of {total} blocks")
-
-
-def _evidence(options: argparse.Namespace) -> Callable[[int, float], None] | None:
-    if options.quiet or not sys.stderr.isatty():
-        return None
-    return lambda pairs, evidence: note(f"{pairs} pairs of runs, evidence {evidence:.4g}")
 
 
 COMMAND = Command("audit", "run a mechanism against a claim", _DESCRIPTION, _EPILOG, configure, run)

@@ -10,7 +10,7 @@ from verify.cli.allot import FOUND, allot
 from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from accountant.calibrate import Calibration, Target
+    from accountant.budget.calibrate import Calibration, Target
 
 _DESCRIPTION = """\
 Find the least noise with which a mechanism has a guarantee, certified from above: the printed
@@ -76,6 +76,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release"
     )
     parser.add_argument(
+        "--direction", choices=("add", "remove"), help="with --epsilon: this direction only"
+    )
+    parser.add_argument(
         "--schedule", default="", metavar="F1,F2,…", help="releases with so many times the spread"
     )
     add_adjacency(parser)
@@ -84,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Calibrate and print."""
-    from accountant.calibrate import calibrate
+    from accountant.budget.calibrate import calibrate
     from accountant.errors import InvalidInputError
 
     if options.find != "noise":
@@ -97,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
         options.name,
         target(options),
         adjacency=options.adjacency,
+        direction=options.direction,
         digits=options.digits,
         count=options.count,
         sampling_prob=options.sampling_prob,
@@ -115,8 +119,8 @@ def run(options: argparse.Namespace) -> int:
 def target(options: argparse.Namespace) -> Target:
     """Return the one guarantee that the options name."""
     from accountant import notation
-    from accountant.adjacency import Adjacency
-    from accountant.calibrate import EpsilonDelta, Mu, ProfileBelow, Rho
+    from accountant.budget.calibrate import EpsilonDelta, Mu, ProfileBelow, Rho
+    from accountant.core.adjacency import Adjacency
     from accountant.errors import InvalidInputError
 
     given = [
@@ -158,7 +162,7 @@ def fixed_arguments(entries: list[str]) -> dict[str, Any]:
     return found
 
 
-_TAKEN = ("adjacency", "count", "digits", "sampling_prob", "schedule")
+_TAKEN = ("adjacency", "count", "digits", "direction", "sampling_prob", "schedule")
 
 
 def _value(text: str) -> object:
@@ -173,6 +177,7 @@ def _show(found: Calibration) -> None:
     from verify import report
 
     rows = [(f"least {found.argument}", str(found.least))]
+    rows += [("chosen by", found.reason)] * bool(found.reason)
     rows += [(f"its {name}", str(value)) for name, value in found.achieved.items()]
     say(repr(found.mechanism))
     say(report.columns([("  target", str(found.target)), *((f"  {a}", b) for a, b in rows)]))

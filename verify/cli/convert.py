@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from accountant.interval import Interval
-    from accountant.mechanism import Mechanism
+    from accountant.core.mechanism import Mechanism
+    from accountant.numbers.interval import Interval
 
 Answer: TypeAlias = "Callable[[str], Interval]"
 
@@ -72,8 +72,8 @@ QUESTIONS = (
 
 def _of_mechanism(mechanism: Mechanism) -> dict[str, Answer]:
     """Answer by the mechanism that is the worst of all with the guarantee."""
-    from accountant import guarantees, profile, tradeoff
-    from accountant.gaussian_bounds import gaussian_bounds
+    from accountant.questions import guarantees, profile, tradeoff
+    from accountant.questions.gaussian_bounds import gaussian_bounds
 
     return {
         "delta": lambda at: profile.delta(mechanism, at),
@@ -88,8 +88,8 @@ def _of_mechanism(mechanism: Mechanism) -> dict[str, Answer]:
 
 def _of_mu(numbers: list[str]) -> dict[str, Answer]:
     from accountant.errors import expected
-    from accountant.mechanisms.gaussian import Gaussian
-    from accountant.number import exact
+    from accountant.mechanisms.additive.gaussian import Gaussian
+    from accountant.numbers.exact import exact
 
     shift = exact(numbers[0], "mu")
     if shift.sign < 0:
@@ -98,13 +98,13 @@ def _of_mu(numbers: list[str]) -> dict[str, Answer]:
 
 
 def _of_pure(numbers: list[str]) -> dict[str, Answer]:
-    from accountant.mechanisms.guaranteed import Guaranteed
+    from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 
     return _of_mechanism(Guaranteed(numbers[0]))
 
 
 def _of_approximate(numbers: list[str]) -> dict[str, Answer]:
-    from accountant.mechanisms.guaranteed import Guaranteed
+    from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 
     worst = Guaranteed(numbers[0], numbers[1])
     answers = _of_mechanism(worst)
@@ -114,15 +114,15 @@ def _of_approximate(numbers: list[str]) -> dict[str, Answer]:
 
 
 def _nothing() -> Mechanism:
-    from accountant.mechanisms.guaranteed import Guaranteed
+    from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 
     return Guaranteed(0)
 
 
 def _of_renyi(numbers: list[str]) -> dict[str, Answer]:
-    from accountant import convert
     from accountant.errors import NotApplicableError
-    from accountant.number import exact
+    from accountant.numbers.exact import exact
+    from accountant.questions import convert
 
     order, divergence = exact(numbers[0], "order"), exact(numbers[1], "divergence")
 
@@ -143,9 +143,9 @@ def _of_renyi(numbers: list[str]) -> dict[str, Answer]:
 
 
 def _of_zcdp(numbers: list[str]) -> dict[str, Answer]:
-    from accountant import convert
     from accountant.errors import expected
-    from accountant.number import exact
+    from accountant.numbers.exact import exact
+    from accountant.questions import convert
 
     rho = exact(numbers[0], "rho")
 
@@ -169,7 +169,7 @@ def _beta(power: Interval) -> Interval:
     """Return 1 − power, rounded outward."""
     from fractions import Fraction
 
-    from accountant.interval import Interval
+    from accountant.numbers.interval import Interval
 
     low, high = (Interval.of_exact(1 - Fraction(end), 40) for end in (power.upper, power.lower))
     return low.hull(high)
@@ -271,8 +271,8 @@ def _ask(options: argparse.Namespace, entry: Given, answers: dict[str, Answer]) 
 def _others(
     options: argparse.Namespace, entry: Given, numbers: list[str]
 ) -> list[tuple[str, str, Interval]]:
-    from accountant import convert
     from accountant.errors import InvalidInputError
+    from accountant.questions import convert
 
     if not options.baselines:
         return []

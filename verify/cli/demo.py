@@ -1,28 +1,37 @@
-"""`dpassay demo`: published guarantees decided, with certificates that are checked at once."""
+"""`dpassay demo`: six published guarantees decided, one of the false ones in plain words.
+
+`--details` shows every finding in full, and checks its certificate with the second program.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from accountant.errors import UndecidedError
 from verify.cli.shell import Command, ExitCode, say
 
 if TYPE_CHECKING:
-    from verify.verdict import Finding
+    from verify.verdict import Finding, Verdict
 
 _DESCRIPTION = """\
-Decide a handful of published guarantees, show the evidence, write certificates, check them with
-the independent checker, and show that a changed digit is found.
+Decide six published guarantees, and tell one counterexample in plain words. With --details: show
+the evidence, write certificates, check them with the independent checker, and show that a changed
+digit is found.
 """
 _EPILOG = """\
-example:
-  dpassay demo --out certificates
+examples:
+  dpassay demo
+  dpassay demo --details --out certificates
 """
 SHOWN = (
     "better-gaussian/theorem-3-1",
@@ -32,34 +41,206 @@ SHOWN = (
     "count-queries/remark-2/guarantee",
     "less-is-more/theorem-5",
 )
-"""Ids of the claims that the demonstration decides."""
-_NEXT = """\
+"""Ids of the claims that are shown in full."""
+_MORE = """\
 Next:
-  dpassay verify --all-papers            every claim of the five papers
-  dpassay verify --paper less-is-more    one paper
-  dpassay profile "Gaussian(standard_deviation=3)" --plot profile.png
-  dpassay calibrate Gaussian --epsilon 1 --delta 1e-5
-  dpassay compare --epsilon 1 --delta 1e-6 --workload "Counts(dimension=1000, sparsity=10)"
-  dpassay figures --only less-is-more/1
-  dpassay --help
+  {run} verify --all-papers            every claim of the five papers
+  {run} verify --paper less-is-more    one paper
+  {run} profile "Gaussian(standard_deviation=3)" --plot profile.png
+  {run} compare --epsilon 1 --delta 1e-6 --workload "Counts(dimension=1000, sparsity=10)"
+  {run} figures --only less-is-more/1
+  {run} --help
 """
+_TRY = """\
+Your turn:
+  {run} verify "Gaussian(3)" --epsilon 1 --delta 1e-5
+  {run} calibrate Gaussian --epsilon 1 --delta 1e-5
+  {run} training --noise-multiplier 1.1 --batch 256 --size 60000 \\
+      --epochs 30 --delta 1e-5
+
+All the evidence: {run} demo --details
+"""
+_BAR = 22
+"""Characters of a probability of one half, in the picture."""
+_DRAWN = range(8, 14)
+"""Published counts in the picture; all others together are rarer than one in fifty."""
+_COUNT = 10
+"""The true count of the picture, and one more with one more person."""
+
+
+@final
+@dataclass(frozen=True)
+class _Line:
+    """One line of the scoreboard: a claim, and the case that is shown of it."""
+
+    name: str
+    """The id of a claim of a ledger; or a mechanism, whose claim is the case."""
+    words: str
+    case: dict[str, str]
+    """Values of the claim's variables; the others are as they come."""
+    by_case: bool = False
+    """Decide this case only: one counterexample refutes the claim, and others take long."""
+
+
+_BOARD = (
+    _Line(
+        "less-is-more/theorem-5",
+        "noise on 7921 pixels, ε = 0.0001",
+        {"M": "7921"},
+        by_case=True,
+    ),
+    _Line(
+        "count-queries/remark-2/guarantee",
+        "noise on one count, ε = 2.2",
+        {"epsilon": "2.2", "eta": "0.01", "D": "8"},
+    ),
+    _Line(
+        "Gaussian(standard_deviation='0.4844805262606')",
+        "textbook formula misused, ε = 10",
+        {"epsilon": "10", "delta": "1e-5"},
+    ),
+    _Line(
+        "count-on-your-elders/lemma-5-4",
+        "Laplace noise, 4 counts, ε = 10",
+        {"epsilon": "10", "delta": "0.000001"},
+    ),
+    _Line(
+        "elliptical-gaussian/theorem-1",
+        "textbook Gaussian formula, ε = 0.5",
+        {"epsilon": "0.5", "delta": "0.00001"},
+    ),
+    _Line(
+        "better-gaussian/theorem-3-1",
+        "correlated noise, 10000 counts",
+        {"d": "10000", "m": "1"},
+    ),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    parser.add_argument("--details", action="store_true", help="all evidence, and certificates")
     parser.add_argument(
-        "--out", type=Path, default=Path("out"), metavar="DIR", help="for certificates (out)"
+        "--out",
+        type=Path,
+        default=Path("out"),
+        metavar="DIR",
+        help="with --details: for certificates (out)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
+    """Show the scoreboard, or everything."""
+    return _in_full(options.out) if options.details else _in_short()
+
+
+def _command() -> str:
+    """Return how this program was started: commands are to be typed in the same way."""
+    return os.environ.get("DPASSAY_COMMAND", "dpassay")
+
+
+def _in_short() -> int:
+    """Decide, and show the scoreboard, a counterexample, and what to try."""
+    from verify.progress import Progress
+    from verify.tables import Row, show
+    from verify.verdict import Verdict
+
+    started = time.monotonic()
+    say("Is a privacy guarantee true? Six of papers and textbooks, decided right now:\n")
+    styles = {Verdict.HOLDS: "bold green", Verdict.REFUTED: "bold red"}
+    rows = [Row(("verdict", "what is claimed to be private", "claimed", "true"), style="bold")]
+    progress = Progress(len(_BOARD), sys.stderr)
+    for line in _BOARD:
+        verdict, claimed, true = _score(line)
+        progress.advance(line.words)
+        style = styles.get(verdict, "bold blue")
+        rows.append(Row((verdict.value, line.words, claimed, true), style=style))
+    progress.close()
+    show(rows, sys.stdout)
+    say("\nSmaller is more private. δ: the leak beyond ε; μ: the leak in Gaussian DP.")
+    say("HOLDS and REFUTED are proved; of ARGUED one step is a person's text.\n")
+    say(_counterexample())
+    say(_TRY.format(run=_command()))
+    say(f"{time.monotonic() - started:.0f} s")
+    return ExitCode.DONE
+
+
+def _score(line: _Line) -> tuple[Verdict, str, str]:
+    """Return the verdict on a claim, and what is claimed and true in the case that is shown."""
+    from accountant import notation
+    from verify import batch
+    from verify.ask import claims_about
+    from verify.cli.verify import ledger, with_lemmas
+
+    if "(" in line.name:
+        (claim,) = everything = claims_about(notation.parse(line.name), **line.case)
+        scope = next(iter(claim.cases()))
+    else:
+        everything = ledger(line.name.partition("/")[0])
+        claim = next(claim for claim in everything if claim.id == line.name)
+        scope = next(s for s in claim.cases() if line.case.items() <= s.to_json().items())
+    decision = claim.decide(scope)
+    verdict = decision.verdict
+    if not line.by_case:
+        claims = with_lemmas(everything, [claim.id])
+        outcomes = batch.concluded(claims, dict(batch.decide_all(claims, lemmas=everything)))
+        finding = next(o.finding for i, o in outcomes.items() if claims[i].id == claim.id)
+        verdict = verdict if finding is None else finding.verdict
+    ((name, true),) = decision.true.items()
+    symbol = {"delta": "δ", "mu": "μ"}[name]
+    # Two digits, to the nearest: what is proved is in the finding.
+    return verdict, f"{symbol} = {_two(decision.claimed[name])}", f"{symbol} = {_two(true.upper)}"
+
+
+def _two(number: Decimal | str) -> str:
+    """Print two digits, as 1.4e-6."""
+    return f"{float(number):.2g}".replace("e-0", "e-")
+
+
+def _counterexample() -> str:
+    """Tell the refutation of the noise for one count, with both laws drawn."""
+    from accountant.mechanisms import BoundedCountNoise
+    from verify.ask import verify
+
+    noise = BoundedCountNoise(epsilon="2.2", eta="0.01", support=8)
+    finding = verify(noise, epsilon="2.2", delta="1.4e-6")
+    more, fewer = (float(finding.witness[side]["upper"]) for side in "pq")
+    allowed = math.exp(2.2) * fewer + 1.4e-6
+    law = [float(mass.mid()) for mass in noise.masses(0)[0]]
+    lines = [f"  published   if {_COUNT} people{'':{_BAR - 9}}if {_COUNT + 1} people"]
+    for count in _DRAWN:
+        bars = (_bar(law, count - _COUNT), _bar(law, count - _COUNT - 1))
+        lines.append(f"  {count:9}   {bars[0]:{_BAR + 3}}{bars[1]}".rstrip())
+    return "\n".join(
+        [
+            "The second one, in plain words: the noise on the count is nearly always +1 or",
+            "-1, so the published number tells whether you were counted.",
+            "",
+            *lines,
+            "",
+            f"10, 12 or more is published with chance {fewer:.3f} if there are {_COUNT} people,",
+            f"and with chance {more:.2f} if {_COUNT + 1}. The claim allows at most "
+            f"e^2.2 · {fewer:.3f} + δ = {allowed:.2f}.",
+            "",
+        ]
+    )
+
+
+def _bar(law: Sequence[float], noise: int) -> str:
+    """Draw the probability of a value of the noise on −D..D."""
+    middle = len(law) // 2
+    mass = law[middle + noise] if abs(noise) <= middle else 0.0
+    return "█" * round(2 * _BAR * mass) or "▏"
+
+
+def _in_full(out: Path) -> int:
     """Decide, show, write, check."""
     from verify import checker, report
 
     started = time.monotonic()
-    options.out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     say("Published guarantees, decided now.\n")
-    found = _decide(options.out)
+    found = _decide(out)
     say("Each certificate is checked by a second program (mpmath only):")
     checked = [entry for _, path in found for entry in checker.check_file(path)]
     rows = [
@@ -70,7 +251,8 @@ def run(options: argparse.Namespace) -> int:
     _tamper(found[-1][1])
     say()
     report.show_table([finding for finding, _ in found], sys.stdout)
-    say(f"\n{time.monotonic() - started:.1f} s. Certificates are in {options.out}.\n\n{_NEXT}")
+    more = _MORE.format(run=_command())
+    say(f"\n{time.monotonic() - started:.1f} s. Certificates are in {out}.\n\n{more}")
     return ExitCode.REFUTED if any(entry.problems for entry in checked) else ExitCode.DONE
 
 

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from typing import final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
@@ -71,6 +70,8 @@ def examine() -> Iterator[Examined]:
 
 def _requirements() -> list[str]:
     """Return what the installed package says that it needs; nothing where none is installed."""
+    from importlib import metadata
+
     try:
         return metadata.requires("dpassay") or []
     except metadata.PackageNotFoundError:
@@ -88,6 +89,8 @@ def _libraries(requirements: Iterable[str]) -> Iterator[Examined]:
 
 
 def _version(name: str, least: str, *, needed: bool) -> Examined:
+    from importlib import metadata
+
     try:
         installed = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -119,7 +122,7 @@ def _enclosure() -> tuple[str, bool]:
     import mpmath
     from flint import arb
 
-    from accountant.interval import RELATIVE_WIDTH, enclose
+    from accountant.numbers.interval import RELATIVE_WIDTH, enclose
 
     interval = enclose(lambda: arb(10).erfc())
     with mpmath.workdps(_DIGITS):
@@ -135,9 +138,9 @@ def _two_routes() -> tuple[str, bool]:
     """Compare δ(1) of Gaussian noise in balls with quadrature of the densities."""
     import mpmath
 
-    from accountant.mechanisms.gaussian import Gaussian
-    from accountant.number import exact
-    from accountant.profile import delta
+    from accountant.mechanisms.additive.gaussian import Gaussian
+    from accountant.numbers.exact import exact
+    from accountant.questions.profile import delta
 
     noise = Gaussian(standard_deviation=2)
     interval = delta(noise, 1)
@@ -152,7 +155,7 @@ def _rounding() -> tuple[str, bool]:
     """Round a third outward: it has no finite decimal and must lie strictly inside."""
     from fractions import Fraction
 
-    from accountant.interval import Interval
+    from accountant.numbers.interval import Interval
 
     third = Interval.of_exact(Fraction(1, 3), 20)
     inside = Fraction(third.lower) < Fraction(1, 3) < Fraction(third.upper)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from verify.cli.shell import say, say_json
 
 if TYPE_CHECKING:
-    from accountant.mechanism import Mechanism
+    from accountant.core.mechanism import Mechanism
 
 KEYS = {
     "epsilon": "delta",
@@ -34,16 +34,26 @@ class Estimate:
     argument: str
     value: float | Decimal
     """A decimal below the smallest float."""
+    error: float | Decimal
+    """About how far it is from the true number."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return {option: argument, "estimate": number}; texts for what JSON has no number for."""
-        finite = isinstance(self.value, float) and abs(self.value) < float("inf")
-        return {self.option: self.argument, "estimate": self.value if finite else str(self.value)}
+        """Return {option: argument, "estimate", "error"}; texts for what JSON has no number for."""
+        return {
+            self.option: self.argument,
+            "estimate": _json(self.value),
+            "error": _json(self.error),
+        }
 
     def text(self, digits: int) -> str:
         """Return the value to so many digits, one from its logarithm to those that it has."""
         digits = _DIGITS_OF_LOGARITHMS if isinstance(self.value, Decimal) else digits
         return f"{self.value:.{digits}g}"
+
+
+def _json(value: float | Decimal) -> float | str:
+    finite = isinstance(value, float) and abs(value) < float("inf")
+    return float(value) if finite else str(value)
 
 
 def require_estimates(options: argparse.Namespace) -> None:
@@ -67,9 +77,9 @@ def require_estimates(options: argparse.Namespace) -> None:
 
 def estimates(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Estimate]:
     """Ask every question that the options name."""
-    from accountant import estimate
-    from accountant._validate import probability
-    from accountant.number import exact
+    from accountant.core.validate import probability
+    from accountant.numbers.exact import exact
+    from accountant.questions import estimate
 
     ask: dict[str, Callable[..., Any]] = {
         "epsilon": estimate.estimate_delta,
@@ -86,19 +96,21 @@ def estimates(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Est
                 value = ask[option](mechanism, **at, **known)
             else:
                 point = float(exact(argument, option))
-                value = float(ask[option](mechanism, point, **known))
+                value = ask[option](mechanism, point, **known)
                 if option == "epsilon" and value == 0:
                     logarithm = estimate.estimate_log_delta(mechanism, point, **known)
-                    value = _below_floats(float(logarithm))
-            yield Estimate(option, argument, value)
+                    yield Estimate(option, argument, *_below_floats(logarithm))
+                    continue
+            yield Estimate(option, argument, float(value), value.error)
 
 
-def _below_floats(logarithm: float) -> float | Decimal:
-    """Return e^logarithm, which is below the smallest float."""
+def _below_floats(logarithm: Any) -> tuple[float | Decimal, float | Decimal]:
+    """Return e^logarithm, which is below the smallest float, and its error."""
     if logarithm == float("-inf"):
-        return 0.0
+        return 0.0, 0.0
     with localcontext(prec=_DIGITS_OF_LOGARITHMS):
-        return Decimal(logarithm).exp()
+        value = Decimal(float(logarithm)).exp()
+        return value, value * Decimal(logarithm.error)
 
 
 def _log(delta: Any) -> float:
@@ -132,7 +144,7 @@ def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
         (
             f"  {KEYS[each.option]}",
             f"at {each.option.replace('_', '-')} {each.argument}",
-            f"estimate {each.text(12)}",
+            f"estimate {each.text(12)} ± {each.error:.1g}",
         )
         for each in found
     ]

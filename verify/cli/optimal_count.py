@@ -112,7 +112,7 @@ def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
-    from accountant._validate import rational
+    from accountant.core.validate import rational
     from lp.count_noise import optimal_count_noise
 
     width = options.relative_width

@@ -13,7 +13,7 @@ from verify.cli.optimal_shared import write_certificate
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from accountant.spaces import Space
+    from accountant.geometry.spaces import Space
     from lp.shapes import GaussianShape
 
 _DESCRIPTION = """\
@@ -76,7 +76,7 @@ def read(text: str) -> dict[str, Any]:
     Raises InvalidInputError for a file that does not have the keys that are described above.
     """
     from accountant import notation
-    from accountant.spaces import FiniteSet
+    from accountant.geometry.spaces import FiniteSet
 
     path = Path(text)
     if path.suffix.lower() not in (".toml", ".json"):
@@ -148,7 +148,7 @@ def _covariance(found: GaussianShape) -> list[list[str]]:
 
 def _plain(space: Space) -> dict[str, Any]:
     """Return a space as {"type", …} with numbers as strings."""
-    from accountant.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
+    from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 
     data: dict[str, Any] = {"type": type(space).__name__}
     if isinstance(space, Box):

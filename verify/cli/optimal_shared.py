@@ -65,7 +65,7 @@ def values(given: Sequence[str] | None) -> list[str | None]:
 
 def shown(bounds: Mapping[str, str]) -> str:
     """Print an enclosure that was read from JSON."""
-    from accountant.interval import Interval
+    from accountant.numbers.interval import Interval
 
     return str(Interval(Decimal(bounds["lower"]), Decimal(bounds["upper"])))
 

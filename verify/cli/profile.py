@@ -20,8 +20,8 @@ from verify.cli.shell import (
 
 if TYPE_CHECKING:
     from accountant.baselines import Row
-    from accountant.interval import Interval
-    from accountant.mechanism import Mechanism
+    from accountant.core.mechanism import Mechanism
+    from accountant.numbers.interval import Interval
 
 _DESCRIPTION = """\
 Answer questions about one release of a mechanism, each with a proved enclosure. Options may be
@@ -64,10 +64,16 @@ class Plot(Protocol):
 @final
 @dataclass(frozen=True)
 class How:
-    """The neighbouring relation, and the engine of δ, ε, trade-offs and total variation."""
+    """The neighbouring relation, the engine of δ, ε, trade-offs and total variation, the width."""
 
     adjacency: str | None
     method: str = "auto"
+    relative_width: str | None = None
+
+    def words(self, *, engine: bool = True) -> dict[str, Any]:
+        """Return the arguments of a question, of one without engines as well."""
+        given = {"adjacency": self.adjacency, "relative_width": self.relative_width}
+        return {**given, "method": self.method} if engine else given
 
 
 @final
@@ -109,89 +115,46 @@ class Answer:
         return {**beside, **self.value.to_json()}
 
 
-def _narrowest(ask: Callable[..., Interval]) -> Interval:
-    """Ask for all digits, and for fewer where the engine does not reach them."""
-    from fractions import Fraction
-
-    from accountant.errors import UndecidedError
-
-    for digits in (None, 9, 3, 2):
-        try:
-            return ask() if digits is None else ask(relative_width=Fraction(1, 10**digits))
-        except UndecidedError as error:
-            last = error
-    raise last
-
-
-def _at_width(
-    question: Question, mechanism: Mechanism, argument: str, options: argparse.Namespace
-) -> Interval:
-    """Ask for δ or ε to a width that was named, and for no other."""
-    from accountant import profile
-    from accountant._validate import rational
-    from accountant.errors import expected
-
-    width = rational("relative_width", options.relative_width, least=0, strict=True)
-    if width >= 1:
-        raise expected("relative_width", options.relative_width, "< 1")
-    ask = profile.delta if question.key == "delta" else profile.epsilon
-    return ask(
-        mechanism,
-        argument,
-        adjacency=options.adjacency,
-        method=options.method,
-        relative_width=width,
-    )
-
-
 def _delta(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.profile import delta
+    from accountant.questions.profile import delta
 
-    return _narrowest(
-        lambda **width: delta(
-            mechanism, argument, adjacency=how.adjacency, method=how.method, **width
-        )
-    )
+    return delta(mechanism, argument, **how.words())
 
 
 def _epsilon(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.profile import epsilon
+    from accountant.questions.profile import epsilon
 
-    return _narrowest(
-        lambda **width: epsilon(
-            mechanism, argument, adjacency=how.adjacency, method=how.method, **width
-        )
-    )
+    return epsilon(mechanism, argument, **how.words())
 
 
 def _beta(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.tradeoff import beta
+    from accountant.questions.tradeoff import beta
 
-    return beta(mechanism, argument, adjacency=how.adjacency, method=how.method)
+    return beta(mechanism, argument, **how.words())
 
 
 def _true_positive_rate(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.tradeoff import power
+    from accountant.questions.tradeoff import power
 
-    return power(mechanism, argument, adjacency=how.adjacency, method=how.method)
+    return power(mechanism, argument, **how.words())
 
 
 def _renyi(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.guarantees import renyi
+    from accountant.questions.guarantees import renyi
 
-    return renyi(mechanism, argument, adjacency=how.adjacency)
+    return renyi(mechanism, argument, **how.words(engine=False))
 
 
 def _total_variation(mechanism: Mechanism, _: str, how: How) -> Interval:
-    from accountant.guarantees import total_variation
+    from accountant.questions.guarantees import total_variation
 
-    return total_variation(mechanism, adjacency=how.adjacency, method=how.method)
+    return total_variation(mechanism, **how.words())
 
 
 def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
     """Return the exact μ, or else the best ones above and below, and what the former loses."""
     from accountant.errors import NotApplicableError
-    from accountant.gaussian_bounds import gaussian_bounds
+    from accountant.questions.gaussian_bounds import gaussian_bounds
 
     try:
         return _exact_mu(mechanism, _, how)
@@ -201,25 +164,25 @@ def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
 
 
 def _exact_mu(mechanism: Mechanism, _: str, how: How) -> Interval:
-    from accountant.guarantees import mu
+    from accountant.questions.guarantees import mu
 
-    return mu(mechanism, adjacency=how.adjacency)
+    return mu(mechanism, **how.words(engine=False))
 
 
 def _rho(mechanism: Mechanism, _: str, how: How) -> Interval:
-    from accountant.guarantees import rho
+    from accountant.questions.guarantees import rho
 
-    return rho(mechanism, adjacency=how.adjacency)
+    return rho(mechanism, **how.words(engine=False))
 
 
 def _mse(mechanism: Mechanism, _: str, __: How) -> Interval:
-    from accountant.utility import mean_squared_error
+    from accountant.questions.utility import mean_squared_error
 
     return mean_squared_error(mechanism)
 
 
 def _variance(mechanism: Mechanism, _: str, __: How) -> Interval | list[Interval]:
-    from accountant.utility import variance
+    from accountant.questions.utility import variance
 
     values = variance(mechanism)
     return values[0] if len(set(values)) == 1 else values
@@ -300,7 +263,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--relative-width",
         metavar="W",
-        help="how narrow delta and epsilon must be (1e-30, or less where that is out of reach)",
+        help="how narrow answers must be (else the digits that come soon: 1e-9 or better)",
     )
     parser.add_argument(
         "--method",
@@ -430,21 +393,23 @@ def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answ
     from accountant.errors import NotApplicableError, UndecidedError
 
     asked = {q.name: getattr(options, q.name) for q in QUESTIONS if getattr(options, q.name)}
+    how = How(options.adjacency, options.method, options.relative_width)
     for question in QUESTIONS:
         for argument in (asked or _DEFAULT).get(question.name, ()):
             try:
-                if options.relative_width and question.key in ("delta", "epsilon"):
-                    yield Answer(
-                        question, argument, _at_width(question, mechanism, argument, options)
-                    )
-                    continue
                 ask = _exact_mu if question.key == "mu" and not asked else question.ask
-                value = ask(mechanism, argument, How(options.adjacency, options.method))
+                value = ask(mechanism, argument, how)
             except (NotApplicableError, UndecidedError):
                 if asked or (options.method != "auto" and question.key == "delta"):
                     raise
                 continue
-            yield Answer(question, argument, value)
+            if asked or not _says_nothing(value):
+                yield Answer(question, argument, value)
+
+
+def _says_nothing(value: Value) -> bool:
+    """Whether a value is bounded on one side only, and need not be shown where it is not asked."""
+    return not isinstance(value, (list, dict)) and value.relative_width is None
 
 
 def _json(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> dict[str, Any]:

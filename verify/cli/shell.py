@@ -7,17 +7,24 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NoReturn, final
 
-from accountant.errors import DpassayError, UndecidedError
+from accountant.errors import DpassayError, UndecidedError, suggestion
 
 _LONGEST = 500
 """Characters of an unforeseen error that are shown."""
+
+
+_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)")
+_OPTION = re.compile(r"unrecognized arguments: .*?(?P<given>--[\w-]+)")
+"""What argparse says of a name that it does not know."""
 
 
 class ExitCode(IntEnum):
@@ -63,6 +70,12 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=30)
         self._action_max_length = 15  # argparse forgets the indentation of the commands
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Wrap a help text between words only: an option's name stays whole."""
+        return textwrap.wrap(
+            " ".join(text.split()), width, break_long_words=False, break_on_hyphens=False
+        )
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that keeps the layout of its texts, and reports errors in the house style."""
@@ -73,8 +86,20 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options)
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and where to find help; exit with 2."""
-        self.exit(ExitCode.USAGE, f"dpassay: error: {message}\nTry: {self.prog} --help\n")
+        """Print what is wrong, what may have been meant, and where to find help; exit with 2."""
+        hint = self._meant(message)
+        self.exit(ExitCode.USAGE, f"dpassay: error: {message}{hint}\nTry: {self.prog} --help\n")
+
+    def _meant(self, message: str) -> str:
+        """Suggest a command, a value or an option for one that does not exist."""
+        if choice := _CHOICE.search(message):
+            known = re.findall(r"[\w-]+", choice["known"])
+        elif choice := _OPTION.search(message):
+            known = [name for action in self._actions for name in action.option_strings]
+        else:
+            return ""
+        near = suggestion(choice["given"], known)
+        return f"\n{near}" if near.startswith("Did") else ""
 
 
 def say(text: str = "") -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from accountant.mechanism import Mechanism
-    from accountant.randomness import Randomness
-    from accountant.streams import Counter, Saved, StateFile
+    from accountant.core.mechanism import Mechanism
+    from accountant.core.randomness import Randomness
+    from accountant.counting.streams import Counter, Saved, StateFile
 
 _DESCRIPTION = """\
 Read numbers in [0, 1] from stdin, one on a line, and print for each the private estimate of the
@@ -91,8 +91,8 @@ class _Renamed(argparse.Action):
 
 def run(options: argparse.Namespace) -> int:
     """Read, count and print until the end of stdin."""
+    from accountant.counting.streams import StateFile
     from accountant.errors import InvalidInputError, expected
-    from accountant.streams import StateFile
     from verify.cli.stream_items import Items
 
     if options.insecure_seed is not None and options.insecure_seed < 0:
@@ -132,11 +132,11 @@ def run(options: argparse.Namespace) -> int:
 def _mechanism(options: argparse.Namespace) -> Mechanism:
     """Return the mechanism that is written out, or the best for the budget."""
     from accountant import notation
-    from accountant._validate import integer
-    from accountant.best_counter import best_counter, named_counter
+    from accountant.budget.target import EpsilonDelta
+    from accountant.core.validate import integer
+    from accountant.counting.best_counter import best_counter, named_counter
     from accountant.errors import InvalidInputError, expected
-    from accountant.number import exact
-    from accountant.target import EpsilonDelta
+    from accountant.numbers.exact import exact
 
     text: str | None = options.mechanism
     given = [
@@ -189,9 +189,9 @@ def _counter(
     """Return the counter; a continued stream draws from another place of a given seed."""
     import numpy as np
 
+    from accountant.core.randomness import SECURE
+    from accountant.counting.streams import continued, counter_of
     from accountant.errors import InvalidInputError
-    from accountant.randomness import SECURE
-    from accountant.streams import continued, counter_of
 
     floats, seed = options.insecure_floats, options.insecure_seed
     counted = 0 if saved is None else saved.counted
@@ -316,7 +316,7 @@ class _Store:
         outputs: NDArray[np.float64],
     ) -> None:
         """Commit the outputs behind the delivered ones."""
-        from accountant.streams import Saved
+        from accountant.counting.streams import Saved
 
         saved = Saved(counter.record(), digest.hexdigest(), delivered, outputs, self._insecure)
         self._state.commit(saved)

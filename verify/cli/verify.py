@@ -193,36 +193,19 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from accountant import notation
     from accountant.errors import InvalidInputError
-    from accountant.number import exact
-    from verify.claims import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+    from verify.ask import claims_about
 
-    shared = {
-        "mechanism": repr(notation.parse(options.target)),
-        "adjacency": options.adjacency,
-        "source": "command line",
-    }
-    found: list[Claim] = []
     if options.delta is not None and options.epsilon is None:
         raise InvalidInputError("--delta D needs --epsilon E: the claim is (E, D)-DP.")
-    if options.epsilon is not None:
-        eps, delta = str(exact(options.epsilon, "epsilon")), exact(options.delta or "0", "delta")
-        if delta.sign == 0:
-            found.append(PureDP(id="pure-dp", statement=f"It is {eps}-DP.", epsilon=eps, **shared))
-        else:
-            said = f"It is ({eps}, {delta})-DP."
-            found.append(
-                ApproximateDP(
-                    id="approximate-dp", statement=said, epsilon=eps, delta=str(delta), **shared
-                )
-            )
-    if options.mu is not None:
-        mu = str(exact(options.mu, "mu"))
-        found.append(GaussianDP(id="gaussian-dp", statement=f"It is {mu}-GDP.", mu=mu, **shared))
-    if options.rho is not None:
-        rho = str(exact(options.rho, "rho"))
-        found.append(
-            ZeroConcentratedDP(id="zcdp", statement=f"It is {rho}-zCDP.", rho=rho, **shared)
-        )
+    found = claims_about(
+        notation.parse(options.target),
+        epsilon=options.epsilon,
+        delta=options.delta,
+        mu=options.mu,
+        rho=options.rho,
+        adjacency=options.adjacency,
+        source="command line",
+    )
     if not found:
         raise InvalidInputError(
             "Expected a claim about the mechanism: --epsilon E --delta D, --mu M or --rho R. "
@@ -279,7 +262,11 @@ def _decide(
     progress = Progress(len(claims), sys.stderr, silent=options.quiet)
     try:
         for index, outcome in decide_all(
-            claims, lemmas=everything, jobs=options.jobs, keep=options.resume
+            claims,
+            lemmas=everything,
+            jobs=options.jobs,
+            keep=options.resume,
+            certified=options.certificate is not None,
         ):
             found[index] = outcome
             progress.advance(claims[index].id)

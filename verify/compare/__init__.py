@@ -1,6 +1,7 @@
 """Comparison: which mechanism should be used under a budget?
 
-A `Budget` says what may be spent, a workload (`accountant.workload`) what is released. `compare`
+A `Budget` says what may be spent, a workload (`accountant.geometry.workload`) what is released.
+`compare`
 calibrates every candidate to the least noise that the budget allows, proves its guarantee,
 computes its error exactly and confirms it by simulation.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from accountant._validate import Integer, Probability, Relation
-from accountant.adjacency import Adjacency
+from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.validate import Integer, Probability, Relation
 from accountant.errors import InvalidInputError
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.subsampled import PoissonSubsampled
-from accountant.number import Number
-from accountant.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.exact import Number
 from verify.claim import Claim
 from verify.claims import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
 
-from accountant.calibrate import calibrate
+from accountant.budget.calibrate import calibrate
+from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
-from accountant.workload import Workload
+from accountant.geometry.workload import Workload
+from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.numbers.interval import Interval
 from verify.compare.budget import Budget
 
 

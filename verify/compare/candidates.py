@@ -11,17 +11,10 @@ from functools import partial, singledispatch
 
 from flint import arb
 
-from accountant.adjacency import Adjacency
+from accountant.budget.target import Mu, ProfileBelow
+from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.interval import enclose
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.linear_counter import LinearCounter
-from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
-from accountant.mechanisms.staircase import optimal_gamma
-from accountant.number import ExactReal
-from accountant.rank_one.moments import theorem_5_sigma_star
-from accountant.target import Mu, ProfileBelow
-from accountant.workload import (
+from accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -32,6 +25,13 @@ from accountant.workload import (
     VectorSum,
     Workload,
 )
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.staircase import optimal_gamma
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import enclose
+from accountant.pairs.rank_one.moments import theorem_5_sigma_star
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated, fixed
 from verify.compare.queries import on_the_data, rank_of, shape
@@ -247,7 +247,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
 
 def _counters(steps: int, budget: Budget) -> list[LinearCounter]:
     """Return the counters that the search for the best one has calibrated."""
-    from accountant.best_counter import best_counter
+    from accountant.counting.best_counter import best_counter
 
     try:
         found = best_counter(steps, budget.target)
@@ -476,7 +476,7 @@ def _naive_stream(budget: Budget, *, steps: int) -> Calibrated:
 
 def _best_arity(steps: int, *, subtraction: bool) -> int:
     """Return the k of least mean squared error at ε = 1: the error scales with 1/ε²."""
-    from accountant.mechanisms.kary_tree import KaryTree
+    from accountant.mechanisms.counting.kary_tree import KaryTree
 
     arities = range(2, min(_ARITIES, max(2, steps)) + 1)
     errors = {

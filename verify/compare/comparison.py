@@ -8,18 +8,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from accountant.budget.target import Mu
+from accountant.composition.invert import most
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
-from accountant.interval import Interval
-from accountant.workload import Workload
+from accountant.geometry.workload import Workload
+from accountant.numbers.interval import Interval
+from accountant.questions.least_mu import limiting_mu
 from verify.certificate import certify
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, LeftOut
 from verify.compare.candidates import candidates_for
-from verify.compare.metrics import DEFAULT, Metric, mean_square, metric
+from verify.compare.metrics import DEFAULT, TYPICAL, Metric, mean_square, metric
 from verify.compare.named import named
+from verify.compare.noise import noise
 from verify.compare.simulation import Simulation, simulate
 from verify.foreign import as_mechanism
 from verify.verdict import Finding, Verdict
+
+_PUBLISHED = (
+    "its noise is a formula of a paper, not calibrated; --published (published=True) has it judged"
+)
 
 
 @final
@@ -69,7 +77,7 @@ class Row:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Every candidate for a workload under a budget."""
 
@@ -77,16 +85,40 @@ class Comparison:
     workload: Workload
     metrics: tuple[Metric, ...]
     rows: tuple[Row, ...]
-    """The private ones first, by the first metric; then what is struck out."""
+    """The private ones first, by `ranked_by`; then what is struck out."""
     left_out: tuple[LeftOut, ...]
     seconds: float
     complete: bool = True
     """False after an interruption: further candidates were not judged."""
+    shown: tuple[Metric, ...] = ()
+    """The metrics of the table; none for `ranked_by` alone."""
+
+    @property
+    def ranked_by(self) -> Metric:
+        """Return the first metric that tells all private rows apart, else the typical error."""
+        return decisive(self.rows, self.metrics)
+
+    def __repr__(self) -> str:
+        """Return the budget, the workload and the candidate that is listed first."""
+        first = f"; first {self.rows[0].candidate.name}" if self.rows else ""
+        return f"<Comparison: {self.budget}, {self.workload!r}, {len(self.rows)} candidates{first}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return self.to_json()
 
     def best(self, name: str) -> tuple[Row, ...]:
-        """Return the private rows that are not proved to be worse than another by a metric."""
+        """Return the private rows that are not proved to be worse than another by a metric.
+
+        None where the metric of a private row is unknown, for that row might be the best; and
+        none where the best is a probability of 0.
+        """
         measure = metric(name)
         known = [(row, value) for row in self._private for value in [row.value(name)] if value]
+        if len(known) < len(self._private):
+            return ()
+        if measure.more_is_better and not any(value.upper > 0 for _, value in known):
+            return ()
         return tuple(
             row
             for row, value in known
@@ -104,17 +136,17 @@ class Comparison:
         return float(value.lower / reference.lower) if reference.lower else None
 
     def _repr_html_(self) -> str:
-        """Return the table, what is not private struck out, for notebooks."""
+        """Return the advice and the table, what is not private struck out, for notebooks."""
         from html import escape
 
-        from accountant import notebook
-        from verify.compare.output import best_lines, table
+        from accountant.core import notebook
+        from verify.compare.output import best_lines, collapsed, headline, table
 
-        struck = [not row.is_private for row in self.rows]
+        struck = [not row.is_private for row, _ in collapsed(self)]
         best = "<br>".join(escape(text) for text in best_lines(self))
         return (
-            f"<p><strong>{escape(str(self.budget))}</strong>: "
-            f"<code>{escape(repr(self.workload))}</code></p>"
+            f"<p><strong>{escape(headline(self))}</strong></p>"
+            f"<p>{escape(str(self.budget))}: <code>{escape(repr(self.workload))}</code></p>"
             f"{notebook.table(table(self), struck)}<p>{best}</p>"
         )
 
@@ -136,6 +168,7 @@ class Comparison:
             "schema_version": 1,
             "budget": self.budget.to_json(),
             "workload": repr(self.workload),
+            "ranked_by": self.ranked_by.name,
             "metrics": {entry.name: entry.meaning for entry in self.metrics},
             "rows": [self._row_json(row) for row in self.rows],
             "best": {
@@ -156,6 +189,7 @@ class Comparison:
         finding = row.finding
         return {
             "name": row.candidate.name,
+            "noise": noise(row.found),
             "mechanism": repr(row.found.mechanism),
             "whole": repr(row.found.whole),
             "layout": row.found.layout.value,
@@ -183,9 +217,10 @@ def compare(
     *,
     candidates: Sequence[object] = (),
     only: Sequence[str] = (),
-    metrics: Sequence[str] = DEFAULT,
+    metrics: Sequence[str] | None = None,
     seed: int = 0,
     simulated: bool = True,
+    published: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Judge every candidate for a workload under a budget.
@@ -200,11 +235,16 @@ def compare(
     only
         Names of candidates; the others are left out.
     metrics
-        Names of measures (`verify.compare.metrics`); the first one ranks.
+        Names of measures (`verify.compare.metrics`); the first one that is known of all private
+        candidates ranks. Unless given all usual ones are computed, and the root of the mean
+        squared error ranks.
     seed
         Of the simulations.
     simulated
         Whether to simulate.
+    published
+        Whether to judge noise that a paper prescribes by a formula, beside what is calibrated;
+        also that which `only` names is judged.
     progress
         Called with the name of each candidate before it is judged.
 
@@ -218,11 +258,14 @@ def compare(
     After an interruption the candidates judged so far are returned, with `complete` False.
     """
     started = time.perf_counter()
-    if not metrics:
+    if metrics is not None and not metrics:
         raise InvalidInputError("Expected at least one metric: the first one ranks.")
-    measures = tuple(metric(name) for name in dict.fromkeys(metrics))
+    measures = tuple(metric(name) for name in dict.fromkeys(metrics or DEFAULT))
     entries, left = candidates_for(workload, budget)
     entries = _selected(entries, left, only)
+    if not (published or only):
+        left += [LeftOut(entry.name, _PUBLISHED) for entry in entries if entry.as_published]
+        entries = [entry for entry in entries if not entry.as_published]
     relation = budget.adjacency
     given = [as_mechanism(thing, relation) for thing in candidates]
     entries += [named(mechanism, workload, budget) for mechanism in given]
@@ -249,10 +292,11 @@ def compare(
         budget,
         workload,
         measures,
-        tuple(ranked(rows, measures[0])),
+        tuple(ranked(rows, decisive(rows, measures))),
         tuple(left),
         time.perf_counter() - started,
         complete,
+        measures if metrics else (),
     )
 
 
@@ -285,10 +329,10 @@ def judged(
     """Calibrate, prove, measure and simulate one candidate."""
     started = time.perf_counter()
     found = entry.make(budget)
-    claim = budget.claim(found.whole, "budget")
+    claim = None if _touches(found, budget) else budget.claim(found.whole, "budget")
     finding, certificate = (None, None) if claim is None else certify(claim)
     values: dict[str, Interval | str] = {}
-    for measure in measures:
+    for measure in dict.fromkeys((*measures, metric(TYPICAL))):
         try:
             values[measure.name] = measure.compute(found, workload)
         except NotApplicableError as error:
@@ -298,6 +342,32 @@ def judged(
         simulation = simulate(found, workload, mean_square(found, workload), seed=seed)
     seconds = time.perf_counter() - started
     return Row(entry, found, finding, certificate, values, simulation, seconds)
+
+
+def _touches(found: Calibrated, budget: Budget) -> bool:
+    """Whether calibration left the profile of bounded losses touching that of μ-GDP.
+
+    It proved the guarantee by chords. A claim is proved by a sweep, which needs room between the
+    two profiles: it would stop undecided after 20,000 pieces.
+    """
+    if found.least is None or not isinstance(budget.target, Mu):
+        return False
+    pairs = found.whole.worst_case(budget.adjacency).pairs(None)
+    return limiting_mu(pairs) is None and most([p.max_loss() for p in pairs]).is_finite()
+
+
+def decisive(rows: Sequence[Row], measures: Sequence[Metric]) -> Metric:
+    """Return the first measure that every private row has, else the typical error.
+
+    A probability that is 0 for all of them tells nothing.
+    """
+    private = [row for row in rows if row.is_private]
+    for measure in measures:
+        known = [value for row in private for value in [row.value(measure.name)] if value]
+        empty = measure.more_is_better and not any(value.upper > 0 for value in known)
+        if len(known) == len(private) and not empty:
+            return measure
+    return metric(TYPICAL)
 
 
 def ranked(rows: Sequence[Row], measure: Metric) -> Iterator[Row]:

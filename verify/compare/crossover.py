@@ -8,11 +8,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
+from accountant.budget.target import EpsilonDelta, Mu, Rho
 from accountant.errors import InvalidInputError, suggestion
-from accountant.interval import Interval
-from accountant.number import exact
-from accountant.target import EpsilonDelta, Mu, Rho
-from accountant.workload import Workload
+from accountant.geometry.workload import Workload
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
 from verify.compare.budget import Budget
 from verify.compare.comparison import Comparison, compare
 

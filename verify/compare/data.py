@@ -12,9 +12,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.workload import (
+from accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,

@@ -9,11 +9,10 @@ from typing import Any, final
 import msgspec
 
 from accountant import notation
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
-from accountant.mechanism import Mechanism
-from accountant.workload import Workload
+from accountant.geometry.workload import Workload
 from verify.compare.budget import Budget, read_target
-from verify.compare.metrics import DEFAULT
 
 Text = str | int
 _WORKLOADS = (
@@ -59,7 +58,7 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     workload: str
     candidates: list[str] = []
     only: list[str] = []
-    metrics: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT))
+    metrics: list[str] | None = None
     seed: int = 0
     sweep: list[SweepTable] = []
 
@@ -77,7 +76,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     workload: Any
     candidates: tuple[Any, ...] = ()
     only: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = DEFAULT
+    metrics: tuple[str, ...] | None = None
     seed: int = 0
     sweeps: tuple[SweepTable, ...] = ()
 
@@ -95,7 +94,7 @@ def read_file(path: Path) -> Question:
             workload=read_workload(document.workload),
             candidates=tuple(notation.parse(text) for text in document.candidates),
             only=tuple(document.only),
-            metrics=tuple(document.metrics),
+            metrics=None if document.metrics is None else tuple(document.metrics),
             seed=document.seed,
             sweeps=tuple(document.sweep),
         )

@@ -9,15 +9,17 @@ from typing import final
 
 from flint import arb
 
-from accountant import accuracy
-from accountant._validate import probability
+from accountant.core.validate import probability
 from accountant.errors import InvalidInputError, NotApplicableError, suggestion
-from accountant.interval import Interval, enclose
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.workload import Workload
+from accountant.geometry.workload import Workload
+from accountant.mechanisms.additive.integer_noise import IntegerNoise
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import accuracy
 from verify.compare.candidate import Calibrated, Layout
 
-DEFAULT = ("variance", "rmse", "mean-absolute-error", "quantile:0.95", "p-exact")
+TYPICAL = "rmse"
+"""The metric that ranks unless another is asked for: every candidate's is known exactly."""
+DEFAULT = (TYPICAL, "variance", "mean-absolute-error", "quantile:0.95", "p-exact")
 _WIDTH = Fraction(1, 10**15)
 
 

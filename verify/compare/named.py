@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from functools import partial, singledispatch
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.correlated import CorrelatedGaussian
-from accountant.mechanisms.count_ellipse import CountEllipse
-from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.disjoint_groups import DisjointGroupsGaussian
-from accountant.mechanisms.elliptical import EllipticalGaussian
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.general_gaussian import GeneralGaussian
-from accountant.mechanisms.integer_noise import IntegerNoise
-from accountant.mechanisms.kary_tree import KaryTree
-from accountant.mechanisms.laplace import Laplace
-from accountant.mechanisms.laplace_vector import LaplaceVector
-from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
-from accountant.mechanisms.optimal_ellipse import OptimalEllipse
-from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
-from accountant.mechanisms.staircase import Staircase
-from accountant.number import ExactReal
-from accountant.workload import (
+from accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -33,11 +15,25 @@ from accountant.workload import (
     PrefixSums,
     Workload,
 )
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.laplace import Laplace
+from accountant.mechanisms.additive.laplace_vector import LaplaceVector
+from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
+from accountant.mechanisms.counting.kary_tree import KaryTree
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
+from accountant.mechanisms.shapes.count_ellipse import CountEllipse
+from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
+from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from accountant.numbers.exact import ExactReal, exact
 from verify.compare.budget import Budget
 from verify.compare.candidate import Candidate, Layout, fixed
 from verify.compare.sensitivity import l1_sensitivity, l2_sensitivity, moved
-
-_INTEGER = (DiscreteLaplace, DiscreteGaussian, IntegerNoise, BoundedCountNoise)
 
 
 def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate:
@@ -65,10 +61,14 @@ def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate
 @singledispatch
 def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
     """Return how many answers move at once, each by the sensitivity of a scalar mechanism."""
-    raise NotApplicableError(
-        f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
-        "Name a mechanism that adds noise to the answers."
-    )
+    given = getattr(mechanism, "sensitivity", None)
+    if mechanism.dimension > 1 or given is None:
+        raise NotApplicableError(
+            f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
+            "Name a mechanism that adds noise to the answers."
+        )
+    mechanism.variances()  # refuses noise that depends on the answer
+    return _scalar_copies(mechanism, exact(given), workload, budget)
 
 
 @_copies.register(Gaussian)
@@ -98,16 +98,15 @@ def _(mechanism: Laplace, workload: Workload, budget: Budget) -> int:
     return 1
 
 
-@_copies.register(DiscreteLaplace)
-@_copies.register(DiscreteGaussian)
-@_copies.register(IntegerNoise)
-@_copies.register(BoundedCountNoise)
-@_copies.register(Staircase)
-def _(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
-    sensitivity = ExactReal.of_rational(1)
-    if not isinstance(mechanism, BoundedCountNoise):
-        value = mechanism.sensitivity  # type: ignore[attr-defined]  # all registered have it
-        sensitivity = value if isinstance(value, ExactReal) else ExactReal.of_rational(value)
+@_copies.register
+def _(mechanism: BoundedCountNoise, workload: Workload, budget: Budget) -> int:
+    return _scalar_copies(mechanism, ExactReal.of_rational(1), workload, budget)
+
+
+def _scalar_copies(
+    mechanism: Mechanism, sensitivity: ExactReal, workload: Workload, budget: Budget
+) -> int:
+    """Return the counts that one record moves, where noise is added to each."""
     if isinstance(workload, Count):
         wanted = ExactReal.of_rational(workload.sensitivity)
         _require_at_least(mechanism, "sensitivity", sensitivity, wanted)
@@ -171,10 +170,16 @@ def _(mechanism: GeneralGaussian, workload: Workload, budget: Budget) -> int:
     return 1
 
 
-@_copies.register
-def _(mechanism: KaryTree, workload: Workload, budget: Budget) -> int:
+@_copies.register(DiscreteKaryTree)
+@_copies.register(KaryTree)
+@_copies.register(LinearCounter)
+def _(
+    mechanism: DiscreteKaryTree | KaryTree | LinearCounter, workload: Workload, budget: Budget
+) -> int:
     if not isinstance(workload, PrefixSums):
-        raise NotApplicableError(f"KaryTree releases PrefixSums, not {workload!r}.")
+        raise NotApplicableError(
+            f"{type(mechanism).__name__} releases PrefixSums, not {workload!r}."
+        )
     _require(mechanism, "steps", mechanism.steps, workload.steps)
     return 1
 

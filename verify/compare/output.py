@@ -4,28 +4,142 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from decimal import ROUND_FLOOR, Context
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from accountant.interval import Interval
-from verify.compare.comparison import Comparison, Row
+from accountant.budget.target import EpsilonDelta, Mu, Rho
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from verify.compare.metrics import TYPICAL, Metric
+from verify.compare.noise import noise
 from verify.verdict import Verdict
 
+if TYPE_CHECKING:
+    from verify.compare.comparison import Comparison, Row
+
 _DIGITS = 5
+_ALIKE = 1e-3
+"""Relative difference of errors that nobody sees."""
+_LONGEST = 120
+"""Letters of a mechanism that fit into a line of advice."""
 _FEW_PERCENT = 10
 _TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "≤": r"$\le$", "≥": r"$\ge$"}
 
 
+def headline(found: Comparison) -> str:
+    """Say in one line what to use, its error, what is proved of it, and what comes next.
+
+    Among rows that differ by less than `_ALIKE` it is the first one that can be written in a line:
+    a law of many masses is not worth a gain that nobody sees.
+    """
+    measure = found.ranked_by
+    private = [row for row in found.rows if row.is_private]
+    if not private:
+        return "No candidate is proved to keep the budget."
+    ratios = {id(row): found.ratio(row, measure.name) for row in private}
+
+    def alike(row: Row) -> bool:
+        ratio = ratios[id(row)]
+        return row is private[0] or (ratio is not None and abs(ratio - 1) < _ALIKE)
+
+    close = [row for row in private if alike(row)]
+    best = min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
+    parts = [f"typical error ±{_plain(best.value(TYPICAL))}"]
+    if measure.name not in (TYPICAL, "variance"):
+        parts.append(f"{measure.name} {number(best.metrics[measure.name])}")
+    parts.append(f"proved {proved(found)}")
+    for other in private:
+        ratio = ratios[id(other)]
+        if not alike(other) and ratio:
+            parts.append(f"next best ({other.candidate.name}) {_worse(ratio)}")
+            break
+    return f"Use {_advised(best)}: {'; '.join(parts)}"
+
+
+def _plain(value: Interval | None) -> str:
+    """Return two digits, or all of those before the point."""
+    size = 0.0 if value is None else float(value.upper)
+    return f"{size:.2g}" if size < 10 else f"{size:.0f}"
+
+
+def proved(found: Comparison) -> str:
+    """Say the guarantee in the usual notation."""
+    match found.budget.target:
+        case EpsilonDelta(epsilon=epsilon, delta=delta) if delta.sign == 0:
+            said = f"{_short(epsilon)}-DP"
+        case EpsilonDelta(epsilon=epsilon, delta=delta):
+            said = f"({_short(epsilon)}, {_short(delta)})-DP"
+        case Mu(mu=mu):
+            said = f"{_short(mu)}-GDP"
+        case Rho(rho=rho):
+            said = f"{_short(rho)}-zCDP"
+        case other:
+            said = str(other)
+    count = found.budget.total_releases
+    return said if count == 1 else f"{said} for all {count} releases together"
+
+
+def _advised(row: Row) -> str:
+    text = repr(row.found.mechanism)
+    if len(text) > _LONGEST:
+        return f"{row.candidate.name} ({noise(row.found)}; --json writes all of it)"
+    return f"`{text}`"
+
+
+def _short(value: ExactReal) -> str:
+    """Return a number with its exponent where that is shorter, and just as exact."""
+    if value.rational is None:
+        return str(value)
+    text = re.sub(r"e([+-])0*", r"e\1", f"{float(value):.12g}").replace("e+", "e")
+    return text if Fraction(text) == value.rational else str(value)
+
+
+def _worse(ratio: float) -> str:
+    if abs(ratio - 1) < 1:
+        return f"{100 * abs(ratio - 1):.2g} % {'worse' if ratio > 1 else 'better'}"
+    return f"has {ratio:.3g} times the error"
+
+
+def collapsed(found: Comparison) -> list[tuple[Row, list[Row]]]:
+    """Return the rows, each with those after it of the same numbers to five digits."""
+    rows: list[tuple[Row, list[Row]]] = []
+    for row in found.rows:
+        if rows and row.is_private and _numbers(found, rows[-1][0]) == _numbers(found, row):
+            rows[-1][1].append(row)
+        else:
+            rows.append((row, []))
+    return rows
+
+
+def _numbers(found: Comparison, row: Row) -> list[object]:
+    """Return what two rows must share to be one; each unknown value is its own."""
+    cells: list[object] = [row.is_private]
+    for entry in _shown(found):
+        value = row.value(entry.name)
+        cells.append(id(row) if value is None else number(value))
+    return cells
+
+
+def _shown(found: Comparison) -> tuple[Metric, ...]:
+    return found.shown or (found.ranked_by,)
+
+
 def table(found: Comparison) -> list[list[str]]:
     """Return the rows of the table; the best by each metric is marked with *."""
-    header = ["mechanism", "verdict", *(entry.name for entry in found.metrics), "simulated rmse"]
-    best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in found.metrics}
+    metrics = _shown(found)
+    header = ["mechanism", "verdict", "noise", *(entry.name for entry in metrics), "simulated rmse"]
+    best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in metrics}
     lines = [header]
-    for row in found.rows:
-        cells = [row.candidate.name, row.verdict.value]
-        for entry in found.metrics:
+    for row, _ in collapsed(found):
+        cells = [row.candidate.name, row.verdict.value, noise(row.found)]
+        for entry in metrics:
             mark = "*" if id(row) in best[entry.name] else ""
             cells.append(number(row.metrics[entry.name]) + mark)
         lines.append([*cells, simulated(row)])
+    if all(row.simulation is None for row in found.rows):
+        return [line[:-1] for line in lines]
     return lines
 
 
@@ -45,11 +159,21 @@ def simulated(row: Row) -> str:
 
 
 def best_lines(found: Comparison) -> list[str]:
-    """Say in one line for each metric which candidate is best, and how much the next one costs."""
+    """Say in a line for each metric asked for which candidate is best, and what the next one costs.
+
+    Then which rows are alike, and what no noise of a kind can go below.
+    """
     lines = []
-    for entry in found.metrics:
+    for entry in found.shown:
         best = found.best(entry.name)
         if not best:
+            unknown = [
+                row.candidate.name
+                for row in found.rows
+                if row.is_private and row.value(entry.name) is None
+            ]
+            if unknown:
+                lines.append(f"{entry.name}: no best, as it is unknown for {_few(unknown)}")
             continue
         names = " and ".join(row.candidate.name for row in best)
         others = sorted(
@@ -63,11 +187,21 @@ def best_lines(found: Comparison) -> list[str]:
             others.reverse()
         after = f"; next: {others[0][1]}, {_times(others[0][0])}" if others else ""
         lines.append(f"{entry.name}: {names}{after}")
+    for row, alike in collapsed(found):
+        if alike:
+            names = _few([other.candidate.name for other in alike])
+            lines.append(f"{row.candidate.name}: the same to {_DIGITS} digits as {names}")
     for row in found.rows:
         bound = row.found.bound
         if bound is not None and row.is_private:
             lines.append(f"no {row.found.bound_for} has a variance below {at_least(bound)}")
     return list(dict.fromkeys(lines))
+
+
+def _few(names: list[str]) -> str:
+    """Return the first three of some names, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def at_least(bound: Interval) -> str:

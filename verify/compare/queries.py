@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accountant.covariances import Isotropic, Matrix
 from accountant.errors import NotApplicableError
-from accountant.interval import Interval
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.general_gaussian import GeneralGaussian
-from accountant.number import ExactReal
-from accountant.spaces import FiniteSet
-from accountant.workload import LinearQueries
+from accountant.geometry.covariances import Isotropic, Matrix
+from accountant.geometry.spaces import FiniteSet
+from accountant.geometry.workload import LinearQueries
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Layout, calibrated
 from verify.compare.sensitivity import Image

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accountant.adjacency import Adjacency
-from accountant.number import ExactReal
-from accountant.workload import (
+from accountant.core.adjacency import Adjacency
+from accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -18,6 +17,7 @@ from accountant.workload import (
     VectorSum,
     Workload,
 )
+from accountant.numbers.exact import ExactReal
 from verify.compare.budget import Budget
 
 Image = tuple[Fraction, Sequence[Fraction]]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import expected
-from accountant.mechanism import Mechanism
 from verify.foreign import events, opacus, opendp
 
 

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.guaranteed import Guaranteed
-from accountant.mechanisms.laplace import Laplace
-from accountant.mechanisms.mixture_of_gaussians import MixtureOfGaussians
-from accountant.mechanisms.sampled_without_replacement import SampledWithoutReplacement
-from accountant.mechanisms.subsampled import PoissonSubsampled
-from accountant.mechanisms.tabulated import Tabulated
-from accountant.number import ExactReal
+from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.laplace import Laplace
+from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.mechanisms.wrappers.tabulated import Tabulated
+from accountant.numbers.exact import ExactReal
 from verify.claim import Claim
 from verify.claims import ApproximateDP, PureDP
 from verify.foreign.numbers import attribute, count, number

@@ -3,7 +3,7 @@
 dp-accounting's distribution has masses on the multiples of a step and at infinity, and asks it for
 δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺, which never falls when a mass, or the loss that it is at, is
 raised. Above, the dots of the proved profile are connected; below, outcomes are merged and lowered
-(`accountant.composition.discretised`). The balls are rounded to floats, up or down. What
+(`verify.foreign.discretised`). The balls are rounded to floats, up or down. What
 dp-accounting computes from them is in floats of its own.
 """
 
@@ -17,15 +17,15 @@ from typing import Any, final
 
 from flint import arb
 
-from accountant.adjacency import Adjacency
-from accountant.composition.discretised import Law, discretise, reach
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, expected
-from accountant.interval import ball
-from accountant.mechanism import Mechanism
-from accountant.number import Number, exact
-from accountant.pair import Pair
+from accountant.numbers.exact import Number, exact
+from accountant.numbers.interval import ball
 from verify.claim import Claim
 from verify.claims import ApproximateDP
+from verify.foreign.discretised import Law, discretise, reach
 from verify.foreign.events import neighbours
 from verify.foreign.numbers import attribute, number
 

@@ -6,7 +6,7 @@ import math
 from typing import SupportsFloat, SupportsIndex
 
 from accountant.errors import expected
-from accountant.number import ExactReal, exact
+from accountant.numbers.exact import ExactReal, exact
 
 
 def number(name: str, value: object) -> ExactReal:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import expected
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.subsampled import PoissonSubsampled
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from verify.claim import Claim
 from verify.claims import ApproximateDP
 from verify.foreign.events import NOTHING, reported

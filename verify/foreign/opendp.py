@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanism import Mechanism
-from accountant.mechanisms.composed import Composed
-from accountant.mechanisms.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.laplace import Laplace
-from accountant.mechanisms.tabulated import Tabulated
-from accountant.number import ExactReal
+from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.laplace import Laplace
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.tabulated import Tabulated
+from accountant.numbers.exact import ExactReal
 from verify.claim import Claim
 from verify.claims import ApproximateDP, Pending, PureDP, ZeroConcentratedDP
 from verify.foreign.numbers import attribute, number

@@ -19,10 +19,10 @@ from typing import final
 
 import msgspec
 
-from accountant import profile
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, UndecidedError, expected
-from accountant.interval import Interval
-from accountant.mechanism import Mechanism
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 from verify.claim import Claim
 from verify.foreign import events
 from verify.foreign.numbers import number

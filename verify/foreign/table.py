@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from fractions import Fraction
 
-from accountant import profile
-from accountant.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
-from accountant.interval import RELATIVE_WIDTH
-from accountant.mechanism import Mechanism
-from accountant.number import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.questions import profile
 
 _PARTS = 3
 _MOST = 1_000_000
@@ -43,7 +41,7 @@ def profile_table(
     epsilons: Sequence[Number],
     *,
     adjacency: Adjacency | str | None = None,
-    relative_width: Fraction = RELATIVE_WIDTH,
+    relative_width: Number | None = None,
 ) -> str:
     """Return CSV with the columns epsilon, delta_lower and delta_upper.
 

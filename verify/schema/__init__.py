@@ -8,11 +8,26 @@ from __future__ import annotations
 import inspect
 import json
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from verify.claims import AnyClaim
+from verify.claims import (
+    ApproximateDP,
+    GaussianDP,
+    Limit,
+    Minimiser,
+    Monotone,
+    Optimality,
+    Pending,
+    PrintedNumber,
+    ProfileBound,
+    PureDP,
+    Relation,
+    RenyiDP,
+    TradeoffBound,
+    ZeroConcentratedDP,
+)
 from verify.seal import Certificate
 from verify.verdict import Finding
 
@@ -22,6 +37,24 @@ _WORDS = frozenset(
     | {"argument", "lemmas", "tail", "proof", "expected"}
 )
 """Fields of a claim that are words: every other text may also be written as a bare number."""
+
+
+AnyClaim: TypeAlias = (
+    ApproximateDP
+    | GaussianDP
+    | Limit
+    | Minimiser
+    | Monotone
+    | Optimality
+    | Pending
+    | PrintedNumber
+    | ProfileBound
+    | PureDP
+    | Relation
+    | RenyiDP
+    | TradeoffBound
+    | ZeroConcentratedDP
+)
 
 
 class ClaimFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -10,9 +10,9 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 
-from accountant import baselines, profile
+from accountant import baselines
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
     Gaussian,
@@ -21,6 +21,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
+from accountant.questions import profile
 
 SUBSAMPLED = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
 

@@ -6,11 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from accountant import profile
-from accountant.adjacency import Adjacency
 from accountant.composition.adaptive import AdaptivePair
-from accountant.composition.apart import apart
-from accountant.interval import Interval
+from accountant.composition.joint import apart
+from accountant.core.adjacency import Adjacency
 from accountant.mechanisms import (
     Composed,
     DiscreteCorrelatedGaussian,
@@ -22,9 +20,11 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     SampledWithoutReplacement,
 )
-from accountant.number import ExactReal
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.questions import profile
 
 NINE = Fraction(1, 10**9)
 BOTH = Adjacency.ADD_REMOVE
@@ -62,10 +62,10 @@ def test_discrete_noise_on_coordinates_is_that_of_the_coordinates() -> None:
     assert replaced.relative_width <= 1e-30
 
 
-def test_coordinates_of_several_parameters_are_inverted() -> None:
+def test_coordinates_of_several_parameters_on_the_grid() -> None:
     one = DiscreteCorrelatedGaussian(dimension=2, mu="1/2", c="3/2")
-    width = Fraction(1, 10**4)
-    found = profile.delta(one, "1/2", adjacency=BOTH, method="atoms", relative_width=width)
+    width = Fraction(1, 100)
+    found = profile.delta(one, "1/2", adjacency=BOTH, method="grid", relative_width=width)
     assert found.overlaps(profile.delta(one, "1/2", adjacency=BOTH))
     assert found.relative_width is not None
     assert found.relative_width <= width

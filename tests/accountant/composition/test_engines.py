@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 import dpassay
-from accountant.adjacency import Adjacency, Direction
-from accountant.composition.engines import METHODS, applicable, pairs_of
-from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.choose import METHODS, RENAMED
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
     DiscreteLaplace,
@@ -20,18 +20,19 @@ from accountant.mechanisms import (
     MixtureOfGaussians,
     PoissonSubsampled,
 )
+from accountant.questions.methods import applicable, pairs_of
 
 BOTH = "add-remove"
 STEP = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
 CASES: list[tuple[Mechanism, list[str]]] = [
-    (Composed(DiscreteLaplace(scale=3), 9), ["auto", "exact", "atoms", "grid"]),
-    (Composed([Laplace(scale=2), Gaussian(standard_deviation=3)], 2), ["auto", "atoms", "grid"]),
-    (Composed(STEP, 4), ["auto", "saddle", "grid"]),
-    (Composed(Gaussian(standard_deviation=3), 4), ["auto", "exact", "saddle", "atoms", "grid"]),
-    (STEP, ["auto", "exact", "saddle", "grid"]),
+    (Composed(DiscreteLaplace(scale=3), 9), ["auto", "exact", "grid"]),
+    (Composed([Laplace(scale=2), Gaussian(standard_deviation=3)], 2), ["auto", "fourier", "grid"]),
+    (Composed(STEP, 4), ["auto", "fourier", "grid"]),
+    (Composed(Gaussian(standard_deviation=3), 4), ["auto", "exact", "fourier", "grid"]),
+    (STEP, ["auto", "exact", "fourier", "grid"]),
     (
         Composed(MixtureOfGaussians(1, [0, 1, 2], ["1/2", "1/4", "1/4"]), 2),
-        ["auto", "atoms", "grid"],
+        ["auto", "grid"],
     ),
 ]
 
@@ -63,9 +64,9 @@ def test_every_question_takes_a_method() -> None:
     ):
         own, grid = (
             ask(whole, at, adjacency=BOTH, method=method, relative_width=width)
-            for method in ("saddle", "grid")
+            for method in ("fourier", "grid")
         )
-        assert own.overlaps(grid), ask.__name__
+        assert own.overlaps(grid)
     gaussian = Composed(Gaussian(standard_deviation=3), 4)
     for question in (
         dpassay.delta_complement,
@@ -76,22 +77,28 @@ def test_every_question_takes_a_method() -> None:
     ):
         closed, contour = (
             question(gaussian, "0.1", method=method, relative_width=Fraction(1, 10**9))
-            for method in ("exact", "saddle")
+            for method in ("exact", "fourier")
         )
-        assert closed.overlaps(contour), question.__name__
+        assert closed.overlaps(contour)
         with pytest.raises(NotApplicableError, match="Ask with method='auto'"):
-            question(whole, "0.1", adjacency=BOTH, method="lists")
+            question(whole, "0.1", adjacency=BOTH, method="exact")
     total = dpassay.total_variation(whole, adjacency=BOTH, method="grid", relative_width=width)
     assert total.overlaps(dpassay.delta(whole, 0, adjacency=BOTH, relative_width=width))
 
 
 def test_one_direction_of_a_named_engine() -> None:
-    pairs = pairs_of(Composed(STEP, 8), "saddle", Adjacency.ADD_REMOVE)
+    pairs = pairs_of(Composed(STEP, 8), "fourier", Adjacency.ADD_REMOVE)
     assert all(isinstance(pair, SmoothPair) for pair in pairs)
     for pair, direction in zip(pairs, Direction, strict=True):
-        assert pairs_of(Composed(STEP, 8), "saddle", Adjacency.ADD_REMOVE, direction) == (pair,)
+        assert pairs_of(Composed(STEP, 8), "fourier", Adjacency.ADD_REMOVE, direction) == (pair,)
 
 
 def test_an_unknown_engine_is_named() -> None:
-    with pytest.raises(InvalidInputError, match=r"method='sadle' .* Did you mean 'saddle'"):
-        dpassay.delta(STEP, 1, adjacency=BOTH, method="sadle")
+    with pytest.raises(InvalidInputError, match=r"method='fourrier' .* Did you mean 'fourier'"):
+        dpassay.delta(STEP, 1, adjacency=BOTH, method="fourrier")
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_former_names_are_answered_with_the_new_ones(old: str, new: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"method='{old}' is now method='{new}'"):
+        dpassay.delta(Composed(STEP, 8), 1, adjacency=BOTH, method=old)

@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 from flint import ctx
 
-from accountant import profile
-from accountant.adjacency import Adjacency
 from accountant.composition.heavy import HeavyPair
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
     Laplace,
@@ -21,8 +21,8 @@ from accountant.mechanisms import (
     RankOneGaussian,
     Staircase,
 )
-from accountant.number import exact
-from accountant.pair import Pair
+from accountant.numbers.exact import exact
+from accountant.questions import profile
 
 NOISE = RankOneGaussian(dimension=10, sigma_star=100)
 SAMPLE = PoissonSubsampled(NOISE, "0.1")

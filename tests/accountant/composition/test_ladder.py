@@ -1,32 +1,27 @@
-"""Products that several engines apply to: whose refusal is raised."""
+"""Products that several engines apply to: the best first, the grid last."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
-
 import dpassay
-from accountant.composition.ladder import LadderPair
-from accountant.errors import UndecidedError
-
-SAMPLE = dpassay.PoissonSubsampled(dpassay.Laplace(scale=1), "0.1")
+from accountant.composition.choose import LadderPair
 
 
-def test_the_refusal_is_that_of_the_narrowest_enclosure() -> None:
-    """Inversion reaches 5e-12; the grid, which is asked after it, 2e-2 before it gives up."""
-    releases = dpassay.Composed(SAMPLE, 500)
-    (pair,) = releases.worst_case(dpassay.Adjacency.ADD_REMOVE).remove
+def rungs(mechanism: dpassay.Composed) -> list[str]:
+    (pair,) = mechanism.worst_case(None).remove
     assert isinstance(pair, LadderPair)
-    assert [type(rung).__name__ for rung in pair.rungs] == ["AtomicPair", "GridPair"]
-    with pytest.raises(UndecidedError, match="sixteen digits") as refusal:
-        dpassay.delta(
-            releases,
-            "0.5",
-            adjacency="add-remove",
-            direction=dpassay.Direction.REMOVE,
-            relative_width=Fraction(1, 10**12),
-        )
-    assert 1e-12 < refusal.value.reached < 1e-10
-    lower, upper = str(refusal.value).split("[")[1].split("]")[0].split(", ")
-    assert 0 < float(upper) - float(lower) < 1e-10
+    return [type(rung).__name__ for rung in pair.rungs]
+
+
+def test_the_order_of_engines() -> None:
+    mixed = dpassay.Composed([dpassay.Laplace(scale=5), dpassay.Gaussian(standard_deviation=4)], 3)
+    assert rungs(mixed) == ["SmoothPair", "GridPair"]
+    lists = dpassay.Composed(dpassay.DiscreteGaussian(parameter="sqrt(2)"), 3)
+    assert rungs(lists) == ["CirclePair", "PairedPair", "GridPair"]
+
+
+def test_the_next_engine_answers_where_one_refuses() -> None:
+    few = dpassay.Composed([dpassay.Laplace(scale=5), dpassay.Gaussian(standard_deviation=4)], 2)
+    found = dpassay.delta(few, "0.5", relative_width=Fraction(1, 1000))
+    assert found.overlaps(dpassay.delta(few, "0.5", method="grid", relative_width=Fraction(1, 50)))

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant import guarantees, profile
-from accountant.adjacency import Adjacency, Direction
-from accountant.composition.float_mixture import FloatMixture
-from accountant.composition.saddle_bounds import Mixture
-from accountant.composition.saddle_cells import log_tilted
-from accountant.composition.saddle_ends import chord_left
-from accountant.composition.saddle_kernels import kernels
-from accountant.composition.saddle_pair import SmoothPair
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.losses.float_mixture import FloatMixture
+from accountant.composition.numeric.cells import chord_left, log_tilted
+from accountant.composition.numeric.kernels import kernels
+from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.questions import guarantees, profile
 
 NEAR = Fraction(1, 10**9)
 Releases = list[tuple[str, str]]

@@ -7,14 +7,21 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from accountant import profile
-from accountant.adjacency import Adjacency
-from accountant.composition.mixture import MixedPair
-from accountant.composition.saddle_pair import SmoothPair
-from accountant.interval import asked_width, narrowed
-from accountant.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Guaranteed, PoissonSubsampled, Staircase
-from accountant.number import ExactReal, exact
+from accountant.composition.conditional import MixedPair
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Guaranteed,
+    MixtureOfGaussians,
+    PoissonSubsampled,
+    Staircase,
+)
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import asked_width, narrowed
+from accountant.questions import profile
 
 BOTH = Adjacency.ADD_REMOVE
 NINE = Fraction(1, 10**9)
@@ -64,3 +71,15 @@ def test_a_root_takes_few_values(asked: list[Fraction]) -> None:
         with narrowed(NINE / 100), ctx.workprec(128):
             value = pair.hockey_stick(exact(end))
             assert bool(value > exact("1e-6").ball()) is above
+
+
+def test_a_mixture_of_normal_laws_composes() -> None:
+    """Pairs that know their loss at a point are not taken for pairs with a transform."""
+    noise = MixtureOfGaussians(1, [0, 1], ["1/2", "1/2"])
+    both = Composed(noise, 2)
+    found = profile.delta(both, "1/2", adjacency="add-remove", relative_width=Fraction(1, 1000))
+    assert found.overlaps(
+        profile.delta(
+            both, "1/2", adjacency="add-remove", method="grid", relative_width=Fraction(1, 10)
+        )
+    )

@@ -7,13 +7,14 @@ from typing import Any
 import mpmath
 from mpmath import mp, mpf
 
-from accountant.number import exact
-from accountant.pair import Pair
+from accountant.core.pair import Pair
+from accountant.numbers.exact import exact
+from tests.accountant.composition.mpmath_route import by_mpmath
 
 
 def divergence(pair: Pair, order: str) -> float:
     """Integrate or sum D_a, a ≥ 1."""
-    reference = pair.reference()
+    reference = by_mpmath(pair)
     if order != "1":
         return float(reference.renyi(exact(order), 30))
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant import notation, profile, utility
-from accountant.bridge import Grids
-from accountant.delannoy import Chains, best_levels, delannoy, prefixes
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant import notation
+from accountant.counting.bridge import Grids
+from accountant.counting.delannoy import Chains, best_levels, delannoy, prefixes
+from accountant.errors import NotApplicableError
 from accountant.mechanisms import (
     BinaryTree,
     BridgedTree,
@@ -22,8 +22,9 @@ from accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from accountant.mechanisms.linear_counter import LinearCounter
-from accountant.number import ExactReal
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.numbers.exact import ExactReal
+from accountant.questions import profile, utility
 
 COUNTERS: list[LinearCounter] = [
     *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),
@@ -172,23 +173,3 @@ def test_profiles() -> None:
     assert gaussian.scale == ExactReal.of_root(Fraction(12))
     with pytest.raises(NotApplicableError, match="not exactly Gaussian"):
         counter.gaussian_mu(None)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("DelannoyCounter(steps=9, levels=2)", "epsilon .* or mu"),
-        ("DelannoyCounter(steps=9, levels=2, epsilon=1, mu=1)", "not both"),
-        ("DelannoyCounter(steps=9, levels=10, epsilon=1)", "levels=10 at most steps=9"),
-        ("DelannoyCounter(steps=9, levels=2, epsilon=0)", "epsilon='0' > 0"),
-        ("DelannoyCounter(steps=9, levels=2, epsilon=1, contributions=0)", "contributions=0 ≥ 1"),
-        ("BridgedTree(steps=9, arities=[2, 4], epsilon=1)", "steps=9 at most 8"),
-        ("BridgedTree(steps=9, arities=[9, 1], epsilon=1)", r"arities\[1\]=1 ≥ 2"),
-        ("BridgedTree(steps=9, arities=[9.5], epsilon=1)", r"arities\[0\]"),
-        ("BridgedTree(steps=9, arities=[], epsilon=1)", "at least one entry"),
-    ],
-)
-def test_bad_arguments(text: str, message: str) -> None:
-    """The error names the argument, its value and its range."""
-    with pytest.raises(InvalidInputError, match=message):
-        notation.parse(text)

@@ -8,9 +8,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from accountant import utility
-from accountant.mechanisms.optimal_ellipse import OptimalEllipse, optimal_ellipse_variance
-from accountant.size_release import optimal_size_release
+from accountant.geometry.size_release import optimal_size_release
+from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse, optimal_ellipse_variance
+from accountant.questions import utility
 
 # Clarabel stops at a relative gap of 1e-8; a tenfold margin covers its feasibility tolerance.
 TOLERANCE = 1e-7

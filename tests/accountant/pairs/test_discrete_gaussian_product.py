@@ -9,14 +9,14 @@ from unittest import mock
 import pytest
 from flint import arb, ctx
 
-from accountant import profile
-from accountant.calibrate import EpsilonDelta, calibrate
-from accountant.interval import Interval, enclose
+from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.mechanisms import Composed, DiscreteGaussian
-from accountant.number import ExactReal, exact
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
 from accountant.pairs import discrete_gaussian_product as module
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.theta import theta
+from accountant.questions import profile
 
 ONE = ExactReal.of_rational(1)
 

@@ -10,8 +10,8 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.interval import Interval, enclose
-from accountant.number import ExactReal, exact
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 

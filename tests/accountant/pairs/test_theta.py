@@ -6,8 +6,8 @@ import mpmath
 import pytest
 from flint import arb, ctx
 
-from accountant.interval import Interval, enclose
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval, enclose
 from accountant.pairs import theta as sums
 
 PARAMETERS = ["1e-3", "0.15", "1/6", "0.17", "1", "sqrt(2)", "30.5", "2500"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from accountant import profile
-from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.tabulated import Tabulated
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.tabulated import Tabulated
+from accountant.questions import profile
 from figures.baselines import mod_sulq, wishart
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from accountant import profile
-from accountant.covariances import Matrix
-from accountant.mechanisms.matrix_variate import MatrixVariateGaussian
+from accountant.geometry.covariances import Matrix
+from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from accountant.questions import profile
 from figures.baselines import matrix_gaussian
 
 

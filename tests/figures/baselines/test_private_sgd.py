@@ -123,8 +123,8 @@ def test_the_exact_epsilon_lies_below_the_printed_one() -> None:
 def test_the_least_delta_of_a_step_is_the_subsampled_one() -> None:
     from fractions import Fraction
 
-    from accountant import profile
-    from accountant.mechanisms.rank_one_gaussian import RankOneGaussian
+    from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+    from accountant.questions import profile
 
     found = training.least_delta_of_a_step(26010, 2.83, "1.795")
     assert 0.98 * float(training.SAMPLING) < found <= float(training.SAMPLING)

@@ -107,6 +107,7 @@ def test_residues_tell_beside_a_large_delta() -> None:
         ).refuted
 
 
+@pytest.mark.slow
 def test_real_sums_that_are_rounded_once_are_not_accused() -> None:
     """The trees see all of value, bits and residues, and there is nothing: δ(ε) = 1/20."""
 
@@ -150,7 +151,16 @@ def test_naive_noise_is_found_in_ten_thousand_runs(
     assert found.refuted
 
 
-@pytest.mark.parametrize("name", ["float-normal", "float32-normal", "float-laplace"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("float-normal", "float32-normal")
+        ),
+        "float-laplace",
+    ],
+)
 def test_the_bad_pair_is_searched(name: str) -> None:
     """Six pairs, of which some hide the leak, share ten thousand runs a side."""
     case = zoo.case(name)
@@ -183,6 +193,7 @@ def test_private_noise_is_not_accused(name: str) -> None:
         assert not found.refuted
 
 
+@pytest.mark.slow
 def test_vectors_add_up_small_leaks() -> None:
     """A bit of an entry tells something in one run of 2000; the score of 30 entries adds them."""
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from accountant import notation, profile
+from accountant import notation
+from accountant.questions import profile
 from verify import checker, seal
 from verify.audit import AuditResult, Counts, Design, audit, epsilon_lower_bound, p_value
 from verify.checker import audits
@@ -217,7 +218,14 @@ def test_sides_of_any_size_take_few_steps(
 
 @pytest.mark.parametrize("level", [5e-9, 1e-4, 0.3])
 @pytest.mark.parametrize(
-    ("hits", "runs"), [(1, 5), (5, 5), (42, 19_238_310), (53_590_292, 53_590_720), (10**11, 10**12)]
+    ("hits", "runs"),
+    [
+        (1, 5),
+        (5, 5),
+        (42, 19_238_310),
+        (53_590_292, 53_590_720),
+        pytest.param(10**11, 10**12, marks=pytest.mark.slow),
+    ],
 )
 def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
     """The tail is at most the level there, and above it within 1e-9 of the rate or its rest."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     CorrelatedGaussian,
     DiscreteLaplace,

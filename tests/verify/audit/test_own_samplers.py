@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from accountant import notation
-from accountant.mechanism import Mechanism
+from accountant.core.mechanism import Mechanism
+from accountant.mechanisms import DESCRIPTIONS
+from accountant.notation import parse
 from verify.audit import audit, bits, lattice_datasets, one_lattice
 from verify.audit.target import PerBlock
 
@@ -52,14 +54,21 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
 """An example of every mechanism with continuous noise, and what is true of it."""
 
 
+def by_inversion() -> dict[str, tuple[str, Any]]:
+    """Return the example of what declares its inverse, and its largest loss, which is true."""
+    return {
+        name: (kind.example, str(parse(kind.example).worst_case(None).remove[0].exact_max_loss()))
+        for name, kind in DESCRIPTIONS.items()
+        if issubclass(kind, Mechanism) and kind.inverse_noise is not Mechanism.inverse_noise
+    }
+
+
 def continuous() -> set[str]:
     """Return the mechanisms that the notation knows and that have a lattice sampler."""
     return {
         name
         for name, kind in notation._KNOWN.items()
-        if inspect.isclass(kind)
-        and issubclass(kind, Mechanism)
-        and kind.lattice_sampler is not Mechanism.lattice_sampler
+        if inspect.isclass(kind) and issubclass(kind, Mechanism) and kind.adds_real_noise()
     }
 
 
@@ -67,6 +76,9 @@ def without_lattice() -> set[str]:
     """Return the others: integers, categories, tables, and laws that only bound a mechanism."""
     kinds = (k for k in notation._KNOWN.values() if inspect.isclass(k))
     return {k.__name__ for k in kinds if issubclass(k, Mechanism)} - continuous()
+
+
+CONTINUOUS = {**by_inversion(), **CONTINUOUS}
 
 
 def test_every_mechanism_is_listed() -> None:
@@ -90,7 +102,16 @@ def test_every_mechanism_is_listed() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(CONTINUOUS))
+QUICK = ("Gaussian", "Laplace", "CorrelatedGaussian", "KaryTree")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK))
+        for name in sorted(CONTINUOUS)
+    ],
+)
 def test_one_lattice_and_no_channel(name: str) -> None:
     mechanism = notation.parse(CONTINUOUS[name][0])
     assert isinstance(mechanism, Mechanism)

@@ -79,7 +79,11 @@ def finished(done: subprocess.CompletedProcess[str]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("device", "samples"), [("None", 200_000), ("'numpy'", 24_000_000)], ids=["black-box", "device"]
+    ("device", "samples"),
+    [
+        pytest.param("None", 200_000, id="black-box"),
+        pytest.param("'numpy'", 24_000_000, marks=pytest.mark.slow, id="device"),
+    ],
 )
 def test_a_killed_audit_loses_at_most_the_block_that_ran(
     device: str, samples: int, tmp_path: Path

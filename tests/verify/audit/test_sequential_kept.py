@@ -57,7 +57,7 @@ def run(target: Noisy, path: Path | None, *, seed: int | None = 3) -> Sequential
     )
 
 
-@pytest.mark.parametrize("calls", [8, 25, 40])
+@pytest.mark.parametrize("calls", [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (25, 40))])
 def test_what_was_drawn_is_kept(tmp_path: Path, calls: int) -> None:
     whole = Noisy(np.inf)
     alone = run(whole, None)

@@ -90,6 +90,7 @@ def test_what_is_refused(
     assert message in shown.err
 
 
+@pytest.mark.slow
 def test_shares_in_proportion(capsys: pytest.CaptureFixture[str]) -> None:
     find = ["calibrate", "--find", "epsilon"]
     assert main([*find, "--shares", "1,2,1/2", *BUDGET, "--json"]) == 0

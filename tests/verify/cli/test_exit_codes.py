@@ -97,7 +97,13 @@ def in_shell(*arguments: str, redirection: str) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-", ">&- <&-"])
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["doctor"], 0), (["--help"], 0), (["stream"], 2), (REFUTED, 1)]
+    ("arguments", "code"),
+    [
+        pytest.param(["doctor"], 0, marks=pytest.mark.slow),
+        (["--help"], 0),
+        pytest.param(["stream"], 2, marks=pytest.mark.slow),
+        (REFUTED, 1),
+    ],
 )
 def test_a_stream_closed_before_the_start(
     arguments: list[str], code: int, redirection: str
@@ -117,7 +123,16 @@ def test_what_is_written_does_not_take_the_place_of_a_closed_stream(tmp_path: Pa
 
 
 @pytest.mark.parametrize("redirection", ["| true", "2>&1 | true", "| head -c 1 >/dev/null"])
-@pytest.mark.parametrize("arguments", [LONG, ["--help"], ["verify", "x.toml"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        LONG,
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (["--help"], ["verify", "x.toml"])
+        ),
+    ],
+)
 def test_a_reader_that_leaves(arguments: list[str], redirection: str) -> None:
     result = in_shell(*arguments, redirection=redirection)
     assert result.returncode in (0, 2, 141)  # 2: a message that was read; never 1 or 120

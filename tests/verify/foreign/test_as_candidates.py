@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from dp_accounting import dp_event
 
+from accountant.budget.target import EpsilonDelta
 from accountant.errors import InvalidInputError
-from accountant.target import EpsilonDelta
-from accountant.workload import Count
+from accountant.geometry.workload import Count
 from verify.cli import main
 from verify.compare import Budget, compare
 from verify.verdict import Verdict

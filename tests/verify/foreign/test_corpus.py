@@ -9,8 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from accountant import profile
-from accountant.interval import Interval
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
 from verify.claims import ApproximateDP
 from verify.cli import main
 from verify.foreign import events, reports

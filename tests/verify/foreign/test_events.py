@@ -11,8 +11,8 @@ import pytest
 from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
-from accountant import baselines, profile
-from accountant.adjacency import Adjacency
+from accountant import baselines
+from accountant.core.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from accountant.mechanisms import (
     Composed,
@@ -21,7 +21,8 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     SampledWithoutReplacement,
 )
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.questions import profile
 from verify.exact import verify
 from verify.foreign import as_mechanism, events
 from verify.verdict import Verdict

@@ -7,9 +7,8 @@ import math
 
 import pytest
 
-from accountant import profile
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
@@ -18,7 +17,8 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
 )
-from accountant.number import exact
+from accountant.numbers.exact import exact
+from accountant.questions import profile
 from verify.exact import verify
 from verify.foreign import loss, profile_table
 from verify.foreign.table import read_grid

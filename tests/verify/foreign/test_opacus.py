@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from accountant import profile
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.questions import profile
 from verify.exact import verify
 from verify.foreign import as_mechanism, opacus
 from verify.verdict import Verdict

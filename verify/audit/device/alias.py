@@ -20,8 +20,8 @@ from flint import arb
 from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
-from accountant.number import ExactReal
-from accountant.precision import cached_property, ctx
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import cached_property, ctx
 from verify.audit.device.arrays import Array, Device
 
 Values: TypeAlias = NDArray[np.float64]

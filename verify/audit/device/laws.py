@@ -4,8 +4,9 @@ A law is a noise and where it is centred. It draws scores (the output, or a line
 of outputs) from words of 64 bits, and knows P(score ≥ x) and P(score < x), with relative accuracy
 in both tails, from which the event is chosen.
 
-- Laplace: ± scale·(−ln(1 − U)). Gaussian: Box and Muller's √(−2 ln(1 − U)) cos 2πV and its sine.
-  Staircase: whole steps ⌊−ln(1 − U)/ε⌋, the part, the place in it and the sign.
+- A symmetric density of one number: by inversion, ± scale·g(−ln(1 − U)).
+- Gaussian: Box and Muller's √(−2 ln(1 − U)) cos 2πV and its sine.
+- Staircase: whole steps ⌊−ln(1 − U)/ε⌋, the part, the place in it and the sign.
 - Integers and categories: Walker's alias method with whole weights that add up to 2⁶⁴. The law that
   is drawn is exactly that of the weights.
 
@@ -26,16 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from accountant.core.inverse_noise import InverseNoise
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
-from accountant.mechanism import Mechanism
 from accountant.mechanisms import (
+    DESCRIPTIONS,
     BoundedCountNoise,
     DiscreteGaussian,
     DiscreteLaplace,
     EllipticalGaussian,
     Gaussian,
     IntegerNoise,
-    Laplace,
     PoissonSubsampled,
     RandomizedResponse,
     Staircase,
@@ -91,21 +93,27 @@ def sign(word: Array, device: Device) -> Array:
 
 @final
 @dataclass(frozen=True)
-class LaplaceNoise:
-    """Density e^{−|z|/scale}/(2·scale)."""
+class SymmetricNoise:
+    """A symmetric density that its mechanism declares by its inverse."""
 
-    unit: float
+    declared: InverseNoise
     whole: bool = False
+
+    @property
+    def unit(self) -> float:
+        """The scale of the noise."""
+        return float(self.declared.scale)
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Draw from one word each."""
         word = words(size)
-        magnitude = device.xp.log1p(-uniform(word, device))
+        exponential = -device.xp.log1p(-uniform(word, device))
+        magnitude = self.declared.magnitude(device.xp, exponential)
         return sign(word, device) * self.unit * magnitude
 
     def upper(self, x: Values) -> Values:
         """Return P(Z ≥ x)."""
-        tail = np.exp(-np.abs(x) / self.unit) / 2
+        tail = self.declared.survival(np.abs(x) / self.unit)
         return np.where(x >= 0, tail, 1 - tail)
 
     def lower(self, x: Values) -> Values:
@@ -113,8 +121,8 @@ class LaplaceNoise:
         return self.upper(-x)
 
     def cuts(self) -> Values:
-        """Return places up to 36 scales out."""
-        return self.unit * np.linspace(-36, 36, 721)
+        """Return places up to the reach of the noise."""
+        return self.unit * np.linspace(-self.declared.reach, self.declared.reach, 721)
 
 
 @final
@@ -295,18 +303,23 @@ class Law:
 def law(mechanism: Mechanism, answer: Any) -> Law:
     """Return the law of what a mechanism releases for a true answer.
 
+    One without a law here is drawn by its own `inverse_noise`.
+
     Raises InvalidInputError for a mechanism that has none here.
     """
+    declared = mechanism.inverse_noise()
+    if declared is not None:
+        return Law(SymmetricNoise(declared), _number(answer))
+    known = {kind.__name__ for kind in law.registry if kind is not object}
+    known |= {kind.__name__ for kind in DESCRIPTIONS.values() if _declares(kind)}
     raise InvalidInputError(
         f"Expected device=None for {type(mechanism).__name__}: a device draws "
-        f"{', '.join(sorted(kind.__name__ for kind in law.registry if kind is not object))}. "
-        "Every mechanism can be audited without a device."
+        f"{', '.join(sorted(known))}. Every mechanism can be audited without a device."
     )
 
 
-@law.register
-def _(mechanism: Laplace, answer: Any) -> Law:
-    return Law(LaplaceNoise(float(mechanism.scale)), _number(answer))
+def _declares(kind: type) -> bool:
+    return issubclass(kind, Mechanism) and kind.inverse_noise is not Mechanism.inverse_noise
 
 
 @law.register

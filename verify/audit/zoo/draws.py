@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.lattice import LatticeSampler
 from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from accountant.release.lattice import LatticeSampler
 
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = "int | tuple[int, ...]"

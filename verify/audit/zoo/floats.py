@@ -111,14 +111,16 @@ def coarse_generator(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     _TENTH,
     (1 / 3, 4 / 3),
     true=_EPSILON,
-    source="accountant.lattice",
+    source="accountant.release.lattice",
 )
 def lattice_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Real Laplace noise rounded to a fixed lattice."""
     return Laplace(1).release(dataset, size, rng=rng)
 
 
-@control("lattice-normal", {"mu": 1}, _ZERO, _TENTH, (1 / 3, 4 / 3), source="accountant.lattice")
+@control(
+    "lattice-normal", {"mu": 1}, _ZERO, _TENTH, (1 / 3, 4 / 3), source="accountant.release.lattice"
+)
 def lattice_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Real normal noise rounded to a fixed lattice."""
     return Gaussian(1).release(dataset, size, rng=rng)

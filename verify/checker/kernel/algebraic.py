@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import ProofError
 from verify.checker.kernel.normal import Normaliser

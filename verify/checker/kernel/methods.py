@@ -6,7 +6,7 @@ import dataclasses
 from math import floor
 from typing import Final
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.kernel.algebraic import sign_of
 from verify.checker.kernel.boxes import whole_part
 from verify.checker.kernel.domain import Domain, Goal, Variable

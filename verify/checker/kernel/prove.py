@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Goal

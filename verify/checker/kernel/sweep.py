@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from accountant.precision import ctx
+from accountant.numbers.precision import ctx
 from verify.checker.kernel.boxes import Box, box_of, halves, outside, width
 from verify.checker.kernel.derivative import differentiate
 from verify.checker.kernel.domain import Domain, Goal

@@ -6,7 +6,6 @@ errors and quantiles. Each family has a file that derives it: `gaussian`, `space
 """
 
 from verify.checker.mechanisms.arguments import TABLE, WRAPPERS, build
-from verify.checker.mechanisms.noise import Noise
 from verify.checker.mechanisms.pairs import (
     BY_PARTS,
     assumptions,
@@ -16,6 +15,7 @@ from verify.checker.mechanisms.pairs import (
     pairs,
     under,
 )
+from verify.checker.noise import Noise
 
 __all__ = [
     "BY_PARTS",

@@ -6,147 +6,29 @@ is missing, or that lies outside its domain is a ValueError with the name of bot
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, final
+from typing import Any
 
-from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import root, sign
+from verify.checker.declared import BY_MECHANISM
+from verify.checker.domains import (
+    Argument,
+    both,
+    each,
+    integer,
+    not_negative,
+    number,
+    one_of,
+    optional,
+    positive,
+    probability,
+    rational,
+    relation,
+    share,
+    switch,
+)
 from verify.checker.mechanisms.quadratic import pivots
-
-Domain = Callable[[Any], Any]
-"""Returns what an argument says, or raises ValueError with what it should have been."""
-
-_DECIMAL = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?"
-_RATIO = re.compile(rf"[+-]?{_DECIMAL}(\s*/\s*{_DECIMAL})?")
-_ROOT = re.compile(r"(-?)sqrt\((.*)\)")
-_MOST_CHARACTERS: Final = 20_000
-_MOST_ENTRIES: Final = 100_000
-_RELATIONS = ("add-remove", "replace-one")
-
-
-def number(value: Any) -> Any:
-    """Require a real number: one of the language, or a text such as "1/3" or "sqrt(2)"."""
-    if isinstance(value, str):
-        return _written(value.strip())
-    if value is None or isinstance(value, (bool, list, Noise)):
-        raise ValueError("a number")
-    return Fraction(value) if isinstance(value, int) else value
-
-
-def _written(text: str) -> Any:
-    found = _ROOT.fullmatch(text)
-    square = found[2].strip() if found else text
-    if len(text) > _MOST_CHARACTERS or not _RATIO.fullmatch(square):
-        raise ValueError("a number")
-    above, _, below = square.partition("/")
-    value, divisor = Fraction(Decimal(above.strip())), Fraction(Decimal(below.strip() or "1"))
-    if divisor == 0 or (found and value < 0):
-        raise ValueError("a number")
-    value /= divisor
-    return value if not found else -root(value) if found[1] else root(value)
-
-
-def positive(value: Any) -> Any:
-    """Require a number > 0."""
-    return _ranged(value, lambda x: sign(x) > 0, "> 0")
-
-
-def not_negative(value: Any) -> Any:
-    """Require a number ≥ 0."""
-    return _ranged(value, lambda x: sign(x) >= 0, "≥ 0")
-
-
-def probability(value: Any) -> Any:
-    """Require a number in [0, 1]."""
-    return _ranged(value, lambda x: sign(x) >= 0 and sign(1 - x) >= 0, "in [0, 1]")
-
-
-def share(value: Any) -> Any:
-    """Require a number in (0, 1)."""
-    return _ranged(value, lambda x: sign(x) > 0 and sign(1 - x) > 0, "in (0, 1)")
-
-
-def _ranged(value: Any, inside: Callable[[Any], bool], domain: str) -> Any:
-    found = number(value)
-    if not inside(found):
-        raise ValueError(domain)
-    return found
-
-
-def rational(value: Any) -> Fraction:
-    """Require a rational number."""
-    found = number(value)
-    if not isinstance(found, Fraction):
-        raise ValueError("rational")
-    return found
-
-
-def _both(*domains: Domain) -> Domain:
-    def read(value: Any) -> Any:
-        for domain in domains:
-            value = domain(value)
-        return value
-
-    return read
-
-
-def integer(least: int | None = None) -> Domain:
-    """Require an integer that is not too small."""
-
-    def read(value: Any) -> Fraction:
-        found = number(value)
-        if not isinstance(found, Fraction) or found.denominator != 1:
-            raise ValueError("an integer")
-        if least is not None and found < least:
-            raise ValueError(f"at least {least}")
-        return found
-
-    return read
-
-
-def each(domain: Domain) -> Domain:
-    """Require a list that is not empty, every entry in a domain."""
-
-    def read(value: Any) -> list[Any]:
-        if not isinstance(value, list) or not 0 < len(value) <= _MOST_ENTRIES:
-            raise ValueError("a list that is not empty")
-        return [domain(entry) for entry in value]
-
-    return read
-
-
-def optional(domain: Domain) -> Domain:
-    """Allow None besides a domain."""
-    return lambda value: None if value is None else domain(value)
-
-
-def switch(value: Any) -> bool:
-    """Require True or False."""
-    if not isinstance(value, bool):
-        raise ValueError("True or False")
-    return value
-
-
-def relation(value: Any) -> str:
-    """Require the name of a relation."""
-    if value not in _RELATIONS:
-        raise ValueError(f"one of {', '.join(_RELATIONS)}")
-    return str(value)
-
-
-def one_of(names: Iterable[str], what: str) -> Domain:
-    """Require something that has one of several names."""
-
-    def read(value: Any) -> Noise:
-        if not isinstance(value, Noise) or value.name not in names:
-            raise ValueError(what)
-        return value
-
-    return read
+from verify.checker.noise import Noise
 
 
 def mechanisms(value: Any) -> Any:
@@ -167,16 +49,6 @@ def mechanism(value: Any) -> Noise:
     return value
 
 
-@final
-@dataclass(frozen=True)
-class Argument:
-    """What an argument may be, and what it is where it is left out."""
-
-    domain: Domain
-    default: Any = ...
-    """The default; `...` where the argument is required."""
-
-
 _COUNT, _SOME = Argument(integer(1)), Argument(positive)
 _ONE = Argument(positive, Fraction(1))
 _STEP = Argument(integer(1), Fraction(1))
@@ -185,7 +57,7 @@ _COUNTER = {
     "mu": Argument(optional(positive), None),
     "contributions": _STEP,
 }
-_LISTED = Argument(each(_both(rational, not_negative)))
+_LISTED = Argument(each(both(rational, not_negative)))
 _INNER = Argument(mechanism)
 _COVARIANCE = Argument(covariance)
 
@@ -211,13 +83,13 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "DiscreteCorrelatedGaussian": {
         "dimension": _COUNT,
         "mu": _SOME,
-        "c": Argument(_both(rational, positive)),
+        "c": Argument(both(rational, positive)),
     },
     "DiscreteGaussian": {"parameter": _SOME, "sensitivity": _STEP},
     "DiscreteKaryTree": {
         "steps": _COUNT,
         "arity": Argument(integer(2)),
-        "epsilon": Argument(_both(rational, positive)),
+        "epsilon": Argument(both(rational, positive)),
         "subtraction": Argument(switch, True),
     },
     "DiscreteLaplace": {"scale": _SOME, "sensitivity": _STEP},
@@ -232,7 +104,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "EllipticalGaussian": {"sensitivities": Argument(each(positive)), "mu": _SOME},
     "Exchangeable": {
         "dimension": _COUNT,
-        "diagonal": Argument(_both(rational, not_negative)),
+        "diagonal": Argument(both(rational, not_negative)),
         "off_diagonal": Argument(rational),
     },
     "FiniteSet": {"vectors": Argument(each(each(number)))},
@@ -244,7 +116,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "HonakerTree": {"steps": _COUNT, **_COUNTER},
     "IntegerNoise": {"probabilities": _LISTED, "lowest": Argument(integer()), "sensitivity": _STEP},
-    "Isotropic": {"dimension": _COUNT, "variance": Argument(_both(rational, positive))},
+    "Isotropic": {"dimension": _COUNT, "variance": Argument(both(rational, positive))},
     "KaryTree": {
         "steps": _COUNT,
         "arity": Argument(integer(2)),
@@ -279,7 +151,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "RankOneGaussian": {
         "dimension": Argument(integer(3)),
-        "sigma_star": Argument(_both(rational, positive)),
+        "sigma_star": Argument(both(rational, positive)),
         "l2_sensitivity": _ONE,
     },
     "SampledWithoutReplacement": {
@@ -303,6 +175,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "high": Argument(integer()),
         "sensitivity": _STEP,
     },
+    **{name: law.arguments for name, law in BY_MECHANISM.items()},
 }
 """The arguments of every mechanism, covariance and sensitivity space, in their order."""
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from verify.checker import trees
 from verify.checker.arithmetic import UnknownError
-from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import over, times
+from verify.checker.noise import Noise
+from verify.checker.numbers import over, times
 
 COUNTERS = (
     "BinaryTree",

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, final
 
 from verify.checker.arithmetic import UnknownError
-from verify.checker.mechanisms.numbers import exp, largest, over, plus, times
+from verify.checker.numbers import exp, largest, over, plus, times
 
 _MOST: Final = 2000
 

@@ -24,8 +24,8 @@ from math import isqrt
 from typing import final
 
 from verify.checker.arithmetic import UnknownError
-from verify.checker.mechanisms.noise import Noise
 from verify.checker.mechanisms.surd import Surd
+from verify.checker.noise import Noise
 
 _ONE = Surd.of(1)
 

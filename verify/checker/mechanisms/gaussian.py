@@ -13,10 +13,10 @@ from typing import Any
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
-from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import largest, over, plus, root, times
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
+from verify.checker.noise import Noise
+from verify.checker.numbers import largest, over, plus, root, times
 from verify.checker.reals import FewDigitsError, ball
 
 GAUSSIAN = (

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.composed import Law, alike
+from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import masses
 from verify.checker.mechanisms.arguments import WRAPPERS
 from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
-from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import exp, over, plus, root, times
+from verify.checker.noise import Noise
+from verify.checker.numbers import exp, over, plus, root, times
 
 BY_PARTS = (*WRAPPERS, "DiscreteCorrelatedGaussian", "DiscreteKaryTree", "MixtureOfGaussians")
 """Mechanisms whose law has no one form."""
@@ -66,6 +67,8 @@ def _symmetric(noise: Noise) -> Law:
         return {"law": "gaussian", "mu": gaussian_mu(noise)}
     if noise.name in COUNTERS:
         return _counter(noise)
+    if noise.name in BY_MECHANISM:
+        return BY_MECHANISM[noise.name].pair(noise)
     match noise.name:
         case "Laplace":
             return {"law": "laplace", "distance": over(noise["l1_sensitivity"], noise["scale"])}

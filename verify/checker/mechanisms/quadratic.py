@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Final
 
 from verify.checker.arithmetic import UnknownError
-from verify.checker.mechanisms.numbers import between, bits, largest, plus, times
+from verify.checker.numbers import between, bits, largest, plus, times
 
 Rows = Sequence[Sequence[Fraction]]
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.mechanisms.arguments import dimension
-from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import largest, over, plus, times
 from verify.checker.mechanisms.quadratic import (
     Rows,
     best_vertex,
@@ -23,6 +21,8 @@ from verify.checker.mechanisms.quadratic import (
     least_eigenvalue,
     outside,
 )
+from verify.checker.noise import Noise
+from verify.checker.numbers import largest, over, plus, times
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from verify.checker.mechanisms.numbers import plus, root, times
+from verify.checker.numbers import plus, root, times
 
 Rational = Fraction | int
 

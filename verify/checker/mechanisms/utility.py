@@ -9,14 +9,17 @@ from typing import Any, Final
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.composed import Law
+from verify.checker.declared import BY_LAW, BY_MECHANISM
 from verify.checker.masses import masses, theta
 from verify.checker.mechanisms import arguments, counters
 from verify.checker.mechanisms.counters import COUNTERS
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.ellipse import ellipse
 from verify.checker.mechanisms.gaussian import correlated_parts, group_parts
-from verify.checker.mechanisms.noise import Noise
-from verify.checker.mechanisms.numbers import (
+from verify.checker.mechanisms.spaces import variances
+from verify.checker.mechanisms.surd import Surd
+from verify.checker.noise import Noise
+from verify.checker.numbers import (
     at_most,
     exp,
     infinite,
@@ -30,8 +33,6 @@ from verify.checker.mechanisms.numbers import (
     sum_of_squares,
     times,
 )
-from verify.checker.mechanisms.spaces import variances
-from verify.checker.mechanisms.surd import Surd
 
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20
@@ -93,6 +94,8 @@ def _spread(covariance: Noise) -> int:
 
 def _variance(noise: Noise, index: int) -> Any:
     mu = noise["mu"]
+    if noise.name in BY_MECHANISM:
+        return BY_MECHANISM[noise.name].variance(noise)
     match noise.name:
         case "Gaussian" | "MixtureOfGaussians":
             return times(noise["standard_deviation"], noise["standard_deviation"])
@@ -214,6 +217,8 @@ def quantile(noise: Noise, probability: Any) -> Any:
     """Return the least x with P(noise ≤ x) ≥ p, 0 < p < 1, where all coordinates are alike."""
     if not 0 < probability < 1:
         raise UnknownError("a quantile at 0 or 1")
+    if noise.name in BY_MECHANISM:
+        return BY_MECHANISM[noise.name].quantile(noise, probability)
     match noise.name:
         case "PoissonSubsampled" | "SampledWithoutReplacement":
             return quantile(noise["mechanism"], probability)
@@ -275,6 +280,8 @@ def _beyond(noise: Noise) -> Callable[[int], Any]:
 
 def largest_loss(law: Law) -> Any:
     """Return the supremum of the loss of a pair."""
+    if law["law"] in BY_LAW:
+        return BY_LAW[law["law"]].largest_loss(law)
     match law["law"]:
         case "laplace":
             return law["distance"]

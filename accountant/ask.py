@@ -1,0 +1,181 @@
+"""The questions of `dpassay`, forgiving: mechanisms as text, several arguments at once.
+
+A question takes a mechanism, or its notation as text, and where it is asked at a number (an ε, a
+δ, an α, an order) also a list or an array of numbers, which is answered with a list. A call with
+wrong arguments is answered with the right ones. What is computed is in `accountant.questions`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from accountant import notation
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, argument_suggestion, expected
+from accountant.numbers.exact import Number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from accountant.numbers.interval import Interval
+
+Answer = TypeVar("Answer")
+_HOME = {
+    "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
+    "tradeoff": ("beta", "power"),
+    "guarantees": ("loss_cdf", "loss_survival", "mu", "renyi", "rho", "total_variation"),
+    "accuracy": (
+        "absolute_quantile",
+        "maximum_quantile",
+        "mean_absolute_error",
+        "probability_exact",
+    ),
+    "utility": ("covariance", "mean_squared_error", "quantile", "variance"),
+    "estimate": (
+        "estimate_beta",
+        "estimate_delta",
+        "estimate_epsilon",
+        "estimate_log_delta",
+        "estimate_log_loss_cdf",
+        "estimate_log_loss_survival",
+        "estimate_power",
+        "estimate_slope",
+    ),
+}
+QUESTIONS = frozenset(name for names in _HOME.values() for name in names)
+"""All questions, loaded when they are first asked."""
+_ASKED_AT = frozenset({"epsilon", "delta", "alpha", "order", "loss", "level"})
+"""The second arguments that may be lists: each entry is asked by itself."""
+_ELSEWHERE = {
+    ("delta", "delta"): "epsilon(mechanism, delta=…)",
+    ("delta", "alpha"): "beta(mechanism, alpha=…)",
+    ("epsilon", "epsilon"): "delta(mechanism, epsilon=…)",
+}
+"""Questions that are likely meant, by the question that was asked and the argument it lacks."""
+_WRITE = 'Write a mechanism such as Gaussian(standard_deviation="1.1"), or the same as text.'
+
+
+class Question(Protocol[Answer]):
+    """A question about a mechanism, at one number or at several."""
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, at: Number, /, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, at: Sequence[Number] | NDArray[Any], /, **options: Any
+    ) -> list[Answer]: ...
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, /, **options: Any) -> Answer: ...
+
+
+def read_mechanism(value: object) -> Mechanism:
+    """Return a mechanism, read from its notation where it is a text."""
+    if isinstance(value, Mechanism):
+        return value
+    if isinstance(value, str):
+        return notation.parse(value)
+    if isinstance(value, type) and issubclass(value, Mechanism):
+        names = ", ".join(f"{name}=…" for name in list(inspect.signature(value).parameters)[:1])
+        raise InvalidInputError(
+            f"Expected a mechanism, not its class. Write {value.__name__}({names})."
+        )
+    raise expected("mechanism", value, f"to be a mechanism, not {type(value).__name__}", _WRITE)
+
+
+def is_many(value: object) -> bool:
+    """Whether an argument is a list or an array, of one dimension or more."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return False
+    return getattr(value, "ndim", 1) != 0  # an array without dimensions is a number
+
+
+def question(ask: Callable[..., Answer]) -> Question[Answer]:
+    """Return a question that also takes text and lists, under its own name and docstring."""
+    signature = inspect.signature(ask)
+    second = list(signature.parameters)[1:2]
+    itself = ask.__name__.startswith("estimate")  # takes arrays as they are
+    many = second[0] if second and second[0] in _ASKED_AT and not itself else None
+
+    @functools.wraps(ask)
+    def asked(*positional: Any, **named: Any) -> Any:
+        try:
+            bound = signature.bind(*positional, **named)
+        except TypeError as error:
+            raise _misused(ask.__name__, signature, named, str(error)) from None
+        given = bound.arguments
+        given["mechanism"] = read_mechanism(given["mechanism"])
+        if many is None or not is_many(given.get(many)):
+            return ask(*bound.args, **bound.kwargs)
+        return [asked(**{**given, many: _plain(entry)}) for entry in given[many]]
+
+    return asked
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's number for one of NumPy's."""
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+
+
+def _misused(
+    name: str, signature: inspect.Signature, named: dict[str, Any], problem: str
+) -> InvalidInputError:
+    """Return the error for arguments that do not fit, with what to write."""
+    known = list(signature.parameters)
+    required = [p.name for p in signature.parameters.values() if p.default is p.empty]
+    usage = f"Write {name}({', '.join(required)})."
+    unknown = next((argument for argument in named if argument not in known), None)
+    if unknown is None:
+        return InvalidInputError(f"{name}(): {problem}. {usage}")
+    if other := _ELSEWHERE.get((name, unknown)):
+        return InvalidInputError(
+            f"{name}() has no argument {unknown!r}. Did you mean dpassay.{other}?"
+        )
+    hint = argument_suggestion(unknown, known)
+    return InvalidInputError(f"{name}() has no argument {unknown!r}. {hint} {usage}")
+
+
+if TYPE_CHECKING:
+    delta: Question[Interval]
+    delta_complement: Question[Interval]
+    epsilon: Question[Interval]
+    log_delta: Question[Interval]
+    beta: Question[Interval]
+    power: Question[Interval]
+    loss_cdf: Question[Interval]
+    loss_survival: Question[Interval]
+    mu: Question[Interval]
+    renyi: Question[Interval]
+    rho: Question[Interval]
+    total_variation: Question[Interval]
+    absolute_quantile: Question[Interval]
+    maximum_quantile: Question[Interval]
+    mean_absolute_error: Question[Interval]
+    probability_exact: Question[Interval]
+    quantile: Question[Interval]
+    mean_squared_error: Question[Interval]
+    variance: Question[list[Interval]]
+    covariance: Question[list[list[Interval]]]
+    estimate_beta: Question[Any]
+    estimate_delta: Question[Any]
+    estimate_epsilon: Question[Any]
+    estimate_log_delta: Question[Any]
+    estimate_log_loss_cdf: Question[Any]
+    estimate_log_loss_survival: Question[Any]
+    estimate_power: Question[Any]
+    estimate_slope: Question[Any]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a question when it is first asked: some need NumPy, which takes a second."""
+    for home, names in _HOME.items():
+        if name in names:
+            module = importlib.import_module(f"accountant.questions.{home}")
+            globals()[name] = asked = question(getattr(module, name))
+            return asked
+    raise AttributeError(f"module 'accountant.ask' has no attribute {name!r}")

@@ -1,0 +1,348 @@
+"""How much fits into a privacy budget: the most releases, the largest sampling rate, shares of ε.
+
+Each answer is certified: it keeps the budget, and the next larger one of its digits does not, as
+far as the enclosure says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.baselines.kairouz import kairouz_delta
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import EpsilonDelta, ProfileBelow, Target
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.core.validate import exact_list, integer
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import START_PRECISION, Interval, asked_width, narrowed, sign
+from accountant.numbers.precision import ctx
+from accountant.questions.estimate import estimate_log_delta
+from accountant.questions.profile_threshold import MissingError, Search
+from accountant.questions.threshold import to_zero
+
+WIDTH = Fraction(1, 10**12)
+MOST_RELEASES = 10**12
+_SIGN_PRECISION = 512
+_SIGN_WIDTH = Fraction(1, 10**9)
+_LEAST_WIDTH = 1e-14
+_MOST_WIDTH = 1e-3
+_LEAP = 4
+_SPLIT_WIDTH = Fraction(1, 10**15)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The largest share that keeps a budget."""
+
+    largest: Interval
+    safe: Fraction
+    """A number of at most 15 digits just below it, at which the budget is proved to be kept."""
+
+
+def most_releases(
+    mechanism: Mechanism, target: Target, *, adjacency: Adjacency | str | None = None
+) -> int:
+    """Return the largest count for which `Composed(mechanism, count)` has a guarantee.
+
+    Proved on both sides: it has it at the count that is returned and not at the next.
+
+    Raises
+    ------
+    NotApplicableError
+        If not even one release has it, or 10^12 have.
+    UndecidedError
+        If a count cannot be decided.
+    """
+    relation = Adjacency.read(adjacency)
+    if isinstance(target, ProfileBelow):
+        most = _below_a_profile(mechanism, target, relation)
+        if most is not None:
+            return most
+
+    def fits(count: int) -> bool:
+        whole = Composed(mechanism, count)
+        found = _sign(target, whole, relation)
+        if found is None and not target.holds(whole, relation):
+            raise UndecidedError(f"Whether {count} releases meet {target} is not decided.")
+        return found is None or found <= 0
+
+    near = _estimated_count(mechanism, target, relation)
+    if near is not None:
+        with narrowed(near.width):
+            if fits(near.count) and not fits(near.count + 1):
+                return near.count
+    if not fits(1):
+        raise NotApplicableError(f"Not even one release meets {target}.")
+    low, high = 1, 2
+    while fits(high):
+        low, high = high, 2 * high
+        if high > MOST_RELEASES:
+            raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _sign(target: Target, whole: Mechanism, relation: Adjacency | None) -> int | None:
+    """Return the sign of the excess, at a width that is reached fast wherever that tells it."""
+
+    def excess() -> arb:
+        return target.excess(whole, relation)
+
+    try:
+        with narrowed(asked_width.get() or _SIGN_WIDTH):
+            found = sign(excess, max_precision=_SIGN_PRECISION)
+    except UndecidedError:
+        found = None
+    return sign(excess, max_precision=_SIGN_PRECISION) if found is None else found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A count by estimates, and the relative width of δ that tells it from the next."""
+
+    count: int
+    width: Fraction
+
+
+def _estimated_count(
+    mechanism: Mechanism, target: Target, relation: Adjacency | None
+) -> _Count | None:
+    """Return the count by estimates in floats, None where there are none; it is proved later."""
+    if not isinstance(target, EpsilonDelta) or target.delta.sign == 0:
+        return None
+    pair = _smooth(mechanism, relation)
+    if pair is None:
+        return None
+    epsilon, log_delta = float(target.epsilon), float(target.delta.ball().log().mid())
+
+    def excess(count: int) -> float:
+        try:
+            found = estimate_log_delta(Composed(mechanism, count), epsilon, adjacency=relation)
+        except UndecidedError:  # few releases and a rare loss
+            return -math.inf
+        return float(found) - log_delta
+
+    return _search_count(excess, _normal_count(pair, epsilon, log_delta))
+
+
+def _below_a_profile(
+    mechanism: Mechanism, target: ProfileBelow, relation: Adjacency | None
+) -> int | None:
+    """Return the largest count whose profile keeps below one up to an end, proved on both sides.
+
+    None where it is not about several subsampled Gaussian releases and an end.
+    """
+    stop, pair = target.end(), _smooth(mechanism, relation)
+    if stop is None or pair is None:
+        return None
+    limit = target.curve()
+    search = Search(limit, stop)
+
+    def pairs(count: int) -> Sequence[Pair]:
+        return Composed(mechanism, count).worst_case(relation).pairs(None)
+
+    def excess(count: int) -> float:
+        try:
+            return search.largest(pairs(count))
+        except MissingError:
+            return -math.inf
+
+    with ctx.workprec(START_PRECISION):
+        log_limit = float(limit(ExactReal.of_rational(stop)).log().mid())
+    near = _search_count(excess, _normal_count(pair, float(stop), log_limit))
+    if near.count < 2:
+        return None
+    kept = search.keeps(pairs(near.count), near.width)
+    search.largest(pairs(near.count + 1))
+    if not kept or not search.exceeds(pairs(near.count + 1), near.width):
+        raise UndecidedError(
+            f"That {near.count} releases, and no more, keep below {target} was not proved. Give "
+            "another up_to."
+        )
+    return near.count
+
+
+def _smooth(mechanism: Mechanism, relation: Adjacency | None) -> SmoothPair | None:
+    """Return the first pair of two releases where all are products of smooth losses, else None."""
+    pair, *others = Composed(mechanism, 2).worst_case(relation).pairs(None)
+    if not isinstance(pair, SmoothPair) or not all(isinstance(p, SmoothPair) for p in others):
+        return None
+    return pair
+
+
+def _search_count(excess: Callable[[int], float], count: int) -> _Count:
+    """Return the largest count without an excess, which grows with it, from a first guess."""
+    low, high = 1, MOST_RELEASES
+    points: list[tuple[float, float]] = []
+    while high - low > 1:
+        value = excess(count)
+        low, high = (low, count) if value > 0 else (count, high)
+        points = [*points[-2:], (value, math.log(count))] if math.isfinite(value) else points
+        root = to_zero(points) if len(points) > 1 else math.nan
+        if not math.log(low) <= root <= math.log(high):
+            few = high == MOST_RELEASES
+            count = min(_LEAP * low, (low + high) // 2) if few else math.isqrt(low * high)
+        elif math.floor(math.exp(root)) in (count - 1, count):
+            return _Count(math.floor(math.exp(root)), _width(points, root))
+        else:
+            count = round(math.exp(root))
+        count = min(max(count, low + 1), high - 1)
+    return _Count(low, _SIGN_WIDTH)
+
+
+def _normal_count(pair: SmoothPair, epsilon: float, log_delta: float) -> int:
+    """Return the count for which ε is as far out as δ, were the losses of a pair of two normal."""
+    _, mean, variance = pair.loss().cumulants(0.0)
+    spread = -2 * log_delta * variance / 2
+    root = (math.sqrt(spread + 2 * mean * max(epsilon, 0.0)) - math.sqrt(spread)) / mean
+    return min(max(round(root * root), 2), MOST_RELEASES - 1)
+
+
+def _width(points: Sequence[tuple[float, float]], root: float) -> Fraction:
+    """Return a relative width of δ that tells the counts next to a root from it."""
+    (first, left), (second, right) = points[-2:]
+    count = math.floor(math.exp(root))
+    nearest = min(root - math.log(count), math.log(count + 1) - root)
+    slope = (second - first) / (right - left)
+    return Fraction(min(max(slope * nearest / 4, _LEAST_WIDTH), _MOST_WIDTH))
+
+
+def largest_sampling_prob(
+    mechanism: Mechanism, target: Target, count: int, *, relative_width: Fraction = WIDTH
+) -> Share:
+    """Return the largest q with which `count` Poisson-subsampled releases have a guarantee.
+
+    Under add/remove. Raises NotApplicableError if q = 1 has it too.
+    """
+    relation, count = Adjacency.ADD_REMOVE, integer("count", count, least=1)
+
+    def excess(less: ExactReal) -> arb:  # of −q: δ grows with q, and roots are of falling functions
+        release = PoissonSubsampled(mechanism, -less)
+        return target.excess(Composed(release, count), relation)
+
+    if excess(ExactReal.of_rational(-1)) <= 0:
+        raise NotApplicableError(f"Every sampling rate, 1 too, meets {target}.")
+    found = _beside_estimate(mechanism, target, count, relative_width)
+    if found is not None:
+        return found
+    with narrowed(relative_width / 16):
+        return _largest_rate(excess, relative_width)
+
+
+def _beside_estimate(
+    mechanism: Mechanism, target: Target, count: int, relative_width: Fraction
+) -> Share | None:
+    """Return the largest rate q by estimates of 1/q, proved; None where they do not lead there."""
+    first = Fraction(math.isqrt(count))
+    if isinstance(target, EpsilonDelta):
+        if target.delta.sign == 0 or target.epsilon.sign <= 0:
+            return None
+        depth = -float(target.delta.ball().log().mid())
+        first = Fraction(math.sqrt(2 * depth * count) / float(target.epsilon))
+
+    def pairs(inverse: ExactReal) -> Sequence[Pair]:
+        q = min(ExactReal.of_rational(1) / inverse, ExactReal.of_rational(1))
+        release = Composed(PoissonSubsampled(mechanism, q), count)
+        return release.worst_case(Adjacency.ADD_REMOVE).pairs(None)
+
+    found = target.beside_estimates(pairs, max(first, Fraction(1)), relative_width)
+    if found is None:
+        return None
+    ends = (
+        Interval.of_exact(1 / Fraction(found.least.upper)),
+        Interval.of_exact(1 / Fraction(found.least.lower)),
+    )
+    largest = ends[0].hull(ends[1])
+    return Share(largest, _rounded_down(Fraction(largest.lower)))
+
+
+def _largest_rate(excess: Callable[[ExactReal], arb], relative_width: Fraction) -> Share:
+    """Return the largest q, where the excess falls with −q."""
+    low = high = Fraction(1)
+    for _ in range(400):
+        low, high = low / 4, low
+        if excess(ExactReal.of_rational(-low)) < 0:
+            break
+    found = solve.root(excess, (-high, -low), relative_width=relative_width)
+    largest = Interval(-found.upper, -found.lower)
+    safe = _rounded_down(Fraction(largest.lower))
+    if not excess(ExactReal.of_rational(-safe)) < 0:
+        raise UndecidedError(f"The rate {float(safe)} could not be certified.")
+    return Share(largest, safe)
+
+
+def equal_epsilon(target: EpsilonDelta, count: int) -> Share:
+    """Return the largest ε₀ such that any `count` releases of ε₀-DP keep (ε, δ)-DP together.
+
+    By optimal composition (Kairouz, Oh and Viswanath 2015): nothing else is known of the releases.
+    """
+
+    def excess(less: ExactReal) -> arb:
+        share = ExactReal.of_rational(-(less.rational or Fraction(0)))
+        if share.sign == 0:
+            return arb(-1)
+        delta = kairouz_delta([(share, 0, count)], target.epsilon, relative_width=_SPLIT_WIDTH)
+        return delta.ball() - target.delta.ball()
+
+    count = integer("count", count, least=1)
+    if objection := target.objection():
+        raise InvalidInputError(objection)
+    total = target.epsilon.rational
+    if total is None or total <= 0:
+        raise NotApplicableError("An equal split needs a rational epsilon > 0.")
+    low = total / count  # basic composition: always kept
+    high = 2 * low
+    while excess(ExactReal.of_rational(-high)) < 0:
+        high *= 2
+    if target.delta.sign == 0:
+        return Share(Interval.of_exact(low), low)
+    found = solve.root(excess, (-high, -low), relative_width=WIDTH)
+    largest = Interval(-found.upper, -found.lower)
+    safe = max(low, _rounded_down(Fraction(largest.lower)))
+    if safe != low and not excess(ExactReal.of_rational(-safe)) < 0:
+        raise UndecidedError(f"The share {float(safe)} could not be certified.")
+    return Share(largest, safe)
+
+
+def shares_of_epsilon(target: Target, weights: Sequence[Number], *, count: int = 1) -> Share:
+    """Return the largest t such that releases of unequal ε keep a guarantee together.
+
+    Any releases of (t·w)-DP do, one for each weight w > 0, all of them `count` times. Randomised
+    response dominates whatever is ε-DP (Kairouz, Oh and Viswanath 2015): it is calibrated.
+    """
+    factors = exact_list("weights", weights)
+    for index, weight in enumerate(factors):
+        if weight.sign <= 0:
+            raise expected(f"weights[{index}]", weight, "> 0")
+    one = ExactReal.of_rational(1)
+    schedule = [one / weight for weight in factors]
+    found = calibrate(RandomizedResponse, target, count=count, schedule=schedule)
+    safe = exact(getattr(found.mechanism, found.argument)).rational
+    assert safe is not None  # a decimal
+    return Share(found.least, safe)
+
+
+def _rounded_down(value: Fraction) -> Fraction:
+    """Return the number with 12 significant digits below."""
+    scale = Fraction(10) ** (12 - len(str(int(value))) if value >= 1 else 12)
+    while value * scale < 10**11:
+        scale *= 10
+    return Fraction(int(value * scale)) / scale

@@ -1,0 +1,486 @@
+"""Calibration: the least noise with which a mechanism has a guarantee, certified from above."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+from fractions import Fraction
+from typing import Any, final
+
+from flint import arb
+
+from accountant import notation
+from accountant.budget.target import EpsilonDelta, Found, Mu, ProfileBelow, Rho, Target
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.core.validate import exact_list, integer, probability, rational
+from accountant.errors import (
+    DpassayError,
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    expected,
+    suggestion,
+)
+from accountant.mechanisms import DESCRIPTIONS
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.interval import COMPOSED_WIDTH, MAX_PRECISION, Interval, narrowed
+from accountant.numbers.precision import ctx
+from accountant.questions.utility import mean_squared_error
+
+__all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
+
+CALIBRATION_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (12, 9, 6, 4, 2))
+"""Relative widths of the least noise that are tried in turn where none is named."""
+DIGITS = 12
+_SEARCH_PRECISION = 128
+_MAX_STEPS = 4096
+_STALLED_STEPS = 24
+_STALLED = 1e-6
+_SHARE_OF_WIDTH = 16
+_BEND = 0.05
+_FLAT = 1e-3
+_MAX_ULPS = 1000
+_VARIANCES = ("parameter", "sigma_star")
+"""Noise arguments that are squares of a spread."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The result of a calibration."""
+
+    mechanism: Mechanism
+    """One release, its noise argument rounded to the safe side."""
+    whole: Mechanism
+    """All releases together, subsampled if asked for; it has the guarantee."""
+    argument: str
+    """The noise argument."""
+    least: Interval
+    """Encloses the value of the noise argument at which the noise is least."""
+    achieved: dict[str, Interval]
+    """What `whole` has of what the target is about, by name."""
+    target: Target
+    """What was asked for."""
+    reason: str = ""
+    """Why this kind of noise, of a mechanism that has two."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "mechanism": repr(self.mechanism),
+            "whole": repr(self.whole),
+            "argument": self.argument,
+            "least": self.least.to_json(),
+            "achieved": {name: value.to_json() for name, value in self.achieved.items()},
+            "target": str(self.target),
+            **({"reason": self.reason} if self.reason else {}),
+        }
+
+
+def calibrate(
+    name: str | type[Mechanism],
+    target: Target,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | str | None = None,
+    digits: int = DIGITS,
+    relative_width: Number | None = None,
+    argument: str | None = None,
+    count: int = 1,
+    sampling_prob: Number = 1,
+    schedule: Sequence[Number] = (),
+    **fixed: Any,
+) -> Calibration:
+    """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
+
+    Parameters
+    ----------
+    name
+        The mechanism, by its name in the notation or its class.
+    target
+        `EpsilonDelta`, `Mu`, `Rho`, or `ProfileBelow` a mechanism's profile or a function.
+    adjacency
+        The neighbouring relation, where the mechanism's guarantee depends on it. A mechanism
+        that has an argument of this name is made for the same relation.
+    direction
+        One order of two neighbours, of an (ε, δ); None takes the worse of both.
+    digits
+        Significant digits of the noise argument of the result, rounded to the side of more
+        noise and then certified by evaluating the target again.
+    relative_width
+        Width of the enclosure of the least noise, relative to it. None asks for 1e-12, and for
+        less, with fewer digits, where that is not reached.
+    argument
+        Which noise argument is found, of a mechanism that may have Laplace or Gaussian noise. None
+        takes `mu` for a target of μ, and else the one with the smaller mean squared error.
+    count
+        How many releases, all with the same noise, have the guarantee together.
+    sampling_prob
+        The probability with which a record takes part in a release: each is `PoissonSubsampled`.
+    schedule
+        Releases of unequal noise: each number f > 0 is a release with f times the spread of the
+        one that is returned (f² times its `parameter` or `sigma_star`, 1/f of its ε or μ). The
+        whole schedule is run `count` times.
+    fixed
+        The other arguments of the mechanism.
+
+    Raises
+    ------
+    InvalidInputError
+        For an unknown mechanism or argument, or a target that no mechanism, or every one, meets.
+    NotApplicableError
+        If the mechanism has no single noise argument, or does not reach the target at any.
+    UndecidedError
+        If a width is named and not reached, or not even two digits can be certified.
+
+    Examples
+    --------
+    >>> print(calibrate("Laplace", EpsilonDelta(epsilon="0.1")).mechanism)
+    Laplace(scale=10)
+    """
+    if (one := Direction.read(direction)) is not None:
+        if not isinstance(target, EpsilonDelta):
+            raise expected("direction", one.value, "only with epsilon and delta")
+        target = replace(target, direction=one)
+    if objection := target.objection():
+        raise InvalidInputError(objection)
+    digits = integer("digits", digits, least=1)
+    kind, relation = _class_of(name), Adjacency.read(adjacency)
+    count = integer("count", count, least=1)
+    families = [
+        _Family(
+            kind,
+            each,
+            _with_adjacency(kind.__name__, fixed, relation),
+            target,
+            relation,
+            count,
+            probability("sampling_prob", sampling_prob),
+            _factors(schedule),
+        )
+        for each in _arguments(kind, target, argument)
+    ]
+    width = None if relative_width is None else rational("relative_width", relative_width)
+    found: list[Calibration] = []
+    refusals: list[DpassayError] = []
+    for family in families:
+        try:
+            found.append(_calibrated(family, width, digits))
+        except (NotApplicableError, UndecidedError) as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return _best(found) if len(families) > 1 else found[0]
+
+
+def _arguments(kind: type[Mechanism], target: Target, argument: str | None) -> list[str]:
+    """Return the noise arguments to calibrate: one, or two to choose from."""
+    known = [name for name in (kind.noise_argument, kind.gaussian_noise_argument) if name]
+    if argument is not None:
+        if argument not in known:
+            raise expected("argument", argument, f"in {known}")
+        return [argument]
+    if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
+        return known[:1]
+    return known[-1:] if isinstance(target, Mu) else known
+
+
+def _best(found: Sequence[Calibration]) -> Calibration:
+    """Return the calibration with the smaller mean squared error, saying so."""
+    errors = [mean_squared_error(each.mechanism) for each in found]
+    order = sorted(range(len(found)), key=lambda i: errors[i].upper)
+    said = [f"{errors[i]} with {found[i].argument}" for i in order]
+    return replace(found[order[0]], reason="mean squared error " + ", ".join(said))
+
+
+def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibration:
+    """Calibrate to a width, or to the first of some that is reached."""
+    *finer, last = CALIBRATION_WIDTHS if width is None else [width]
+    usual = family.usual_width()
+    for each in finer:
+        if COMPOSED_WIDTH < usual > each:  # a grid that would be refined in vain
+            continue
+        with contextlib.suppress(UndecidedError):
+            return family.calibrated(each, min(digits, _digits(each)))
+    return family.calibrated(last, min(digits, _digits(last)))
+
+
+def _digits(width: Fraction) -> int:
+    """Return the digits that a relative width leaves."""
+    return max(1, len(str(width.denominator // width.numerator)) - 1)
+
+
+def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
+    if isinstance(name, str):
+        if name not in DESCRIPTIONS:
+            raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
+        name = DESCRIPTIONS[name]
+    if not isinstance(name, type):
+        raise expected("name", name, "to be the name of a mechanism, or its class")
+    if not issubclass(name, Mechanism):
+        raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
+    if name.noise_argument is None:
+        adjustable = [
+            other
+            for other, kind in DESCRIPTIONS.items()
+            if issubclass(kind, Mechanism) and kind.noise_argument is not None
+        ]
+        raise NotApplicableError(
+            f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
+            f"calibrate. Mechanisms that have one: {', '.join(sorted(adjustable))}."
+        )
+    return name
+
+
+def _factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
+    """Return the factors of a schedule, one for no schedule."""
+    factors = exact_list("schedule", schedule) if schedule else (ExactReal.of_rational(1),)
+    for index, factor in enumerate(factors):
+        if factor.sign <= 0:
+            raise expected(f"schedule[{index}]", factor, "> 0")
+    return factors
+
+
+def _with_adjacency(name: str, fixed: dict[str, Any], relation: Adjacency | None) -> dict[str, Any]:
+    """Pass the relation on to a mechanism that is made for one."""
+    known = notation.argument_names(name)
+    if "adjacency" in known and relation is not None:
+        return {"adjacency": relation, **fixed}
+    return fixed
+
+
+@final
+@dataclass(frozen=True)
+class _Family:
+    """The mechanisms that differ in one argument only."""
+
+    kind: type[Mechanism]
+    argument: str
+    fixed: dict[str, Any]
+    target: Target
+    relation: Adjacency | None
+    count: int
+    sampling_prob: ExactReal
+    factors: tuple[ExactReal, ...]
+
+    def __post_init__(self) -> None:
+        if self.argument in self.fixed:
+            raise InvalidInputError(
+                f"{self.argument} is what calibration finds for {self.kind.__name__}; leave it out."
+            )
+
+    def usual_width(self) -> Fraction:
+        """Return the relative width that answers about such a mechanism usually have."""
+        return max(
+            pair.usual_width
+            for pair in self.pairs(self.whole(ExactReal.of_rational(self._first_guess())))
+        )
+
+    def calibrated(self, relative_width: Fraction, digits: int) -> Calibration:
+        """Enclose the least noise, and certify a number of so many digits."""
+        found = self.beside_estimates(relative_width)
+        if found is not None:
+            enclosure, point = found.least, self.rounded_up(found.least, digits)
+            whole = self.whole(point)
+            achieved = found.achieved(self.pairs(whole))
+        else:
+            with narrowed(relative_width / _SHARE_OF_WIDTH):
+                between = self.bracket()
+                enclosure = solve.root(self.signed_excess, between, relative_width=relative_width)
+                point = self.rounded(enclosure, digits)
+            whole = self.whole(point)
+            achieved = self.target.met(whole, self.relation)
+        return Calibration(
+            mechanism=self.at(point),
+            whole=whole,
+            argument=self.argument,
+            least=self.clipped(enclosure, point),
+            achieved=achieved,
+            target=self.target,
+        )
+
+    def pairs(self, whole: Mechanism) -> Sequence[Pair]:
+        """Return the pairs that the target is about."""
+        return whole.worst_case(self.relation).pairs(getattr(self.target, "direction", None))
+
+    def at(self, value: ExactReal) -> Mechanism:
+        """Return the mechanism with this noise argument."""
+        built = notation.build(self.kind.__name__, {self.argument: value, **self.fixed})
+        assert isinstance(built, Mechanism)
+        return built
+
+    def whole(self, value: ExactReal) -> Mechanism:
+        """Return all releases of the mechanism with this noise argument."""
+        counts = Counter(self.factors)
+        parts = [
+            self._composed(self._sampled(self.at(self._scaled(value, factor))), number)
+            for factor, number in counts.items()
+        ]
+        return self._composed(parts[0] if len(parts) == 1 else Composed(parts), self.count)
+
+    def _sampled(self, release: Mechanism) -> Mechanism:
+        if self.sampling_prob.rational == 1:
+            return release
+        return PoissonSubsampled(release, self.sampling_prob)
+
+    @staticmethod
+    def _composed(release: Mechanism, count: int) -> Mechanism:
+        return release if count == 1 else Composed(release, count)
+
+    def _scaled(self, value: ExactReal, factor: ExactReal) -> ExactReal:
+        """Return the noise argument of a release with `factor` times the spread."""
+        if not self.kind.noise_grows:
+            return value / factor
+        return value * (factor * factor if self.argument in _VARIANCES else factor)
+
+    def signed_excess(self, value: ExactReal) -> arb:
+        """Return the excess, with the sign that makes it non-increasing in the argument.
+
+        Where the noise is very large or small a δ may cancel down to nothing at flint's current
+        precision, so that its logarithm is unknown: then the precision is raised.
+        """
+        mechanism = self.whole(value)
+        precision = ctx.prec
+        excess = self.target.excess(mechanism, self.relation)
+        while not excess.is_finite() and precision < MAX_PRECISION:
+            precision *= 2
+            with ctx.workprec(precision):
+                excess = self.target.excess(mechanism, self.relation)
+        return excess if self.kind.noise_grows else -excess
+
+    def beside_estimates(self, relative_width: Fraction) -> Found | None:
+        """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
+        if not self.kind.noise_grows:
+            return None
+
+        def pairs(value: ExactReal) -> Sequence[Pair]:
+            return self.pairs(self.whole(value))
+
+        return self.target.beside_estimates(pairs, self._first_guess(), relative_width)
+
+    def rounded_up(self, enclosure: Interval, digits: int) -> ExactReal:
+        """Return the first number of `digits` digits from an end on that is proved to do."""
+        value = _decimal(Fraction(enclosure.upper), digits, ROUND_UP)
+        return ExactReal.of_rational(Fraction(value))
+
+    def bracket(self) -> solve.Bracket:
+        """Return arguments with the root between them, by doubling or halving from a first guess.
+
+        Raises NotApplicableError where the excess no longer changes.
+        """
+        near, leap = self._first_guess(), 1
+        values = [self._middle(near)]
+        slopes: list[float] = []  # of the excess, by doublings
+        up = values[0] > 0
+        for _ in range(_MAX_STEPS):
+            far = near * (1 << leap) if up else near / (1 << leap)
+            values.append(self._middle(far))
+            slopes.append((values[-1] - values[-2]) / leap)
+            if (values[-1] <= 0) == up or values[-1] == 0:
+                return (near, far) if up else (far, near)
+            if len(values) > _STALLED_STEPS and self._stalled(values[-_STALLED_STEPS:]):
+                raise self._unreachable(far, failing=up == self.kind.noise_grows)
+            near, leap = far, self._leap(values[-1], slopes[-2:])
+        raise UndecidedError(
+            f"No {self.argument} was found within 2^{_MAX_STEPS} of {self._first_guess()}."
+        )
+
+    def _first_guess(self) -> Fraction:
+        """Return 1 for one release; a standard deviation grows like q times the root of many.
+
+        Many releases are hard to evaluate at the noise of one: their exact laws are long.
+        """
+        releases = math.isqrt(self.count * len(self.factors))
+        root = max(Fraction(1), Fraction(math.floor(releases * float(self.sampling_prob))))
+        if not self.kind.noise_grows:
+            return 1 / root
+        return root**2 if self.argument in _VARIANCES else root
+
+    def _middle(self, value: Fraction) -> float:
+        """Return an approximate excess: the root is proved later."""
+        with ctx.workprec(_SEARCH_PRECISION):
+            excess = float(self.signed_excess(ExactReal.of_rational(value)).mid())
+        if math.isnan(excess):
+            raise UndecidedError(
+                f"{self.kind.__name__} could not be evaluated at {self.argument}={float(value):g}."
+            )
+        return excess
+
+    @staticmethod
+    def _leap(value: float, slopes: list[float]) -> int:
+        """Return how many doublings to take at once: several where the excess follows a power.
+
+        Where the last two slopes nearly agree they say where the excess crosses 0; three
+        quarters of the way are taken, so that the bracket stays narrow.
+        """
+        if len(slopes) < 2:
+            return 1
+        before, last = slopes
+        if not (math.isfinite(before) and math.isfinite(last)):  # the excess is infinite
+            return 1
+        if abs(last - before) > _BEND * abs(last) or abs(last) < _FLAT * abs(value):
+            return 1
+        return max(1, math.floor(-0.75 * value / last))
+
+    @staticmethod
+    def _stalled(values: list[float]) -> bool:
+        return max(values) - min(values) <= _STALLED * abs(values[-1])
+
+    def _unreachable(self, at: Fraction, *, failing: bool) -> NotApplicableError:
+        name = self.kind.__name__
+        if not failing:
+            return NotApplicableError(
+                f"{name} meets {self.target} however little noise it adds: there is no least. "
+                "Give a smaller target."
+            )
+        obstacle = self.target.obstacle(self.whole(ExactReal.of_rational(at)), self.relation)
+        return NotApplicableError(
+            f"No {self.argument} makes {name} meet {self.target}: {obstacle}."
+        )
+
+    def rounded(self, enclosure: Interval, digits: int) -> ExactReal:
+        """Return the first number of `digits` digits, from the nearest on, that is certified."""
+        middle = (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
+        direction = ROUND_UP if self.kind.noise_grows else ROUND_DOWN
+        candidate = _decimal(middle, digits, ROUND_HALF_EVEN)
+        for _ in range(_MAX_ULPS):
+            value = ExactReal.of_rational(Fraction(candidate))
+            if self.target.holds(self.whole(value), self.relation):
+                return value
+            candidate = _next(candidate, digits, direction)
+        raise UndecidedError(
+            f"No {self.argument} near {enclosure} could be certified. Ask for fewer digits."
+        )
+
+    def clipped(self, enclosure: Interval, point: ExactReal) -> Interval:
+        """Return the enclosure, cut at a point that is known to meet the target."""
+        assert point.rational is not None
+        at = Interval.of_exact(point.rational)
+        if self.kind.noise_grows:
+            return Interval(min(enclosure.lower, at.upper), min(enclosure.upper, at.upper))
+        return Interval(max(enclosure.lower, at.lower), max(enclosure.upper, at.lower))
+
+
+def _decimal(value: Fraction, digits: int, rounding: str) -> Decimal:
+    context = _context(digits, rounding)
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _next(value: Decimal, digits: int, rounding: str) -> Decimal:
+    """Return the next positive decimal of so many digits, away from or towards 0."""
+    context = _context(digits, rounding)
+    step = context.next_plus if rounding == ROUND_UP else context.next_minus
+    return step(value)
+
+
+def _context(digits: int, rounding: str) -> Context:
+    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])

@@ -1,0 +1,447 @@
+"""What a calibration aims at: a guarantee, and by how much a mechanism misses it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.composition import invert
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.core.validate import Positive, Probability, Real
+from accountant.errors import NotApplicableError, UndecidedError, expected
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.numbers.dominance import largest_ratio
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, narrowed, sign
+from accountant.numbers.precision import ctx
+from accountant.questions import guarantees, profile
+from accountant.questions.profile_threshold import touching
+from accountant.questions.threshold import Family, Threshold, threshold
+
+ACHIEVED_WIDTH = Fraction(1, 10**15)
+_MET_DIGITS = 20
+_RHO_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (4, 6, 8, 10, 12, 15))
+_RHO_MARGIN = 1000
+_TIE_PRECISION = 2048
+_MOST_EPSILON = ExactReal.of_rational(10**9)
+_FAR_ABOVE = 16
+"""A ratio of profiles that need not be known any better."""
+_UNBOUNDED = 10**9
+"""Stands for an infinite excess: roots are searched among finite numbers."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The least argument of a family for a guarantee, found beside estimates."""
+
+    least: Interval
+    """The guarantee is proved to fail at the lower end and to hold at the upper one."""
+    achieved: Callable[[Sequence[Pair]], dict[str, Interval]]
+    """Returns what the pairs of an argument from the upper end on have of the guarantee."""
+
+
+class Target(ABC):
+    """A guarantee that a mechanism satisfies or not."""
+
+    @abstractmethod
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return a finite ball, > 0 where the guarantee fails and < 0 where there is room.
+
+        It never increases when noise is added.
+        """
+
+    @abstractmethod
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose what the mechanism has of what the guarantee is about, by name."""
+
+    def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose the same of a mechanism that is proved to have the guarantee."""
+        return self.achieved(mechanism, adjacency)
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Whether the guarantee is proved."""
+        found = sign(lambda: self.excess(mechanism, adjacency), max_precision=_TIE_PRECISION)
+        return found in (-1, 0)
+
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the least argument at which the pairs of a family have it; None if unknown."""
+        return None
+
+    def objection(self) -> str:
+        """Say why no mechanism, or every mechanism, has the guarantee; "" if neither is so."""
+        return ""
+
+    def obstacle(self, mechanism: Mechanism, adjacency: Adjacency | None) -> str:
+        """Say why a mechanism stays above the guarantee however much noise it adds."""
+        (name, value), *_ = self.achieved(mechanism, adjacency).items()
+        return f"its {name} is still {value}"
+
+
+@final
+@dataclass(frozen=True)
+class EpsilonDelta(Target):
+    """(ε, δ)-DP; δ = 0 is pure ε-DP. ε may be any real number.
+
+    With a direction it is asked of that order of two neighbours only.
+    """
+
+    epsilon: Real = Real()
+    delta: Probability = Probability(0)
+    direction: Direction | None = None
+
+    def objection(self) -> str:
+        """Object to δ = 1, and to δ ≤ 1 − e^ε, which the event of all outcomes exceeds."""
+        if self.delta.rational == 1:
+            return "Expected delta < 1. Every mechanism has delta = 1; there is no least noise."
+        if self.epsilon.sign < 0:
+            room = sign(lambda: self.delta.ball() + self.epsilon.ball().expm1())
+            if room is not None and room <= 0:
+                return (
+                    f"Expected delta={self.delta} > 1 - e^epsilon at epsilon={self.epsilon} < 0. "
+                    "The event of all outcomes has probability 1 under both laws, so no "
+                    "mechanism reaches this. Give a larger epsilon or delta."
+                )
+        return ""
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return ln(δ(ε)/δ), or (δ = 0) the largest privacy loss minus ε."""
+        pairs = mechanism.worst_case(adjacency).pairs(self.direction)
+        if self.delta.sign == 0:
+            return finite(invert.most([p.max_loss() for p in pairs]) - self.epsilon.ball())
+        try:
+            value = invert.hockey_stick(pairs, self.epsilon)
+        except UndecidedError as refusal:  # far from δ a wide enclosure decides as well
+            if not refusal.reached < 1:
+                raise
+            with narrowed(2 * Fraction(refusal.reached)):
+                value = invert.hockey_stick(pairs, self.epsilon)
+        return log_ratio(value, self.delta.ball())
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Compare exactly where the largest loss is an exact number."""
+        pairs = mechanism.worst_case(adjacency).pairs(self.direction)
+        losses = [pair.exact_max_loss() for pair in pairs]
+        if self.delta.sign == 0 and all(loss is not None for loss in losses):
+            return all(loss is not None and loss <= self.epsilon for loss in losses)
+        return super().holds(mechanism, adjacency)
+
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the argument at which δ(ε) passes δ > 0."""
+        if self.delta.sign == 0:
+            return None
+        found = threshold(family, self.epsilon, self.delta, first, relative_width=relative_width)
+        return None if found is None else Found(found.least, lambda pairs: self._met(pairs, found))
+
+    def _met(self, pairs: Sequence[Pair], found: Threshold) -> dict[str, Interval]:
+        """Enclose the δ(ε) ≤ δ of pairs at or beyond a threshold, about as finely as it was."""
+        with ctx.workprec(START_PRECISION), narrowed(found.width):
+            value = pairs[found.worst].hockey_stick(self.epsilon)
+            if not value > found.others:
+                value = invert.hockey_stick(pairs, self.epsilon)
+            limit = Interval.of_ball(self.delta.ball()).upper
+        enclosure = Interval.of_ball(value, _MET_DIGITS)
+        return {"delta": Interval(max(enclosure.lower, Decimal(0)), min(enclosure.upper, limit))}
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose δ(ε), or (δ = 0) the largest privacy loss."""
+        if self.delta.sign == 0:
+            found = profile.epsilon(mechanism, 0, adjacency=adjacency, direction=self.direction)
+            return {"epsilon": found}
+        found = profile.delta(
+            mechanism, self.epsilon, adjacency=adjacency, direction=self.direction
+        )
+        return {"delta": found}
+
+    def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Cut what it has at δ, or at ε."""
+        limit = self.delta if self.delta.sign else self.epsilon
+        return _cut(self.achieved(mechanism, adjacency), limit)
+
+    def obstacle(self, mechanism: Mechanism, adjacency: Adjacency | None) -> str:
+        """Name the unbounded privacy loss, where that is it."""
+        if self.delta.sign == 0:
+            loss = self.achieved(mechanism, adjacency)["epsilon"]
+            if not loss.lower.is_finite():
+                return (
+                    "its privacy loss is unbounded at every amount of noise, so delta = 0 is "
+                    "impossible; give a delta > 0"
+                )
+        return super().obstacle(mechanism, adjacency)
+
+    def __str__(self) -> str:
+        only = f", {self.direction.value} only" if self.direction else ""
+        return f"epsilon={self.epsilon}, delta={self.delta}{only}"
+
+
+@final
+@dataclass(frozen=True)
+class Mu(Target):
+    """μ-Gaussian DP: the trade-off function is at least that of N(μ, 1) against N(0, 1)."""
+
+    mu: Positive = Positive()
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return ln(μ'/μ) for a mechanism with a known least μ', else that of the profiles."""
+        value = _least_mu(mechanism, adjacency)
+        if value is None:
+            return self._profile().excess(mechanism, adjacency)
+        return log_ratio(value, self.mu.ball())
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Compare exactly where the mechanism's μ is an exact number."""
+        value = mechanism.exact_gaussian_mu(adjacency)
+        return value <= self.mu if value is not None else super().holds(mechanism, adjacency)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose μ', or the largest ratio of the profiles."""
+        if _least_mu(mechanism, adjacency) is None:
+            return self._profile().achieved(mechanism, adjacency)
+        return {"mu": enclose(lambda: _least_mu(mechanism, adjacency) or arb(0))}  # 0 is false
+
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the argument at which the profile of bounded losses keeps below δ_μ."""
+        from accountant.composition.exact.laplace_product import LaplaceProductPair
+
+        pairs = family(ExactReal.of_rational(first))
+        if not all(isinstance(pair, LaplaceProductPair) for pair in pairs):
+            return None
+        curve = self._profile().curve()
+        found = touching(family, curve, None, first, relative_width=relative_width)
+        if found is None:
+            return None
+
+        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
+            with ctx.workprec(START_PRECISION):
+                ratio = invert.hockey_stick(pairs, found.at) / curve(found.at)
+            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
+
+        return Found(found.least, achieved)
+
+    def _profile(self) -> ProfileBelow:
+        return ProfileBelow(Gaussian(standard_deviation=1, l2_sensitivity=self.mu))
+
+    def __str__(self) -> str:
+        return f"mu={self.mu}"
+
+
+@final
+@dataclass(frozen=True)
+class Rho(Target):
+    """ρ-zCDP: every Rényi divergence D_a ≤ ρ a, a > 1."""
+
+    rho: Positive = Positive()
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return ln(ρ'/ρ), the more sharply the nearer to 0 it is."""
+        for width in _RHO_WIDTHS:
+            value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=width)
+            excess = log_ratio(value.ball(), self.rho.ball())
+            if abs(excess) > _RHO_MARGIN * ball(width):
+                break
+        return excess
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Compare exactly where the mechanism's ρ is an exact number."""
+        value = mechanism.exact_rho(adjacency)
+        return value <= self.rho if value is not None else super().holds(mechanism, adjacency)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose ρ'."""
+        return {"rho": guarantees.rho(mechanism, adjacency=adjacency)}
+
+    def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Cut what it has at ρ."""
+        return _cut(self.achieved(mechanism, adjacency), self.rho)
+
+    def __str__(self) -> str:
+        return f"rho={self.rho}"
+
+
+@final
+@dataclass(frozen=True)
+class ProfileBelow(Target):
+    """δ(ε) ≤ limit(ε) for every ε ≥ 0, or for those up to an end.
+
+    Parameters
+    ----------
+    limit
+        A mechanism, whose profile is the limit; or a function that returns a ball for the limit
+        at an exact ε. The function must be a profile: non-increasing, and convex in e^ε.
+    relation
+        The neighbouring relation of a mechanism that is the limit, where it needs one.
+    up_to
+        The largest ε that is compared, a rational number > 0; None compares all. An unbounded
+        loss needs it: far out, profiles of subsampled releases say what all of them taken show.
+    """
+
+    limit: Mechanism | Callable[[ExactReal], arb]
+    relation: Adjacency | None = None
+    up_to: Number | None = None
+
+    def __post_init__(self) -> None:
+        """Read the end."""
+        if self.up_to is not None and (exact(self.up_to, "up_to").rational or 0) <= 0:
+            raise expected("up_to", self.up_to, "to be a rational number > 0")
+
+    def end(self) -> Fraction | None:
+        """Return the largest ε that is compared, None for no largest."""
+        if self.up_to is None:
+            return None
+        stop = exact(self.up_to, "up_to")
+        if stop > _MOST_EPSILON:
+            raise expected(
+                "up_to", self.up_to, "≤ 1e9", "Compare the profiles up to a smaller one."
+            )
+        return stop.rational
+
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.
+
+        Far above 1 a lower bound of the ratio stands for it.
+
+        Profiles that coincide at the least noise leave no room to prove anything near it. They
+        are told apart by μ where both are Gaussian, and by the noise argument where the limit
+        is of the mechanism's own family.
+        """
+        if isinstance(self.limit, Mechanism) and self.up_to is None:
+            noise = self._noise(mechanism, adjacency)
+            if noise is not None:
+                return log_ratio(*noise)
+            try:
+                mu = mechanism.gaussian_mu(adjacency), self.limit.gaussian_mu(self.relation)
+            except NotApplicableError:
+                pass
+            else:
+                return log_ratio(*mu)
+        return log_ratio(self._ratio(mechanism, adjacency), arb(1))
+
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+        """Whether it is proved; a mechanism meets its own profile."""
+        if mechanism == self.limit and adjacency == self.relation:
+            return True
+        try:
+            return super().holds(mechanism, adjacency)
+        except UndecidedError:  # the profiles touch, or nearly
+            return False
+
+    def _noise(self, mechanism: Mechanism, adjacency: Adjacency | None) -> tuple[arb, arb] | None:
+        """Return the noise arguments, more noise last, of two mechanisms of one family."""
+        name = mechanism.noise_argument
+        if type(mechanism) is not type(self.limit) or name is None or adjacency != self.relation:
+            return None
+        if replace(mechanism, **{name: getattr(self.limit, name)}) != self.limit:  # type: ignore[type-var]  # all are dataclasses
+            return None
+        own, other = (exact(getattr(each, name)).ball() for each in (mechanism, self.limit))
+        return (other, own) if mechanism.noise_grows else (own, other)
+
+    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+        pairs = mechanism.worst_case(adjacency).pairs(None)
+        end, stop = invert.most([pair.max_loss() for pair in pairs]), self.end()
+        if not end.is_finite() and stop is None:
+            raise NotApplicableError(
+                f"The privacy loss of {type(mechanism).__name__} is unbounded: its profile cannot "
+                "be compared with another one over all epsilon. Give an up_to, or calibrate it to "
+                "(epsilon, delta), mu or rho."
+            )
+        if end.is_finite():
+            largest = Fraction(Interval.of_ball(end, 30).upper)
+            stop = largest if stop is None else min(stop, largest)
+        assert stop is not None
+        return largest_ratio(
+            lambda at: invert.hockey_stick(pairs, at), self.curve(), stop, enough=_FAR_ABOVE
+        )
+
+    def curve(self) -> Callable[[ExactReal], arb]:
+        """Return the limit as a function of ε."""
+        if not isinstance(self.limit, Mechanism):
+            return self.limit
+        limits = self.limit.worst_case(self.relation).pairs(None)
+        return lambda at: invert.hockey_stick(limits, at)
+
+    def beside_estimates(
+        self, family: Family, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the argument at which the profile of subsampled Gaussian releases keeps below.
+
+        Raises UndecidedError where the profiles come too near each other, or estimates fail.
+        """
+        from accountant.composition.fourier.pair import SmoothPair  # slow to import
+
+        stop = self.end()
+        pairs = family(ExactReal.of_rational(first))
+        if stop is None or not all(isinstance(pair, SmoothPair) for pair in pairs):
+            return None
+        found = touching(family, self.curve(), stop, first, relative_width=relative_width)
+        if found is None:
+            raise UndecidedError(
+                f"Where a profile keeps below that of {self.limit!r} up to epsilon={self.up_to} "
+                "was not proved. Ask for a larger relative_width, or another up_to."
+            )
+
+        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
+            with ctx.workprec(START_PRECISION), narrowed(relative_width):
+                ratio = invert.hockey_stick(pairs, found.at) / self.curve()(found.at)
+            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
+
+        return Found(found.least, achieved)
+
+    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
+        """Enclose the largest δ(ε)/limit(ε) (of exact Gaussian profiles: μ'/μ)."""
+        value = enclose(
+            lambda: self.excess(mechanism, adjacency).exp(), relative_width=ACHIEVED_WIDTH
+        )
+        return {"ratio": value}
+
+    def __str__(self) -> str:
+        end = "" if self.up_to is None else f" up to epsilon={self.up_to}"
+        return f"the profile of {self.limit!r}{end}"
+
+
+def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
+    """Return the least μ for which a mechanism is μ-GDP, where it is known without a search."""
+    try:
+        return mechanism.gaussian_mu(adjacency)
+    except NotApplicableError:
+        from accountant.questions.least_mu import limiting_mu  # slow to import
+
+        return limiting_mu(mechanism.worst_case(adjacency).pairs(None))
+
+
+def _cut(achieved: dict[str, Interval], limit: ExactReal) -> dict[str, Interval]:
+    """Cut an enclosure of a number that is known to be at most a limit."""
+    ((name, found),) = achieved.items()
+    if limit.rational is None:
+        with ctx.workprec(START_PRECISION):
+            most = Interval.of_ball(limit.ball()).upper
+    else:
+        most = Interval.of_exact(limit.rational, _MET_DIGITS).upper
+    return {name: Interval(min(found.lower, most), min(found.upper, most))}
+
+
+def log_ratio(value: arb, limit: arb) -> arb:
+    """Return ln(value/limit), made finite."""
+    return finite((value / limit).log() if not value.is_zero() else arb.neg_inf())
+
+
+def finite(value: arb) -> arb:
+    """Return the ball itself, or a large number in place of ±∞."""
+    if value.is_finite() or value.is_nan():
+        return value
+    if value > 0:
+        return arb(_UNBOUNDED)
+    return arb(-_UNBOUNDED) if value < 0 else arb(0, _UNBOUNDED)

@@ -1,0 +1,279 @@
+"""Sums over the values of a loss that has few, each with the profile of the other losses there.
+
+Conditionally on the value l_j of the second loss, of masses p_j and q_j = p_j e^{−l_j},
+
+    H(ε) = P₂(L₂ = ∞) + Σ_j p_j H₁(ε − l_j),
+
+and every tail is a sum over the values in the same way.
+
+*Discrete Gaussian noise.* The sum of the losses of n releases of parameter v at distance s is
+(2sW + ns²)/2v, where W is, under P, the sum of n independent discrete Gaussian integers. The
+masses are coefficients of the n-th power of a polynomial, |w| ≤ R; the others have 1 − Σ in all,
+and add at most that. H₁ is 0 above the largest of its losses, and 1 − e^ε below the least: of
+bounded losses it is asked for few w.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb, arb_poly
+
+from accountant.composition.argument import ends, exact_sum, hockey_stick_at, tails_at
+from accountant.composition.exact.convolution import ConvolvedPair, Value
+from accountant.composition.fourier.contour import ContourPair
+from accountant.composition.invert import chernoff_epsilon, rough_root
+from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.core.pair import Pair, Tails
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import asked_width, ball, narrowed
+from accountant.numbers.precision import cached_property, ctx
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.theta import theta
+
+MAX_VALUES = 1 << 12
+"""Most values of the finite loss: the other pair is asked once for each."""
+_ENOUGH = 2
+_ROUGH_WIDTH = Fraction(1, 10**7)
+_CLOSE = 1e-4
+_NEAR_ONE = -0.5
+_SPARE = 24
+_PRECISION = 128
+_FEW_STEPS = 8
+
+
+@final
+@dataclass(frozen=True)
+class MixedPair(JointPair):
+    """P = P₁ ⊗ P₂, Q = Q₁ ⊗ Q₂, where the loss of the second pair has finitely many values.
+
+    Where H₁ is a contour integral, and a
+    width is asked for, terms that are small beside the sum so far are asked for less, or bounded.
+    """
+
+    first: Pair
+    second: ConvolvedPair
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The first pair, and those of the second."""
+        return (self.first, 1), *self.second.factors
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return the sum over the values of the second loss."""
+        asked = asked_width.get()
+        if asked is not None and isinstance(self.first, ContourPair):
+            return self._sparingly(epsilon, asked)
+        total = self.second.infinity_mass()
+        for value in self._values():
+            total += value.p * self._at(_difference(epsilon, value))
+        return total
+
+    def _at(self, rest: ExactReal | arb) -> arb:
+        if isinstance(rest, ExactReal):
+            return self.first.hockey_stick(rest)
+        return hockey_stick_at(self.first, rest)
+
+    def _sparingly(self, epsilon: ExactReal, asked: Fraction) -> arb:
+        """Return the sum, the terms with the largest bounds first.
+
+        Of n terms, one below a share x of the sum so far gets the relative width `asked`/(nx).
+        """
+        terms = []
+        for value in self._values():
+            rest = _difference(epsilon, value)
+            most = value.p * self._bound_at(rest)
+            terms.append((most.upper(), value.p, rest))
+        total, number = self.second.infinity_mass(), len(terms)
+        for most, p, rest in sorted(terms, key=lambda term: -float(term[0])):
+            room = total.lower() * ball(asked) / number
+            if most.is_zero() or most <= room / _ENOUGH:
+                total += arb(0).union(most)
+                continue
+            width = max(asked, Fraction(float((room / most).mid())))
+            with narrowed(width):
+                total += p * self._at(rest)
+        return total
+
+    def _bound_at(self, rest: ExactReal | arb) -> arb:
+        return self.first.bound(ends(rest)[0] if isinstance(rest, arb) else rest).min(arb(1))
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the sum of bounds of the first pair; 1 where it knows none."""
+        total = self.second.infinity_mass()
+        for value in self._values():
+            total += value.p * self._bound_at(_difference(epsilon, value))
+        return total.upper().min(arb(1))
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return ε with ln H(ε) = log_delta by Newton's method on rough enclosures.
+
+        Only where H₁ is a contour integral; else values are found faster.
+        """
+        if not isinstance(self.first, ContourPair) or log_delta >= _NEAR_ONE:
+            return None
+        try:
+            start = chernoff_epsilon(self, log_delta)
+            if start is None:
+                return None
+            return rough_root(self.hockey_stick, log_delta, start, _ROUGH_WIDTH, _CLOSE)
+        except (UndecidedError, ArithmeticError):
+            return None
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the sums over the values of the second loss, each on its own."""
+        p_above, p_below = self.second.infinity_mass(), arb(0)
+        q_above, q_below = arb(0), self.second.reverse().infinity_mass()
+        for value in self._values():
+            rest = _difference(epsilon, value)
+            inner = (
+                self.first.tails(rest)
+                if isinstance(rest, ExactReal)
+                else tails_at(self.first, rest)
+            )
+            p_above += value.p * inner.p_above
+            p_below += value.p * inner.p_below
+            q_above += value.q * inner.q_above
+            q_below += value.q * inner.q_below
+        return Tails(p_above, p_below, q_above, q_below)
+
+    def _values(self) -> list[Value]:
+        """Return the values of the second loss; raise NotApplicableError if they are many."""
+        values = self.second.values()
+        if len(values) > MAX_VALUES:
+            raise NotApplicableError(
+                f"The finite losses of this composition have {len(values)} values, more than the "
+                f"{MAX_VALUES} that can be combined with another loss. Compose fewer releases of "
+                "finite laws."
+            )
+        return values
+
+    def reverse(self) -> MixedPair:
+        """Return the product of the reversed pairs."""
+        return MixedPair(self.first.reverse(), self.second.reverse())
+
+
+def _difference(epsilon: ExactReal, value: Value) -> ExactReal | arb:
+    """Return ε − l, exactly where l is exact and the difference is the root of a rational."""
+    if value.exact is not None:
+        difference = exact_sum([epsilon, -value.exact])
+        if difference is not None:
+            return difference
+    return epsilon.ball() - value.loss
+
+
+def split(factors: Sequence[Factor]) -> tuple[list[Factor], Factor] | None:
+    """Return the other factors, and that of discrete Gaussian noise; None unless there is one."""
+    integers = [factor for factor in factors if isinstance(factor[0], DiscreteGaussianPair)]
+    others = [factor for factor in factors if not isinstance(factor[0], DiscreteGaussianPair)]
+    return (others, integers[0]) if len(integers) == 1 and others else None
+
+
+def meets_few(first: Pair, integer: DiscreteGaussianPair) -> bool:
+    """Whether the range of the first loss is no longer than few of the steps s/v of the other."""
+    with ctx.workprec(_PRECISION):
+        length = first.max_loss() + first.reverse().max_loss()
+        return bool(length * integer.parameter.ball() <= _FEW_STEPS * integer.shift)
+
+
+@final
+@dataclass(frozen=True)
+class IntegerMixedPair(JointPair):
+    """The product of a pair with a known profile and of `count` discrete Gaussian ones."""
+
+    first: Pair
+    integer: DiscreteGaussianPair
+    count: int
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The pairs and their counts."""
+        return (self.first, 1), (self.integer, self.count)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return the sum, the heaviest values first; what is negligible is bounded.
+
+        Raises UnsuitedError for too many values.
+        """
+        n, s, v = self.count, self.integer.shift, self.integer.parameter
+        masses, missing = _masses(self.integer.parameter, n, ctx.prec)
+        asked = asked_width.get()
+        share = ball(asked) / (2 * _ENOUGH * len(masses)) if asked else arb(2) ** -ctx.prec
+        total = arb(0).union(missing)
+        for w in sorted(range(1 - len(masses), len(masses)), key=abs):
+            mass = masses[abs(w)]
+            if mass <= share * total.lower():
+                total += arb(0).union(mass)
+                continue
+            loss = ExactReal.of_rational(2 * s * w + n * s * s) / v / ExactReal.of_rational(2)
+            total += mass * self._first_at(epsilon, loss)
+        return total.max(arb(0)).min(arb(1))
+
+    def _first_at(self, epsilon: ExactReal, loss: ExactReal) -> arb:
+        """Return H₁(ε − loss)."""
+        least, largest = self._ends
+        at = epsilon.ball() - loss.ball()
+        if at >= largest:
+            return self.first.infinity_mass()
+        if at <= least:
+            return -at.expm1()
+        rest = exact_sum([epsilon, -loss])
+        return hockey_stick_at(self.first, at) if rest is None else self.first.hockey_stick(rest)
+
+    @cached_property
+    def _ends(self) -> tuple[arb, arb]:
+        """Return a lower and an upper bound of the first loss."""
+        with ctx.workprec(_PRECISION):
+            least, largest = -self.first.reverse().max_loss(), self.first.max_loss()
+        return least.lower(), largest.upper()
+
+    def reverse(self) -> IntegerMixedPair:
+        """Return the product of the reversed pairs; a discrete Gaussian one is its own."""
+        return IntegerMixedPair(self.first.reverse(), self.integer, self.count)
+
+
+@functools.lru_cache(maxsize=32)
+def _masses(v: ExactReal, count: int, precision: int) -> tuple[tuple[arb, ...], arb]:
+    """Return P(W = w) = P(W = −w), less what was cut off, for 0 ≤ w ≤ R, and all that these lack.
+
+    What is cut off on the way belongs to outcomes that count with the latter.
+    """
+    fall = precision * math.log(2) + 2
+    single = math.isqrt(math.ceil(2 * float(v) * (fall + math.log(count)))) + 1
+    reach = min(count * single, math.isqrt(math.ceil(2 * count * float(v) * fall)) + 1)
+    if 2 * reach > MAX_VALUES:
+        raise UnsuitedError(
+            f"The sum of {count} integers has {2 * reach} values that count, more than "
+            f"{MAX_VALUES}. Ask with method='grid'."
+        )
+    with ctx.workprec(precision + _SPARE + count.bit_length() * 2):
+        terms = [(-arb(z * z) / (2 * v.ball())).exp() for z in range(-single, single + 1)]
+        law = _power(arb_poly(terms) * (1 / theta(v)), single, count, reach)
+        masses = [law[law.degree() // 2 + w] for w in range(reach + 1)]
+        rest = 1 - masses[0] - 2 * sum(masses[1:], start=arb(0))
+    return tuple(masses), rest.max(arb(0)).upper()
+
+
+def _power(law: arb_poly, single: int, count: int, reach: int) -> arb_poly:
+    """Return a power of a polynomial that is symmetric about its middle, cut at every stage."""
+    result = law
+    for bit in bin(count)[3:]:
+        result = _cut(result * result, reach)
+        if bit == "1":
+            result = _cut(result * law, reach)
+    return _cut(result, reach, exactly=True)
+
+
+def _cut(law: arb_poly, reach: int, *, exactly: bool = False) -> arb_poly:
+    middle = law.degree() // 2
+    if middle > reach:
+        return arb_poly(law.coeffs()[middle - reach : middle + reach + 1])
+    if exactly and middle < reach:
+        return arb_poly([0] * (reach - middle) + law.coeffs() + [0] * (reach - middle))
+    return law

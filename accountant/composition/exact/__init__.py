@@ -1,0 +1,1 @@
+"""Products that are sums of finitely many terms."""

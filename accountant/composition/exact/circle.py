@@ -1,0 +1,286 @@
+"""Products of losses on one lattice b + dℤ: sums over a part of the circle, at any count.
+
+Let ℓ be the least point of the lattice above ε, z_j = c + 2πij/(nd) for an odd n, |j| < n/2, and
+
+    κ(z) = 1/(1 − e^{−zd}) − e^{ε−ℓ}/(1 − e^{−(z+1)d}).
+
+By geometric series (1/n) Σ_j M(z_j) e^{−z_j ℓ} κ(z_j) is exactly ± Σ_m G(ε + mB) e^{mcB} over all
+integers m, B = nd, with the functions G and the signs of
+`accountant.composition.fourier.certified`:
+the two terms are what its kernels 1/z and 1/(z + 1) become. So its bound of the terms m ≠ 0 holds.
+The sum is cut off at the frequency T, where |M(c + it)| ≤ r M(c) for T ≤ t ≤ π/d
+(`accountant.composition.losses.lists`): the circle has no more frequencies, and their number only
+multiplies r. Nothing depends on the count but through n and T, so that a few hundred nodes suffice.
+
+Infinite losses are left out of M, and their mass is added.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, final
+
+from flint import acb, arb
+
+from accountant.composition.exact import names as lattice
+from accountant.composition.exact.names import Basis, Generators, Vector
+from accountant.composition.fourier.certified import Kernel, Plan, alias, near, plan_contour
+from accountant.composition.fourier.contour import ContourPair
+from accountant.composition.fourier.measure import Alike, Loss, estimator, guard, power
+from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.losses.finite import finite
+from accountant.composition.losses.listed import MAX_VALUES
+from accountant.composition.losses.lists import DiscreteGaussianTransform, Listed, ListTransform
+from accountant.composition.losses.transform import Quadrature
+from accountant.composition.numeric.search import Strip
+from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+
+Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
+"""A loss, its count, and its places: those of a list, or the step between the outcomes 0 and 1."""
+
+_SPARE = 10
+_SMALL_DELTA = -2.5
+_ULP = 2.0**-50
+
+
+@final
+@dataclass(frozen=True)
+class _Lattice:
+    """Where the sum of all losses lies."""
+
+    generators: Generators
+    step: Vector
+    """d > 0"""
+    origin: Vector
+    """b, where all places are 0"""
+    parts: tuple[Part, ...]
+
+    def unit(self) -> arb:
+        """Return d."""
+        return self._value(self.step)
+
+    def point(self, place: int) -> tuple[arb, ExactReal | None]:
+        """Return b + place·d, as a ball and where possible exactly."""
+        vector = tuple(b + place * d for b, d in zip(self.origin, self.step, strict=True))
+        return self._value(vector), self.generators.exact(vector)
+
+    def _value(self, vector: Vector) -> arb:
+        pairs = zip(vector, self.generators.balls(), strict=True)
+        return sum((entry * value for entry, value in pairs if entry), start=arb(0))
+
+
+def applies(pairs: Sequence[Pair]) -> bool:
+    """Whether all losses are lists, or of discrete Gaussian noise, on one lattice."""
+    return _lattice(tuple((pair, 1) for pair in pairs)) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _lattice(factors: tuple[Factor, ...]) -> _Lattice | None:
+    rows: list[tuple[Listed, int, list[lattice.Loss]]] = []
+    for pair, count in factors:
+        small = finite(pair)
+        if small is not None and len(small.source.outcomes(small.index)) <= MAX_VALUES:
+            losses = [loss for loss in lattice.losses(small) if loss is not None]
+            rows.append((ListTransform(small), count, losses))
+        elif isinstance(pair, DiscreteGaussianPair):
+            rate, s = ExactReal.of_rational(1) / pair.parameter, pair.shift
+            ends = [ExactReal.of_rational(Fraction(2 * x * s - s * s, 2)) * rate for x in (0, 1)]
+            rows.append((DiscreteGaussianTransform(pair), count, [*ends]))
+        else:
+            return None
+    if not all(losses for _, _, losses in rows):
+        return None
+    generators = Generators.of(loss for _, _, losses in rows for loss in losses)
+    vectors = [[generators.vector(loss) for loss in losses] for _, _, losses in rows]
+    moves = [[_less(vector, row[0]) for vector in row] for row in vectors]
+    basis = Basis.of([move for row in moves for move in row])
+    if len(basis.rows) != 1:
+        return None
+    found = _Lattice(generators, basis.rows[0], _total(vectors, [n for _, n, _ in rows]), ())
+    with ctx.workprec(128):
+        sign = 1 if found.unit() > 0 else -1
+    parts: list[Part] = []
+    for (part, count, _), row in zip(rows, moves, strict=True):
+        places = tuple(sign * basis.coordinates(move)[0] for move in row)
+        is_list = isinstance(part, ListTransform)
+        parts.append((part, count, places if is_list else places[1]))
+    step = tuple(sign * entry for entry in found.step)
+    return _Lattice(generators, step, found.origin, tuple(parts))
+
+
+def _less(vector: Vector, other: Vector) -> Vector:
+    return tuple(a - b for a, b in zip(vector, other, strict=True))
+
+
+def _total(rows: Sequence[Sequence[Vector]], counts: Sequence[int]) -> Vector:
+    """Return the sum of the first vectors of all rows, each so often."""
+    weighted = [[n * entry for entry in row[0]] for row, n in zip(rows, counts, strict=True)]
+    return tuple(map(sum, zip(*weighted, strict=True)))
+
+
+@final
+@dataclass(frozen=True)
+class _HalfCircle:
+    """A sum of losses whose transform matters for frequencies up to `last` alone."""
+
+    loss: Loss
+    last: float
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives, without proof."""
+        return self.loss.cumulants(c)
+
+    def log_value(self, c: Fraction) -> arb:
+        """Return ln M(c)."""
+        return self.loss.log_value(c)
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return the same."""
+        return self.loss.log_upper(c)
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return M(c + ij·step)/M(c)."""
+        return self.loss.line(c, step, count)
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+        """Return the same from floats, None where their error matters."""
+        return self.loss.quick_line(c, step, count)
+
+    def log_ratio(self, c: Fraction, t: float) -> float:
+        """Return an upper bound of ln|M(c + iu)/M(c)| for t ≤ u ≤ last; −∞ if there is none."""
+        return -math.inf if t >= self.last else self.loss.log_between(c, t, self.last)
+
+    def far(self, c: Fraction) -> tuple[float, int]:
+        """Raise UndecidedError: M is periodic."""
+        return self.loss.far(c)
+
+    @property
+    def count(self) -> int:
+        """The number of independent losses."""
+        return self.loss.count
+
+
+@final
+@dataclass(frozen=True)
+class CirclePair(ContourPair):
+    """A product of pairs that `applies` to."""
+
+    def loss(self) -> Loss:
+        """Return the transforms of the factors, with their counts."""
+        return Loss(tuple((part, count) for part, count, _ in self._where().parts))
+
+    def _where(self) -> _Lattice:
+        found = _lattice(self.any_factors)
+        assert found is not None
+        return found
+
+    def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+        """Return G(ε). Raises UnsuitedError where that takes too many nodes."""
+        bits = self.accuracy()
+        where = self._where()
+        loss = self.loss()
+        try:
+            circle = _HalfCircle(loss, _end(where))
+            planned = plan_contour(Alike(circle), kernel, strip, near(float(epsilon)), bits)
+            line = planned.line
+            size = loss.cumulants(float(line.c))[0]
+            with ctx.workprec(bits + guard(loss.count, size)):
+                found = [
+                    self._sum(where, planned, kernel, epsilon, place)
+                    for place in self._above(where, epsilon)
+                ]
+        except UndecidedError as error:
+            raise UnsuitedError(str(error)) from error
+        value = functools.reduce(lambda one, other: one.union(other), found)
+        if value.rel_accuracy_bits() < bits - _SPARE:
+            raise UnsuitedError(f"The sum over the circle does not give {bits} bits.")
+        return value
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return an ε near the one with ln H(ε) = log_delta: on a line, not on the circle."""
+        if not self.infinity_mass().is_zero() or log_delta >= _SMALL_DELTA:
+            return None
+        try:
+            return estimator(self.loss()).epsilon(log_delta)
+        except (UndecidedError, ArithmeticError):
+            return None
+
+    @staticmethod
+    def _above(where: _Lattice, epsilon: ExactReal) -> list[int]:
+        """Return the place of ℓ, or two where one cannot be told: their values are nearly one."""
+        place = (epsilon.ball() - where.point(0)[0]) / where.unit()
+        floor = place.floor().unique_fmpz()
+        if floor is not None:
+            return [int(floor) + 1]
+        nearest = math.floor(solve.fraction(place.mid()) + Fraction(1, 2))
+        exact = where.point(nearest)[1]
+        if exact is None:
+            return [nearest, nearest + 1]
+        return [nearest if exact > epsilon else nearest + 1]
+
+    @staticmethod
+    def _sum(where: _Lattice, plan: Plan, kernel: Kernel, epsilon: ExactReal, place: int) -> arb:
+        """Return the sum with its two errors, ℓ at a place."""
+        loss = Loss(tuple((part, count) for part, count, _ in where.parts))
+        line, unit, eps = plan.line, where.unit(), epsilon.ball()
+        c, ahead = ball(line.c), where.point(place)[0]
+        number = math.ceil(2 * math.pi / (float(unit) * float(line.step))) | 1
+        half = (number - 1) // 2
+        step = 2 * arb.pi() / (number * unit)
+        count = min(math.ceil(line.count * float(line.step) / float(step)) + 1, half + 1)
+        gap = (eps - ahead).exp()
+        falls = {pole: ((pole - c) * unit).exp() for pole in kernel.poles}
+        sizes = {0: arb(1), -1: gap}
+
+        def kappa(turn: acb) -> acb:
+            """Return κ, or one of its terms, up to the sign."""
+            terms = [sizes[pole] / (1 - falls[pole] * turn) for pole in kernel.poles]
+            return terms[0] - terms[1] if len(terms) == 2 else terms[0]
+
+        first = kappa(acb(1)).real
+        sign, total = (1 if first > 0 else -1), first / 2
+        values = _ratios(where, line.c, number, count)
+        for j, ratio in enumerate(values[1:], 1):
+            turn = acb(0, -2 * arb.pi() * j / number).exp()
+            shift = acb(0, -2 * arb.pi() * (j * place % number) / number).exp()
+            total += (ratio * shift * kappa(turn)).real
+        rest = arb(0)
+        if count <= half:
+            most = sum((sizes[pole] / abs(1 - falls[pole]) for pole in kernel.poles), start=arb(0))
+            last = float((count * step).lower()) * (1 - _ULP)
+            fallen = arb(loss.log_between(line.c, last, _end(where))).exp()
+            rest = (half + 1 - count) * fallen * most
+        scale = 2 * (loss.log_value(line.c) - c * ahead).exp() / number
+        value = scale * (sign * total + arb(0, rest.upper()))
+        period = number * unit
+        beside = alias(loss, plan.left, line.c - plan.left, period, eps)
+        beside += alias(loss, plan.right, plan.right - line.c, period, eps)
+        return (value - arb(0).union(beside.upper())).max(arb(0))
+
+
+def _ratios(where: _Lattice, c: Fraction, number: int, count: int) -> list[acb]:
+    """Return M(z_j)/M(c), but for the turn of b, for j < count."""
+    product = [acb(1)] * count
+    for part, times, places in where.parts:
+        tilted = part.tilted(c)
+        steps = (x * places if isinstance(places, int) else places[x] for x in tilted.outcomes)
+        angles = tuple(2 * arb.pi() * step for step in steps)
+        rule = Quadrature(angles, tilted.rule.weights, tilted.rule.error)
+        row = rule.line(Fraction(1, number), count)
+        product = [whole * power(ratio, times) for whole, ratio in zip(product, row, strict=True)]
+    return product
+
+
+def _end(where: _Lattice) -> float:
+    """Return π/d, from above."""
+    return float((arb.pi() / where.unit()).upper()) * (1 + _ULP)

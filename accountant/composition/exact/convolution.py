@@ -1,0 +1,362 @@
+"""Products of finite pairs: the law of the sum of their losses, exactly."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from flint import arb, arb_poly
+
+from accountant.composition.argument import exact_sum
+from accountant.composition.exact import names as lattice
+from accountant.composition.exact.names import Basis, Generators, Vector
+from accountant.composition.joint import JointPair
+from accountant.core.pair import Tails
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
+from accountant.pairs.finite import FinitePair
+
+if TYPE_CHECKING:
+    from accountant.composition.exact.circle import CirclePair
+
+_LONG = 1 << 11
+MAX_VALUES = 1 << 17
+"""Most values of the sum of the losses whose masses are formed."""
+
+
+@final
+@dataclass(frozen=True)
+class ConvolvedPair(JointPair):
+    """A product of finite pairs: every value of the sum of the losses, and its mass.
+
+    Either the sums lie in a box of a lattice with few points, and the masses are the coefficients
+    of a product of powers of polynomials; or there are few distinct multisets of outcomes, and
+    their multinomial masses are listed. Both are exact; the shorter of the two is taken.
+    """
+
+    finite_factors: tuple[tuple[FinitePair, int], ...]
+
+    @property
+    def factors(self) -> tuple[tuple[FinitePair, int], ...]:
+        """The finite pairs and their counts."""
+        return self.finite_factors
+
+    def size(self) -> int:
+        """Return how many values of the finite loss there can be, before any mass is formed."""
+        plan = _plan(self)
+        if any(all(point is None for point in row) for row in plan.points):
+            return 0
+        return min(plan.box, plan.multisets)
+
+    def _on_circle(self) -> CirclePair | None:
+        """Return the same pair for sums over the circle, None where few values are summed."""
+        if self.size() <= _LONG:
+            return None
+        from accountant.composition.exact.circle import CirclePair, applies
+
+        pairs = tuple(pair for pair, _ in self.finite_factors)
+        return CirclePair(self.finite_factors) if applies(pairs) else None
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return what the sums over the circle estimate, where there are many values."""
+        on_circle = self._on_circle()
+        return None if on_circle is None else on_circle.estimate_epsilon(log_delta)
+
+    def values(self) -> list[Value]:
+        """Return the values of the loss in ascending order, with their masses."""
+        return _table(self, ctx.prec).values
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the sum of the largest losses where all losses of the factors are exact."""
+        terms = []
+        for pair, count in self.finite_factors:
+            known = [loss for loss in lattice.losses(pair) if loss is not None]
+            exact = [loss for loss in known if isinstance(loss, ExactReal)]
+            if not known or len(exact) < len(known) or not pair.infinity_mass().is_zero():
+                return None
+            terms.append(ExactReal.of_rational(count) * max(exact))
+        return exact_sum(terms)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞).
+
+        Many values of one lattice are summed over the circle, if that gives the precision.
+        """
+        if (on_circle := self._on_circle()) is not None:
+            with contextlib.suppress(UndecidedError):
+                return on_circle.hockey_stick(epsilon)
+        table = _table(self, ctx.prec)
+        bound = epsilon.ball()
+        below, above = table.cut(epsilon)
+        total = table.p_from[above] - bound.exp() * table.q_from[above]
+        for value in table.values[below:above]:
+            total += value.excess(epsilon)
+        return total + self.infinity_mass()
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
+        if (on_circle := self._on_circle()) is not None:
+            with contextlib.suppress(UndecidedError):
+                return on_circle.tails(epsilon)
+        table = _table(self, ctx.prec)
+        below, above = table.cut(epsilon)
+        p_above, q_above = table.p_from[above], table.q_from[above]
+        p_below, q_below = table.p_upto[below], table.q_upto[below]
+        for value in table.values[below:above]:
+            side = value.above(epsilon)
+            p = value.p if side is not None else arb(0).union(value.p)
+            q = value.q if side is not None else arb(0).union(value.q)
+            if side is not False:
+                p_above, q_above = p_above + p, q_above + q
+            if side is not True:
+                p_below, q_below = p_below + p, q_below + q
+        return Tails(
+            p_above=p_above + self.infinity_mass(),
+            p_below=p_below,
+            q_above=q_above,
+            q_below=q_below + self.reverse().infinity_mass(),
+        )
+
+    def reverse(self) -> ConvolvedPair:
+        """Return the product of the reversed pairs."""
+        return ConvolvedPair(tuple((pair.reverse(), count) for pair, count in self.finite_factors))
+
+
+@final
+@dataclass(frozen=True)
+class Value:
+    """One value of the loss."""
+
+    loss: arb
+    exact: ExactReal | None
+    p: arb
+    q: arb
+
+    def above(self, epsilon: ExactReal) -> bool | None:
+        """Whether the value exceeds ε, None where the precision does not decide."""
+        if self.exact is not None:
+            return self.exact > epsilon
+        threshold = epsilon.ball()
+        return True if self.loss > threshold else False if self.loss <= threshold else None
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return (p − e^ε q)⁺ = p (1 − e^{ε−L})⁺."""
+        above = self.above(epsilon)
+        if above is False:
+            return arb(0)
+        value = -self.p * (epsilon.ball() - self.loss).expm1()
+        return value if above else value.max(arb(0))
+
+
+@final
+@dataclass(frozen=True)
+class _Table:
+    """The values with a finite loss, and the running sums of their masses."""
+
+    values: list[Value]
+    lowest: list[arb]
+    """The lower ends of the losses, ascending."""
+    highest: list[arb]
+    """The largest upper end so far, ascending."""
+    p_from: list[arb]
+    q_from: list[arb]
+    p_upto: list[arb]
+    q_upto: list[arb]
+
+    @staticmethod
+    def of(values: list[Value]) -> _Table:
+        """Sort the values and add up their masses from both ends."""
+        values = sorted(values, key=lambda value: value.loss.lower())
+        tops: list[arb] = []
+        for value in values:
+            top = value.loss.upper()
+            tops.append(tops[-1] if tops and tops[-1] > top else top)
+        p, q = [value.p for value in values], [value.q for value in values]
+        zero = arb(0)
+        return _Table(
+            values,
+            [value.loss.lower() for value in values],
+            tops,
+            list(itertools.accumulate(p[::-1], initial=zero))[::-1],
+            list(itertools.accumulate(q[::-1], initial=zero))[::-1],
+            list(itertools.accumulate(p, initial=zero)),
+            list(itertools.accumulate(q, initial=zero)),
+        )
+
+    def cut(self, epsilon: ExactReal) -> tuple[int, int]:
+        """Return i ≤ j: values before i are at most ε, values from j on exceed it."""
+        threshold = epsilon.ball()
+        above = bisect_right(self.lowest, threshold.upper())
+        return min(bisect_right(self.highest, threshold.lower()), above), above
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """The outcomes of every factor as points of one lattice, and how many sums there can be."""
+
+    generators: Generators
+    basis: Basis
+    origin: Vector
+    """The sum of the losses of one outcome of every factor: where the lattice begins."""
+    points: tuple[tuple[Vector | None, ...], ...]
+    """Per factor: the coordinates of each outcome from there, None where P or Q has no mass."""
+    box: int
+    """Points of the least box that contains all sums."""
+    multisets: int
+    """Choices, with repetition, of the distinct points of each factor."""
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(pair: ConvolvedPair) -> _Plan:
+    found = [lattice.losses(factor) for factor, _ in pair.finite_factors]
+    generators = Generators.of(loss for row in found for loss in row if loss is not None)
+    origin = [0] * generators.count
+    moves: list[list[Vector | None]] = []
+    for row, (_, count) in zip(found, pair.finite_factors, strict=True):
+        vectors = [None if loss is None else generators.vector(loss) for loss in row]
+        first = next((vector for vector in vectors if vector is not None), tuple(origin))
+        moves.append([None if vector is None else _difference(vector, first) for vector in vectors])
+        origin = [total + count * entry for total, entry in zip(origin, first, strict=True)]
+    basis = Basis.of([move for row in moves for move in row if move is not None])
+    points = tuple(
+        tuple(None if move is None else basis.coordinates(move) for move in row) for row in moves
+    )
+    reach = [0] * len(basis.rows)
+    multisets = 1
+    for places, (_, count) in zip(points, pair.finite_factors, strict=True):
+        distinct = {point for point in places if point is not None}
+        if not distinct:
+            continue
+        for i, entries in enumerate(zip(*distinct, strict=True)):
+            reach[i] += count * (max(entries) - min(entries))
+        multisets *= math.comb(count + len(distinct) - 1, len(distinct) - 1)
+    return _Plan(
+        generators, basis, tuple(origin), points, math.prod(r + 1 for r in reach), multisets
+    )
+
+
+def _difference(vector: Vector, other: Vector) -> Vector:
+    return tuple(a - b for a, b in zip(vector, other, strict=True))
+
+
+@functools.lru_cache(maxsize=8)
+def _table(pair: ConvolvedPair, precision: int) -> _Table:
+    plan = _plan(pair)
+    if any(all(point is None for point in row) for row in plan.points):
+        return _Table.of([])
+    size = min(plan.box, plan.multisets)
+    if size > MAX_VALUES:
+        raise NotApplicableError(
+            f"The exact sum of these losses has up to {_shown(size)} values, more than the "
+            f"{MAX_VALUES} that are formed. Compose fewer releases, or give their laws losses "
+            "on a common grid (such as equal ratios of neighbouring probabilities). Rényi "
+            "divergences, rho and the largest loss have no such limit."
+        )
+    laws = [
+        (_merged(row, lattice.masses(factor)), count)
+        for row, (factor, count) in zip(plan.points, pair.finite_factors, strict=True)
+    ]
+    sums = _in_box(laws) if plan.box <= plan.multisets else _by_multisets(laws)
+    generators = plan.generators.balls()
+    values = []
+    for point, p in sums:
+        vector = plan.basis.vector(point, plan.origin)
+        loss = arb(0)
+        for entry, value in zip(vector, generators, strict=True):
+            if entry:
+                loss += entry * value
+        values.append(Value(loss, plan.generators.exact(vector), p, p * (-loss).exp()))
+    return _Table.of(values)
+
+
+def _merged(row: Sequence[Vector | None], masses: Sequence[arb]) -> dict[Vector, arb]:
+    """Add up the masses of outcomes with the same loss."""
+    law: dict[Vector, arb] = {}
+    for point, mass in zip(row, masses, strict=True):
+        if point is not None:
+            law[point] = law.get(point, arb(0)) + mass
+    return law
+
+
+def _in_box(laws: Sequence[tuple[dict[Vector, arb], int]]) -> Iterator[tuple[Vector, arb]]:
+    """Yield the sums by polynomials: a point of the box is a number in mixed radix.
+
+    Coefficients that no sum reaches come out as balls around 0, which contain what they should.
+    """
+    dimension = len(next(iter(laws[0][0])))
+    starts = [[min(point[i] for point in law) for i in range(dimension)] for law, _ in laws]
+    sides = [
+        1
+        + sum(
+            count * (max(point[i] for point in law) - start[i])
+            for (law, count), start in zip(laws, starts, strict=True)
+        )
+        for i in range(dimension)
+    ]
+    strides = [math.prod(sides[:i]) for i in range(dimension)]
+    product = arb_poly([1])
+    for (law, count), start in zip(laws, starts, strict=True):
+        places = {
+            sum((point[i] - start[i]) * strides[i] for i in range(dimension)): mass
+            for point, mass in law.items()
+        }
+        row = [places.get(place, arb(0)) for place in range(max(places) + 1)]
+        product *= arb_poly(row) ** count
+    corner = [
+        sum(count * start[i] for (_, count), start in zip(laws, starts, strict=True))
+        for i in range(dimension)
+    ]
+    for place in range(product.degree() + 1):
+        mass = product[place]
+        if not mass.is_zero():
+            steps = (place // strides[i] % sides[i] for i in range(dimension))
+            yield tuple(low + step for low, step in zip(corner, steps, strict=True)), mass
+
+
+def _by_multisets(laws: Sequence[tuple[dict[Vector, arb], int]]) -> Iterator[tuple[Vector, arb]]:
+    """Yield the sums by convolving the multinomial law of each factor."""
+    total: dict[Vector, arb] | None = None
+    for law, count in laws:
+        power = _power(law, count)
+        if total is None:
+            total = power
+            continue
+        grown: dict[Vector, arb] = {}
+        for a, x in total.items():
+            for b, y in power.items():
+                point = tuple(i + j for i, j in zip(a, b, strict=True))
+                grown[point] = grown.get(point, arb(0)) + x * y
+        total = grown
+    yield from (total or {}).items()
+
+
+def _power(law: dict[Vector, arb], count: int) -> dict[Vector, arb]:
+    """Return the law of the sum of `count` draws: count!·Π p^k/k! for each multiset."""
+    dimension = len(next(iter(law)))
+    partial: dict[tuple[Vector, int], arb] = {((0,) * dimension, count): arb(1)}
+    for number, (point, mass) in enumerate(law.items()):
+        last = number == len(law) - 1
+        terms = [arb(1)]
+        for k in range(1, count + 1):
+            terms.append(terms[-1] * mass / k)
+        grown: dict[tuple[Vector, int], arb] = {}
+        for (place, left), weight in partial.items():
+            for k in range(left if last else 0, left + 1):
+                there = tuple(i + k * j for i, j in zip(place, point, strict=True))
+                key, term = (there, left - k), weight * terms[k]
+                grown[key] = grown[key] + term if key in grown else term
+        partial = grown
+    orders = arb(count).fac()
+    return {place: orders * weight for (place, _), weight in partial.items()}
+
+
+def _shown(size: int) -> str:
+    return str(size) if size < 10**15 else f"10^{int(math.log10(size))}"

@@ -1,0 +1,294 @@
+"""Which of the two sums of a product of Laplace laws take the least time; in floats, no proof.
+
+See `accountant.composition.exact.laplace_product_sums`, which bounds what these choices cost.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from flint import acb, arb
+
+from accountant.errors import UndecidedError
+from accountant.numbers.chernoff import rough_log_peak
+
+Groups: TypeAlias = tuple[tuple[int, int], ...]
+"""Multiples of the unit, ascending, and how many coordinates have each."""
+
+MAX_TERMS = 2_000_000
+"""Most pairs (J, m) of the exact sum."""
+MAX_NODES = 200_000
+"""Most nodes of the contour."""
+_FEW = 20_000
+MAX_HALF = 1 << 18
+"""Most sums of signed shifts of half of the coordinates."""
+_PARTS = (2, 3, 4, 6, 8, 16, 32, 64, 128)
+_HALF, _HALF_SQUARE = 2.0, 0.15  # microseconds of one of them, and of M² of it
+_PARTS_STEP = 16
+_TERM, _NODE, _COEFFICIENT, _ROW = 0.7, 12.0, 2.0, 3.0  # microseconds, roughly
+_CHEAP = 1e5  # microseconds: what an exact sum may take before a contour is looked for
+_LEAST_TILT, _MOST_TILT = -14.0, 18.0
+
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_NEAR_LINE = 1e-4
+"""Accuracy of ln(c − pole): a line that is off by so little costs no bit."""
+
+
+class Kernel(enum.Enum):
+    """κ: what is integrated over l > ε."""
+
+    P = "s - 1/2"
+    Q = "s + 1/2"
+    EXCESS = "s^2 - 1/4"
+
+    @property
+    def pole(self) -> float:
+        """The last pole on the right."""
+        return -0.5 if self is Kernel.Q else 0.5
+
+    def at(self, s: acb) -> acb:
+        """Return κ(s)."""
+        half = arb("0.5")
+        if self is Kernel.EXCESS:
+            return (s - half) * (s + half)
+        return s - half if self is Kernel.P else s + half
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """c and h = 2π/B, W in steps (0: no contour), M, and bits for the exact terms."""
+
+    line: float
+    period: float
+    nodes: int
+    parts: int
+    lost: int
+    cost: float = 0.0
+    """Roughly how many microseconds it takes."""
+    halved: bool = False
+    """Whether the exact terms are sums over two halves of the coordinates."""
+
+
+@final
+class Floats:
+    """ln Φ and what follows from it in floats: it chooses the sums and proves nothing."""
+
+    def __init__(self, groups: Groups, unit: float, epsilon: float, kernel: Kernel) -> None:
+        self.distances = [(multiple * unit, count) for multiple, count in groups]
+        self.top = math.fsum(count * t for t, count in self.distances)
+        self.coordinates = sum(count for _, count in groups)
+        self.epsilon, self.kernel = epsilon, kernel
+
+    def log_phi(self, c: float) -> float:
+        """Return ln Φ(c), an even function."""
+        c = abs(c)
+        total = c * self.top
+        for t, count in self.distances:
+            ratio = -math.expm1(-2 * t * c) / (2 * c) if c > 1e-9 else t
+            total += count * math.log((1 + math.exp(-2 * t * c) + ratio) / 2)
+        return total
+
+    def log_value(self, c: float) -> float:
+        """Return ln Φ(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
+        s = c - 0.5
+        peak = 0.0
+        if self.kernel is Kernel.EXCESS:
+            peak = rough_log_peak(s)
+        return self.log_phi(c) - c * self.epsilon + peak
+
+    def line(self) -> float:
+        """Return c, nearly where |Φ(c) e^{−cε}/κ(c)| is least."""
+
+        def objective(x: float) -> float:
+            away = math.exp(x)
+            c = self.kernel.pole + away
+            log_kernel = x + (math.log1p(away) if self.kernel is Kernel.EXCESS else 0.0)
+            return self.log_phi(c) - c * self.epsilon - log_kernel
+
+        low, high = _LEAST_TILT, _MOST_TILT
+        left, right = high - (high - low) * _GOLDEN, low + (high - low) * _GOLDEN
+        at_left, at_right = objective(left), objective(right)
+        while high - low > _NEAR_LINE:  # each step keeps one of the two points inside
+            if at_left < at_right:
+                high, right, at_right = right, left, at_left
+                left = high - (high - low) * _GOLDEN
+                at_left = objective(left)
+            else:
+                low, left, at_left = left, right, at_right
+                right = low + (high - low) * _GOLDEN
+                at_right = objective(right)
+        return self.kernel.pole + math.exp((low + high) / 2)
+
+    def shares(self, c: float) -> list[tuple[float, int]]:
+        """Return the tilted probability of lying between the atoms."""
+        found = []
+        for t, count in self.distances:
+            flat = math.tanh(t * c) / (2 * c) if abs(c) > 1e-9 else t / 2
+            found.append((flat / (1 + flat), count))
+        return found
+
+    def exact_parts(self, c: float, bits: int) -> int:
+        """Return the least M for which the terms m ≥ M are negligible."""
+        shares = self.shares(c)
+        mean = math.fsum(count * share for share, count in shares)
+        low, high = math.ceil(mean), self.coordinates + 1
+        while low < high:
+            middle = (low + high) // 2
+            v = max(middle / mean, 1.0) if mean > 0 else math.inf
+            tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares)
+            tail -= middle * math.log(v)
+            low, high = (low, middle) if tail < -bits * math.log(2) else (middle + 1, high)
+        step = _PARTS_STEP if low > _PARTS_STEP else 1
+        return max(2, min(-(-low // step) * step, self.coordinates + 1))
+
+    def lost(self, c: float, parts: int) -> int:
+        """Return bits that the exact terms lose to cancellation, roughly."""
+        z = max(self.top - self.epsilon, 0.0) / 2
+        most = 0.0
+        for m in range(parts):
+            ways = math.lgamma(self.coordinates + 1) - math.lgamma(self.coordinates - m + 1)
+            most = max(most, ways - 2 * math.lgamma(m + 1) + m * math.log(max(z, 1e-300)))
+        size = self.log_value(c) - self.top / 2 + self.epsilon / 2
+        return max(0, math.ceil((most - size) / math.log(2)))
+
+    def period(self, c: float, bits: int) -> float:
+        """Return B: aliases are that much smaller."""
+        slack, here = bits * math.log(2), self.log_phi(c) - c * self.epsilon
+        room = c - self.kernel.pole
+
+        def least(sign: int, powers: range) -> float:
+            found = math.inf
+            for power in powers:
+                v = room * 2.0 ** (power / 2)
+                there = self.log_phi(c + sign * v) - (c + sign * v) * self.epsilon
+                found = min(found, (there - here + slack) / v)
+            return found
+
+        upward = min(least(1, range(-14, 10)), self.top - self.epsilon)
+        return max(upward, least(-1, range(-11, 1)))
+
+    def nodes(self, c: float, parts: int, bits: int, period: float) -> float:
+        """Return W in steps."""
+        h = 2 * math.pi / period
+        target = self.log_value(c) - bits * math.log(2)
+        start = math.fsum(n * _log_cosh(t * abs(c)) for t, n in self.distances)
+
+        def log_beyond(last: float) -> float:
+            excess = self.kernel is Kernel.EXCESS
+            largest = [
+                (min(1 / (2 * last), t / 2 if excess else math.inf), n) for t, n in self.distances
+            ]
+            v = max(parts / math.fsum(n * x for x, n in largest), 1.0)
+            many = math.fsum(n * math.log1p(v * x) for x, n in largest) - parts * math.log(v)
+            return start + many - c * self.epsilon - (math.log(last) if excess else 0.0)
+
+        last = h
+        while log_beyond(last) > target and last < h * 4 * MAX_NODES:
+            last *= 1.1
+        return last / h
+
+    def start(self, log_delta: float) -> tuple[float, float]:
+        """Return about the ε with ln H(ε) = log_delta, and the slope of ln H there."""
+        low, high = _LEAST_TILT, math.log(1e5)
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._saddle(middle)[1] > log_delta else (low, middle)
+        return max(self._saddle(low)[0], 0.0), -math.exp(low)
+
+    def _saddle(self, x: float) -> tuple[float, float]:
+        """Return the ε with its saddle at c = ½ + e^x, and about ln H there."""
+        away = math.exp(x)
+        c, step = 0.5 + away, 1e-4 * (0.5 + away)
+        around = [self.log_phi(c + side * step) for side in (-1, 0, 1)]
+        slope = (around[2] - around[0]) / (2 * step)
+        curve = max((around[2] - 2 * around[1] + around[0]) / step**2, 1e-12)
+        curve += away**-2 + (1 + away) ** -2
+        epsilon = slope - 1 / away - 1 / (1 + away)
+        log_kernel = x + math.log1p(away)
+        size = around[1] - c * epsilon - log_kernel - math.log(2 * math.pi * curve) / 2
+        return epsilon, size + (epsilon - self.top) / 2
+
+
+def _log_cosh(x: float) -> float:
+    """Return ln cosh x, x ≥ 0."""
+    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
+
+
+def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: int) -> Plan:
+    """Choose the sums that take the least time.
+
+    Raises UndecidedError if all of them are too long.
+    """
+    floats = Floats(groups, unit, epsilon, kernel)
+    c = floats.line()
+    jumps = _count_jumps(groups, epsilon / unit)
+    whole = floats.coordinates + 1
+    if jumps * whole > _FEW:
+        whole = floats.exact_parts(c, bits)
+    build = _ROW * jumps * sum(count for _, count in groups[1:])
+
+    def exact_cost(parts: int) -> float:
+        terms = jumps * parts
+        return _COEFFICIENT * terms + build * (1 + parts / 64) if terms <= MAX_TERMS else math.inf
+
+    entries = [_signs(half) for half in split(groups)]
+
+    def halved_cost(parts: int) -> float:
+        each = _HALF + _HALF_SQUARE * parts**2
+        return sum(entries) * each if max(entries) <= MAX_HALF else math.inf
+
+    cost = exact_cost(whole)
+    best = Plan(c, 0.0, 0, whole, floats.lost(c, whole), cost)
+    if cost > _CHEAP:
+        period = floats.period(c, bits)
+        for parts in _PARTS:
+            sums, in_halves = exact_cost(parts), halved_cost(parts)
+            if parts >= whole or min(sums, in_halves) >= cost:
+                break
+            nodes = floats.nodes(c, parts, bits, period)
+            each = _NODE + _TERM * len(groups) * (6 + 4 * parts)
+            own = nodes * each + min(sums, in_halves)
+            if nodes <= MAX_NODES and own < cost:
+                lost, halved = floats.lost(c, parts), in_halves < sums
+                best = Plan(c, period, math.ceil(nodes), parts, lost, own, halved)
+                cost = own
+    if cost == math.inf:
+        raise too_long(float(jumps * whole))
+    return best
+
+
+def split(groups: Groups) -> tuple[Groups, Groups]:
+    """Return two parts of the groups with about as many sums of signed shifts each."""
+    halves: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    for group in sorted(groups, key=lambda group: -group[1]):
+        min(halves, key=_signs).append(group)
+    return tuple(sorted(halves[0])), tuple(sorted(halves[1]))
+
+
+def _signs(groups: Sequence[tuple[int, int]]) -> int:
+    """Return at most how many sums of signed shifts there are."""
+    return math.prod(count + 1 for _, count in groups)
+
+
+def _count_jumps(groups: Groups, bar: float) -> int:
+    """Return at most how many jumps lie above the bar."""
+    signs, total = 1, 0
+    for multiple, count in groups:
+        signs *= count + 1
+        total += multiple * count
+    return min(signs, max(0, math.floor((total - bar) / 2) + 1))
+
+
+def too_long(terms: float) -> UndecidedError:
+    """Return the refusal of sums that no plan makes short."""
+    return UndecidedError(
+        f"The exact sum over the signs of these shifts has about {terms:.1e} terms, more than the "
+        f"{MAX_TERMS} that are formed. Ask for a larger relative_width (1e-9 is enough for most), "
+        "use fewer distinct shifts, or round them up to a common grid: delta grows with each."
+    )

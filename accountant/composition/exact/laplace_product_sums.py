@@ -1,0 +1,427 @@
+"""Tails and hockey-stick divergences of products of Laplace laws, by two sums that share the work.
+
+Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and dQ = e^{−l/2} dm, and the
+two-sided Laplace transform of m is e^{−T/2} Φ(s), T = Σ t_i, with
+
+    Φ(s) = Π (C_i + S_i/(2s)),   C_i = cosh(t_i s), S_i = sinh(t_i s).
+
+The powers of 1/(2s) count the coordinates that are between their two atoms: Φ = Σ_m Φ_m, Φ_m ≥ 0
+the transform of a measure. What is asked for is ∫_{l > ε} of e^{l/2}, e^{−l/2}, or e^{(l−ε)/2} −
+e^{(ε−l)/2} times e^{ε/2}; each is (1/2πi) ∫ e^{−sε} Φ(s)/κ(s) ds with κ = s − ½, s + ½, s² − ¼.
+
+*The terms m < M exactly.* Φ_m is 2^{−d} (2s)^{−m} Σ_J w_m(J) e^{Js}, w_m(J) the coefficient of y^m
+in the sum, over the sign choices with Σ ±t_i = J, of (1 + y)^{plus signs} (1 − y)^{minus signs}.
+With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε and 0 elsewhere,
+
+    s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
+
+so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to about thirty
+coordinates that all differ the signs are taken apart
+(`accountant.composition.exact.laplace_product_halves`).
+
+*The terms m ≥ M by the trapezoidal rule* on Re s = c. By Poisson summation it adds the values at
+ε + jB, j ≠ 0, times e^{cjB}: all ≥ 0 and bounded by Chernoff at two real points (none for
+ε + jB ≥ T). As |C_i| ≤ cosh(t_i c) and |S_i/(2s)| ≤ x cosh(t_i c), x = min(1/(2|s|), t_i/2), what
+the line beyond Im s = W adds is at most (1/π) Π cosh(t_i c) ∫_W^∞ Σ_{m≥M} C(d, m) x^m / |κ|. Where
+few coordinates are between their atoms the exact terms are enough and the rest is bounded by its
+value at s = c; where many are, the integral converges fast and M is small. Both are short at any
+number of coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import final
+
+from flint import acb, acb_poly, arb, arb_poly, fmpz, fmpz_poly
+
+from accountant.composition.exact.laplace_product_halves import sum_of_halves
+from accountant.composition.exact.laplace_product_plan import (
+    MAX_TERMS,
+    Floats,
+    Groups,
+    Kernel,
+    Plan,
+    choose,
+    split,
+    too_long,
+)
+from accountant.errors import UndecidedError
+from accountant.numbers.chernoff import log_peak
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import START_PRECISION, asked_width
+from accountant.numbers.precision import ctx
+
+_PRECISION_STEP = 128
+_SPARE_BITS = 12
+_ROUNDS = 8
+_MOST_WANTED = 1 << 15
+_BARS = 32
+_ROUGH = 60
+_SECANTS = 12
+_PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
+_FINE = Fraction(1, 10**8)
+_WIDE = Fraction(1, 10**10)
+
+
+def above(
+    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, *, at_least: bool = False
+) -> arb:
+    """Return ∫ over l > ε (l ≥ ε if `at_least`) of P, of Q, or the hockey-stick divergence.
+
+    Raises
+    ------
+    UndecidedError
+        If the sums would be too long.
+    """
+    integral = _Integral(groups, unit, epsilon, kernel, at_least)
+    goal = wanted = _goal()
+    value = arb(0)
+    for _ in range(_ROUNDS):
+        plan = choose(groups, float(unit), float(epsilon), kernel, wanted + _SPARE_BITS)
+        lost = plan.lost + 2 * integral.coordinates.bit_length()
+        with ctx.workprec(-(-(wanted + lost + 24) // _PRECISION_STEP) * _PRECISION_STEP):
+            value = integral.by(plan)
+        if value.rel_accuracy_bits() > goal or value.is_zero():
+            break
+        short = goal - value.rel_accuracy_bits()
+        wanted = min(wanted + max(short, 32) + 8, _MOST_WANTED)
+    return +value
+
+
+def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> bool:
+    """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
+    asked = asked_width.get()
+    if asked is not None and asked < _WIDE:
+        return True  # they are the only way
+    plan = _plan(groups, unit, epsilon, kernel)
+    if plan is None or asked is None:
+        return plan is not None
+    return plan.cost < (_LONG_PATIENCE if plan.halved and asked < _FINE else _PATIENCE)
+
+
+def is_possible(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> bool:
+    """Whether the sums can be formed for the current goal."""
+    return _plan(groups, unit, epsilon, kernel) is not None
+
+
+def _plan(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> Plan | None:
+    try:
+        return choose(groups, float(unit), float(epsilon), kernel, _goal() + _SPARE_BITS)
+    except UndecidedError:
+        return None
+
+
+def _goal() -> int:
+    """Return the relative accuracy to reach in bits: the current precision, or what is asked for.
+
+    Where more than the first precision of `enclose` was needed, so much more is reached.
+    """
+    asked = asked_width.get()
+    if asked is None:
+        return ctx.prec
+    bits = (asked.denominator // asked.numerator).bit_length() + 2
+    return min(ctx.prec, bits + 8 + max(0, ctx.prec - max(START_PRECISION, bits + 32)))
+
+
+@final
+@dataclass(frozen=True)
+class _Integral:
+    """∫ over l > ε (or ≥)."""
+
+    groups: Groups
+    unit: ExactReal
+    epsilon: ExactReal
+    kernel: Kernel
+    at_least: bool
+
+    @property
+    def coordinates(self) -> int:
+        """The number of coordinates."""
+        return sum(count for _, count in self.groups)
+
+    def by(self, plan: Plan) -> arb:
+        """Return both sums of the plan."""
+        distances = [(multiple * self.unit.ball(), count) for multiple, count in self.groups]
+        top = sum((count * t for t, count in distances), start=arb(0))
+        eps = self.epsilon.ball()
+        total = self._of_halves(plan.parts) if plan.halved else self._exact(plan.parts)
+        if plan.parts <= self.coordinates:
+            rest = _Rest(distances, eps, self.kernel, plan)
+            total += rest.by_contour(top) if plan.nodes else rest.bound()
+        shift = -eps if self.kernel is Kernel.Q else eps
+        return ((shift - top) / 2).exp() * total
+
+    def _bar(self) -> tuple[int, int]:
+        """Return the last jump in units that does not count, and a rounded one below it."""
+        bar, on_grid = in_units(self.epsilon, self.unit)
+        bar -= self.at_least and on_grid
+        step = max(1, _reach(self.groups) // _BARS)
+        return bar, bar // step * step
+
+    def _of_halves(self, parts: int) -> arb:
+        """Return the terms m < M, where all signs are too many."""
+        bar, below = self._bar()
+        first, second = split(self.groups)
+        halves = (
+            _half(first, parts, below - _reach(second)),
+            _half(second, parts, below - _reach(first)),
+        )
+        where = self.unit, self.epsilon, bar
+        return sum_of_halves(halves, parts, where, self.kernel) / fmpz(2) ** self.coordinates
+
+    def _exact(self, parts: int) -> arb:
+        """Return the terms m < M."""
+        bar, below = self._bar()
+        jumps, terms = _terms(self.groups, self.kernel, parts, below, ctx.prec)
+        start = bisect_right(jumps, bar)
+        half, eps, total = self.unit.ball() / 2, self.epsilon.ball() / 2, arb(0)
+        growth, last, exponential = half.exp(), 0, (-eps).exp()
+        for jump, (first, second, polynomial) in zip(jumps[start:], terms[start:], strict=True):
+            exponential *= growth ** (jump - last)
+            last = jump
+            if self.kernel is not Kernel.Q:
+                total += first * exponential
+            if self.kernel is not Kernel.P:
+                total += second / exponential
+            total -= polynomial(jump * half - eps)
+        return total / fmpz(2) ** self.coordinates
+
+
+def _reach(groups: Groups) -> int:
+    """Return the largest jump."""
+    return sum(multiple * count for multiple, count in groups)
+
+
+def in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
+    """Return ⌊ε/unit⌋, and whether nothing was rounded."""
+    ratio = epsilon / unit
+    if ratio.rational is not None:
+        floor = math.floor(ratio.rational)
+        return floor, ratio.rational == floor
+    root = math.isqrt(ratio.square.numerator // ratio.square.denominator)
+    return (root if ratio.sign > 0 else -root - 1), False
+
+
+@lru_cache(maxsize=8)
+def _terms(
+    groups: Groups, kernel: Kernel, parts: int, bar: int, precision: int
+) -> tuple[list[int], list[tuple[fmpz, fmpz, arb_poly]]]:
+    """Return the jumps above the bar, and for each the factors of e^z and e^{−z}, and a polynomial.
+
+    They depend on the number of coordinates only, not on the unit: a calibration asks for the
+    same ones at every step.
+    """
+    table = _weights(groups, parts, bar)
+    falling = [math.factorial(parts - 1)]  # (M − 1)!/i!
+    for i in range(1, parts):
+        falling.append(falling[-1] // i)
+    jumps, found = sorted(table), []
+    with ctx.workprec(precision):
+        scale = 1 / arb(falling[0])
+        for jump in jumps:
+            weights = table[jump].coeffs()
+            signed = [-w if m % 2 else w for m, w in enumerate(weights)]
+            upto, signed_upto = list(accumulate(weights)), list(accumulate(signed))
+            first, second = upto[-1], signed_upto[-1]
+            rest = [first - w for w in upto]  # Σ_{m > i} w_m
+            mirrored = [w - second if i % 2 else second - w for i, w in enumerate(signed_upto)]
+            if kernel is Kernel.EXCESS:
+                rest = [a - b for a, b in zip(rest, mirrored, strict=True)]
+                second = -second
+            elif kernel is Kernel.Q:
+                rest = mirrored
+            scaled = [a * b for a, b in zip(rest, falling, strict=False)]
+            found.append((first, second, arb_poly(scaled) * scale))
+    return jumps, found
+
+
+@lru_cache(maxsize=8)
+def _weights(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
+    """Return Σ_m w_m(J) y^m, m < M, of the jumps J above the bar."""
+    table = {0: fmpz_poly([1])}
+    left = _reach(groups)
+    for multiple, count in groups:
+        left -= multiple * count
+        rows = _rows(count, parts, (max(table) + multiple * count + left - bar) // (2 * multiple))
+        grown: dict[int, fmpz_poly] = {}
+        for jump, weights in table.items():
+            for minus, row in enumerate(rows):
+                place = jump + (count - 2 * minus) * multiple
+                if place + left <= bar:
+                    break
+                term = weights.mul_low(row, parts)
+                grown[place] = grown[place] + term if place in grown else term
+            if len(grown) * parts > MAX_TERMS:
+                raise too_long(len(grown) * parts)
+        table = grown
+    return table
+
+
+@lru_cache(maxsize=2)
+def _half(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
+    """Return the same for half of the coordinates; these tables are large."""
+    return _weights.__wrapped__(groups, parts, bar)
+
+
+def _rows(count: int, parts: int, last: int) -> list[fmpz_poly]:
+    """Return C(n, k) (1 + y)^{n−k} (1 − y)^k, k = 0, …, min(n, last), up to y^{M−1}."""
+    row = fmpz_poly([math.comb(count, m) for m in range(min(parts, count + 1))])
+    step = fmpz_poly([1] + [-2 if i % 2 else 2 for i in range(1, parts)])  # (1 − y)/(1 + y)
+    rows, ways = [], 1
+    for k in range(min(count, last) + 1):
+        rows.append(row * ways)
+        ways = ways * (count - k) // (k + 1)
+        row = row.mul_low(step, parts)
+    return rows
+
+
+@final
+class _Rest:
+    """The terms m ≥ M."""
+
+    def __init__(
+        self, distances: Sequence[tuple[arb, int]], eps: arb, kernel: Kernel, plan: Plan
+    ) -> None:
+        self._distances, self._eps, self._kernel, self._plan = distances, eps, kernel, plan
+        self._c = arb(plan.line)
+
+    def bound(self) -> arb:
+        """Return a ball from 0 to Φ_{≥M}(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
+        c = self._c
+        between = self._many(c)
+        return arb(0).union((between * (-c * self._eps).exp() * self._peak()).upper())
+
+    def _peak(self) -> arb:
+        if self._kernel is not Kernel.EXCESS:
+            return arb(1)
+        s = self._c - arb("0.5")
+        return log_peak(s).exp()
+
+    def _many(self, c: arb) -> arb:
+        """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""
+        parts, log_phi, shares = self._plan.parts, arb(0), []
+        for t, count in self._distances:
+            cosh, sinh = (t * c).cosh(), (t * c).sinh() / (2 * c)
+            log_phi += count * (cosh + sinh).log()
+            shares.append((sinh / (cosh + sinh), count))
+        mean = float(sum((count * share for share, count in shares), start=arb(0)))
+        v = arb(max(parts / mean, 1.0))
+        log_tail = -parts * v.log()
+        for share, count in shares:
+            log_tail += count * (share * (v - 1)).log1p()
+        return (log_phi + log_tail.min(arb(0))).exp()
+
+    def by_contour(self, top: arb) -> arb:
+        """Return the trapezoidal sum, with all three errors."""
+        c, eps, plan = self._c, self._eps, self._plan
+        period = arb(plan.period)
+        h = 2 * arb.pi() / period
+        total = self._integrand(acb(c)).real / 2
+        for k in range(1, plan.nodes + 1):  # a power of a phase would lose bits at every step
+            total += (self._integrand(acb(c, k * h)) * acb(0, -k * h * eps).exp()).real
+        total *= h / arb.pi() * (-c * eps).exp()
+        aliases = self._aliases(period, top)
+        beyond = self._beyond(plan.nodes * h)
+        return total - arb(0).union(aliases) + arb(0, beyond.upper())
+
+    def _integrand(self, s: acb) -> acb:
+        """Return Φ_{≥M}(s)/κ(s)."""
+        parts, twice = self._plan.parts, 2 * s
+        whole, low = acb(1), acb_poly([1])
+        for t, count in self._distances:
+            rise = (t * s).exp()
+            fall = 1 / rise
+            cosh, sinh = (rise + fall) / 2, (rise - fall) / (2 * twice)
+            whole *= (cosh + sinh) ** count
+            few = min(parts, count + 1)
+            powers = [cosh ** (count - few + 1)]
+            for _ in range(few - 1):
+                powers.append(powers[-1] * cosh)
+            power, coefficients = acb(1), []
+            for m in range(few):
+                coefficients.append(power * powers[few - 1 - m] * math.comb(count, m))
+                power *= sinh
+            low = acb_poly((low * acb_poly(coefficients)).coeffs()[:parts])
+        return (whole - sum(low.coeffs(), start=acb(0))) / self._kernel.at(s)
+
+    def _aliases(self, period: arb, top: arb) -> arb:
+        """Return a bound of Σ_{j≠0} X(ε + jB) e^{cjB}, X ≤ Φ(c') e^{−c'ε} at every c'."""
+        found = arb(0)
+        for side in (1, -1):
+            if side > 0 and self._eps + period >= top:
+                continue
+            found += min(
+                (self._alias(side, period, float(self._c) + side * v) for v in self._offsets(side)),
+                key=lambda bound: float(bound.log()) if bound > 0 else -math.inf,
+            )
+        return found.upper()
+
+    def _offsets(self, side: int) -> list[float]:
+        room = float(self._c) - self._kernel.pole
+        if side < 0:
+            return [room * 2.0 ** (-n / 2) for n in range(12)]
+        return [room * 2.0 ** (n / 2) for n in range(-14, 10)]
+
+    def _alias(self, side: int, period: arb, line: float) -> arb:
+        other = arb(line)
+        ratio = (-(other - self._c).__abs__() * period).exp()
+        log_phi = _weighted([_log_factor(t, other) for t, _ in self._distances], self._distances)
+        return (log_phi - other * self._eps).exp() * ratio / (1 - ratio)
+
+    def _beyond(self, last: arb) -> arb:
+        """Return the bound of the line beyond Im s = W, by v^{−M} (1 + vx)^d, v ≥ 1."""
+        parts, c = self._plan.parts, self._c
+        excess = self._kernel is Kernel.EXCESS
+        largest = [1 / (2 * last).max(1 / t if excess else arb(0)) for t, _ in self._distances]
+        v = arb(max(parts / float(_weighted(largest, self._distances)), 1.0))
+        log_cosh = [(t * c).cosh().log() for t, _ in self._distances]
+        log_many = [(v * x).log1p() for x in largest]
+        logs = _weighted(log_cosh, self._distances) + _weighted(log_many, self._distances)
+        tail = (logs - parts * v.log() - c * self._eps).exp() / arb.pi()
+        # ∫ Σ x^m/ω² ≤ Σ x^m/W; and ∫ Σ (2ω)^{−m}/ω ≤ Σ (2W)^{−m}/M, without t/2
+        return tail / last if excess else tail / parts
+
+
+def _log_factor(t: arb, c: arb) -> arb:
+    """Return ln(cosh(tc) + sinh(tc)/(2c)), with its limit 1 + t/2 at c = 0."""
+    if c.contains(0):
+        return (1 + t / 2).log()
+    return ((t * c).cosh() + (t * c).sinh() / (2 * c)).log()
+
+
+def _weighted(values: Sequence[arb], distances: Sequence[tuple[arb, int]]) -> arb:
+    return sum((n * value for value, (_, n) in zip(values, distances, strict=True)), start=arb(0))
+
+
+def estimate_epsilon(groups: Groups, unit: ExactReal, log_delta: float) -> float | None:
+    """Return the ε with ln H(ε) = log_delta, nearly and without proof; None where it is not found.
+
+    The saddle-point approximation, then secants on values of H.
+    """
+    floats = Floats(groups, float(unit), 0.0, Kernel.EXCESS)
+    here, slope = floats.start(log_delta)
+
+    def miss(epsilon: float) -> float:
+        with ctx.workprec(_ROUGH):
+            value = above(groups, unit, ExactReal.of_rational(Fraction(epsilon)), Kernel.EXCESS)
+            return float(value.log()) - log_delta
+
+    value = miss(here) if here < floats.top else math.inf
+    for _ in range(_SECANTS):
+        there = here - value / slope
+        if not 0 <= there < floats.top:
+            return None
+        if abs(there - here) <= 1e-11 * abs(there):
+            return there
+        after = miss(there)
+        if after != value:
+            slope = (after - value) / (there - here)
+        here, value = there, after
+    return None

@@ -1,0 +1,253 @@
+"""Few draws of listed losses: sums over pairs of sums of half of them, in balls of any precision.
+
+With the draws in two halves, every sum of losses is a + b, and
+
+    H(ε) = P(L = ∞) + Σ_a (p_a P(b > ε − a) − e^ε q_a Q(b > ε − a)) + R,  0 ≤ R ≤ m,
+
+where m bounds the mass under P of outcomes that are not listed: each of them adds at least 0 and
+at most its mass. The values b are sorted, their masses are running sums, and so each a costs one
+search. Where the precision does not decide whether a + b exceeds ε, p_a p_b (1 − e^{ε − a − b})⁺ is
+added, a ball around 0.
+
+No tilt and no float is in it, so that δ may come from a rare loss that no tilt shows alone, and
+be as small as the lists reach.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from flint import arb
+
+from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
+from accountant.composition.losses.finite import finite
+from accountant.composition.losses.listed import Listed, listed
+from accountant.numbers import ledger
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import asked_width, ball
+from accountant.numbers.precision import ctx
+
+MAX_VALUES = 1 << 16
+"""Most sums of one half."""
+_FIRST = -80.0  # natural logarithm of the mass that lists lack at first
+_STEP = 16.0
+_SHARE = 16
+"""The lists may lack this part of the width."""
+_PRECISION = 128  # of estimates
+_SPARE = 40.0  # natural logarithm of what they may lack of δ
+_NEWTON = 200
+_FINE = 1e-15
+
+
+def applies(factors: Sequence[Factor]) -> bool:
+    """Whether these losses are listed, not all of them finite ones, and the halves are short."""
+    if all(finite(pair) is not None for pair, _ in factors):
+        return False
+    with ctx.workprec(64):
+        return _laws(factors, _FIRST) is not None
+
+
+@final
+@dataclass(frozen=True)
+class PairedPair(FactorsPair):
+    """A product of pairs that `applies` to."""
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around H(ε), at flint's precision.
+
+        Raises UnsuitedError where lists that lack less than the width allows are too long.
+        """
+        ledger.note("lists")
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        infinity = self.infinity_mass()
+        if epsilon.ball() >= self.max_finite_loss():
+            return infinity
+        asked = asked_width.get()
+        enough = ball(asked) / _SHARE if asked else arb(2) ** -ctx.prec
+        log_missing = _FIRST
+        while True:
+            halves = _halves(self.any_factors, log_missing, ctx.prec)
+            value = halves.at(epsilon.ball())[0]
+            total = infinity + (arb(0) if value is None else value)
+            narrow = halves.missing.is_zero() or halves.missing <= enough * total
+            if narrow or (value is not None and not total > 0):  # more bits may tell it from 0
+                return (total + arb(0).union(halves.missing)).max(arb(0)).min(arb(1))
+            log_missing = min(log_missing - _STEP, 2 * log_missing if value is None else 0.0)
+            if value is not None:
+                log_missing = min(log_missing, _rounded(float((enough * total).log().mid())))
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return about ε(e^log_delta), by Newton's method for ln H between bounds that close in."""
+        with ctx.workprec(_PRECISION):
+            try:
+                halves = _halves(self.any_factors, _rounded(log_delta - _SPARE), _PRECISION)
+            except UnsuitedError:
+                return None
+            infinity = self.infinity_mass()
+            high = float(halves.first.losses[-1] + halves.second.losses[-1])
+            low = float(halves.first.losses[0] + halves.second.losses[0])
+            near = min(max(low, 0.0), high)
+            for _ in range(_NEWTON):
+                value, second = halves.at(arb(near))
+                total = infinity + (arb(0) if value is None else value)
+                miss = float(total.log().mid()) - log_delta if total > 0 else -math.inf
+                low, high = (near, high) if miss > 0 else (low, near)
+                slope = float((second / total).mid()) if second > 0 and total > 0 else 0.0
+                step = miss / slope if slope > 0 else math.inf
+                if not low < near + step < high:
+                    step = (low + high) / 2 - near
+                near += step
+                if abs(step) <= _FINE * abs(near):
+                    return near
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class _Half:
+    """Sums in ascending order, with their masses; and the masses from each on."""
+
+    losses: list[arb]
+    p: list[arb]
+    q: list[arb]
+    lowest: list[arb]
+    """The lower ends of the losses."""
+    highest: list[arb]
+    """Their largest upper end so far."""
+    p_from: list[arb]
+    q_from: list[arb]
+
+    @staticmethod
+    def of(terms: Sequence[tuple[arb, arb]]) -> _Half:
+        """Sort losses with masses under P; those that are not told apart become one."""
+        losses: list[arb] = []
+        p: list[arb] = []
+        for loss, mass in sorted(terms, key=lambda term: term[0].lower()):
+            if losses and losses[-1].overlaps(loss):
+                losses[-1], p[-1] = losses[-1].union(loss), p[-1] + mass
+            else:
+                losses.append(loss)
+                p.append(mass)
+        q = [mass * (-loss).exp() for mass, loss in zip(p, losses, strict=True)]
+        tops = list(itertools.accumulate((loss.upper() for loss in losses), _larger))
+        zero = arb(0)
+        return _Half(
+            losses,
+            p,
+            q,
+            [loss.lower() for loss in losses],
+            tops,
+            list(itertools.accumulate(reversed(p), initial=zero))[::-1],
+            list(itertools.accumulate(reversed(q), initial=zero))[::-1],
+        )
+
+
+@final
+@dataclass(frozen=True)
+class _Halves:
+    first: _Half
+    second: _Half
+    missing: arb
+    """m, a number."""
+
+    def at(self, epsilon: arb) -> tuple[arb | None, arb]:
+        """Return a ball around the sum over the lists, and one near e^ε Q(L > ε).
+
+        The former is None where no sum exceeds ε.
+        """
+        other, total, second, found = self.second, arb(0), arb(0), False
+        for a, p, q in zip(self.first.losses, self.first.p, self.first.q, strict=True):
+            threshold = epsilon - a
+            above = bisect_right(other.lowest, threshold.upper())
+            below = min(bisect_right(other.highest, threshold.lower()), above)
+            if below == len(other.losses):
+                continue
+            found = True
+            total += p * other.p_from[above]
+            second += q * other.q_from[above]
+            for b, mass in zip(other.losses[below:above], other.p[below:above], strict=True):
+                total -= p * mass * (threshold - b).expm1().min(arb(0))
+        second *= epsilon.exp()
+        return (total - second if found else None), second
+
+
+def _rounded(log_missing: float) -> float:
+    """Return a step at or below it, so that neighbours share their lists."""
+    return min(_FIRST, _STEP * math.floor(log_missing / _STEP))
+
+
+def _larger(one: arb, other: arb) -> arb:
+    return one if one > other else other
+
+
+def _shares(factors: Sequence[Factor]) -> list[tuple[int, int]]:
+    """Return how many draws of each factor are in either half: as many in all, but for one."""
+    shares, lead = [], 0
+    for _, count in factors:
+        first = (count + (1 if lead <= 0 else 0)) // 2
+        lead += 2 * first - count
+        shares.append((first, count - first))
+    return shares
+
+
+def _laws(factors: Sequence[Factor], log_missing: float) -> list[Listed] | None:
+    """Return the lists, None for losses without one, or where the halves have too many sums."""
+    sizes, laws = [1, 1], []
+    for (pair, _), draws in zip(factors, _shares(factors), strict=True):
+        law = listed(pair, log_missing) if sum(draws) <= MAX_VALUES else None
+        if law is None:
+            return None
+        for half in (0, 1):
+            sizes[half] *= math.comb(len(law.p) + draws[half] - 1, draws[half])
+        if max(sizes) > MAX_VALUES:
+            return None
+        laws.append(law)
+    return laws
+
+
+@functools.lru_cache(maxsize=8)
+def _halves(factors: tuple[Factor, ...], log_missing: float, precision: int) -> _Halves:
+    """List the sums of both halves. Raises UnsuitedError where they are too many."""
+    with ctx.workprec(precision):
+        laws = _laws(factors, log_missing)
+        if laws is None:
+            raise UnsuitedError(
+                f"Half of these losses have more than {MAX_VALUES} sums that count. Ask with "
+                "another method, for a larger delta or a larger relative_width."
+            )
+        sides: list[list[tuple[arb, arb]]] = [[(arb(0), arb(1))], [(arb(0), arb(1))]]
+        missing = arb(0)
+        for law, draws in zip(laws, _shares(factors), strict=True):
+            missing += sum(draws) * law.missing_p
+            terms = list(zip(law.losses, law.p, strict=True))
+            for half in (0, 1):
+                sums = _sums(terms, draws[half])
+                sides[half] = [(a + b, p * r) for a, p in sides[half] for b, r in sums]
+        for half in (0, 1):  # what is rare in one half is rarer with the other
+            least = arb(log_missing).exp() / len(sides[half])
+            missing += sum((p for _, p in sides[half] if p < least), start=arb(0))
+            sides[half] = [(a, p) for a, p in sides[half] if not p < least]
+        return _Halves(_Half.of(sides[0]), _Half.of(sides[1]), missing.upper())
+
+
+def _sums(terms: Sequence[tuple[arb, arb]], count: int) -> list[tuple[arb, arb]]:
+    """Return the sum of each multiset of `count` losses, and its multinomial mass."""
+    found = []
+    for chosen in itertools.combinations_with_replacement(terms, count):
+        orders = math.factorial(count)
+        for times in Counter(map(id, chosen)).values():
+            orders //= math.factorial(times)
+        loss, mass = arb(0), arb(orders)
+        for part, p in chosen:
+            loss, mass = loss + part, mass * p
+        found.append((loss, mass))
+    return found

@@ -1,0 +1,1 @@
+"""Contour integrals of moments: the Fourier engine."""

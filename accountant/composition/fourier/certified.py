@@ -1,0 +1,306 @@
+"""Certified contour integrals for the profile and the tails of a sum of losses.
+
+Let M(z) = E_P[e^{zL}] = Π M_i(z)^{k_i} be finite on the whole line, and let κ be one of the kernels
+1/(z(z + 1)), 1/z and 1/(z + 1). For real c that is no pole of κ, with Re z = c,
+
+    (1/2πi) ∫ M(z) e^{−zε} κ(z) dz = ± G(ε),
+
+where ± is the sign of κ(c) and G is, by the residues at the poles that lie to the right of c,
+
+    1/(z(z + 1)):  δ(ε) for c > 0;  1 − δ(ε) for −1 < c < 0;  δ(ε) − 1 + e^ε for c < −1;
+    1/z:           P(L > ε) for c > 0;  P(L ≤ ε) for c < 0;
+    1/(z + 1):     e^ε Q(L > ε) for c > −1;  e^ε Q(L ≤ ε) for c < −1.
+
+In every case 0 ≤ G(ε) ≤ E(s) := M(s) e^{−sε} for all s between the same two poles as c.
+
+*Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB},
+B = 2π/h, over all integers n: the error is one-sided, and for s₁ < c < s₂ between the same poles
+at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
+
+*Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
+1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded apart.
+Losses with atoms do not fall so: what is left of a = Π a_i^{k_i}, the transform of the atoms
+alone, is taken away before the integral and added after it, as [0, a(c) e^{−cε}]. If r(T) is made
+of bounds of |M_i| and |a_i|, and |M_i − a_i| ≤ M_i(c) C_i/t, then |M − a| is at most
+M(c) r(T)^{1 − 1/k} Σ k_i C_i/t, k the least k_i with C_i > 0.
+
+The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+from flint import acb, arb
+
+from accountant.composition.fourier.measure import LOSS, Alike, Loss, Measure, guard
+from accountant.composition.numeric.search import Saddle, Strip, nearest_bound, saddle
+from accountant.errors import UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+
+MOST_NODES = 40_000
+"""Most nodes on a contour."""
+_LOG_2 = math.log(2)
+_ROUGH = 56
+_GROWTH = 1.1
+_MOST_GROWTH = 2.0
+_CAUTION = 0.75
+_SHARED = 20
+_STEEP = 0.4
+_FINEST = 2.0**-10
+_REST = 1.0
+_FAR_LOG = 4.0
+
+
+@final
+@dataclass(frozen=True)
+class Kernel:
+    """What is integrated against M(z) e^{−zε}: a product of 1/(z − pole)."""
+
+    CALL: ClassVar[Kernel]
+    """1/(z(z + 1))"""
+    ABOVE_P: ClassVar[Kernel]
+    """1/z"""
+    ABOVE_Q: ClassVar[Kernel]
+    """1/(z + 1)"""
+
+    poles: tuple[int, ...]
+
+    def at(self, z: acb) -> acb:
+        """Return κ(z)."""
+        first, *others = self.poles
+        product = z - first if first else z
+        for pole in others:
+            product *= z - pole
+        return 1 / product
+
+    def strip(self, c: float) -> Strip:
+        """Return the strip between poles that contains c."""
+        below = max((float(p) for p in self.poles if p < c), default=-math.inf)
+        above = min((float(p) for p in self.poles if p > c), default=math.inf)
+        return Strip(below, above, tuple(float(p) for p in self.poles))
+
+
+Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q = Kernel((0, -1)), Kernel((0,)), Kernel((-1,))
+
+
+@final
+@dataclass(frozen=True)
+class Line:
+    """The nodes c + ijh, 0 ≤ j < count."""
+
+    c: Fraction
+    step: Fraction
+    count: int
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """A contour, and the points s₁ < c < s₂ of the aliasing bound."""
+
+    line: Line
+    left: Fraction
+    right: Fraction
+
+
+def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+
+    Raises UndecidedError where that needs too many nodes.
+    """
+    plan = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
+    line = plan.line
+    precision = bits + guard(loss.count, loss.cumulants(float(line.c))[0])
+    found = arb.nan()
+    with ctx.workprec(precision):
+        for quick in (True, False):
+            contour = _contour(loss, kernel, line, precision, quick)
+            found = _summed(loss, plan, contour, epsilon)
+            if not contour.quick or found.rel_accuracy_bits() >= bits - LOSS:
+                break
+    return found
+
+
+def near(epsilon: float) -> float:
+    """Cut to 20 bits, so that neighbouring questions share a contour."""
+    mantissa, exponent = math.frexp(epsilon)
+    return math.ldexp(math.trunc(math.ldexp(mantissa, _SHARED)), exponent - _SHARED)
+
+
+def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
+    """Return the sum over a contour, with its truncation and its aliases."""
+    line = plan.line
+    eps, h = epsilon.ball(), ball(line.step)
+    total = _turned(contour.terms, -h * eps) - contour.terms[0].real / 2
+    total *= h / arb.pi()
+    sign = 1 if contour.terms[0].real > 0 else -1
+    rest = contour.truncation * h / arb.pi()
+    value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
+    period = 2 * arb.pi() / h
+    beside = alias(loss, plan.left, line.c - plan.left, period, eps)
+    beside += alias(loss, plan.right, plan.right - line.c, period, eps)
+    found = value - (beside / 2).upper() + arb(0, (beside / 2).upper())
+    return found.max(arb(0))
+
+
+def _turned(terms: Sequence[acb], angle: arb) -> arb:
+    """Return the real part of Σ terms e^{ij·angle}: by blocks, as long powers of boxes grow."""
+    inner = math.isqrt(len(terms))
+    phases = [acb(0, g * angle).exp() for g in range(inner)]
+    total = arb(0)
+    for start in range(0, len(terms), inner):
+        block = terms[start : start + inner]
+        whole = sum((t * p for t, p in zip(block, phases, strict=False)), start=acb(0))
+        total += (whole * acb(0, start * angle).exp()).real
+    return total
+
+
+def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
+    return (log_moment - ball(c) * epsilon).exp()
+
+
+def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
+    """Return E(s)/(e^{distance·B} − 1)."""
+    with ctx.workprec(_ROUGH + loss.count.bit_length()):
+        moment = _log_upper(loss, s, ctx.prec)
+        bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
+        return bound.upper()
+
+
+@functools.lru_cache(maxsize=256)
+def _log_value(loss: Measure, s: Fraction, precision: int) -> arb:
+    with ctx.workprec(precision):
+        return loss.log_value(s)
+
+
+@functools.lru_cache(maxsize=256)
+def _log_upper(loss: Measure, s: Fraction, precision: int) -> arb:
+    with ctx.workprec(precision):
+        return loss.log_upper(s)
+
+
+@final
+@dataclass(frozen=True)
+class _Contour:
+    """What a contour needs to be asked at any ε."""
+
+    terms: Sequence[acb]
+    """M(c + ijh)/M(c) κ(c + ijh)."""
+    size: arb
+    """ln M(c)."""
+    truncation: arb
+    """A bound of Σ |terms| over all later j."""
+    quick: bool
+    """Whether floats were used, with their error."""
+
+
+@functools.lru_cache(maxsize=32)
+def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool) -> _Contour:
+    c, step = line.c, line.step
+    values = loss.quick_line(c, step, line.count) if quick else None
+    size = _log_value(loss, c, precision)
+    at, h = ball(c), ball(step)
+    terms = [
+        value * kernel.at(acb(at, j * h))
+        for j, value in enumerate(values or loss.line(c, step, line.count))
+    ]
+    return _Contour(terms, size, _truncation(loss, kernel, line), values is not None)
+
+
+def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
+    """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
+    step, count = line.step, line.count
+    h, last = float(step), count - 1
+    ratio = arb(loss.log_ratio(line.c, h * count)).exp()
+    if (order := len(kernel.poles)) >= 2:
+        fall = ball(step) ** order
+        return ratio / (fall * arb(last) ** (order - 1))
+    atoms = loss.atoms(line.c) if isinstance(loss, Loss) else None
+    if atoms is not None:
+        share, rate, least = atoms
+        added = arb.pi() / ball(step) + count * abs(kernel.at(acb(ball(line.c))))
+        fallen = ratio ** (1 - 1 / arb(least))
+        return fallen * rate / (ball(step) ** 2 * last) + share * added
+    scale, times = loss.far(line.c)
+    doublings = 2 + (ctx.prec + 32) // times
+    log_far = max(scale, math.log(h * count)) + doublings * _LOG_2
+    near = ratio * (log_far - math.log(h * last)) / ball(step)
+    beyond = (times * (arb(scale) - arb(log_far))).exp() / (times * ball(step))
+    return near * (1 + arb(2) ** -20) + beyond * (1 + arb(2) ** -20)
+
+
+@functools.lru_cache(maxsize=256)
+def plan_contour(
+    alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, bits: int
+) -> Plan:
+    """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
+    loss = alike.loss
+    target = bits * _LOG_2
+    try:
+        point = saddle(loss, strip, epsilon)
+    except ArithmeticError as error:
+        raise UndecidedError(f"A contour was not found: {error}.") from error
+    c = _abscissa(loss, kernel, point, epsilon)
+    here = float(c)
+    size, _, spread = loss.cumulants(here)
+    if not spread > 0:
+        raise UndecidedError(f"Floats do not tell epsilon={epsilon:.6g} from an end of the losses.")
+    kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles)
+    log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
+    sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
+    period = max(needed for needed, _ in sides)
+    step = _rounded_down(2 * math.pi / period)
+    share = target - kappa + 0.5 * math.log(point.curvature)
+    t = math.sqrt(2 * target / spread) / _GROWTH
+    with ctx.workprec(bits + guard(loss.count, size)):  # as for the integral
+        while (fall := -loss.log_ratio(c, t)) < (
+            needed := max(target, share - _rest(kernel, t)) + _REST
+        ):
+            if t >= float(step) * MOST_NODES:
+                raise UndecidedError(
+                    f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
+                    f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
+                )
+            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
+            t = min(t, float(step) * MOST_NODES)
+    count = math.ceil(t / float(step)) + 2
+    return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
+
+
+def _rest(kernel: Kernel, t: float) -> float:
+    """Return about −ln of the integral of |κ(c + iu)| over u ≥ t that is taken with |M| at t."""
+    order = len(kernel.poles)
+    return (order - 1) * math.log(t) if order >= 2 else -_FAR_LOG
+
+
+def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
+    """Round the saddle to few bits, where the slope is still small against the curvature."""
+    width = 1 / math.sqrt(point.curvature)
+    quantum = Fraction(2) ** (math.frexp(0.25 * width)[1] - 1)
+    while True:
+        c = round(Fraction(point.c) / quantum) * quantum
+        if c not in kernel.poles:
+            slope = loss.cumulants(float(c))[1] - epsilon
+            slope -= sum(1 / (float(c) - pole) for pole in kernel.poles)
+            if abs(slope) * width < _STEEP or quantum < width * _FINEST:
+                return c
+        quantum /= 2
+
+
+def _rounded_down(value: float) -> Fraction:
+    """Round down to four bits, so that neighbouring questions share a contour."""
+    mantissa, exponent = math.frexp(value)
+    return Fraction(math.floor(mantissa * 16), 16) * Fraction(2) ** exponent
+
+
+def _rounded_up(value: int) -> int:
+    grain = 1 << max(0, value.bit_length() - 4)
+    return -(-value // grain) * grain

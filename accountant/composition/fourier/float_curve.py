@@ -1,0 +1,218 @@
+"""Profiles, tails and their inverses of a product of smooth losses in floats, without proof.
+
+A probability x is kept as ln x and ln(1 − x), of which the smaller is an integral of its own, so
+that neither loses digits near 0 and near 1. Inverses are roots of the log-odds ln x − ln(1 − x),
+which are decreasing and smooth in ε over their whole range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+from accountant.composition.fourier.cut import chosen, start
+from accountant.composition.fourier.estimates import (
+    ABOVE_P,
+    ABOVE_Q,
+    BELOW_P,
+    BELOW_Q,
+    CALL,
+    MIDDLE,
+    PUT,
+)
+from accountant.composition.fourier.measure import estimator
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.numeric.search import Strip
+from accountant.errors import UndecidedError
+
+SMALL_DELTA = -2.5
+"""Below this ln δ the saddle point of δ is searched, rather than ε."""
+_CUTS = (52, 64)
+"""Bits below the value at which large losses are cut off."""
+_AGREEMENT = 1e-12
+_MOST_STEPS = 200
+_CLOSE = 1e-15
+_ROUNDING = 1e-12
+"""Moves below this, relative to ε, that no longer get smaller are rounding."""
+_WIDER = 1.6
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A probability x that falls with ε, by its logarithms, and d ln x/dε."""
+
+    log: float
+    complement: float
+    """ln(1 − x)"""
+    slope: float
+
+    @property
+    def odds(self) -> float:
+        """The logarithm of x/(1 − x)."""
+        return self.log - self.complement
+
+    @property
+    def odds_slope(self) -> float:
+        """The derivative of the log-odds."""
+        return self.slope * math.exp(-self.complement)
+
+
+ALL = Share(0.0, -math.inf, 0.0)
+NONE = Share(-math.inf, 0.0, -math.inf)
+
+
+@final
+class FloatCurve:
+    """One pair with a smooth loss."""
+
+    def __init__(self, pair: SmoothPair, *, compiled: bool) -> None:
+        self._loss, self._compiled = pair.loss(), compiled
+        self._engine = estimator(self._loss, compiled=compiled)
+        largest, least = pair.max_loss(), -pair.reverse().max_loss()
+        self._largest = float(largest.mid()) if largest.is_finite() else math.inf
+        self._least = float(least.mid()) if least.is_finite() else -math.inf
+        _, self._mean, variance = self._engine.cumulants(0.0)
+        self._spread = math.sqrt(variance)
+
+    def delta(self, epsilon: float) -> Share:
+        """Return δ(ε).
+
+        Raises UndecidedError where the digits are lost to cancellation.
+        """
+        if epsilon >= self._largest:
+            return NONE
+        if epsilon <= self._least:
+            return _share_of_complement(epsilon, 1.0)
+        if epsilon >= self._mean - self._spread:
+            return _share(*self._integral(CALL, epsilon))
+        if self._spread > 1 and epsilon > self._engine.cumulants(-1.0)[1]:
+            return _share_of_complement(*self._integral(MIDDLE, epsilon))
+        put, slope = self._integral(PUT, epsilon)
+        kept = math.exp(put - epsilon)  # 1 − δ = e^ε − e^put
+        if put <= epsilon - 40:
+            return _share_of_complement(epsilon, 1.0)
+        complement = epsilon + math.log1p(-kept)
+        return _share_of_complement(complement, (1 - slope * kept) / (1 - kept))
+
+    def epsilon(self, log_delta: float) -> float:
+        """Return the ε with ln δ(ε) = log_delta."""
+        if log_delta == 0:
+            return -math.inf
+        if log_delta == -math.inf:
+            return self._largest
+        rest = _log_of_rest(log_delta)
+        if rest <= self._least:  # δ(ε) = 1 − e^ε below every loss
+            return rest
+        odds = log_delta - rest
+        if log_delta >= SMALL_DELTA:
+            return self._root(self.delta, odds, self._mean - self._spread)
+        try:
+            return self._engine.epsilon(log_delta)
+        except (UndecidedError, ArithmeticError):
+            pass
+        try:
+            near = start(self._loss, log_delta)
+        except (UndecidedError, ArithmeticError) as error:
+            raise _lost(f"ln(delta)={log_delta:.6g}") from error
+        return self._root(self.delta, odds, near)
+
+    def tail_of_p(self, epsilon: float) -> Share:
+        """Return P(L > ε)."""
+        if not self._least < epsilon < self._largest:
+            return ALL if epsilon <= self._least else NONE
+        if epsilon >= self._mean:
+            return _share(*self._integral(ABOVE_P, epsilon))
+        return _share_of_complement(*self._integral(BELOW_P, epsilon))
+
+    def tail_of_q(self, epsilon: float) -> Share:
+        """Return Q(L > ε)."""
+        if not self._least < epsilon < self._largest:
+            return ALL if epsilon <= self._least else NONE
+        above = epsilon >= self._engine.cumulants(-1.0)[1]
+        value, slope = self._integral(ABOVE_Q if above else BELOW_Q, epsilon)
+        return (_share if above else _share_of_complement)(value - epsilon, slope - 1)
+
+    def power(self, alpha: float) -> Share:
+        """Return P(L > ε) at the ε with Q(L > ε) = α."""
+        if alpha in (0.0, 1.0):
+            return ALL if alpha else NONE
+        odds = math.log(alpha) - math.log1p(-alpha)
+        start = self._engine.cumulants(-1.0)[1]
+        return self.tail_of_p(self._root(self.tail_of_q, odds, start))
+
+    def _integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
+        """Return ln G(ε) and its slope.
+
+        Where a rare large loss is in the way it is cut off, in two places whose values must agree.
+        """
+        try:
+            return self._engine.log_integral(strip, epsilon)
+        except (UndecidedError, ArithmeticError):
+            shorter = [chosen(self._loss, strip, epsilon, bits) for bits in _CUTS]
+        if self._loss in shorter:
+            raise _lost(f"epsilon={epsilon:.6g}")
+        try:
+            engines = [estimator(loss, compiled=self._compiled) for loss in shorter]
+            first, second = (engine.log_integral(strip, epsilon) for engine in engines)
+        except (UndecidedError, ArithmeticError) as error:
+            raise _lost(f"epsilon={epsilon:.6g}") from error
+        if abs(first[0] - second[0]) > _AGREEMENT:
+            raise _lost(f"epsilon={epsilon:.6g}")
+        return second
+
+    def _root(self, share: Callable[[float], Share], odds: float, first: float) -> float:
+        """Return the ε with these log-odds, by Newton's method in a bracket."""
+        low, high = self._least, self._largest
+        at, step = min(max(first, low), high), max(self._spread, 1e-300)
+        last = math.inf
+        for _ in range(_MOST_STEPS):
+            found = share(at)
+            if found.odds > odds:
+                low = at
+            else:
+                high = at
+            side = 1.0 if found.odds > odds else -1.0
+            slope = found.odds_slope
+            usable = slope < 0 and math.isfinite(slope) and math.isfinite(found.odds)
+            move = (odds - found.odds) / slope if usable else side * step
+            scale = max(abs(at), 1e-3 * self._spread)
+            if abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale:
+                return at + move
+            last = abs(move)
+            wanted, step = at + min(max(move, -step), step), _WIDER * step
+            if not low < wanted < high:
+                finite = math.isfinite(low) and math.isfinite(high)
+                wanted = 0.5 * (low + high) if finite else at + side * step
+            if wanted in (low, high):  # neighbouring floats
+                return wanted
+            at = wanted
+        raise _lost(f"log-odds {odds:.6g}")
+
+
+def _share(log: float, slope: float) -> Share:
+    log = min(log, 0.0)
+    return Share(log, _log_of_rest(log), slope)
+
+
+def _share_of_complement(complement: float, slope: float) -> Share:
+    """Return the share with ln(1 − x) and its slope."""
+    complement = min(complement, 0.0)
+    log = _log_of_rest(complement)
+    return Share(log, complement, -slope * math.exp(complement - log))
+
+
+def _log_of_rest(log: float) -> float:
+    """Return ln(1 − e^log)."""
+    if log == 0:
+        return -math.inf
+    return math.log1p(-math.exp(log)) if log < -0.7 else math.log(-math.expm1(log))
+
+
+def _lost(where: str) -> UndecidedError:
+    return UndecidedError(
+        f"The estimate at {where} loses its digits to cancellation in floats. Ask for the "
+        "enclosure, which raises its precision."
+    )

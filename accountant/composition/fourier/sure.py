@@ -1,0 +1,313 @@
+"""Losses so large that each of them decides alone: what a cut takes away, in closed form.
+
+Let the normal laws of a product be cut by χ_i (`saddle_transform.Cut`), and let μ be the measure of
+the outcomes that the cuts take away, those with at least one large loss, with the sum S of all
+losses. Its masses under P and Q are closed forms,
+
+    p = 1 − Π(1 − p_i)^{k_i},    q = ∫ e^{−S} dμ = 1 − Π(1 − q_i)^{k_i},
+
+and (1 − e^{ε−S})⁺ = 1 − e^{ε−S} + (e^{ε−S} − 1)⁺, so that μ contributes to the integrals of
+`saddle_certified` to the right of all poles
+
+    1/(z(z + 1)):  p − e^ε q + G,     1/z:  p − G,     1/(z + 1):  e^ε q − G,
+
+where G is the integral of the same kernel left of all poles, 0 ≤ G ≤ E(c) = F(c) e^{−cε} for all
+real c there: Chernoff's bound, with F the transform of μ, which is one of `jumps`. G belongs to
+outcomes with a large loss and yet S ≤ ε: a cut a little above ε makes it as small as is asked,
+because the other losses are bounded below, or hardly ever add up to much less than 0.
+
+The place of the cut is chosen by floats; nothing that is proved rests on it.
+
+*On one line.* Near ε = 0, and where many small losses and rare large ones mix, the tilt at which
+the mean of the losses is ε belongs to losses far above ε, and no threshold far from ε tells the one
+from the other. But a loss somewhat above ε decides alone, as above, and all other losses are of the
+size of ε: the line through their own saddle is short (`decided_integral`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from accountant.composition.fourier.certified import Kernel, integral
+from accountant.composition.fourier.cut import are_tame, coarse, near, rounded, saddle_value
+from accountant.composition.fourier.jumps import Jumps
+from accountant.composition.fourier.measure import LOSS, Loss
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from accountant.composition.numeric.search import Strip
+from accountant.errors import UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+
+_LARGE = 700.0
+_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
+_SHARP = Fraction(1, 64)
+_FINE, _REACH, _FAR = 4.0, 9.0, 40.0
+_MOST_POINTS = 1 << 18
+_GRAIN = 64
+_HALVINGS = 10
+_LEAST_SHARE = 1e-4
+_WIDER, _FURTHER = 1.5, 0.1
+_GROWTH = 1.5
+_MOST_TILTS = 60
+_WORSE = 3
+_FIRST_TILT = 2.0
+_ROUGH = 64
+_SPARE = 3.0
+_LOG_2 = math.log(2)
+
+
+_ROUNDS = 6
+_SURE = 4.0
+_SAME = 3.0
+_STEEPER = 2.0
+_MOST_EXTRA = 64
+
+
+def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
+    """Return the loss cut so that a loss beyond the cuts decides alone, up to e^log_error.
+
+    The cuts are as smooth as they can be a little above the least threshold, and sharp enough for
+    the losses to stay small under the tilt.
+
+    Raises UndecidedError where there is none.
+    """
+    low, high = math.log(_LEAST_SHARE * epsilon), math.log(least_sum(loss) + 8 * epsilon)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if _decides(loss, _cut(loss, epsilon + math.exp(middle), _SHARP), epsilon, log_error):
+            high = middle
+        else:
+            low = middle
+    threshold = epsilon + _WIDER * math.exp(high) + _FURTHER * epsilon
+    for width in _WIDTHS:
+        cut = _cut(loss, threshold, width)
+        if are_tame(cut, tilt) and _decides(loss, cut, epsilon, log_error):
+            return cut
+    raise UndecidedError(f"No single loss is sure to decide at epsilon={epsilon:.6g}.")
+
+
+def least_sum(loss: Loss) -> float:
+    """Return −Σ k ln(1 − q): minus the least sum of the losses of samples."""
+    return -sum(
+        count * part.floats().log_rest
+        for part, count in loss.factors
+        if isinstance(part, MixtureTransform)
+    )
+
+
+def place_of(floats: Mixture, threshold: float) -> float:
+    """Return the x where the loss is a threshold, −∞ where all losses are larger."""
+    if threshold > _LARGE:  # e^threshold would overflow, and the share does not count
+        log_odds = threshold
+    else:
+        odds = math.expm1(threshold) + math.exp(floats.log_share)
+        log_odds = math.log(odds) if odds > 0 else -math.inf
+    return (log_odds - floats.log_share) / floats.mu + 0.5 * floats.mu
+
+
+def _cut(loss: Loss, threshold: float, width: Fraction) -> Loss:
+    factors: list[tuple[Transform, int]] = []
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            at = Fraction(math.ceil(place_of(part.floats(), threshold) * _GRAIN), _GRAIN)
+            factors.append((replace(part, cut=Cut(at, width, guarded=True)), count))
+        else:
+            factors.append((part, count))
+    return Loss(tuple(factors))
+
+
+def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
+    """Whether G is below e^log_error at some tilt."""
+    return any(value < log_error for _, value in _tilts(loss, cut, epsilon))
+
+
+def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float]]:
+    """Yield tilts a > 1 and about ln F(−a) e^{aε}, while it may still fall.
+
+    F(−a) is about Σ k_i A_i M(−a)/M_i(−a), with A_i the moment of the large losses of a factor.
+    """
+    best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), 0
+    for _ in range(_MOST_TILTS):
+        try:
+            size = loss.cumulants(-tilt)[0]
+            logs = [
+                math.log(count) + _log_moment(beyond, -tilt) - part.estimate().cumulants(-tilt)[0]
+                for (part, count), (beyond, _) in zip(loss.factors, cut.factors, strict=True)
+                if isinstance(beyond, MixtureTransform)
+            ]
+        except (ArithmeticError, UndecidedError):
+            return
+        value = float(np.logaddexp.reduce(logs)) + size + tilt * epsilon
+        yield tilt, value
+        worse = worse + 1 if value > best else 0
+        if worse > _WORSE:
+            return
+        best, tilt = min(best, value), tilt * _GROWTH
+
+
+def _log_moment(part: MixtureTransform, c: float) -> float:
+    """Return about ln E[(1 − χ) w^s] for s ≤ 0."""
+    assert part.cut is not None
+    s = c + 1 if part.mixed_first else -c
+    at, width = float(part.cut.at), float(part.cut.width)
+    scale = 1 / (1 + max(at, 0.0))  # of φ beyond the cut
+    fine = min(width, scale) / _FINE
+    low = at - _REACH * width - at * width * width
+    high = at + _REACH * width + _FAR * scale
+    if not high - low < _MOST_POINTS * fine:
+        raise UndecidedError(f"The losses beyond {at:.6g} fall too fast for a grid of floats.")
+    x = np.arange(low, high, fine)
+    floats = _large_floats(part)
+    logs = floats.bell(x) + s * floats.log_density(x)
+    return float(np.logaddexp.reduce(logs)) + math.log(fine) - 0.5 * math.log(2 * math.pi)
+
+
+@functools.lru_cache(maxsize=64)
+def _large_floats(part: MixtureTransform) -> Mixture:
+    return replace(part, cut=None, rise=part.cut).floats()
+
+
+@functools.lru_cache(maxsize=64)
+def _taken(cut: Loss) -> Jumps:
+    """Return the measure of the outcomes that the cuts take away."""
+    large = tuple(
+        replace(part, cut=None, rise=part.cut)
+        if isinstance(part, MixtureTransform) and part.cut is not None
+        else None
+        for part, _ in cut.factors
+    )
+    small = tuple(
+        (replace(part, cut=replace(part.cut, guarded=False)), count)
+        if isinstance(part, MixtureTransform) and part.cut is not None
+        else (part, count)
+        for part, count in cut.factors
+    )
+    return Jumps(Loss(small), large)
+
+
+def beyond(  # noqa: PLR0917
+    loss: Loss, cut: Loss, kernel: Kernel, epsilon: ExactReal, found: arb, bits: int
+) -> arb:
+    """Return what the outcomes that the cuts take away add to an integral right of all poles.
+
+    `loss` is the loss without cuts, `found` the integral of the other outcomes: where all that is
+    taken is below 2^−bits of it, that is the bound.
+    """
+    with ctx.workprec(ctx.prec + 2 * _ROUGH):
+        first, second = _masses(cut)
+        growth = epsilon.ball().exp()
+        above = first if kernel != Kernel.ABOVE_Q else second * growth
+        if above < found * arb(2) ** -bits:
+            return arb(0).union(above.upper())
+        enough = float(found.log().mid()) - bits * _LOG_2 - _SPARE if found > 0 else -math.inf
+        rest = _undecided(loss, cut, epsilon, enough)
+        if not rest.is_finite():
+            return arb(0).union(above.upper())
+        if kernel == Kernel.CALL:
+            sure = first - second * growth
+            lower, upper = sure.max(arb(0)), (sure + rest).min(first)
+        else:
+            lower, upper = (above - rest).max(arb(0)), above
+        return lower.lower().union(upper.upper())
+
+
+def slack(whole: Loss, jumps: Jumps | None, kernel: Kernel, epsilon: ExactReal) -> arb:
+    """Bound by how much an integral right of all poles is wrong if laws are cut inexactly.
+
+    With χ₂ the cuts of the whole and χ those of the small losses: the masses of φχ₂ beyond the
+    guard of χ₂, or, with `jumps`, those by which the two parts of a law differ from it, at most
+    φχ(1 − χ₂) and what φχ has beyond both guards.
+    """
+    first, second = arb(0), arb(0)
+    smaller = whole.factors if jumps is None else jumps.small.factors
+    for (part, count), (small, _) in zip(whole.factors, smaller, strict=True):
+        if not (isinstance(part, MixtureTransform) and isinstance(small, MixtureTransform)):
+            continue
+        if small.cut is None or part.cut is None:
+            continue
+        ends = [cut.guard for cut in {small.cut, part.cut} if cut.guarded]
+        if small.cut != part.cut:
+            ends.append(part.cut)
+        for end in ends:
+            p, q = part.between(small.cut, end)
+            first, second = first + count * p, second + count * q
+    return (first if kernel != Kernel.ABOVE_Q else second * epsilon.ball().exp()).upper()
+
+
+def sure_delta(cut: Loss, epsilon: float) -> float:
+    """Return ln(p − e^ε q), without proof; −∞ where it is not positive."""
+    with ctx.workprec(2 * _ROUGH):
+        first, second = _masses(cut)
+        value = first - second * arb(epsilon).exp()
+        return float(value.log().mid()) if value > 0 else -math.inf
+
+
+def _masses(cut: Loss) -> tuple[arb, arb]:
+    """Return p and q."""
+    first, second = arb(0), arb(0)
+    for part, count in cut.factors:
+        if isinstance(part, MixtureTransform):
+            p, q = part.lost()
+            first += count * (-p).log1p()
+            second += count * (-q).log1p()
+    return -first.expm1(), -second.expm1()
+
+
+def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
+    """Return an upper bound of G, at the first tilt at which ln G is low enough, or the best.
+
+    For all kernels it is E(c) at any c ≤ −1: e^{−cu} is above (e^u − 1)⁺, e^u 1{u ≥ 0}, 1{u ≥ 0}.
+    """
+    best, c = math.inf, Fraction(-2)
+    for tilt, value in _tilts(loss, cut, float(epsilon)):
+        if value < best:
+            best, c = value, -Fraction(tilt)
+        if best < enough:
+            break
+    with ctx.workprec(_ROUGH + cut.count.bit_length()):
+        return (_taken(cut).log_upper(c) - ball(c) * epsilon.ball()).exp().upper()
+
+
+def decided_integral(
+    loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+) -> arb:
+    """Return a ball around G(ε) of relative accuracy of about 2^−bits, for a strip to the right.
+
+    Raises UndecidedError where no loss near ε is sure to decide, or where the line is too long.
+    """
+    cut = _decided_cut(loss, strip, near(float(epsilon)), coarse(bits))
+    extra = 0
+    while extra <= _MOST_EXTRA:
+        found = integral(cut, kernel, strip, epsilon, bits + extra)
+        found += beyond(loss, cut, kernel, epsilon, found, bits)
+        found += arb(0, slack(cut, None, kernel, epsilon))
+        missing = bits - found.rel_accuracy_bits()
+        if missing <= LOSS:
+            return found
+        extra += missing
+    raise UndecidedError(f"Losses that do not decide alone cancel at epsilon={float(epsilon):.6g}.")
+
+
+def _decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+    """Return the loss cut somewhat above ε, so that what is undecided is negligible."""
+    if not epsilon > 0:
+        raise UndecidedError(f"No loss decides alone at epsilon={epsilon:.6g}.")
+    level, tilt = 0.0, 1 / (epsilon + least_sum(loss))
+    for _ in range(_ROUNDS):
+        cut = sure_cut(loss, epsilon, level - bits * _LOG_2 - _SURE, rounded(tilt))
+        found = saddle_value(cut, strip, epsilon, bits)
+        if found is None:
+            break
+        if abs(found.log_value - level) < _SAME and found.furthest <= rounded(tilt):
+            return cut
+        level, tilt = found.log_value, _STEEPER * found.furthest
+    raise UndecidedError(f"No loss is sure to decide alone at epsilon={epsilon:.6g}.")

@@ -1,0 +1,244 @@
+"""The bounds of a product on a grid: H(ε) from above and from below, ε(δ), and β(α).
+
+*Large losses.* Let B_i be the event that the loss of a release of kind i is above the last point
+of its grid, A = 1 − Π (1 − P(B_i))^{k_i}, B = 1 − Π (1 − Q(B_i))^{k_i}. What the outcomes with
+some B_i add to H(ε) is A − e^ε B + E_P[(e^{ε−L} − 1)⁺; some B_i], and the last term is at most
+
+    e^ε Q(some B_i, L < ε) ≤ e^ε Σ k_i Q(B_i) Q(the sum of the others < ε − l_i).
+
+The others are at least b + N, with b the sum of their least losses, N normal: so the last factor is
+0, or at most e^{−t²/2}/2 with t standard deviations between.
+
+Both laws of every release are on one grid (`dominate`), their sums tilted (`tilted`), and the grid
+is chosen from rough laws (`plan`). The numbers of points are tried in turn: the width falls about
+as the square of the step, which tells how many the asked width takes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.composition.grid import dominate
+from accountant.composition.grid.dominate import Place
+from accountant.composition.grid.factors import Release
+from accountant.composition.grid.plan import Plan, guess, plan
+from accountant.composition.grid.tilted import TiltedSum, compose
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
+
+Releases = tuple[tuple[Release, int], ...]
+
+LEAST, MOST = 1 << 12, 1 << 21
+"""Grid points at first and at most: 2^21 take about a second per ten different releases."""
+_PRECISION = 192
+"""Bits of the bounds: their rounding is far below that of the sums in floats."""
+_ROOM = 1e-14
+"""Covers the rounding of losses that are floats."""
+_STEPS = 40
+"""Steps of each search for ε: doubling and halving reach every float that matters in fewer."""
+SETTLED = 1e-13
+"""The least share of ε to which a root is sought."""
+_NEAR_BY = 1 / 64
+"""Share of a rough ε by which it may be off."""
+_MOST_BLIND = 5
+"""Grids on which a width may stay above a half."""
+_CACHED = 6
+"""Sums that are kept, up to 2^21 points each: more take memory, fewer are summed again."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """The sums of the laws above and below, on one frame; None where floats do not hold one."""
+
+    upper: TiltedSum | None
+    lower: TiltedSum | None
+    large: Large | None = None
+
+    def bounds(self, epsilon: arb) -> tuple[arb, arb]:
+        """Return a lower and an upper bound of H(ε)."""
+        with ctx.workprec(_PRECISION):
+            floor = (-epsilon.expm1()).max(arb(0))
+            low = arb(0) if self.lower is None else self.lower.below(epsilon)
+            high = arb(1) if self.upper is None else self.upper.above(epsilon)
+            if self.large is not None:
+                sure, doubtful = self.large.parts(epsilon)
+                low, high = (low + sure).max(arb(0)), high + sure + doubtful
+            low = low.lower().max(floor.lower())
+            high = high.upper() if high.is_finite() else arb(1)
+            return low, high.min(arb(1))
+
+
+@final
+@dataclass(frozen=True)
+class Large:
+    """What is known of the events B_i."""
+
+    some_p: arb
+    some_q: arb
+    events: tuple[tuple[arb, float], ...]
+    """k_i Q(B_i), and l_i."""
+    least: arb
+    """The sum of the least losses of all releases that have one."""
+    mu: float
+
+    def parts(self, epsilon: arb) -> tuple[arb, arb]:
+        """Return A − e^ε B, and a bound of the last term."""
+        growth, doubtful = epsilon.exp(), arb(0)
+        for mass, loss in self.events:
+            gap = loss + self.least - epsilon - arb(self.mu) ** 2 / 2
+            if self.mu == 0:
+                doubtful += arb(0) if gap >= 0 else mass
+            else:
+                doubtful += mass * ((-((gap / self.mu) ** 2) / 2).exp() / 2 if gap > 0 else 1)
+        return self.some_p - growth * self.some_q, growth * doubtful
+
+
+def _large(chosen: Plan, places: list[Place]) -> Large | None:
+    """Return the events of the places that are cut, None where none is."""
+    log_p, log_q, least, mu = arb(0), arb(0), arb(0), 0.0
+    events = []
+    with ctx.workprec(_PRECISION):
+        for (release, count), place in zip(chosen.releases, places, strict=True):
+            if release.mu is not None:
+                mu = math.nextafter(release.mu, math.inf)
+            elif release.bottom is not None:
+                least += count * (arb(release.bottom) - abs(release.bottom) * _ROOM)
+            if not place.cut:
+                continue
+            last = place.losses()[-1:]
+            tail = release.survival(last)
+            p = arb(float(tail.above_p[0]), float(tail.error_p[0]) * 1.01)
+            q = arb(float(tail.above_q[0]), float(tail.error_q[0]) * 1.01) * arb(-last[0]).exp()
+            log_p, log_q = log_p + count * (-p).log1p(), log_q + count * (-q).log1p()
+            loss = float(last[0]) - _ROOM * (1 + abs(float(last[0])))
+            events.append(((count * q).upper(), loss))
+        if not events:
+            return None
+        return Large(-log_p.expm1(), -log_q.expm1(), tuple(events), least, mu)
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def bracket(chosen: Plan, points: int) -> Bracket:
+    """Return both sums for a plan on so many points."""
+    frame = chosen.frame(points)
+    above, below, places = [], [], []
+    for number, (release, count) in enumerate(chosen.releases):
+        upper, lower = (chosen.place(number, frame.step, upper=side) for side in (True, False))
+        places.append(upper)
+        above.append((dominate.above(release.survival, upper), count))
+        law = dominate.below(release.survival, lower, release.infinity)
+        if law is not None:
+            below.append((law, count))
+    whole = len(below) == len(above)
+    return Bracket(
+        compose(above, frame), compose(below, frame) if whole else None, _large(chosen, places)
+    )
+
+
+def bounds(releases: Releases, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
+    """Return a lower and an upper bound of H(ε) on a grid of so many points."""
+    return bracket(plan(releases, near(float(epsilon))), points).bounds(epsilon.ball())
+
+
+def near(epsilon: float) -> float:
+    """Cut to 12 bits, so that neighbouring questions share a sum."""
+    mantissa, exponent = math.frexp(epsilon)
+    return math.ldexp(round(mantissa * 4096), exponent - 12)
+
+
+def crossing(
+    found: Bracket, target: arb, start: float, *, above: bool, near_by: float, settled: float
+) -> Fraction | None:
+    """Return a float near the root of one bound at which it is certainly on its side of δ.
+
+    The first step from the start, and the last bracket, are these shares of the root.
+    """
+
+    def excess(at: float) -> float:
+        value = found.bounds(arb(at))[above]
+        with ctx.workprec(_PRECISION):
+            if not value > 0:
+                return -1e4
+            ratio = (value / target).log()
+            return float((ratio.upper() if above else ratio.lower()).mid())
+
+    size = max(abs(start), 1e-9)
+    step = size * near_by
+    low = high = start
+    at_low = at_high = excess(start)
+    for _ in range(_STEPS):
+        if at_high <= 0:
+            break
+        low, at_low, high, step = high, at_high, high + step, 2 * step
+        at_high = excess(high)
+    for _ in range(_STEPS):
+        if at_low > 0:
+            break
+        high, at_high, low, step = low, at_low, low - step, 2 * step
+        at_low = excess(low)
+    if not at_low > 0 >= at_high:
+        return None
+    for turn in range(_STEPS):
+        if high - low <= settled * max(abs(low), abs(high)):
+            break
+        share = at_low / (at_low - at_high) if turn % 4 < 3 else 0.5
+        middle = low + (high - low) * min(max(share, 1e-3), 1 - 1e-3)
+        if turn % 4 == 1:  # a step past the root, for a bracket that is narrow on both sides
+            middle += (1 if above else -1) * settled / 4 * max(abs(low), abs(high))
+        if not low < middle < high:
+            middle = (low + high) / 2
+        value = excess(middle)
+        if value > 0:
+            low, at_low = middle, value
+        else:
+            high, at_high = middle, value
+    return Fraction(high if above else low)
+
+
+def inverse(
+    releases: Releases,
+    target: arb,
+    points: int,
+    start: float | None = None,
+    *,
+    near_by: float = _NEAR_BY,
+    settled: float = SETTLED,
+) -> tuple[Fraction | None, Fraction | None]:
+    """Return points below and above ε(δ), None where one is not found.
+
+    The root is about `start`, within the share `near_by` of it, and sought to the share `settled`.
+    """
+    if start is None:
+        start = guess(releases, float(target.log()))
+    found = bracket(plan(releases, near(start)), points)
+    shares = {"near_by": min(max(near_by, 4 * settled), _NEAR_BY), "settled": settled}
+    return (
+        crossing(found, target, start, above=False, **shares),
+        crossing(found, target, start, above=True, **shares),
+    )
+
+
+def next_points(
+    points: int, widths: list[float], wanted: float, most: int | None = None
+) -> int | None:
+    """Return the number of points to try next, None where no number in reach will do."""
+    limit = MOST if most is None else most
+    if points >= limit:
+        return None
+    order = 2.0
+    if len(widths) > 1 and widths[-1] < widths[-2]:
+        order = min(max(math.log(widths[-2] / widths[-1]) / math.log(4.0), 0.7), 2.2)
+    if not math.isfinite(widths[-1]) or widths[-1] > 0.5:
+        return min(4 * points, limit) if len(widths) < _MOST_BLIND else None
+    factor = (1.2 * widths[-1] / wanted) ** (1 / order)
+    needed = points * 2.0 ** math.ceil(math.log2(max(factor, 2.0)))
+    if needed > 8 * limit and len(widths) > 2:
+        return None
+    return int(min(needed, limit))

@@ -1,0 +1,205 @@
+"""A product of any pairs, for the engine of two laws on a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, TypeVar, final
+
+from flint import arb
+
+from accountant.composition.grid import engine
+from accountant.composition.grid.engine import Releases
+from accountant.composition.grid.factors import releases
+from accountant.composition.joint import FactorsPair
+from accountant.errors import UndecidedError
+from accountant.numbers import ledger
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
+from accountant.numbers.precision import cached_property, ctx
+
+_T = TypeVar("_T")
+
+POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
+"""Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
+_SHOWN = 8  # digits
+_LEAST_SIZE = Fraction(1, 10**9)
+"""Losses below it have widths relative to it."""
+_SOUGHT = 1 / 64
+"""Share of the asked width to which the roots of both bounds are sought."""
+_ROOM = 0.98
+"""Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
+
+
+@final
+@dataclass(frozen=True)
+class GridPair(FactorsPair):
+    """A product of pairs, each asked for its tails alone (`accountant.composition.grid`)."""
+
+    seldom_below: ClassVar[Fraction] = Fraction(1, 10**8)
+    most: int = engine.MOST
+    """Grid points at most."""
+
+    @property
+    def usual_width(self) -> Fraction:
+        """Relative width of answers for which none is named: grids reach it within a second."""
+        return GRID_WIDTH
+
+    @cached_property
+    def _releases(self) -> Releases:
+        return releases(self.any_factors)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around the two bounds.
+
+        Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
+        grid than there is.
+        """
+        wanted = asked_width.get()
+        if wanted is None:
+            lower, upper = self.bounds(epsilon, _points())
+            return lower.union(upper)
+        sure = self._surely(epsilon)
+        if sure is not None:
+            return sure
+
+        def width(points: int) -> tuple[float, tuple[arb, arb]]:
+            lower, upper = self.bounds(epsilon, points)
+            found = float((upper - lower) / lower) if lower > 0 else math.inf
+            return (0.0 if upper.is_zero() else found), (lower, upper)
+
+        lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, self.most)
+        return lower.union(upper)
+
+    def _surely(self, epsilon: ExactReal) -> arb | None:
+        """Return H(ε) where it is 0, or surely 1."""
+        known = self.exact_max_loss()
+        if (known is not None and epsilon >= known) or epsilon.ball() >= self.max_loss():
+            return arb(0)
+        return arb(1) if self.infinity_mass() == 1 else None
+
+    def refuse_seldom(self, epsilon: ExactReal) -> None:
+        """Raise UndecidedError where a width below `seldom_below` is asked for and is not near.
+
+        The coarsest grid then knows H(ε) of losses with densities to less than a factor of two.
+        """
+        wanted = asked_width.get()
+        if wanted is None or wanted >= self.seldom_below:
+            return
+        lower, upper = self.bounds(epsilon, POINTS[0])
+        if not upper < 2 * lower:
+            raise UndecidedError(
+                f"Reached delta in {_ends((lower, upper))} on a grid of {POINTS[0]} points, and no "
+                "contour was short enough. Ask for a larger relative_width.",
+                reached=float((upper - lower) / lower) if lower > 0 else math.inf,
+            )
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the points at which the two bounds pass δ.
+
+        Raises UndecidedError as for `hockey_stick`.
+        """
+        ledger.note("grid")
+        starts: list[float | None] = [None]
+        widths = [math.inf]
+        settled = max(float(relative_width) * _SOUGHT, engine.SETTLED)
+
+        def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
+            low, high = engine.inverse(
+                self._releases,
+                delta.ball(),
+                points,
+                starts[-1],
+                near_by=widths[-1],
+                settled=settled,
+            )
+            if high is not None:
+                starts.append(float(high))
+            if low is None or high is None:
+                return math.inf, None
+            reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+            widths.append(reached)
+            return reached, (low, high)
+
+        found = _refined(width, float(relative_width) * _ROOM, "epsilon", _places, self.most)
+        if found is None:
+            raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+        low, high = found
+        return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the upper bound on the coarsest grid."""
+        return self.bounds(epsilon, engine.LEAST)[1]
+
+    def upper_epsilon(self, delta: ExactReal, points: int) -> Fraction:
+        """Return a point, near the least one, at which H is certainly at most δ."""
+        ledger.note("grid")
+        found = engine.inverse(self._releases, delta.ball(), points)[1]
+        if found is None:
+            raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+        return found
+
+    def lower_epsilon(self, delta: ExactReal, points: int) -> Fraction:
+        """Return a point, near the largest one, at which H is certainly at least δ.
+
+        Where the grid has none, a float below ln(1 − δ): H(ε) ≥ 1 − e^ε.
+        """
+        ledger.note("grid")
+        found = engine.inverse(self._releases, delta.ball(), points)[0]
+        if found is None:
+            return Fraction(math.nextafter(float((-delta.ball()).log1p().lower()), -math.inf))
+        return found
+
+    def bounds(self, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
+        """Return the bounds of H(ε) on a grid with so many points."""
+        ledger.note("grid")
+        sure = self._surely(epsilon)
+        if sure is not None:
+            return sure, sure
+        return engine.bounds(self._releases, epsilon, points)
+
+
+def _refined(
+    width: Callable[[int], tuple[float, _T]],
+    wanted: float,
+    name: str,
+    show: Callable[[_T], str],
+    most: int = engine.MOST,
+) -> _T:
+    """Return the bounds on the first grid on which they are as near as is wanted.
+
+    Raises UndecidedError where no grid in reach has them.
+    """
+    points, widths = engine.LEAST, list[float]()
+    while True:
+        reached, found = width(points)
+        widths.append(reached)
+        if reached <= wanted:
+            return found
+        following = engine.next_points(points, widths, wanted, most)
+        if following is None:
+            raise UndecidedError(
+                f"Reached {name} in {show(found)}, of relative width {reached:.1e}, on a grid of "
+                f"{points} points, and {most} points are the most. Ask for a larger "
+                "relative_width.",
+                reached=reached,
+            )
+        points = following
+
+
+def _ends(bounds: tuple[arb, arb]) -> str:
+    """Return the ends as decimals, which reach as far as the numbers do."""
+    low = Interval.of_ball(bounds[0].lower().max(arb(0)), _SHOWN).lower
+    high = Interval.of_ball(bounds[1].upper(), _SHOWN).upper
+    return f"[{low.normalize():g}, {high.normalize():g}]"
+
+
+def _places(found: tuple[Fraction, Fraction] | None) -> str:
+    return "no range" if found is None else f"[{float(found[0]):.8g}, {float(found[1]):.8g}]"
+
+
+def _points() -> int:
+    level = max(0, min(len(POINTS) - 1, (ctx.prec // 128).bit_length() - 1))
+    return POINTS[level]

@@ -1,0 +1,359 @@
+"""Where a grid is put: the ends of each loss, the tilt, the window and the step.
+
+All numbers here are floats that choose; the bounds of `tilted` hold whatever is chosen.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from accountant.composition.grid import dominate
+from accountant.composition.grid.dominate import Place
+from accountant.composition.grid.factors import Release
+from accountant.composition.grid.survival import Array
+from accountant.composition.grid.tilted import Frame
+from accountant.numbers.chernoff import rough_log_peak
+
+COARSE = 256
+"""Cells of one release in the rough law by which the grid is chosen."""
+_CUT = 36.0
+"""The tilted mass beyond the window, as −ln: far below any width that is asked for."""
+_SHALLOW = -50.0
+"""ln of the mass of one release beyond its largest grid point, at first."""
+_SHARE = 16.0
+"""What may be lost there of δ, as −ln and above −ln of the count."""
+_BOTTOM = 1 - 4e-15
+"""P(L > l) above which floats hardly tell l from the least loss."""
+_FARTHEST = 600.0
+"""Losses beyond it have exponentials that floats do not hold."""
+_SEARCH = 160
+"""Losses at which a search for an end looks first: fewer put it farther out, more cost tails."""
+_MOST_DEEPENINGS = 8
+"""Times the ends are put farther out for a smaller δ: too few cut off mass that matters."""
+_FEWEST = 4
+"""Cells of one release at least: convex functions need some points to be fitted to."""
+_MOST_CELLS = 1 << 20
+"""Cells of one release at most: others are skipped, evenly, in its law."""
+_MOST_SLOW_CELLS = 1 << 11
+"""The same where every tail is asked in balls, which takes about 0.1 ms."""
+_SPENT = 9.0
+"""ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""
+_SHORTER = 0.5
+"""Share of the window that a smaller tilt must save, for the digits that it costs."""
+_MOST_SMALLER = 10
+"""Smaller tilts that are tried: each costs a window, and further ones fail by `_SPENT`."""
+_MOST_OF = 0.7
+"""Share of all sums from which the window may as well hold all of them."""
+_SURELY = 10.0
+"""Standard deviations that a normal loss hardly ever is below its mean."""
+_SPARE = 1e-6
+"""Share of the least sum by which a ceiling is above what makes the sum exceed ε."""
+_NEARBY = 0.03
+"""Share of ε by which other questions of one plan may lie above it."""
+_FINEST, _LEAST_STEP = 2.0**-44, 1e-200
+"""Steps, relative to losses and absolute, that floats tell apart."""
+_NUDGE = 512 * 2.0**-53
+"""Relative shift of a grid's end from the largest loss: a rounding, or the atom there is missed."""
+_TILTS = 1.25
+"""Ratio of the tilts that are tried: a larger one misses the best one by more and costs digits."""
+
+
+def ends(release: Release, log_mass: float) -> tuple[float, float]:
+    """Return losses between which the grid of one release lies.
+
+    Below the first P has hardly any mass, above the second at most e^log_mass (or none).
+    """
+    return _ends(release, log_mass)
+
+
+@functools.lru_cache(maxsize=4096)
+def _ends(release: Release, log_mass: float) -> tuple[float, float]:
+    limit = math.exp(log_mass) + release.infinity
+
+    def searched(reached: Callable[[Array], Array]) -> float:
+        """Return about the least loss with `reached`, from below for the bottom."""
+        count = _SEARCH if not release.slow else _SEARCH // 3
+        sizes = np.geomspace(1e-12, _FARTHEST, count // 2)
+        places = np.concatenate([-sizes[::-1], [0.0], sizes])
+        low, high = places[0], places[-1]
+        for _ in range(3):
+            hits = np.flatnonzero(reached(places))
+            at = int(hits[0]) if len(hits) else len(places) - 1
+            low, high = places[max(at - 1, 0)], places[at]
+            places = np.linspace(low, high, 18)
+        return float(high)
+
+    top = searched(lambda losses: release.survival(losses).above_p <= limit)
+    bottom = searched(lambda losses: release.survival(losses).above_p < _BOTTOM)
+    if release.top is not None:
+        top = min(top, release.top)
+        if top > release.top - 1e-3 * abs(release.top - bottom):
+            top = release.top
+    if release.bottom is not None and bottom < release.bottom + abs(top - release.bottom) * 1e-3:
+        bottom = release.bottom
+    else:
+        bottom -= 1e-2 * (top - bottom)
+    if not top > bottom:
+        bottom = top - max(abs(top), 1e-200) * 2.0**-20
+    return bottom, top
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Rough laws of all releases, for cumulants and Chernoff's bounds."""
+
+    losses: Array
+    logs: Array
+    counts: Array
+
+    def cumulants(self, s: float) -> tuple[float, float, float]:
+        """Return ln M(s) and its first two derivatives, of the sum."""
+        weights = self.logs + s * self.losses
+        top = weights.max(axis=1, keepdims=True)
+        shares = np.exp(weights - top)
+        mass = shares.sum(axis=1, keepdims=True)
+        shares /= mass
+        mean = (shares * self.losses).sum(axis=1)
+        variance = (shares * self.losses**2).sum(axis=1) - mean**2
+        value = top[:, 0] + np.log(mass[:, 0])
+        return (
+            float((self.counts * value).sum()),
+            float((self.counts * mean).sum()),
+            float((self.counts * np.maximum(variance, 0.0)).sum()),
+        )
+
+    def tilt(self, epsilon: float) -> float:
+        """Return the s > 0 at which M(s) e^{−sε} s^s/(1 + s)^{1+s} is nearly least."""
+        return self._root(lambda s, mean: mean - epsilon - math.log1p(1 / s))
+
+    def _root(self, slope: Callable[[float, float], float]) -> float:
+        """Return the s at which an increasing function of s and K'(s) passes 0, a round number."""
+        low, high = -60, 60  # of ln s, in units of the rounding
+        while high - low > 1:
+            middle = (low + high) // 2
+            s = _TILTS**middle
+            low, high = (low, middle) if slope(s, self.cumulants(s)[1]) > 0 else (middle, high)
+        return float(_TILTS**low)
+
+    def guess(self, log_delta: float) -> float:
+        """Return an ε with ln H(ε) near log_delta, by the saddle of K(s) − sε − ln s(1 + s)."""
+        low, high = -14.0, 14.0  # of ln s
+        for _ in range(24):
+            s = math.exp((low + high) / 2)
+            value, mean, variance = self.cumulants(s)
+            epsilon = mean - 1 / s - 1 / (1 + s)
+            curvature = variance + 1 / s**2 + 1 / (1 + s) ** 2
+            found = (
+                value - s * epsilon - math.log(s + s * s) - math.log(2 * math.pi * curvature) / 2
+            )
+            low, high = (math.log(s), high) if found > log_delta else (low, math.log(s))
+        return epsilon
+
+    def cut(self, ceiling: float) -> Sketch:
+        """Return the laws without what is above a loss."""
+        return Sketch(self.losses, np.where(self.losses > ceiling, -np.inf, self.logs), self.counts)
+
+    def bottoms(self, s: float) -> list[float]:
+        """Return losses to which what lies below may be raised: it is e^{−_CUT} of the tilted."""
+        weights = self.logs + s * self.losses
+        moments = np.log(np.exp(weights - weights.max(axis=1, keepdims=True)).sum(axis=1))
+        moments += weights.max(axis=1)
+        with np.errstate(divide="ignore"):
+            below = np.log(np.cumsum(np.exp(self.logs), axis=1)) + s * self.losses
+        below += np.log(self.counts)[:, None] - moments[:, None]
+        at = np.argmax(below > -_CUT, axis=1)
+        return [float(row[max(i - 1, 0)]) for row, i in zip(self.losses, at, strict=True)]
+
+    def log_bound(self, s: float, epsilon: float) -> float:
+        """Return ln of Chernoff's bound of H(ε) at s."""
+        return self.cumulants(s)[0] - s * epsilon + rough_log_peak(s)
+
+    def window(self, s: float) -> tuple[float, float, float, float]:
+        """Return the ends of a window that misses e^{−_CUT} of the tilted mass, and their u."""
+        base, mean, variance = self.cumulants(s)
+        scale = math.sqrt(2 * _CUT / max(variance, 1e-280))
+        low = high = math.nan
+        u_low = u_high = scale
+        for power in range(-10, 11):
+            u = scale * 2.0 ** (power / 2)
+            top = (self.cumulants(s + u)[0] - base + _CUT) / u
+            if not top >= high:
+                high, u_high = top, u
+            bottom = (base - self.cumulants(s - u)[0] - _CUT) / u
+            if not bottom <= low:
+                low, u_low = bottom, u
+        return min(low, mean), max(high, mean), u_low, u_high
+
+
+@functools.lru_cache(maxsize=32)
+def sketch(releases: tuple[tuple[Release, int], ...], log_mass: float) -> Sketch:
+    """Return rough laws on grids of their own."""
+    losses, logs = [], []
+    for release, _ in releases:
+        places, masses = rough(release, log_mass)
+        losses.append(places)
+        with np.errstate(divide="ignore"):
+            logs.append(np.log(masses))
+    counts = np.array([float(count) for _, count in releases])
+    return Sketch(np.array(losses), np.array(logs), counts)
+
+
+@functools.lru_cache(maxsize=4096)
+def rough(release: Release, log_mass: float) -> tuple[Array, Array]:
+    """Return COARSE losses, and the masses there of a law above of one release.
+
+    The losses are even between the ends, and where most of the mass is, and dense about 0.
+    """
+    bottom, top = ends(release, log_mass)
+    places = _spread(bottom, top, COARSE // 4)
+    tail = release.survival(places).above_p
+    likely = np.interp(-np.linspace(0.9995, 0.0005, 3), -tail, places)
+    body = np.linspace(likely[0], likely[-1], COARSE // 4)
+    even = np.linspace(bottom, top, COARSE - len(places) - len(body))
+    l = np.unique(np.concatenate([places, body, even]))  # noqa: E741
+    l = l[np.append(np.diff(l) > 1e-9 * (top - bottom), True)]  # noqa: E741
+    masses, _ = dominate.above_at(release.survival, l, np.diff(l), max(-bottom, top))
+    lacking = COARSE - len(l)
+    return np.append(l, np.full(lacking, top)), np.append(masses, np.zeros(lacking))
+
+
+def _spread(bottom: float, top: float, number: int) -> Array:
+    """Return numbers between the ends, denser about 0 in proportion to their size."""
+    sizes = np.geomspace(1e-9 * max(-bottom, top), max(-bottom, top), number // 2)
+    places = np.concatenate([-sizes[::-1], sizes])
+    return np.unique(np.clip(places, bottom, top))
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What is chosen for one ε: the tilt, the window, and how far out each loss is followed."""
+
+    releases: tuple[tuple[Release, int], ...]
+    log_mass: float
+    tilt: float
+    low: float
+    high: float
+    outward: tuple[float, float]
+    bottoms: tuple[float, ...]
+    """The least grid points of the releases."""
+    ceiling: float
+    """Losses of one release above it are left out of the sum, +∞ where none are."""
+
+    def frame(self, points: int) -> Frame:
+        """Return the window with so many points.
+
+        The step divides the range of the most frequent release that is bounded on both sides.
+        """
+        step = (self.high - self.low) / (points - 8)
+        step = max(step, _FINEST * max(abs(self.low), abs(self.high)), _LEAST_STEP)
+        best = 0
+        for release, count in self.releases:
+            if count > best and release.top is not None and release.bottom is not None:
+                span = release.top - release.bottom
+                if span > 0 and ends(release, self.log_mass) == (release.bottom, release.top):
+                    fitted = span / max(1, math.floor(span / step))
+                    if fitted < step * 1.25:
+                        best, chosen = count, fitted
+        if best:
+            step = chosen
+        return Frame(self.tilt, step, self.low, points, self.outward)
+
+    def place(self, number: int, step: float, *, upper: bool) -> Place:
+        """Return the grid points of one release."""
+        release, bottom = self.releases[number][0], self.bottoms[number]
+        top = ends(release, self.log_mass)[1]
+        cut = top > self.ceiling
+        if cut:
+            origin, last = 0.0, math.ceil(self.ceiling / step)
+        elif release.top is not None and top == release.top:
+            nudge = _NUDGE * (1 + abs(top))
+            origin, last = (top + _NUDGE * abs(top) if upper else top - nudge), 0
+        else:
+            origin, last = 0.0, math.ceil(top / step)
+        cells = max(_FEWEST, last + math.ceil((origin - bottom) / step - 1e-6))
+        most = _MOST_SLOW_CELLS if release.slow else _MOST_CELLS
+        stride = 1
+        while cells > most * stride:
+            stride *= 2
+        cells = -(-cells // stride)
+        return Place(origin, step, last - cells * stride, cells, stride, cut)
+
+
+@functools.lru_cache(maxsize=1024)
+def plan(releases: tuple[tuple[Release, int], ...], epsilon: float) -> Plan:
+    """Choose the tilt and the window for δ(ε)."""
+    log_count = math.log(sum(count for _, count in releases))
+    log_mass = _SHALLOW
+    for _ in range(_MOST_DEEPENINGS):
+        rough_laws = sketch(releases, log_mass)
+        s = rough_laws.tilt(epsilon)
+        wanted = rough_laws.log_bound(s, epsilon) - log_count - _SHARE
+        if wanted >= log_mass or wanted < -_FARTHEST:
+            break
+        log_mass = 8.0 * math.floor(wanted / 8.0)
+    ceiling = _ceiling(releases, epsilon)
+    low, high, u_low, u_high = rough_laws.window(s)
+    if high > ceiling:
+        rough_laws = rough_laws.cut(ceiling)
+        s = rough_laws.tilt(epsilon)
+        low, high, u_low, u_high = rough_laws.window(s)
+    else:
+        ceiling = math.inf
+    lost, lower = rough_laws.log_bound(s, epsilon), s
+    for _ in range(_MOST_SMALLER):  # a smaller tilt keeps large losses out, and costs digits
+        lower /= _TILTS**2
+        if rough_laws.log_bound(lower, epsilon) > lost + _SPENT:
+            break
+        other = rough_laws.window(lower)
+        if other[1] - other[0] < _SHORTER * (high - low):
+            s, (low, high, u_low, u_high) = lower, other
+    tops = [min(ends(release, log_mass)[1], ceiling) for release, _ in releases]
+    support = (
+        sum(n * ends(release, log_mass)[0] for release, n in releases),
+        sum(n * top for top, (_, n) in zip(tops, releases, strict=True)),
+    )
+    if high - low > _MOST_OF * (support[1] - support[0]):
+        low, high = support[0], support[1] * (1 + 1e-9) + 1e-9 * (support[1] - support[0])
+    bottoms = rough_laws.bottoms(s)
+    if all(
+        release.top is not None for release, _ in releases
+    ):  # where all others are largest and the sum is not above ε
+        spare = sum(n * r.top for r, n in releases if r.top is not None) - epsilon
+        least = [r.top - 1.01 * abs(spare) for r, _ in releases if r.top is not None]
+        bottoms = [max(each, own) for each, own in zip(bottoms, least, strict=True)]
+    known = [ends(release, log_mass) for release, _ in releases]
+    bottoms = [
+        bottom
+        if release.infinity or each < bottom + 1e-3 * (top - bottom)
+        else min(each, top - 1e-3 * (top - bottom))
+        for (release, _), each, (bottom, top) in zip(releases, bottoms, known, strict=True)
+    ]
+    return Plan(releases, log_mass, s, low, high, (u_low, u_high), tuple(bottoms), ceiling)
+
+
+def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float:
+    """Return a loss of one release that makes the sum exceed ε, +∞ where none is known."""
+    least = 0.0
+    for release, count in releases:
+        if release.mu is not None:
+            least -= release.mu**2 / 2 + _SURELY * release.mu
+        elif release.bottom is None:
+            return math.inf
+        else:
+            least += count * release.bottom
+    ceiling = epsilon + _NEARBY * abs(epsilon) - least + _SPARE * abs(least)
+    return ceiling if ceiling > 0 else math.inf
+
+
+def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
+    """Return an ε near the root of H(ε) = δ."""
+    log_mass = min(_SHALLOW, 8.0 * math.floor((log_delta - 40.0) / 8.0))
+    return sketch(releases, max(log_mass, -_FARTHEST)).guess(log_delta)

@@ -1,0 +1,407 @@
+"""Answers from several pairs at once: the largest H(ε), and its inverse ε(δ).
+
+The inverse has three steps: an estimate in floats; chords between enclosures; and a proof, by two
+points at which H is certainly on different sides of δ (`accountant.numbers.solve`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from flint import arb
+
+from accountant.core.pair import Pair
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import (
+    START_PRECISION,
+    Interval,
+    asked_width,
+    ball,
+    enclose,
+    narrowed,
+    sign,
+    within,
+)
+from accountant.numbers.precision import ctx
+
+_MOST_STEPS = 30
+"""Secant steps of an estimate: it settles within ten; more only delay a refusal."""
+_ASIDE = Fraction(1, 1 << 17)
+"""Relative step of a slope: a larger one bends it, a smaller one loses it in the values' widths."""
+_ORDERS = tuple(1 + 2.0**k for k in range(-4, 24))
+"""Orders of the Rényi divergences that a first ε is taken from."""
+_ROUGH = 64
+"""Bits of what becomes a float: more are lost, fewer make an estimate worse."""
+_ESTIMATE_WIDTHS = (Fraction(1, 10**8), Fraction(1, 10**4))
+"""Half-widths of brackets about an estimate, tried in turn: where none holds ε, one is searched."""
+_SHARE_OF_WIDTH = 16
+"""H is asked for so many times finer than ε: a coarser H leaves its sign open near the root."""
+_CHORD_BITS = 4
+"""Bits to spare when a chord doubles the digits: without them it would miss its width."""
+_DEEP = Fraction(1, 10**60)
+"""Widths below it are slow: whether H is known so finely is asked before any chord."""
+_FINEST_ESTIMATE = Fraction(1, 10**13)
+"""Relative width that floats reach: an enclosure beside an estimate is asked for no finer."""
+_COARSEST = 1 / 16
+"""Widest H by which a pair is left out; a wider one would leave more pairs open."""
+_LOOSE = 2.0
+"""Gap in ln H from which a simple bound is tried first: below it the bound is often in vain."""
+_LEAST_SHARE = 1e-9
+"""Least 1 − H that is taken from H: a smaller one asks for more digits than H soon has."""
+_HALF_EXACTLY = Fraction(1, 2)
+"""1 − δ below it is compared instead of δ: ln δ would cancel where δ is near 1."""
+
+
+def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
+    """Enclose the largest ε at which the H of a pair passes δ, 0 < δ < 1.
+
+    A refusal carries an enclosure where there is one pair: that of one of several is not the whole.
+    """
+    if len(pairs) == 1:
+        return _inverse(pairs, target, relative_width)
+    with within():
+        return _inverse(pairs, target, relative_width)
+
+
+def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
+    sides = [_infinity_against(pair, target) for pair in pairs]
+    if 1 in sides:
+        return Interval.of_ball(arb.pos_inf())
+    found = [
+        enclose(pair.max_finite_loss, relative_width=relative_width)
+        for pair, side in zip(pairs, sides, strict=True)
+        if side == 0
+    ]
+    open_pairs, refused = [], []
+    asked = sorted(zip(pairs, sides, strict=True), key=lambda entry: -float(entry[0].max_loss()))
+    for pair, side in asked:
+        if _cannot_matter(pair, found) or _surely_less(pair, found, target):
+            continue
+        try:
+            known = pair.inverse(target, relative_width) if side < 0 else None
+        except UndecidedError as refusal:
+            refused.append((pair, refusal))
+            continue
+        if known is not None:
+            found.append(known)
+        elif side < 0:
+            open_pairs.append(pair)
+    if open_pairs:
+        found.append(inverse_by_values(open_pairs, target, relative_width))
+    for pair, reached in refused:
+        if not _cannot_matter(pair, found):
+            raise reached
+    return Interval(max(f.lower for f in found), max(f.upper for f in found))
+
+
+def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:
+    """Whether no loss of the pair exceeds the ε(δ) of another one."""
+    least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
+    return least.is_finite() and bool(pair.max_loss() <= exact(least).ball())
+
+
+def _surely_less(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
+    """Whether a quick bound of H is below δ at an ε that another pair reaches."""
+    least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
+    return least.is_finite() and bool(pair.bound(exact(least)) < target.ball())
+
+
+def _infinity_against(pair: Pair, target: ExactReal) -> int:
+    """Return the sign of P(L = +∞) − δ: ε(δ) is +∞ above 0, the largest finite loss at 0."""
+    mass = pair.exact_infinity_mass()
+    if mass is not None:
+        return (mass > target) - (mass < target)
+    side = sign(lambda: pair.infinity_mass() - target.ball())
+    if side is None:
+        raise UndecidedError(
+            f"delta={target} was not told from the probability of an infinite loss, "
+            "at and below which epsilon jumps to infinity. Ask for a larger delta."
+        )
+    return side
+
+
+def inverse_by_values(
+    pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
+) -> Interval:
+    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
+    # ε(δ) changes less than δ, in proportion, but near 0
+    with within(), narrowed(relative_width / 2):
+        found = _beside_estimate(pairs, target, relative_width)
+        if found is None and relative_width < _FINEST_ESTIMATE:
+            found = _refined(pairs, target, relative_width)
+        if found is not None:
+            return found
+    with narrowed(relative_width / _SHARE_OF_WIDTH):
+        with within():
+            pairs = _largest(pairs, target)
+            excess = _excess(pairs, target)
+            between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
+        return solve.root(excess, between, relative_width=relative_width)
+
+
+def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
+    """Return ln(δ(ε)/δ) as a function of ε.
+
+    Above ½ the complements are compared, whose logarithm does not cancel where δ is near 1.
+    """
+    rest = None if target.rational is None else 1 - target.rational
+
+    def excess(eps: ExactReal) -> arb:
+        if rest is not None and rest < _HALF_EXACTLY:
+            below = complement(pairs, eps)
+            return arb.pos_inf() if below.is_zero() else (ball(rest) / below).log()
+        value = hockey_stick(pairs, eps)
+        return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
+
+    return excess
+
+
+def _beside_estimate(
+    pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
+) -> Interval | None:
+    """Enclose ε(δ) beside its estimate, from the pair with the largest; None where that fails."""
+    if relative_width < _FINEST_ESTIMATE:
+        return None
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+    guess, most, known = -math.inf, 0, {}
+    ends = [float(pair.max_loss().upper()) for pair in pairs]
+    for i in sorted(range(len(pairs)), key=lambda i: -ends[i]):
+        if ends[i] < guess:
+            break  # its ε is at most its largest loss
+        found = pairs[i].estimate_epsilon(log_delta)
+        if found is None or not math.isfinite(found):
+            return None
+        known[i] = found
+        guess, most = max((guess, most), (found, i))
+    alone = _excess([pairs[most]], target)
+    interval = solve.beside(alone, Fraction(guess), relative_width=relative_width)
+    if interval is None:
+        return None
+    upper = exact(interval.upper)
+    with ctx.workprec(START_PRECISION):
+        for i, pair in enumerate(pairs):
+            if i != most and not _surely_below(pair, known.get(i), guess, upper, target):
+                return None
+    return interval
+
+
+def _refined(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval | None:
+    """Enclose ε(δ) by chords, from its estimate on with twice the digits each; None if one fails.
+
+    The error of a chord between the ends of an enclosure is of the order of its width squared.
+    """
+    widths = [relative_width]
+    while widths[-1] < _FINEST_ESTIMATE:
+        widths.append(Fraction(2) ** (_log_2(widths[-1]) // 2 - _CHORD_BITS))
+    coarse = widths.pop()
+    with narrowed(coarse / 2):
+        found = _beside_estimate(pairs, target, coarse)
+    excess = _excess(pairs, target)
+    if found is not None and relative_width < _DEEP:  # what is refused at last is refused at once
+        with narrowed(relative_width / _SHARE_OF_WIDTH), ctx.workprec(-_log_2(relative_width)):
+            excess(exact(found.lower))
+    for width in reversed(widths):
+        if found is None:
+            return None
+        low, high = Fraction(found.lower), Fraction(found.upper)
+        bits = _CHORD_BITS - _log_2(width)
+        with narrowed(width / _SHARE_OF_WIDTH), ctx.workprec(max(START_PRECISION, bits + 32)):
+            at_low, at_high = (excess(ExactReal.of_rational(end)) for end in (low, high))
+            guess = solve.secant(low, high, at_low, at_high, bits)
+            if guess is None:
+                return None
+            found = solve.beside(excess, guess, relative_width=width)
+    return found
+
+
+def _log_2(value: Fraction) -> int:
+    return value.numerator.bit_length() - value.denominator.bit_length()
+
+
+def _surely_below(
+    pair: Pair, found: float | None, guess: float, epsilon: ExactReal, target: ExactReal
+) -> bool:
+    """Whether H(ε) < δ is proved, where ε is about `guess` and `found` is the ε of this pair.
+
+    A simple bound is tried first where ln H at `found` and at ε seem to differ enough.
+    """
+    limit = target.ball()
+    apart = abs(guess) if found is None else guess - found
+    falls = -float(limit.log().mid()) * apart > _LOOSE * abs(guess)
+    if falls and pair.bound(epsilon) < limit:
+        return True
+    return below(pair, epsilon, limit)
+
+
+def below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
+    """Whether H(ε) < limit is proved, with no more accuracy than its estimate says it takes."""
+    estimate = pair.estimate_log_delta(float(epsilon))
+    gap = 0.0
+    if estimate is not None and limit > 0:
+        gap = max(float(limit.lower().log()) - estimate, 0.0)
+    if (estimate is None or gap > _LOOSE) and pair.bound(epsilon) < limit:
+        return True
+    width = max(Fraction(min(gap / 4, _COARSEST)), asked_width.get() or Fraction(0))
+    with narrowed(width or _FINEST_ESTIMATE):
+        return bool(pair.hockey_stick(epsilon) < limit)
+
+
+def _largest(pairs: Sequence[Pair], target: ExactReal) -> Sequence[Pair]:
+    """Leave out pairs whose ε(δ) certainly is not the largest, by their bounds at the others'."""
+    if len(pairs) == 1:
+        return pairs
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+        left = list(pairs)
+        for pair in pairs:
+            if len(left) == 1:
+                break
+            guess = pair.estimate_epsilon(log_delta) if pair in left else None
+            if guess is None:
+                continue
+            low = ExactReal.of_rational(Fraction(guess) - abs(Fraction(guess)) / 1000)
+            if not pair.hockey_stick(low) > target.ball():
+                continue
+            left = [p for p in left if p == pair or not p.bound(low) < target.ball()]
+    return left
+
+
+def _estimated(
+    pairs: Sequence[Pair], target: ExactReal, excess: solve.Function
+) -> solve.Bracket | None:
+    """Return a narrow bracket of the root around an estimate, None where none is known or true."""
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+        found = [pair.estimate_epsilon(log_delta) for pair in pairs]
+        known = [Fraction(value) for value in found if value is not None]
+        if len(known) < len(pairs):
+            return None
+        guess = max(known)
+        for width in _ESTIMATE_WIDTHS:
+            low, high = (guess + side * abs(guess) * width for side in (-1, 1))
+            ends = [excess(ExactReal.of_rational(end)) for end in (low, high)]
+            if ends[0] > 0 > ends[1]:
+                return low, high
+    return None
+
+
+def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+    """Return the least P(L ≤ ε) + e^ε Q(L > ε) among the pairs, at flint's current precision."""
+    return least([_complement_of(pair, epsilon) for pair in pairs])
+
+
+def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
+    """Return it of one pair; where its tails are too wide, what they have in common with 1 − H."""
+    tails = pair.tails(epsilon)
+    value = tails.p_below + epsilon.ball().exp() * tails.q_above
+    asked = asked_width.get()
+    if asked is None or 2 * value.rad() < ball(asked) * abs(value).lower():
+        return value
+    share = Fraction(min(1.0, max(_LEAST_SHARE, float(value.lower()))))
+    with contextlib.suppress(UndecidedError), narrowed(asked * share / 2):
+        return value.intersection(1 - pair.hockey_stick(epsilon))
+    return value
+
+
+def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+    """Return the largest H(ε) among the pairs, at flint's current precision.
+
+    Where estimates say which is the largest, the others are only proved to be below it.
+    """
+    if len(pairs) == 1:
+        return pairs[0].hockey_stick(epsilon)
+    found = [pair.estimate_log_delta(float(epsilon)) for pair in pairs]
+    known = [value for value in found if value is not None]
+    if len(known) < len(pairs):
+        value = pairs[0].hockey_stick(epsilon)
+        for pair in pairs[1:]:
+            if not pair.bound(epsilon) < value.lower():
+                value = value.max(pair.hockey_stick(epsilon))
+        return value
+    order = sorted(range(len(pairs)), key=lambda i: -known[i])
+    value = pairs[order[0]].hockey_stick(epsilon)
+    for i in order[1:]:
+        if not (known[i] < known[order[0]] and below(pairs[i], epsilon, value)):
+            value = value.max(pairs[i].hockey_stick(epsilon))
+    return value
+
+
+def chernoff_epsilon(pair: Pair, log_delta: float) -> float | None:
+    """Return about the least ε at which Rényi divergences bound H by δ; None where none is known.
+
+    H(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a for every order a > 1.
+    """
+    best = math.inf
+    with ctx.workprec(_ROUGH):
+        for a in _ORDERS:
+            try:
+                divergence = float(pair.renyi(arb(a)).mid())
+            except (NotApplicableError, UndecidedError):
+                continue
+            if math.isfinite(divergence):
+                share = math.log1p(-1 / a) - (log_delta + math.log(a)) / (a - 1)
+                best = min(best, divergence + share)
+    return best if math.isfinite(best) else None
+
+
+def rough_root(
+    profile: Callable[[ExactReal], arb],
+    log_delta: float,
+    start: float,
+    width: Fraction,
+    close: float,
+) -> float | None:
+    """Return the root of ln H(ε) − log_delta, from a point right of it; None if none is found.
+
+    Values are asked for with the relative `width`; a step of relative size `close` is the last.
+
+    Raises UndecidedError where H is not known, and ArithmeticError where it is constant.
+    """
+    low, high, point = -math.inf, math.inf, start
+    for _ in range(_MOST_STEPS):
+        value, slope = _slope(profile, point, width)
+        low, high = (point, high) if value > log_delta else (low, point)
+        move = (log_delta - value) / slope
+        point, last = point + move, point
+        if not low < point < high:
+            point = 0.5 * (low + high)
+        if abs(move) < close * abs(last):
+            return last + move
+    return None
+
+
+def _slope(
+    profile: Callable[[ExactReal], arb], epsilon: float, width: Fraction
+) -> tuple[float, float]:
+    """Return ln H(ε) to a few digits, and its slope."""
+    near = Fraction(epsilon)
+    aside = near + abs(near) * _ASIDE
+    with ctx.workprec(_ROUGH), narrowed(width):
+        ends = [profile(ExactReal.of_rational(at)).log() for at in (near, aside)]
+    if not all(end.is_finite() for end in ends):
+        raise UndecidedError(f"No value was found at epsilon={epsilon:.6g}.")
+    first, second = (float(end.mid()) for end in ends)
+    return first, (second - first) / float(aside - near)
+
+
+def most(values: Sequence[arb]) -> arb:
+    """Return a ball for the largest of some numbers."""
+    result = values[0]
+    for value in values[1:]:
+        result = result.max(value)
+    return result
+
+
+def least(values: Sequence[arb]) -> arb:
+    """Return a ball for the smallest of some numbers."""
+    result = values[0]
+    for value in values[1:]:
+        result = result.min(value)
+    return result

@@ -1,0 +1,1 @@
+"""What is known of the privacy loss of one release, by family."""

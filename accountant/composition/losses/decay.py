@@ -1,0 +1,121 @@
+"""How fast the transforms of smooth losses decay along a vertical line."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.numeric.cells import GUARD_WIDTH
+
+_LOG_2 = math.log(2)
+_NEAREST = 0.3
+_LEAP = 2.0
+_MOST_ANCHORS = 60
+_NEAR = 0.1
+_GRID = 1.3
+
+
+def up(value: float) -> float:
+    """Return a float above a number of which this is the nearest float."""
+    return math.nextafter(value, math.inf)
+
+
+class Decay(ABC):
+    """Upper bounds of r(t) = sup over u ≥ t of |M(c + iu)|/M(c)."""
+
+    limits: tuple[float, ...] = ()
+    """Frequencies beyond which less is known."""
+
+    @abstractmethod
+    def log_ratio(self, t: float) -> float:
+        """Return an upper bound of ln r(t)."""
+
+    def log_between(self, t: float, end: float) -> float:
+        """Return an upper bound of ln|M(c + iu)|/M(c) for t ≤ u ≤ end."""
+        return self.log_ratio(t)
+
+    @abstractmethod
+    def log_scale(self) -> float | None:
+        """Return ln C with r(t) ≤ C/t for all t, None where there is none."""
+
+
+@final
+@dataclass(frozen=True)
+class GaussianDecay(Decay):
+    """r(t) = e^{−t²μ²/2}, given μ²/2."""
+
+    half: float
+
+    def log_ratio(self, t: float) -> float:
+        """Return ln r(t)."""
+        return -self.half * t * t
+
+    def log_scale(self) -> float | None:
+        """Return ln(√(2/μ²)), as x e^{−x²} < 1."""
+        return -0.5 * math.log(self.half)
+
+
+@final
+class MixtureDecay(Decay):
+    """The decay of |Λ(s + it)|/Λ(s).
+
+    With ψ(t) = (|Λ(s + it)|/Λ(s))², a real characteristic function, 1 − ψ(nt) ≤ n²(1 − ψ(t)) for
+    every integer n. So a bound r of the ratio beyond T gives, for t ≥ T/n, the bound
+    √(1 − (1 − r²)/n²): near 0 it is Gaussian, however roughly r is known.
+    """
+
+    def __init__(self, floats: Mixture, s: float, size: float, deviation: float) -> None:
+        self._floats, self._s, self._size, self._deviation = floats, s, size, deviation
+        self._known: dict[float, float] = {}
+        t, best = _NEAREST / self._deviation, 0.0
+        for _ in range(_MOST_ANCHORS):
+            best = max(best, -math.expm1(2 * self._direct(t)) / t**2)
+            t *= _LEAP
+            if best * t**2 > 1:  # (1 − r²)/t² is never as large again
+                break
+
+    def _direct(self, t: float) -> float:
+        if t not in self._known:
+            self._known[t] = min(self._floats.log_decay(self._s, t) - self._size, 0.0)
+        return self._known[t]
+
+    def log_ratio(self, t: float) -> float:
+        """Return the best bound, from points below t and from multiples of t."""
+        if t * self._deviation > _NEAR:
+            grid = math.floor(math.log(t) / math.log(_GRID))
+            self._direct(_GRID**grid)
+        best = 0.0
+        for point, level in self._known.items():
+            if point <= t:
+                best = min(best, level)
+            else:
+                n = math.ceil(point / t)
+                best = min(best, 0.5 * math.log1p(math.expm1(2 * level) / n**2))
+        return best
+
+    def log_scale(self) -> float | None:
+        """Bound t|Λ(s + it)| by the variation of φ w^s/l', through closed Gaussian moments.
+
+        One integration by parts gives (1/t) ∫ |(φ w^s/L')'| dx, with L' = μ q e^l/w; and
+        w ≤ 2 max(1, e^l) for s ≥ 0, w ≥ 1 − q for s < 0.
+        """
+        mu, s = self._floats.mu, self._s
+        above = max(s, 0.0)
+        factor = mu * (1 + abs(s + 1))
+        if math.isfinite(self._floats.cut):
+            factor += 1 / self._floats.width  # |χ'| ≤ 1/(τ√(2π))
+        if math.isfinite(self._floats.guard):
+            factor += 1 / GUARD_WIDTH
+        if math.isfinite(self._floats.rise):
+            factor += 1 / self._floats.rise_width
+        logs = []
+        for a in (-1.0, 0.0, above - 1, above):
+            moment = 0.5 * (2 + (a * mu) ** 2) + factor
+            logs.append(0.5 * (a * a - a) * mu * mu + math.log(moment))
+        top = max(logs) + math.log(4)
+        outer = above * _LOG_2 + min(s, 0.0) * self._floats.log_rest
+        size = top + outer - math.log(mu) - self._floats.log_share - self._size
+        return size + 1e-6 * (1 + abs(size) + abs(self._size))

@@ -1,0 +1,343 @@
+"""Moments of Gaussian mixtures in floats, by the trapezoidal rule in x, without proof.
+
+Λ(s) = E[w(X)^s] = ∫ φ w^s dx for X ~ N(0, 1), w the density of the mixture against N(0, 1). A
+step η leaves an error of about e^{−2πy/η} times the largest integrand at the height y above the
+axis, below the zeros of w: for s ≥ 0 it is at most e^{y²/2} times that on the axis, for s < 0 it
+is looked up. On the axis w^{it} turns, the faster the larger t. But Im x = v may be the line
+instead, where |w^{it}| = e^{−t arg w} falls: between the axis and Im x = 2v the integrand is as
+small as for t = 0, and so one rule serves every t ≥ 0.
+
+Beside a cut χ grows off the axis; there the rule stays on it, and its step depends on t; moments
+on the real axis are sums over `panels`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.numeric.kernels import (
+    BY_EXCESS,
+    ROOT_2PI,
+    Kernels,
+)
+from accountant.composition.numeric.panels import Panels
+from accountant.errors import UndecidedError
+from accountant.numbers.precision import cached_property
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Complexes: TypeAlias = NDArray[np.complex128]
+
+TARGET = 34.5
+"""−ln of the relative error that is aimed at."""
+MOST_POINTS = 1 << 15
+"""Most nodes of the rule in x."""
+_AIM = TARGET + 2.0
+_REACH = 8.8
+_FEW = 16
+_MOST_GRADES = 256
+_LEAST = 1.0 - TARGET
+_HIGHEST = 0.95
+"""The largest height, as a part of π/μ, where w has a zero: it costs nothing that w^s is small."""
+_TALLEST = math.sqrt(2 * _AIM)
+_MOST_GROWTH = 4.5
+"""The integrand on Im x = 2v is at most e^4.5 times that on the axis, that on Im x = v about e."""
+_TALL = math.sqrt(2 * _MOST_GROWTH)
+_LEAST_SQUARE = -0.5
+_MODERATE = 4.0
+"""One rule without cuts serves all s from −_MODERATE to 0."""
+_NEAR = 16.0
+_UNSEEN = 1e-22
+_NEVER = 80.0
+_SHARES = 1.6 ** -np.arange(0.0, 9.0)
+_COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
+
+
+class _Rule(NamedTuple):
+    """The ends of a rule, and its steps 2^(−grade/4)."""
+
+    low: float
+    high: float
+    grade: int
+    """On the real axis, for t = 0, where nothing is cut."""
+    line_grade: int
+    """On the line Im x = height, for t ≥ 0."""
+    height: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Equidistant nodes in x on the real axis, with what does not depend on the tilt."""
+
+    start: int
+    mass: Floats
+    """φ dx"""
+    log_mass: Floats
+    loss: Floats
+    gap: Floats
+    """L − (w − 1)"""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """The same on a line Im x > 0."""
+
+    start: int
+    bell: Complexes
+    loss: Complexes
+
+
+@final
+class FloatMixture:
+    """Λ(z + 1), or Λ(−z), of a Gaussian mixture."""
+
+    def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
+        self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
+        self._panels = Panels(floats, loops) if floats.is_cut else None
+        self._lost = floats.lost
+        self._law = floats.mu, floats.log_share, floats.log_rest
+        self._axes: dict[int, _Axis] = {}
+        self._raised: dict[tuple[int, float], _Raised] = {}
+        self._rules: dict[tuple[int, bool], _Rule] = {}
+        self._line_grades: dict[tuple[float, int], int] = {}
+        self._last: tuple[float, Complexes, Complexes] | None = None
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return those of Λ, at c + 1 or −c."""
+        s = c + 1 if self._mixed_first else -c
+        if self._is_shifted(s):
+            log_share, square = self._floats.log_share, self._floats.mu**2
+            size, mean = s * (log_share + 0.5 * (s - 1) * square), log_share + (s - 0.5) * square
+            return size, mean if self._mixed_first else -mean, square
+        rule = self._rule(s)
+        if self._panels is None:
+            table, kept = self._axis(rule.grade, rule.low, rule.high)
+            mass, log_mass = table.mass[kept], table.log_mass[kept]
+            size, mean, variance = self._loops.moments(
+                s, mass, log_mass, table.loss[kept], table.gap[kept]
+            )
+        else:
+            self._panels.cover(rule.low, rule.high)
+            size, mean, variance = self._on_panels(s, self._panels)
+        return size, mean if self._mixed_first else -mean, variance
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
+        s = c + 1 if self._mixed_first else -c
+        if self._is_shifted(s):
+            return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
+        if self._panels is not None:
+            mass, away = self._tilted_beside_cut(s, float(t[-1]), self._panels)
+        elif (last := self._last) is not None and last[0] == s:
+            _, mass, away = last
+        else:
+            mass, away = self._tilted(s)
+            self._last = s, mass, away
+        if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
+            value = self._loops.on_line(mass, away, float(t[1]), len(t))
+        else:
+            value = self._loops.line(mass, away, t)
+        log_size, angle = log_one_plus(value)
+        return log_size, angle if self._mixed_first else -angle
+
+    def _is_shifted(self, s: float) -> bool:
+        """Whether w is q e^l under the tilt s, but for what floats do not see.
+
+        The law ∝ φ (q e^l)^s is N(sμ, 1), of mass q^s e^{s(s − 1)μ²/2}; under it s(1 − q)/(q e^l)
+        has the mean s e^{−(s − 1)μ²} (1 − q)/q.
+        """
+        if s < 1 or self._panels is not None:
+            return False
+        law = self._floats
+        fall = (s - 1) * law.mu**2
+        beside = math.log(s) + law.log_rest - law.log_share - fall
+        return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
+
+    def _on_panels(self, s: float, nodes: Panels) -> tuple[float, float, float]:
+        """Return them for a law that is cut."""
+        log_mass, loss = nodes.log_mass, nodes.loss
+        if math.isinf(self._floats.rise):
+            size, mean, variance = self._loops.moments(s, nodes.mass, log_mass, loss, nodes.gap)
+            if abs(size) < BY_EXCESS:  # where the loops rely on E[1] = E[w] = 1
+                first, second = self._lost
+                whole = math.exp(size)
+                less = whole - first - s * (second - first)
+                return math.log(less), (mean * whole + first - second) / less, variance
+            return size, mean, variance
+        logs = s * loss + log_mass
+        top = float(logs.max())
+        mass = np.exp(logs - top)
+        total = float(mass.sum())
+        mean = float(np.dot(mass, loss)) / total
+        variance = float(np.dot(mass, (loss - mean) ** 2)) / total
+        return top + math.log(total), mean, variance
+
+    def _tilted(self, s: float) -> tuple[Complexes, Complexes]:
+        """Return the tilted law on the raised line, as shares of its mass, and L − m there."""
+        rule = self._rule(s)
+        step = 2.0 ** (-rule.line_grade / 4)
+        first, last = _ends(step, rule.low, rule.high)
+        key = rule.line_grade, rule.height
+        table = self._raised.get(key)
+        if table is None or first < table.start or last >= table.start + len(table.bell):
+            start, x = _points(first, last, step, (last - first) // 8)
+            z = x + 1j * rule.height
+            table = _Raised(start, -0.5 * z * z, self._loops.raised(*self._law, x, rule.height))
+            self._raised[key] = table
+        kept = slice(first - table.start, last - table.start + 1)
+        return _shares(s, table.loss[kept], table.bell[kept])
+
+    def _tilted_beside_cut(self, s: float, t: float, panels: Panels) -> tuple[Complexes, Complexes]:
+        """Return the same on the real axis, fine enough for arguments up to t."""
+        rule = self._rule(s)
+        panels.cover(rule.low, rule.high)
+        mass, away = _shares(s, panels.loss, panels.log_mass)
+        if panels.resolve(away, t):
+            return mass, away
+        low, high = self._low(s), self._end(s)
+        table, kept = self._axis(self._grade_of_line(s, t, low, high), low, high)
+        return _shares(s, table.loss[kept], table.log_mass[kept])
+
+    def _axis(self, grade: int, low: float, high: float) -> tuple[_Axis, slice]:
+        """Return nodes on the real axis, and which of them are needed."""
+        step = 2.0 ** (-grade / 4)
+        first, last = _ends(step, low, high)
+        table = self._axes.get(grade)
+        if table is None or first < table.start or last >= table.start + len(table.mass):
+            start, x = _points(first, last, step, (last - first) // 2)
+            log_mass = self._floats.bell(x) + math.log(step / ROOT_2PI)
+            table = _Axis(start, np.exp(log_mass), log_mass, *self._loops.axis(*self._law, x))
+            self._axes[grade] = table
+        return table, slice(first - table.start, last - table.start + 1)
+
+    def _low(self, s: float) -> float:
+        low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
+        rise, width = self._floats.rise, self._floats.rise_width
+        return max(low, rise - _REACH * width - max(rise, 0.0) * width * width)
+
+    def _end(self, s: float) -> float:
+        return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
+
+    def _rule(self, s: float) -> _Rule:
+        """Return a rule for real s, often the same for all s of a sign between two powers of 2."""
+        far = self._floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
+        whole = self._panels is None
+        if whole and s >= 0 and far < _NEAR:
+            return _Rule(-_REACH, far + _REACH, *self._steps)
+        key = math.frexp(max(abs(s), _MODERATE) if whole else abs(s))[1], s > 0
+        found = self._rules.get(key)
+        if found is None:
+            found = self._rules[key] = self._new_rule(math.copysign(2.0 ** key[0], s))
+        return found
+
+    def _new_rule(self, far: float) -> _Rule:
+        """Return the rule for s between far/2 and far."""
+        low, high = min(self._low(far), self._low(0.5 * far)), self._end(far)
+        if self._panels is not None:
+            return _Rule(low, max(high, self._end(0.5 * far)), 0, 0, 0.0)
+        if far > 2.0:
+            high = max(high, self._end(0.5 * far))
+        if far > 0:
+            return _Rule(low, high, *self._steps)
+        heights, _, grown = self._growths(far, 0.0, low, high)
+        growths = np.maximum(grown.max(axis=1), 0.0)
+        steps = 2 * math.pi * heights / (_AIM + growths)
+        mild = growths <= max(_MOST_GROWTH, float(growths.min()))
+        tall = int(np.argmax(np.where(mild, heights, 0.0)))
+        grades = _grade(float(steps.max())), _grade(0.5 * float(steps[tall]))
+        return _Rule(low, high, *grades, 0.5 * float(heights[tall]))
+
+    @cached_property
+    def _steps(self) -> tuple[int, int, float]:
+        """The grades and the height of the rules for s > 0, where only e^{y²/2} grows."""
+        heights = [min(_HIGHEST * math.pi / self._floats.mu, y) for y in (_TALLEST, _TALL)]
+        steps = [2 * math.pi * y / (_AIM + 0.5 * y * y) for y in heights]
+        return _grade(steps[0]), _grade(0.5 * steps[1]), 0.5 * heights[1]
+
+    def _grade_of_line(self, s: float, t: float, low: float, high: float) -> int:
+        """Return the grade for the last of the points t that begin with the same half octave."""
+        half_octave = math.ceil(2 * math.log2(t))
+        if len(self._line_grades) > _MOST_GRADES:
+            self._line_grades.clear()
+        if (s, half_octave) not in self._line_grades:
+            self._line_grades[s, half_octave] = self._grade(s, 2.0 ** (half_octave / 2), low, high)
+        return self._line_grades[s, half_octave]
+
+    def _grade(self, s: float, t: float, low: float, high: float) -> int:
+        """Return the grade that is fine enough at s + it.
+
+        Beside a cut the contours are lowered, as far as the integrand is small there.
+        """
+        heights, y, grown = self._growths(s, t, low, high)
+        excess = _AIM + np.maximum(grown, _LEAST)
+        steps = 2 * math.pi * np.minimum((y / excess).min(axis=1), heights / _AIM)
+        return _grade(float(steps.max()))
+
+    def _growths(
+        self, s: float, t: float, low: float, high: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return heights, contours, and ln of how much larger the integrand is there."""
+        floats = self._floats
+        x = low + (high - low) * (_COARSE if self._panels is None else _FINE)
+        heights = min(floats.largest_shift, _TALLEST) * _SHARES
+        y = heights[:, None]
+        plain, grown = s * floats.log_density(x) - 0.5 * x * x, -0.5 * x * x
+        if self._panels is not None:
+            y = floats.lowered(x[None, :], np.repeat(y, len(x), axis=1), s)
+            plain = plain + floats.log_kept(x, np.zeros_like(x))
+            grown = grown + floats.log_kept(x + 0 * y, y)
+        size, angle = floats.at_angle(x[None, :], floats.mu * y)
+        grown = grown + s * size + t * angle
+        return heights, y, grown + 0.5 * y * y - float(plain.max())
+
+
+def log_one_plus(z: Complexes) -> tuple[Floats, Floats]:
+    """Return the parts of ln(1 + z), with the relative accuracy of z, and that of 1 + z."""
+    real, imaginary = z.real, z.imag
+    square = real * (2.0 + real) + imaginary * imaginary
+    size = 0.5 * np.log1p(np.maximum(square, _LEAST_SQUARE))
+    small = square < _LEAST_SQUARE
+    if small.any():
+        with np.errstate(divide="ignore"):
+            size[small] = np.log(np.abs(1.0 + z[small]))
+    return size, np.arctan2(imaginary, 1 + real)
+
+
+def _grade(step: float) -> int:
+    """Return g for the largest step 2^(−g/4) up to this one."""
+    return math.ceil(-4 * math.log2(step))
+
+
+def _ends(step: float, low: float, high: float) -> tuple[int, int]:
+    """Return the first and the last node."""
+    first, last = math.floor(low / step), math.ceil(high / step)
+    if last - first > MOST_POINTS:
+        raise UndecidedError(
+            f"The moments between x={low:.6g} and {high:.6g} need {last - first} nodes in floats."
+        )
+    return first, last
+
+
+def _points(first: int, last: int, step: float, more: int) -> tuple[int, Floats]:
+    """Return the nodes from the first to the last, and some beside them for other tilts."""
+    start = first - (last - first) // 8
+    return start, np.arange(float(start), last + more + 1.0) * step
+
+
+def _shares(s: float, loss: Any, bell: Any) -> tuple[Any, Any]:
+    """Return the tilted law as shares of its mass, and L − m for its mean m, where it is seen."""
+    logs = s * loss + bell
+    mass = np.exp(logs - logs.real.max())
+    seen = np.flatnonzero(np.abs(mass) > _UNSEEN)
+    kept = slice(seen[0], seen[-1] + 1)
+    mass, loss = mass[kept] / mass[kept].sum(), loss[kept]
+    return mass, loss - np.dot(mass, loss)

@@ -1,0 +1,295 @@
+"""The loss of a law on a list, on a vertical line: sums of few terms, and how far they fall.
+
+With X and X' two independent losses of variance v, tilted by e^{cL}, |M(c + iu)/M(c)|² is
+E cos(u(X − X')):
+
+- u²v − u⁴ E(X − X')⁴/24 ≤ 1 − |M/M(c)|², a concave function of u², and 4u²v/π² as well as long
+  as no u|X − X'| exceeds π, by cos y ≤ 1 − y²/2 + y⁴/24 and cos y ≤ 1 − 2y²/π²;
+- Σ 2 w_x w_y (1 − cos u(l_x − l_y)) over neighbours alone, each of which increases with u and then
+  decreases between two multiples of 2π.
+
+Both hold for some of the values alone, as all terms are ≥ 0. The values may lie on a lattice: then
+M is periodic, and has the size M(c) at multiples of its period.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import numpy as np
+from flint import acb, arb
+
+from accountant.composition.fourier.estimates import FloatTransform
+from accountant.composition.losses.decay import Decay, up
+from accountant.composition.losses.finite import finite
+from accountant.composition.losses.float_mixture import log_one_plus
+from accountant.composition.losses.listed import MAX_VALUES, listed
+from accountant.composition.losses.transform import Quadrature, Transform
+from accountant.composition.numeric.kernels import NumpyKernels
+from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.finite import FinitePair
+from accountant.pairs.theta import theta
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_PRECISION = 128
+_NEXT = 1.6
+_WHOLE = 1e-12
+_DEVIATIONS = 10
+_FARTHEST = 2.0**50
+_SAME = 2.0**-60
+_BELOW = 1 - 2.0**-50
+_MOST = 1 - arb(2) ** -20
+
+
+def finite_list(pair: Pair) -> FinitePair | None:
+    """Return a pair on a short list with finite losses alone, None for any other pair."""
+    small = finite(pair)
+    if small is None or len(small.source.outcomes(small.index)) > MAX_VALUES:
+        return None
+    p, q = small.source.masses(small.index)
+    return small if all(a.is_zero() == b.is_zero() for a, b in zip(p, q, strict=True)) else None
+
+
+@final
+@dataclass(frozen=True)
+class Tilted:
+    """The outcomes that count on a line Re z = c: their numbers, losses, and shares p e^{cl}."""
+
+    outcomes: Sequence[int]
+    rule: Quadrature
+
+
+class Listed(Transform):
+    """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the masses have the sum 1, which is not looked up."""
+        return False
+
+    @abstractmethod
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return the terms of M(c), and a bound of what is left out."""
+
+    def value(self, c: Fraction) -> arb:
+        """Return the sum."""
+        return self.tilted(c).rule.total()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the sums on the line."""
+        return self.tilted(c).rule.line(step, count)
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return the bounds at the head of this file."""
+        with ctx.workprec(_PRECISION):
+            tilted = self.tilted(c).rule
+            whole = tilted.total()
+            return ListDecay(tilted.losses, [weight / whole for weight in tilted.weights])
+
+
+@final
+@dataclass(frozen=True)
+class ListTransform(Listed):
+    """Finite losses of a pair on a short list, numbered as they are listed."""
+
+    pair: FinitePair
+
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return all terms."""
+        losses, p = _values(self.pair, ctx.prec)
+        tilt = ball(c)
+        weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
+        return Tilted(range(len(p)), Quadrature(losses, weights, arb(0)))
+
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+        """Return the sums in floats."""
+        with ctx.workprec(_PRECISION):
+            losses, p = _values(self.pair, ctx.prec)
+            return FloatList(*(tuple(float(x.mid()) for x in row) for row in (losses, p)))
+
+    def alike(self) -> Hashable:
+        """Return the pair itself."""
+        return self.pair
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteGaussianTransform(Listed):
+    """The losses (2xs − s²)/2v of discrete Gaussian laws, x the outcome.
+
+    With m = s(1 + c) the terms of M(c) are e^{c(c + 1)s²/2v} e^{−(x − m)²/2v}/θ. Those with
+    |x − m| > R, in size, are together at most 2(1 + √(πv/2)) e^{−R²/2v} of the factor.
+    """
+
+    pair: DiscreteGaussianPair
+
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return terms down to the current precision."""
+        v, s = self.pair.parameter.ball(), self.pair.shift
+        reach = math.isqrt(math.ceil(2 * float(v) * (ctx.prec + 16))) + 1  # ln 2 < 1
+        centre = s * (1 + c)
+        around = range(round(centre) - reach - 1, round(centre) + reach + 2)
+        scale = (ball(c * (c + 1) * s * s) / (2 * v)).exp() / theta(self.pair.parameter)
+        weights = tuple(scale * (-ball((x - centre) ** 2) / (2 * v)).exp() for x in around)
+        losses = tuple(ball(Fraction(2 * x * s - s * s, 2)) / v for x in around)
+        rest = 2 * (1 + (arb.pi() * v / 2).sqrt()) * (-(arb(reach) ** 2) / (2 * v)).exp()
+        return Tilted(around, Quadrature(losses, weights, (scale * rest).upper()))
+
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+        """Return the sums in floats."""
+        return FloatDiscreteGaussian(float(self.pair.parameter), self.pair.shift)
+
+    def alike(self) -> Hashable:
+        """Return the pair itself."""
+        return self.pair
+
+
+@functools.lru_cache(maxsize=64)
+def _values(pair: FinitePair, precision: int) -> tuple[tuple[arb, ...], tuple[arb, ...]]:
+    """Return the losses and their masses under P."""
+    found = listed(pair, 0.0)
+    assert found is not None  # the list is not too long
+    return tuple(found.losses), tuple(found.p)
+
+
+@final
+class ListDecay(Decay):
+    """A list of losses and their masses, tilted."""
+
+    def __init__(self, losses: tuple[arb, ...], weights: list[arb]) -> None:
+        rows = sorted(zip(losses, weights, strict=True), key=lambda row: float(row[0]))
+        mean = sum((w * x for x, w in rows), start=arb(0))
+        terms, moments = [w for _, w in rows], []
+        for _ in range(5):
+            moments.append(sum(terms, start=arb(0)))
+            terms = [term * (x - mean) for term, (x, _) in zip(terms, rows, strict=True)]
+        one, first, second, third, fourth = moments
+        # half of E(X − X')², and E(X − X')⁴, over the listed values
+        self._variance = one * second - first * first
+        self._fourth = 2 * one * fourth - 8 * first * third + 6 * second * second
+        pairs = itertools.pairwise(rows)
+        self._gaps = [(y - x, 2 * v * w) for (x, v), (y, w) in pairs if (y - x) > _SAME]
+        widest = (rows[-1][0] - rows[0][0], max((gap for gap, _ in self._gaps), default=arb(0)))
+        self.limits = tuple(
+            float((arb.pi() / gap).lower()) * _BELOW if gap > 0 else math.inf for gap in widest
+        )
+
+    def log_ratio(self, t: float) -> float:
+        """Return 0."""
+        return 0.0
+
+    def log_between(self, t: float, end: float) -> float:
+        """Return the better one of the two bounds."""
+        with ctx.workprec(_PRECISION):
+            fall = arb(0)
+            if end <= self.limits[0]:
+                u = min(_NEXT * t, end)
+                rough = 4 / arb.pi() ** 2 * self._variance
+                near = self._near(arb(t)).min(self._near(arb(u)))
+                fall = near.min(rough * arb(u) ** 2).max(rough * arb(t) ** 2)
+            fall = fall.max(self._turned(t, end))
+            return min(up(0.5 * float((-fall.min(_MOST)).log1p().upper())), 0.0)
+
+    def _turned(self, t: float, end: float) -> arb:
+        """Return Σ 2 w_x w_y (1 − cos u(l_x − l_y)), each term the least for t ≤ u ≤ end."""
+        total = arb(0)
+        for gap, share in self._gaps:
+            low, high = arb(t) * gap, arb(end) * gap
+            turns = (low / (2 * arb.pi())).floor(), (high / (2 * arb.pi())).floor()
+            if turns[0] == turns[1]:  # it rises, then falls
+                total += share * (1 - low.cos()).min(1 - high.cos())
+        return total
+
+    def _near(self, u: arb) -> arb:
+        return self._variance * u**2 - self._fourth * u**4 / 24
+
+    def log_scale(self) -> float | None:
+        """Return None."""
+        return None
+
+    def split(self) -> tuple[arb, arb]:
+        """Return 1 and 0: there is no density."""
+        return arb(1), arb(0)
+
+
+class _FloatSums(ABC):
+    """ln M(z) = ln Σ p e^{zl}."""
+
+    @abstractmethod
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return losses, their shares of M(c), and ln M(c)."""
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c), the mean and the variance."""
+        losses, shares, size = self.tilted(c)
+        mean = math.fsum(shares * losses)
+        return size, mean, float(shares @ (losses - mean) ** 2)
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
+        losses, shares, _ = self.tilted(c)
+        away = losses - math.fsum(shares * losses)
+        return log_one_plus(NumpyKernels.line(shares, away, t))
+
+
+@final
+@dataclass(frozen=True)
+class FloatList(_FloatSums):
+    """A list."""
+
+    losses: tuple[float, ...]
+    p: tuple[float, ...]
+
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return the whole list."""
+        losses, p = np.array(self.losses), np.array(self.p)
+        logs = np.log(p) + c * losses
+        top = float(logs.max())
+        shares = np.exp(logs - top)
+        size = top + math.log(float(shares.sum()))
+        total = math.fsum(p)
+        if abs(total - 1) < _WHOLE and float(np.abs(c * losses).max()) < 1:
+            size = math.log1p(math.fsum(p * np.expm1(c * losses)))
+        return losses, shares / shares.sum(), size
+
+
+@final
+@dataclass(frozen=True)
+class FloatDiscreteGaussian(_FloatSums):
+    """Values near the mean of the tilted law."""
+
+    parameter: float
+    shift: int
+
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return the terms at the outcomes that count.
+
+        Raises UndecidedError where floats do not tell neighbouring outcomes apart.
+        """
+        v, s = self.parameter, self.shift
+        if not abs(s * (1 + c)) < _FARTHEST:
+            raise UndecidedError(f"Outcomes of integer noise tilted by {c:.6g} are beyond floats.")
+        reach = math.ceil(_DEVIATIONS * math.sqrt(v)) + 1
+
+        def weights(centre: float) -> tuple[Floats, Floats]:
+            x = np.arange(round(centre) - reach, round(centre) + reach + 1.0)
+            return x, np.exp(-((x - centre) ** 2) / (2 * v))
+
+        x, shares = weights(s * (1 + c))
+        ratio = math.log(float(shares.sum() / weights(0.0)[1].sum()))
+        return (x - s / 2) * s / v, shares / shares.sum(), s * s * c * (c + 1) / (2 * v) + ratio

@@ -1,0 +1,441 @@
+"""Moment generating functions of smooth losses on vertical lines, in ball arithmetic.
+
+A factor is a pair (P, Q); its transform is M(z) = E_P[e^{zL}] with L = ln dP/dQ. For a certified
+contour integral one has to know, at a real point c: M(c); the ratios M(c + ijh)/M(c) for
+j = 0, 1, …; how fast |M(c + it)| decays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from flint import acb, arb
+
+from accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.losses.decay import Decay, GaussianDecay, MixtureDecay
+from accountant.composition.losses.float_mixture import FloatMixture
+from accountant.composition.losses.float_moments import log_lower, log_upper
+from accountant.composition.losses.raised_line import dyadic, raised_line, sums
+from accountant.composition.numeric.cells import GUARD_WIDTH
+from accountant.composition.numeric.kernels import kernels
+from accountant.composition.numeric.phases import (
+    LARGEST_ANGLE,
+    MOST_PHASES,
+    blocks,
+    error_of_sums,
+    phase_sums,
+)
+from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import cached_property, ctx
+
+MOST_POINTS = 24_000
+"""Most nodes in x."""
+_LOWER = 1.5
+_HEIGHTS = tuple(_LOWER**-i for i in range(12))
+_LOG_2 = math.log(2)
+_ROUGH = 64
+_FEW, _MOST_RAISED = 8, 1 << 11
+_SPARE = 16
+_GUARD = 40
+_MOST_CELLS = 24_000
+
+
+class Transform(ABC):
+    """M(z) = E_P[e^{zL}] of one factor."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether M(0) = M(−1) = 1: no mass is cut off, and none has an infinite loss."""
+        return True
+
+    @abstractmethod
+    def value(self, c: Fraction) -> arb:
+        """Return M(c), at flint's current precision."""
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
+        return self.value(c).log().upper()
+
+    @abstractmethod
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return M(c + ij·step)/M(c) for j < count, with an absolute error of about 2^−prec."""
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
+        """Return the same from floats, with an error of about rate·t; None where that is no use."""
+        return None
+
+    @abstractmethod
+    def decay(self, c: Fraction) -> Decay:
+        """Return what is known of |M(c + it)|/M(c)."""
+
+    @abstractmethod
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+        """Return the same in floats, for estimates and for the choice of a contour."""
+
+    @abstractmethod
+    def alike(self) -> Hashable:
+        """Return the same for transforms whose numbers agree to 28 bits."""
+
+
+@final
+@dataclass(frozen=True)
+class GaussianTransform(Transform):
+    """M(z) = e^{z(z+1)μ²/2}."""
+
+    pair: Pair
+
+    def value(self, c: Fraction) -> arb:
+        """Return the closed form."""
+        return (ball(c * (c + 1)) * self.pair.kullback_leibler()).exp()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the closed form e^{−t²μ²/2 + it(2c + 1)μ²/2}."""
+        half = self.pair.kullback_leibler()
+        found = []
+        for j in range(count):
+            t = j * step
+            found.append(acb(-ball(t * t) * half, ball(t * (2 * c + 1)) * half).exp())
+        return found
+
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+        """Return the closed form."""
+        return FloatGaussian(float(self.pair.kullback_leibler().mid()))
+
+    def alike(self) -> Hashable:
+        """Return the divergence to 28 bits."""
+        return rounded(float(self.pair.kullback_leibler().mid()))
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return e^{−t²μ²/2}, rounded up."""
+        return GaussianDecay(float(self.pair.kullback_leibler().mid()) * (1 - 1e-12))
+
+
+@final
+@dataclass(frozen=True)
+class Cut:
+    """A factor χ(x) = erfc((x − at)/(width √2))/2 of the normal density, to take large x away.
+
+    ∫ φ(x − m)(1 − χ(x)) dx = P(X + width·Z > at − m) for independent standard normal X and Z.
+    """
+
+    at: Fraction
+    width: Fraction
+    guarded: bool = False
+    """Whether χ has another such factor, `guard`, so that w^s cannot grow far beyond."""
+
+    @property
+    def guard(self) -> Cut:
+        """A sharp cut where χ is negligible."""
+        return Cut(self.at + _GUARD * self.width, Fraction(GUARD_WIDTH))
+
+    def log_kept(self, x: acb, *, above: bool = False) -> acb:
+        """Return ln χ(x), or ln(1 − χ(x)) without the guard."""
+        z = (x - ball(self.at)) / (ball(self.width) * arb(2).sqrt())
+        kept = ((-z if above else z).erfc() / 2).log()
+        return kept + self.guard.log_kept(x) if self.guarded and not above else kept
+
+    def log_kept_on(self, points: Sequence[arb], *, above: bool = False) -> list[arb]:
+        """Return the same at real points."""
+        at, scale = ball(self.at), ball(self.width) * arb(2).sqrt()
+        scale = -scale if above else scale
+        kept = [(((x - at) / scale).erfc() / 2).log() for x in points]
+        if not self.guarded or above:
+            return kept
+        return [a + b for a, b in zip(kept, self.guard.log_kept_on(points), strict=True)]
+
+
+@final
+@dataclass(frozen=True)
+class MixtureTransform(Transform):
+    """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1).
+
+    With w the density of the mixture against B and Λ(s) = E_B[w^s], it is Λ(z + 1) for the first
+    and Λ(−z) for the second.
+    """
+
+    pair: Pair
+    sampling_prob: ExactReal
+    mixed_first: bool
+    cut: Cut | None = None
+    rise: Cut | None = None
+    """With it, φ is multiplied by 1 − χ as well: only large x are left."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no mass is cut off."""
+        return self.cut is None and self.rise is None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
+
+    def value(self, c: Fraction) -> arb:
+        """Return Λ at a real point."""
+        s = c + 1 if self.mixed_first else -c
+        return self._quadrature(s, 0.0).total()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the ratios of Λ on the line."""
+        s = c + 1 if self.mixed_first else -c
+        if self._is_raised(s):
+            nodes = raised_line(self.pair, self.sampling_prob, self.floats(), s)
+            found = nodes.line(step, count)
+        else:
+            found = self._quadrature(s, float(step * count)).line(step, count)
+        return found if self.mixed_first else [value.conjugate() for value in found]
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
+        """Return the ratios with moments in floats (`accountant.composition.numeric.phases`)."""
+        if count < _FEW:
+            return None
+        s = c + 1 if self.mixed_first else -c
+        with ctx.workprec(max(_ROUGH, ctx.prec - _SPARE)):
+            nodes = self._quadrature(s, float(step * count))
+        if self._is_raised(s) and len(nodes.losses) > _MOST_RAISED:
+            return None
+        found = nodes.quick_line(step, count, rate)
+        if found is None or self.mixed_first:
+            return found
+        return [value.conjugate() for value in found]
+
+    def _is_raised(self, s: Fraction) -> bool:
+        """Whether a line above the axis has fewer nodes."""
+        return s >= 0 and self.is_whole
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return the bounds of `saddle_bounds`."""
+        s = c + 1 if self.mixed_first else -c
+        deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
+        return MixtureDecay(self.floats(), float(s), self._log_lower(s), deviation)
+
+    def _log_lower(self, s: Fraction) -> float:
+        """Return a lower bound of ln Λ(s)."""
+        if (quick := log_lower(self.floats(), float(s))) is not None:
+            return quick
+        with ctx.workprec(max(_ROUGH, ctx.prec)):
+            size = self._quadrature(s, 0.0).total().log()
+        return float(size.mid()) - 2 * float(size.rad())
+
+    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+        """Return Λ by the trapezoidal rule in floats; its nodes are kept."""
+        return float_mixture(self.floats(), self.mixed_first, compiled=compiled)
+
+    def alike(self) -> Hashable:
+        """Return μ and q to 28 bits, and the rest."""
+        floats = self.floats()
+        near = rounded(floats.mu), rounded(floats.log_share)
+        return *near, self.mixed_first, self.cut, self.rise
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return the bound of `float_moments`, the value, or the bound of `saddle_bounds`."""
+        s = float(c + 1 if self.mixed_first else -c)
+        if (quick := log_upper(self.floats(), s)) is not None:
+            return arb(quick)
+        with contextlib.suppress(UndecidedError):
+            if (found := self.value(c).log().upper()).is_finite():
+                return found
+        return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
+
+    def floats(self) -> Mixture:
+        """Return the numbers as floats."""
+        return self._floats
+
+    @cached_property
+    def _floats(self) -> Mixture:
+        return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
+
+    def lost(self) -> tuple[arb, arb]:
+        """Return the masses that the cut takes, without its guard, from the laws of the pair."""
+        if self.cut is None:
+            return arb(0), arb(0)
+        at, scale = ball(self.cut.at), (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
+        return self._of_both(lambda mean: ((at - mean) / scale).erfc() / 2)
+
+    def beyond_guard(self) -> tuple[arb, arb]:
+        """Return bounds of the masses that the guard of the cut takes besides."""
+        if self.cut is None or not self.cut.guarded:
+            return arb(0), arb(0)
+        return self.between(self.cut, self.cut.guard)
+
+    def between(self, low: Cut, high: Cut) -> tuple[arb, arb]:
+        """Return bounds of ∫ χ(1 − χ₂) under the laws of the pair, χ and χ₂ without guards."""
+        return self._of_both(lambda mean: _between(low, high, mean))
+
+    def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
+        """Return a mass under the laws of the pair, from that under N(m, 1)."""
+        q, mu = self.sampling_prob.ball(), (2 * self.pair.kullback_leibler()).sqrt()
+        plain, shifted = mass(arb(0)), mass(mu)
+        mixed = (1 - q) * plain + q * shifted
+        return (mixed, plain) if self.mixed_first else (plain, mixed)
+
+    def _quadrature(self, s: Fraction, t: float) -> Quadrature:
+        return _quadrature(self, s, t, ctx.prec)
+
+
+@functools.lru_cache(maxsize=64)
+def float_mixture(floats: Mixture, mixed_first: bool, *, compiled: bool) -> FloatMixture:
+    """Return the float engine of a mixture."""
+    return FloatMixture(floats, mixed_first, kernels(compiled=compiled))
+
+
+def overlap(part: MixtureTransform, low: Cut, high: Cut) -> float:
+    """Return ln of the larger bound of `MixtureTransform.between`."""
+    with ctx.workprec(_ROUGH):
+        return float(max(part.between(low, high)).log().mid())
+
+
+def _between(low: Cut, high: Cut, mean: arb) -> arb:
+    """Bound P(X + τZ ≤ t, X + τ₂Z₂ ≥ c) for X normal with a mean, Z and Z₂ standard normal.
+
+    With v = (t, c), less the mean, and Σ the covariance of the two, the event lies in a half-space
+    at the distance √(vᵀΣ⁻¹v) from the mean, if Σ⁻¹v has a negative and a positive component.
+    """
+    t, c = ball(low.at) - mean, ball(high.at) - mean
+    here, there = ball(low.width) ** 2, ball(high.width) ** 2
+    if not (c > (1 + there) * t and (1 + here) * c > t):
+        return arb(1)
+    square = (1 + there) * t * t - 2 * t * c + (1 + here) * c * c
+    return (square / (2 * (here + there + here * there))).sqrt().erfc() / 2
+
+
+@functools.lru_cache(maxsize=256)
+def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | None) -> Mixture:
+    with ctx.workprec(128):
+        q = sampling_prob.ball()
+        mu = (2 * pair.kullback_leibler()).sqrt()
+        parts = float(mu.mid()), float(q.log().mid()), float((-q).log1p().mid())
+    found = Mixture(*parts)
+    if cut is not None:
+        found = replace(found, cut=float(cut.at), width=float(cut.width))
+        if cut.guarded:
+            found = replace(found, guard=float(cut.guard.at))
+    if rise is not None:
+        found = replace(found, rise=float(rise.at), rise_width=float(rise.width))
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Quadrature:
+    """The trapezoidal rule for Λ(s + it), |t| ≤ T: nodes, and the error relative to Λ(s)."""
+
+    losses: tuple[arb, ...]
+    """ln w at the nodes."""
+    weights: tuple[arb, ...]
+    """η φ w^s at the nodes."""
+    error: arb
+    """A bound of the error of the rule at every |t| ≤ T."""
+
+    def total(self) -> arb:
+        """Return Λ(s)."""
+        rough = sum(self.weights, start=arb(0))
+        return rough + arb(0, self.error.upper())
+
+    def line(self, step: Fraction, count: int) -> list[acb]:
+        """Return Λ(s + ij·step)/Λ(s)."""
+        total, blur = self.total(), arb(0, self.error.upper())
+        turns = [acb(0, ball(step) * loss) for loss in self.losses]
+        return [(value + acb(blur, blur)) / total for value in sums(turns, self.weights, count)]
+
+    def quick_line(self, step: Fraction, count: int, rate: float) -> list[acb] | None:
+        """Return the same with sums in floats, e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
+
+        The sums are of Σ v = 1 with v = weight/total, whose error is that of the rule alone.
+        """
+        total = sum(self.weights, start=arb(0))
+        weights = np.array([float((weight / total).mid()) for weight in self.weights])
+        mean = float(weights @ np.array([float(loss.mid()) for loss in self.losses]))
+        away = [loss - mean for loss in self.losses]
+        x = np.array([float(loss.mid()) for loss in away])
+        h, reach = float(step), float(step * count)
+        if len(x) > MOST_PHASES or reach * float(np.abs(x).max()) > LARGEST_ANGLE or h != step:
+            return None
+        error = error_of_sums(weights, x)
+        error += float(weights @ np.array([float(loss.rad()) for loss in away])) * (1 + 1e-9)
+        if not error < rate:
+            return None
+        blur = (self.error / total).upper()
+        around = acb(arb(0, blur), arb(0, blur))
+        norm = 1 + arb(0, blur)
+        found = []
+        block = blocks(count)
+        for j, value in enumerate(phase_sums(weights, x, h, count).tolist()):
+            t = arb(j * h)
+            off = error * (t + (j % block) * h)
+            centred = acb(1 + arb(value.real, off), arb(value.imag, off)) + around
+            found.append(centred * _turn(t * mean) / norm)
+        return found
+
+
+def _turn(angle: arb, size: arb | None = None) -> acb:
+    sine, cosine = angle.sin_cos()
+    return acb(cosine, sine) if size is None else acb(size * cosine, size * sine)
+
+
+@functools.lru_cache(maxsize=64)
+def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> Quadrature:
+    floats = of.floats()
+    real = float(s)
+    fall = (precision + 4) * _LOG_2
+    tolerance = of.estimate().cumulants(real - 1 if of.mixed_first else -real)[0] - fall
+    step, log_error = Fraction(0), 0.0
+    tallest = min(floats.largest_shift, math.sqrt(2 * fall))
+    for share in _HEIGHTS:
+        try:
+            found, reached = floats.rule(real, t, share * tallest, tolerance)
+        except UndecidedError:  # the phases of large losses grow too fast so high
+            continue
+        if found > step and reached <= tolerance:
+            step, log_error = dyadic(found), reached
+            if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
+                break
+        elif step:  # the best height lies between the last two
+            break
+    if not step:
+        raise UndecidedError(f"No rule was found for the moments at s={real:.4g}, |t| ≤ {t:.4g}.")
+    low, high = floats.reach(real, 0.0, 0.0, fall + 8)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    if last - first > MOST_POINTS:
+        raise UndecidedError(
+            f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
+            f"need {last - first} nodes. Ask for a larger relative_width."
+        )
+    q, mu = of.sampling_prob.ball(), (2 * of.pair.kullback_leibler()).sqrt()
+    half, exponent, rest = mu * mu / 2, ball(s), 1 - q
+    h = ball(step)
+    odds, scale = (q.log() - half).exp(), h / (2 * arb.pi()).sqrt()
+    x = [h * j for j in range(first, last + 1)]
+    losses = [(rest + odds * (mu * point).exp()).log() for point in x]
+    kept = [point * point / -2 for point in x]
+    for cut, above in ((of.cut, False), (of.rise, True)):
+        if cut is not None:
+            more = cut.log_kept_on(x, above=above)
+            kept = [a + b for a, b in zip(kept, more, strict=True)]
+    weights = [
+        scale * (exponent * loss + log).exp() for loss, log in zip(losses, kept, strict=True)
+    ]
+    left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
+    error = arb(log_error).exp()
+    error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
+    return Quadrature(tuple(losses), tuple(weights), error.upper())
+
+
+def rounded(value: float) -> float:
+    """Round to 28 bits."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(math.ldexp(mantissa, 28)), exponent - 28)

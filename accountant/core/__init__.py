@@ -1,0 +1,1 @@
+"""Mechanism, pair, adjacency and description: what everything else is built on."""

@@ -1,0 +1,222 @@
+"""The questions that every mechanism answers."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.description import Description
+from accountant.core.pair import WorstCase
+from accountant.core.randomness import SECURE
+from accountant.errors import NotApplicableError
+from accountant.numbers.exact import ExactReal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.inverse_noise import InverseNoise
+    from accountant.core.randomness import Randomness
+    from accountant.release.lattice import LatticeSampler
+
+
+class Mechanism(Description, ABC):
+    """A randomised algorithm with a known law: frozen data that functions compute on.
+
+    A concrete mechanism is a final frozen dataclass whose fields are the arguments of the
+    notation; `repr` gives the notation back. Methods that return balls work at flint's current
+    precision; the functions of `accountant.questions.profile`, `tradeoff`, `guarantees` and
+    `utility` turn them into enclosures of a stated width.
+    """
+
+    noise_argument: ClassVar[str | None] = None
+    """The argument that `calibrate` adjusts; None where there is no single one."""
+    noise_grows: ClassVar[bool] = True
+    """Whether a larger `noise_argument` means more noise (and never a larger δ)."""
+    gaussian_noise_argument: ClassVar[str | None] = None
+    """Another argument that may stand in its place, and makes the noise Gaussian."""
+    example: ClassVar[str] = ""
+    """One mechanism of this class in the notation, which its page and the table of capabilities
+    show."""
+
+    @abstractmethod
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the dominating pairs, and why they are worst.
+
+        Raises AdjacencyError where the relations differ and none is named.
+        """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of coordinates of the true answer."""
+
+    @abstractmethod
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of `size` independent releases, shape (size,) or (size, dimension).
+
+        For simulation: continuous noise is drawn in floating point. `release` is for use.
+        """
+
+    @classmethod
+    def adds_real_noise(cls) -> bool:
+        """Whether these mechanisms release real answers on a lattice (`lattice_sampler`)."""
+        own = cls.lattice_sampler is not Mechanism.lattice_sampler
+        return own or cls.inverse_noise is not Mechanism.inverse_noise
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the sampler that releases real answers on one fixed lattice.
+
+        By default by inversion of `inverse_noise`, for every entry of an answer. Raises
+        NotApplicableError for a mechanism that does not add real noise to an answer.
+        """
+        declared = self.inverse_noise()
+        if declared is None:
+            raise NotApplicableError(
+                f"{type(self).__name__} does not add continuous noise to a real answer: it has no "
+                "lattice sampler. Integer mechanisms have `release`; `sample` simulates the noise."
+            )
+        from accountant.release.lattice import LatticeSampler
+        from accountant.release.lattice_noise import InvertedNoise
+
+        return LatticeSampler(InvertedNoise(declared), repeated=True)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Release a true answer: its noise is exact, and every output lies on a fixed lattice.
+
+        Adding `sample` to the answer in floating point instead would leak it: the last bits of
+        the sum tell much about the answer (Mironov, 2012). A real mechanism is rounded to a
+        lattice that depends on the scale of its noise alone, which costs nothing in δ
+        (`accountant.release.lattice`); integer noise is added to integers only.
+
+        Parameters
+        ----------
+        value
+            The answer: one number per coordinate, or any array where the noise is the same and
+            independent for every entry.
+        size
+            How many independent releases of this value, along a new first axis; None is one.
+        rng
+            Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
+        """
+        return _sampler(self).release(value, size, rng=rng)
+
+    @abstractmethod
+    def variances(self) -> Sequence[arb]:
+        """Return the variance of each released coordinate; one entry if they are all equal."""
+
+    def mean_squared_error(self) -> arb:
+        """Return the average over the released coordinates of E[(released − true)²]."""
+        entries = self.variances()
+        return sum(entries, start=arb(0)) / len(entries)
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return the covariance matrix of the noise (default: independent coordinates)."""
+        entries = list(self.variances())
+        entries *= self.dimension if len(entries) == 1 else 1
+        zero = arb(0)
+        return [[v if i == j else zero for j in range(len(entries))] for i, v in enumerate(entries)]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the least x with P(noise ≤ x) ≥ probability, for one coordinate.
+
+        Raises NotApplicableError where the coordinates have no common scalar law.
+        """
+        raise NotApplicableError(
+            f"{type(self).__name__} has no quantile: it is not one scalar law. Ask for its "
+            "variance, or simulate it with `sample`."
+        )
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the noise of every coordinate is known to be symmetric about 0."""
+        return False
+
+    def mean_absolute_error(self) -> arb:
+        """Return the average over the released coordinates of E|released − true|.
+
+        Raises NotApplicableError where no formula is known.
+        """
+        raise self._unknown("mean absolute error")
+
+    def probability_exact(self) -> arb:
+        """Return P(released = true) of one coordinate.
+
+        Raises NotApplicableError where no formula is known.
+        """
+        raise self._unknown("probability of no error")
+
+    def _unknown(self, what: str) -> NotApplicableError:
+        return NotApplicableError(
+            f"The {what} of {type(self).__name__} is not known in closed form. Ask for its "
+            "variance, or simulate it with `sample`."
+        )
+
+    def inverse_noise(self) -> InverseNoise | None:
+        """Return the noise of one number as a function of an exponential variable.
+
+        It serves `lattice_sampler` and audits on a device. None where the noise is not one
+        symmetric density whose inverse is elementary.
+        """
+        return None
+
+    def worst_shift(self) -> Any:
+        """Return a difference of two neighbouring true answers that attains the worst pair.
+
+        None where none is listed.
+        """
+        return None
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return neighbouring true answers (without, with the record) that attain the worst pair.
+
+        What an audit runs the mechanism on. Empty where none are listed.
+        """
+        import numpy as np
+
+        shift = self.worst_shift()
+        return [] if shift is None else [(np.zeros_like(np.asarray(shift)), shift)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw `size` outputs for a true answer, one per row, for simulation and audits."""
+        import numpy as np
+
+        if self.adds_real_noise():  # no floating-point leaks
+            return _sampler(self).release(answer, size, rng=rng)
+        released: NDArray[Any] = self.sample(size, rng=rng) + np.asarray(answer)
+        return released
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the exact μ of a mechanism whose trade-off function is Gaussian.
+
+        Raises NotApplicableError for every other mechanism.
+        """
+        raise NotApplicableError(
+            f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
+            "for any mu. Ask for its trade-off function, or verify a mu-GDP claim."
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the exact μ where it is known as an exact number, else None.
+
+        Balls never prove that two numbers are equal; these settle a claim that is just met.
+        """
+        return None
+
+    def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the exact ρ of zCDP where it is known as an exact number (μ²/2), else None."""
+        mu = self.exact_gaussian_mu(adjacency)
+        return None if mu is None else ExactReal.of_rational(mu.square / 2)
+
+
+@functools.lru_cache(maxsize=32)
+def _sampler(mechanism: Mechanism) -> LatticeSampler:
+    """Round the coefficients of a mechanism's noise once."""
+    return mechanism.lattice_sampler()

@@ -1,0 +1,31 @@
+"""What follows from the shape of the noise alone, for every mechanism of that shape."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from flint import arb
+
+from accountant.core.mechanism import Mechanism
+
+
+class SymmetricDensity(Mechanism, ABC):
+    """Every coordinate of the noise has a density that is symmetric about 0."""
+
+    @property
+    def is_symmetric(self) -> bool:
+        """True."""
+        return True
+
+    def probability_exact(self) -> arb:
+        """Return 0: a law with a density has no atoms."""
+        return arb(0)
+
+
+class GaussianNoise(SymmetricDensity, ABC):
+    """Every coordinate of the noise is normal with mean 0; coordinates may be dependent."""
+
+    def mean_absolute_error(self) -> arb:
+        """Return √(2/π) times the average standard deviation of the coordinates."""
+        deviations = [entry.sqrt() for entry in self.variances()]
+        return (2 / arb.pi()).sqrt() * sum(deviations, start=arb(0)) / len(deviations)

@@ -1,0 +1,197 @@
+"""Dominating pairs: the two laws that a privacy question is about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from flint import arb
+
+from accountant.core.adjacency import Direction
+from accountant.errors import NotApplicableError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval
+
+if TYPE_CHECKING:
+    from accountant.composition.losses.transform import Transform
+    from accountant.numbers.reference import Reference
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """The probabilities of {L > ε} and {L ≤ ε} under both laws.
+
+    Each is computed directly, never as one minus another, so that small ones keep their relative
+    accuracy.
+    """
+
+    p_above: arb
+    """P(L > ε)"""
+    p_below: arb
+    """P(L ≤ ε)"""
+    q_above: arb
+    """Q(L > ε)"""
+    q_below: arb
+    """Q(L ≤ ε)"""
+
+
+class Pair(ABC):
+    """An ordered pair of laws (P, Q) with privacy loss L = ln dP/dQ.
+
+    Every method works at flint's current precision and returns a ball that contains the exact
+    value, however wide. Where P has mass and Q has none, L = +∞; the other way round, L = −∞.
+    """
+
+    @property
+    def usual_width(self) -> Fraction:
+        """Relative width of answers for which none is named: closed forms have the finest."""
+        return RELATIVE_WIDTH
+
+    @abstractmethod
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) = sup_S P(S) − e^ε Q(S) = E_P[(1 − e^{ε−L})⁺], for any real ε."""
+
+    @abstractmethod
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the probabilities of {L > ε} and {L ≤ ε} under P and Q."""
+
+    @abstractmethod
+    def renyi(self, order: arb) -> arb:
+        """Return the Rényi divergence D_order(P‖Q) for a ball inside (1, ∞); may be +∞."""
+
+    @abstractmethod
+    def kullback_leibler(self) -> arb:
+        """Return E_P[L], the Rényi divergence at order 1; may be +∞."""
+
+    @abstractmethod
+    def max_loss(self) -> arb:
+        """Return the essential supremum of L under P, +∞ where there is none."""
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the essential supremum of L where it is known as an exact number, else None."""
+        return None
+
+    def infinity_mass(self) -> arb:
+        """Return P(L = +∞), the mass that P gives to outcomes that Q cannot produce."""
+        return arb(0)
+
+    def exact_infinity_mass(self) -> ExactReal | None:
+        """Return P(L = +∞) where it is known as an exact number, else None."""
+        return ExactReal.of_rational(0) if self.infinity_mass().is_zero() else None
+
+    def max_finite_loss(self) -> arb:
+        """Return the essential supremum of L under P where L is finite.
+
+        Raises NotApplicableError where a pair with infinity mass does not know it.
+        """
+        if not self.infinity_mass().is_zero():
+            raise NotApplicableError(
+                f"The largest finite loss of {type(self).__name__} is not known. Ask for epsilon "
+                "at a positive delta."
+            )
+        return self.max_loss()
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose the ε with H(ε) = δ, or return None: it is then searched by values of H.
+
+        For pairs with a faster way than bisection. Called only where δ > 0 exceeds the mass at
+        infinity.
+        """
+        return None
+
+    def closed_rho(self) -> arb | None:
+        """Return sup over a > 1 of D_a/a where it is known to be the limit at large orders.
+
+        It may be +∞. None where it is searched, as of bounded losses.
+        """
+        return None
+
+    def rho_bound(self) -> arb:
+        """Return an upper bound of sup D_a/a in closed form, +∞ for an unbounded loss.
+
+        A loss in [−l, l] has D_a ≤ a l²/2 (Bun and Steinke 2016, Proposition 3.3).
+        """
+        known = self.closed_rho()
+        if known is not None:
+            return known
+        largest: arb = self.max_loss().max(self.reverse().max_loss())
+        return largest**2 / 2
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
+        return None
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
+        return None
+
+    def loss_transform(self) -> Transform | None:
+        """Return the moment generating function of the loss on vertical lines, for compositions.
+
+        None for a pair without one: a composition is then enclosed on a grid.
+        """
+        return None
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
+        return arb(1)
+
+    def attained(self, epsilon: ExactReal) -> Pair:
+        """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
+        return self
+
+    @abstractmethod
+    def reverse(self) -> Pair:
+        """Return the pair (Q, P)."""
+
+    @abstractmethod
+    def law(self) -> dict[str, object]:
+        """Return the pair as plain data (strings, ints, lists): what a certificate names.
+
+        The key "law" is the name under which the independent checker knows the pair.
+        """
+
+    def reference(self) -> Reference:
+        """Return the densities or masses for the independent mpmath route, of a single release."""
+        raise NotApplicableError("The mpmath route is for single releases.")
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Say in words which outcomes make up the worst event {L > ε}."""
+        return f"the outcomes with ln(dP/dQ) > {epsilon}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """The dominating pairs of a mechanism, by direction.
+
+    The profile of the mechanism is, in each direction, the maximum over the pairs listed
+    there: usually one; several where no single pair is worst at every ε.
+    """
+
+    remove: tuple[Pair, ...]
+    add: tuple[Pair, ...]
+    reason: str
+    """Why these are worst."""
+    enveloped: bool = False
+    """Whether neighbours are dominated only by the maximum of the profiles of all pairs.
+
+    Which pair is largest may then depend on ε. The profile is still the maximum over the pairs; a
+    divergence or trade-off function of one pair is attained, and a bound on one side only.
+    """
+
+    @staticmethod
+    def symmetric(pair: Pair, reason: str) -> WorstCase:
+        """Both directions have the same law of the loss, so one pair serves for both."""
+        return WorstCase((pair,), (pair,), reason)
+
+    def pairs(self, direction: Direction | None) -> tuple[Pair, ...]:
+        """Return the distinct pairs of one direction, or of both."""
+        if direction is Direction.REMOVE:
+            return self.remove
+        if direction is Direction.ADD:
+            return self.add
+        return self.remove + tuple(pair for pair in self.add if pair not in self.remove)

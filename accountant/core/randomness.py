@@ -1,0 +1,95 @@
+"""Where noise comes from: the secure generator of the operating system, or one that can be guessed.
+
+Every exact sampler (`accountant.release.sampling`, `accountant.release.lazy_reals`) uses uniform
+integers only. `SECURE` gives them from `os.urandom`. A NumPy generator makes a test or a simulation
+repeatable, but whoever knows its seed, or sees enough of its output, can remove the noise.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+from accountant.errors import expected
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Randomness: TypeAlias = np.random.Generator | "SecureIntegers"
+
+_WIDTHS: Final = ((4, 1), (24, 4), (64, 8))
+"""Bounds of up to so many bits take words of so many bytes: a share of at most 1/16, 1/256 and 1/2
+of the words is drawn again."""
+
+
+@final
+class SecureIntegers:
+    """Uniform integers from `os.urandom`: on Linux getrandom(2), ChaCha20 kept in the kernel.
+
+    It holds no key, no buffer and no state, so nothing can be read from this process, copied by a
+    fork, or repeated. It has the one method of `numpy.random.Generator` that exact samplers use:
+    asked for a real number, it fails.
+    """
+
+    __slots__ = ()
+
+    def integers(
+        self,
+        low: int,
+        high: int,
+        size: int | tuple[int, ...] | None = None,
+        dtype: Any = None,
+    ) -> Any:
+        """Draw uniform integers in low..high − 1, int64 or `dtype`; a Python int without `size`.
+
+        A word x of w bits is kept if x < ⌊2^w/n⌋·n, n = high − low, and gives x mod n: exactly
+        uniform, since every remainder has ⌊2^w/n⌋ words.
+
+        Raises InvalidInputError unless low < high and the values fit the type.
+        """
+        import numpy as np
+
+        bound, kind = high - low, np.int64 if dtype is None else dtype
+        largest = 1 << 64 if size is None else int(np.iinfo(kind).max) + 1
+        if not 0 < bound <= 1 << 64 or high > largest:
+            raise expected("high", high, f"in {low + 1}..{min(low + (1 << 64), largest)}")
+        count = 1 if size is None else math.prod(size) if isinstance(size, tuple) else size
+        drawn = _below(bound, count)
+        if size is None:
+            return low + int(drawn[0])
+        values = drawn.astype(kind, copy=False)
+        return (values + low if low else values).reshape(size)
+
+
+SECURE: Final = SecureIntegers()
+"""The default of every release."""
+
+
+def floating(rng: Randomness) -> np.random.Generator:
+    """Return a generator that draws doubles too; InvalidInputError for one that does not."""
+    if isinstance(rng, SecureIntegers):
+        raise expected(
+            "rng", "SECURE", "to be a NumPy generator", "Floating-point noise is not secure."
+        )
+    return rng
+
+
+def _below(bound: int, count: int) -> NDArray[Any]:
+    """Return uniform integers in 0..bound − 1, unsigned."""
+    import numpy as np
+
+    bits = (bound - 1).bit_length()
+    width = next(width for most, width in _WIDTHS if bits <= most)
+    kept = np.empty(0, dtype=f"u{width}")
+    while len(kept) < count:
+        words = np.frombuffer(os.urandom(width * (count - len(kept))), dtype=f"u{width}")
+        if bound == 1 << bits:
+            words = words >> (8 * width - bits) if bits else np.zeros_like(words)
+        else:
+            highest = (1 << 8 * width) // bound * bound  # not 2^(8·width): no power of two
+            fine = words < highest
+            words = (words if fine.all() else words[fine]) % words.dtype.type(bound)
+        kept = words if not len(kept) else np.concatenate([kept, words])
+    return kept

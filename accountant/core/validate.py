@@ -1,0 +1,270 @@
+"""Fields of mechanisms: each reads its argument exactly and states its own range.
+
+A field is a data descriptor, declared once in the body of a frozen dataclass::
+
+    scale: Positive = Positive()
+    l1_sensitivity: Positive = Positive(1)
+
+so that every mechanism accepts ints, decimals, fractions, strings and floats, stores an exact
+number, and reports a bad one by the name of the argument.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Generic, TypeVar, final
+
+from accountant.core.adjacency import Adjacency
+from accountant.errors import InvalidInputError, expected
+from accountant.numbers.exact import ExactReal, Number, exact
+
+Stored = TypeVar("Stored")
+Given = TypeVar("Given")
+_REQUIRED: Any = object()
+
+
+class Field(ABC, Generic[Stored, Given]):
+    """A validated, converted field of a frozen dataclass."""
+
+    def __init__(self, default: Given = _REQUIRED) -> None:
+        self._default = default
+        self._name = "argument"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object | None, owner: type) -> Stored:
+        if instance is None:
+            if self._default is _REQUIRED:  # tells the dataclass that there is no default
+                raise AttributeError(self._name)
+            return self.read(self._default)
+        value: Stored = instance.__dict__[self._name]
+        return value
+
+    def __set__(self, instance: object, value: Given) -> None:
+        instance.__dict__[self._name] = self.read(value)
+
+    @abstractmethod
+    def read(self, value: Given) -> Stored:
+        """Convert, or raise InvalidInputError that names the argument."""
+
+
+class Real(Field[ExactReal, Number]):
+    """Any exact real number."""
+
+    def read(self, value: Number) -> ExactReal:
+        """Convert to an exact number."""
+        return exact(value, self._name)
+
+
+@final
+class Positive(Real):
+    """A number > 0."""
+
+    def read(self, value: Number) -> ExactReal:
+        """Convert, and require > 0."""
+        number = exact(value, self._name)
+        if number.sign <= 0:
+            raise expected(self._name, value, "> 0", "Give a positive number.")
+        return number
+
+
+@final
+class NonNegative(Real):
+    """A number ≥ 0."""
+
+    def read(self, value: Number) -> ExactReal:
+        """Convert, and require ≥ 0."""
+        number = exact(value, self._name)
+        if number.sign < 0:
+            raise expected(self._name, value, "≥ 0", "Give 0 or a positive number.")
+        return number
+
+
+@final
+class Probability(Real):
+    """A number in [0, 1], or in the open interval with `interior=True`."""
+
+    def __init__(self, default: Number = _REQUIRED, *, interior: bool = False) -> None:
+        super().__init__(default)
+        self._interior = interior
+
+    def read(self, value: Number) -> ExactReal:
+        """Convert, and require a probability."""
+        number = exact(value, self._name)
+        zero, one = ExactReal.of_rational(0), ExactReal.of_rational(1)
+        if self._interior and not zero < number < one:
+            raise expected(self._name, value, "in (0, 1)", "Give a probability.")
+        if not zero <= number <= one:
+            raise expected(self._name, value, "in [0, 1]", "Give a probability.")
+        return number
+
+
+@final
+class Integer(Field[int, int]):
+    """An integer with an optional least value."""
+
+    def __init__(self, default: int = _REQUIRED, *, least: int | None = None) -> None:
+        super().__init__(default)
+        self._least = least
+
+    def read(self, value: int) -> int:
+        """Convert, and require an integer that is not too small."""
+        return integer(self._name, value, least=self._least)
+
+
+@final
+class Reals(Field[tuple[ExactReal, ...], Sequence[Number]]):
+    """A non-empty list of exact numbers, each optionally ≥ 0 or > 0."""
+
+    def __init__(self, *, least: int | None = None, strict: bool = False) -> None:
+        super().__init__()
+        self._least, self._strict = least, strict
+
+    def read(self, value: Sequence[Number]) -> tuple[ExactReal, ...]:
+        """Convert every entry, naming the one that is wrong."""
+        entries = exact_list(self._name, value)
+        for index, (entry, given) in enumerate(zip(entries, value, strict=True)):
+            if self._least is None:
+                continue
+            least = ExactReal.of_rational(self._least)
+            if entry < least or (self._strict and entry == least):
+                sign = ">" if self._strict else "≥"
+                raise expected(f"{self._name}[{index}]", given, f"{sign} {self._least}")
+        return entries
+
+
+@final
+class Integers(Field[tuple[int, ...], Sequence[int]]):
+    """A non-empty list of integers with an optional least value."""
+
+    def __init__(self, *, least: int | None = None) -> None:
+        super().__init__()
+        self._least = least
+
+    def read(self, value: Sequence[int]) -> tuple[int, ...]:
+        """Convert every entry, naming the one that is wrong."""
+        return tuple(
+            integer(f"{self._name}[{index}]", entry, least=self._least)
+            for index, entry in enumerate(exact_list(self._name, value))
+        )
+
+
+@final
+class OptionalPositive(Field[ExactReal | None, Number | None]):
+    """A number > 0, or None for the default that the mechanism describes."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def read(self, value: Number | None) -> ExactReal | None:
+        """Convert unless None, and require > 0."""
+        if value is None:
+            return None
+        number = exact(value, self._name)
+        if number.sign <= 0:
+            raise expected(self._name, value, "> 0", "Give a positive number.")
+        return number
+
+
+@final
+class Rational(Field[Fraction, Number]):
+    """A rational number, optionally ≥ 0 or > 0."""
+
+    def __init__(
+        self, default: Number = _REQUIRED, *, least: int | None = None, strict: bool = False
+    ) -> None:
+        super().__init__(default)
+        self._least, self._strict = least, strict
+
+    def read(self, value: Number) -> Fraction:
+        """Convert, and require a rational number in the range."""
+        return rational(self._name, value, least=self._least, strict=self._strict)
+
+
+@final
+class Rationals(Field[tuple[Fraction, ...], Sequence[Number]]):
+    """A non-empty list of rational numbers, each optionally ≥ 0 or > 0."""
+
+    def __init__(self, *, least: int | None = None, strict: bool = False) -> None:
+        super().__init__()
+        self._least, self._strict = least, strict
+
+    def read(self, value: Sequence[Number]) -> tuple[Fraction, ...]:
+        """Convert every entry, naming the one that is wrong."""
+        return tuple(
+            rational(f"{self._name}[{index}]", entry, least=self._least, strict=self._strict)
+            for index, entry in enumerate(exact_list(self._name, value))
+        )
+
+
+@final
+class Switch(Field[bool, bool]):
+    """True or False."""
+
+    def read(self, value: bool) -> bool:
+        """Require a truth value: 0 and 1 are numbers."""
+        if not isinstance(value, bool):
+            raise expected(
+                self._name, value, "to be True or False", "Write one of them, without quotes."
+            )
+        return value
+
+
+@final
+class Relation(Field[Adjacency, Adjacency | str]):
+    """A neighbouring relation that the mechanism is made for."""
+
+    def read(self, value: Adjacency | str) -> Adjacency:
+        """Convert, and refuse None."""
+        relation = Adjacency.read(value)
+        if relation is None:
+            raise expected(self._name, value, "to be 'add-remove' or 'replace-one'")
+        return relation
+
+
+def rational(
+    name: str, value: object, *, least: int | None = None, strict: bool = False
+) -> Fraction:
+    """Return a Fraction, requiring ≥ least (> least when strict)."""
+    number = exact(value, name).rational  # type: ignore[arg-type]  # exact refuses what is no number
+    if number is None:
+        raise expected(name, value, "to be rational", 'Give a rational such as "141/100".')
+    if least is not None and (number < least or (strict and number == least)):
+        raise expected(name, value, f"{'>' if strict else '≥'} {least}")
+    return number
+
+
+def integer(name: str, value: object, *, least: int | None = None) -> int:
+    """Return an int; accepts anything integral, also a string or an exact number."""
+    if isinstance(value, (str, ExactReal, Fraction)):
+        number = exact(value, name).rational
+        if number is None or number.denominator != 1:
+            raise expected(name, value, "to be an integer", "Give a whole number.")
+        value = number.numerator
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise expected(name, value, "to be an integer", "Write it without a decimal point.")
+    result = operator.index(value)
+    if least is not None and result < least:
+        raise expected(name, result, f"≥ {least}", f"Give a whole number from {least} on.")
+    return result
+
+
+def exact_list(name: str, value: object) -> tuple[ExactReal, ...]:
+    """Return a tuple of exact numbers from a non-empty list."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise expected(name, value, "to be a list of numbers", "Write it in brackets: [1, 2].")
+    entries = tuple(exact(entry, f"{name}[{index}]") for index, entry in enumerate(value))
+    if not entries:
+        raise InvalidInputError(f"Expected {name} to have at least one entry. Give one.")
+    return entries
+
+
+def probability(name: str, value: Number) -> ExactReal:
+    """Return an exact number in [0, 1]."""
+    field = Probability()
+    field.__set_name__(ExactReal, name)
+    return field.read(value)

@@ -1,0 +1,1 @@
+"""Running counts: trees, factorisations, streams."""

@@ -1,0 +1,282 @@
+"""The best mechanism for continual counting that is known here, for a length and a budget."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, final
+
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+from accountant.core.validate import integer
+from accountant.counting.bridge import Grids
+from accountant.counting.delannoy import best_levels
+from accountant.counting.tree import Digits, Tree
+from accountant.errors import expected
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.counting.binary_tree import BinaryTree
+from accountant.mechanisms.counting.bridged_tree import BridgedTree
+from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
+from accountant.mechanisms.counting.honaker_tree import HonakerTree
+from accountant.mechanisms.counting.kary_tree import KaryTree
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.counting.smooth_binary import SmoothBinary
+from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval
+from accountant.questions import utility
+
+if TYPE_CHECKING:
+    from accountant.core.mechanism import Mechanism
+
+LARGEST_STORED: Final = 1 << 20
+"""Most steps for which the square root, which stores all its noise, is considered."""
+_LARGEST_ARITY = 48
+_TALLEST = 12
+_ROUNDS = 20
+
+Build: Any = Callable[..., LinearCounter]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BestCounter:
+    """The answer of `best_counter`."""
+
+    mechanism: LinearCounter
+    """The mechanism of least mean squared error among those considered."""
+    error: Interval
+    """Encloses its mean squared error."""
+    reason: str
+    """Why it is the best, against what."""
+    others: tuple[tuple[LinearCounter, Interval], ...]
+    """What else was considered, in the order of the errors."""
+
+
+def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1) -> BestCounter:
+    """Return the mechanism of least mean squared error that is known here.
+
+    For pure ε-DP these are `BridgedTree` with the best arities, `DelannoyCounter` with the best
+    number of levels (better than every tree of "Count on Your Elders"), the smooth binary
+    mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
+    with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is the best
+    of those, not of all: no lower bound is claimed.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    budget
+        A number ε > 0 for pure ε-DP, or `EpsilonDelta`, `Mu` or `Rho`.
+    contributions
+        c ≥ 1: each person is in at most c positions.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is out of range, or the budget is of another kind.
+    """
+    steps = integer("steps", steps, least=1)
+    contributions = integer("contributions", contributions, least=1)
+    found: list[tuple[Fraction, LinearCounter, Interval]] = []
+    for counter in _candidates(steps, _target(budget), contributions):
+        error = utility.mean_squared_error(counter)
+        found.append((Fraction(error.upper), counter, error))
+    found.sort(key=lambda entry: entry[0])
+    (_, best, error), *rest = found
+    others = tuple((counter, other) for _, counter, other in rest)
+    return BestCounter(best, error, _reason(best, error, others), others)
+
+
+def named_counter(
+    name: str, steps: int, target: EpsilonDelta, *, contributions: int = 1
+) -> LinearCounter | KaryTree:
+    """Return a mechanism by its name, with the best structure for pure ε-DP.
+
+    Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, and for a
+    KaryTree with a δ.
+    """
+    if name == KaryTree.__name__:
+        if target.delta.sign:
+            raise expected("delta", target.delta, "to be 0 for KaryTree", "Try another mechanism.")
+        trees = (Tree(k, steps, Digits.SIGNED) for k in range(2, _LARGEST_ARITY + 1))
+        tree = min(trees, key=Tree.mean_squared_error)
+        return KaryTree(steps, tree.arity, target.epsilon, contributions=contributions)
+    structures: dict[str, Callable[[], tuple[Build, dict[str, Any]]]] = {
+        "BinaryTree": lambda: (BinaryTree, {}),
+        "BridgedTree": lambda: (BridgedTree, {"arities": best_arities(steps)}),
+        "DelannoyCounter": lambda: (DelannoyCounter, {"levels": best_levels(steps).levels}),
+        "HonakerTree": lambda: (HonakerTree, {}),
+        "SmoothBinary": lambda: (SmoothBinary, {}),
+        "SquareRootFactorization": lambda: (SquareRootFactorization, {}),
+    }
+    if name not in structures:
+        known = sorted([*structures, KaryTree.__name__])
+        raise expected("mechanism", name, "to be for streams", f"Known: {', '.join(known)}.")
+    build, arguments = structures[name]()
+    arguments |= {"steps": steps, "contributions": contributions}
+    if target.delta.sign:
+        arguments["mu"] = _gaussian_mu(target)
+    else:
+        arguments["epsilon"] = target.epsilon
+    counter: LinearCounter = build(**arguments)
+    return counter
+
+
+def best_arities(steps: int, height: int | None = None) -> tuple[int, ...]:
+    """Return the arities of the `BridgedTree` of least mean squared error for Laplace noise.
+
+    All heights up to 12 (or one), inner arities up to 48 that differ by at most 1, and from the
+    best of these downhill by single changes of an arity: the best that this search finds.
+    """
+    if height is None:
+        return min(
+            (best_arities(steps, h) for h in _heights(steps)),
+            key=lambda arities: _weight(arities, steps),
+        )
+    return _best_arities(steps, height)
+
+
+def _heights(steps: int) -> range:
+    """Return the heights at which arities in the range of the search have room for the steps."""
+    least = 1
+    while 4 * _LARGEST_ARITY**least < steps:
+        least += 1
+    return range(min(least, _TALLEST), min(_TALLEST, max(1, steps.bit_length() - 1)) + 1)
+
+
+@functools.lru_cache(maxsize=256)
+def _best_arities(steps: int, height: int) -> tuple[int, ...]:
+    if height == 1:
+        return (steps,)
+    best: tuple[int, ...] | None = None
+    for arity in range(2, _LARGEST_ARITY + 1):
+        for larger in range(height - 1):
+            inner = (arity + 1,) * larger + (arity,) * (height - 1 - larger)
+            arities = (-(-steps // math.prod(inner)), *inner)
+            if arities[0] > 4 * _LARGEST_ARITY:
+                continue
+            if best is None or _weight(arities, steps) < _weight(best, steps):
+                best = arities
+        if arity ** (height - 1) > steps:
+            break
+    if best is None:
+        root = max(2, math.floor(steps ** (1 / height)))
+        best = (-(-steps // root ** (height - 1)), *(root,) * (height - 1))
+    return _downhill(best, steps)
+
+
+def _downhill(arities: tuple[int, ...], steps: int) -> tuple[int, ...]:
+    for _ in range(_ROUNDS):
+        changed = [
+            (-(-steps // math.prod(inner)), *inner)
+            for place in range(1, len(arities))
+            for change in (-1, 1)
+            if arities[place] + change >= 2
+            for inner in [(*arities[1:place], arities[place] + change, *arities[place + 1 :])]
+        ]
+        best = min(changed, key=lambda other: _weight(other, steps), default=arities)
+        if _weight(best, steps) >= _weight(arities, steps):
+            break
+        arities = best
+    return arities
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _weight(arities: tuple[int, ...], steps: int) -> Fraction:
+    """Return the mean squared error with Laplace noise, times ε²/2."""
+    return len(arities) ** 2 * Grids(arities, steps).units() / steps
+
+
+def _target(budget: Target | Number) -> Target:
+    if isinstance(budget, (EpsilonDelta, Mu, Rho)):
+        if isinstance(budget, EpsilonDelta) and budget.epsilon.sign <= 0:
+            raise expected("epsilon", budget.epsilon, "> 0", "No counter has epsilon 0.")
+        return budget
+    if isinstance(budget, Target):
+        raise expected("budget", budget, "to be a number, EpsilonDelta, Mu or Rho")
+    number = exact(budget, "epsilon")
+    if number.sign <= 0:
+        raise expected("epsilon", budget, "> 0", "Give a positive number.")
+    return EpsilonDelta(number)
+
+
+def _candidates(steps: int, target: Target, contributions: int) -> Iterator[LinearCounter]:
+    fixed = {"steps": steps, "contributions": contributions}
+    pure = isinstance(target, EpsilonDelta) and target.delta.sign == 0
+    heights = _heights(steps)
+    if isinstance(target, EpsilonDelta):
+        for build, arguments in _laplace(steps, None if pure else heights):
+            yield _calibrated(build, target, {**fixed, **arguments}, pure=pure)
+    if pure:
+        return
+    mu = _gaussian_mu(target)
+    for build, arguments in _gaussian(steps, heights):
+        yield build(**fixed, **arguments, mu=mu)
+
+
+def _laplace(steps: int, heights: range | None) -> Iterator[tuple[Build, dict[str, Any]]]:
+    if heights is None:
+        yield BridgedTree, {"arities": best_arities(steps)}
+    else:  # the noise for an approximate budget grows more slowly with the height
+        least = min(_weight(best_arities(steps, h), steps) / h for h in heights)
+        for height in heights:
+            arities = best_arities(steps, height)
+            if _weight(arities, steps) / height <= 4 * least:
+                yield BridgedTree, {"arities": arities}
+    yield DelannoyCounter, {"levels": best_levels(steps).levels}
+    yield SmoothBinary, {}
+    yield HonakerTree, {}
+
+
+def _gaussian(steps: int, heights: range) -> Iterator[tuple[Build, dict[str, Any]]]:
+    height = min(heights, key=lambda h: _weight(best_arities(steps, h), steps) / h)
+    yield BridgedTree, {"arities": best_arities(steps, height)}
+    yield SmoothBinary, {}
+    yield HonakerTree, {}
+    if steps <= LARGEST_STORED:
+        yield SquareRootFactorization, {}
+
+
+def _calibrated(
+    build: Build, target: EpsilonDelta, arguments: dict[str, Any], *, pure: bool
+) -> LinearCounter:
+    if pure:
+        counter: LinearCounter = build(**arguments, epsilon=target.epsilon)
+        return counter
+    found: Mechanism = calibrate(build, target, **arguments).mechanism
+    assert isinstance(found, LinearCounter)
+    return found
+
+
+def _gaussian_mu(target: Target) -> ExactReal:
+    """Return the exact μ, or the largest that calibration proves, of a budget."""
+    if isinstance(target, Mu):
+        return target.mu
+    if isinstance(target, Rho):
+        root = ExactReal.of_rational(2) * target.rho
+        if root.rational is not None:
+            return ExactReal.of_root(root.rational)
+    noise = calibrate(Gaussian, target).mechanism
+    assert isinstance(noise, Gaussian)
+    return ExactReal.of_rational(1) / noise.standard_deviation
+
+
+def _reason(
+    best: LinearCounter, error: Interval, others: tuple[tuple[LinearCounter, Interval], ...]
+) -> str:
+    name = type(best).__name__
+    if not others:
+        return f"{name} is the only mechanism considered."
+    next_best, next_error = others[0]
+    ratio = float(next_error.lower / error.upper)
+    text = (
+        f"{name} has the least mean squared error of {len(others) + 1} mechanisms; that of the "
+        f"next, {next_best!r}, is {ratio:.4g} times as large."
+    )
+    if best.mu is not None and best.steps > LARGEST_STORED:
+        text += f" The square root stores all its noise and is left out beyond {LARGEST_STORED}."
+    return text

@@ -1,0 +1,156 @@
+"""Exact noise of a counter, and outputs on a lattice.
+
+A counter releases A x + L z with L R = A: it measures R x + z, where z are independent real
+variables, and everything else is a function of what it measures. Inputs are rounded to the
+lattice g·ℤ, g = 2^e ≤ 1, which moves no two neighbours further apart: an input stays in [0, 1].
+
+**All counters but the square root** have an integer R. Then R x ∈ g·ℤ, and rounding what is
+measured gives R x + z̃ with z̃ = g·⌊z/g + 1/2⌋. The rounding is decided exactly
+(`accountant.release.lattice`), z̃ is a whole number of steps, and L is rational: A x + L z̃ = L (R
+x + z̃) is computed in rationals and rounded to the lattice.
+
+**The square root** measures irregular fractions of the inputs. There the real output A x + L z is
+rounded: A x ∈ g·ℤ, so that is A x + g·⌊L z/g + 1/2⌋, decided exactly for the whole stream before
+its first output (`accountant.counting.streams.square_root_noise`).
+
+Either way the released stream is a function of what the real mechanism measures that looks at no
+input. It has the very guarantee of the mechanism: ε-DP is ε-DP, and δ grows by nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+from flint import fmpq
+from numpy.typing import NDArray
+
+from accountant.counting.streams.noise import NoiseSource
+from accountant.errors import expected
+from accountant.release.lattice import RESOLUTION, LatticeSampler
+from accountant.release.lattice_noise import independent
+
+if TYPE_CHECKING:
+    from accountant.core.randomness import Randomness
+    from accountant.mechanisms.counting.linear_counter import LinearCounter
+    from accountant.numbers.exact import ExactReal
+
+_HALF: Final = fmpq(1, 2)
+
+
+@final
+class WholeSource(NoiseSource):
+    """Real noise rounded to whole steps of a lattice, as rationals (`…streams.rounding`).
+
+    Parameters
+    ----------
+    mechanism
+        Tells the kind and the scale.
+    exponent
+        The step is 2^exponent.
+    rng
+        Draws.
+    """
+
+    zero = fmpq(0)
+
+    def __init__(self, mechanism: LinearCounter, exponent: int, rng: Randomness) -> None:
+        super().__init__()
+        self.exponent, self.rng = exponent, rng
+        self._mechanism = mechanism
+
+    @functools.cached_property
+    def _sampler(self) -> LatticeSampler:
+        law = "laplace" if self._mechanism.mu is None else "normal"
+        return whole_steps(self._mechanism.scale, self.exponent, law)
+
+    def number(self, value: Fraction) -> fmpq:
+        """Return a rational."""
+        return fmpq(value.numerator, value.denominator)
+
+    def draw(self, count: int) -> NDArray[Any]:
+        """Draw many."""
+        drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)
+        found = np.empty(count, dtype=object)
+        found[:] = [fmpq(steps) for steps in drawn[:, 0].tolist()]
+        return found
+
+
+def whole_steps(scale: ExactReal, exponent: int, law: str) -> LatticeSampler:
+    """Return the sampler of ⌊z/2^exponent + 1/2⌋ for a real variable z of a law and scale."""
+    below = math.frexp(float(scale))[1] - 1
+    return LatticeSampler(independent(lambda: [scale.ball()], law), resolution=below - exponent)
+
+
+@final
+class Rounding:
+    """The lattice of a counter.
+
+    The step is the power of two 2^−32 below the scale of a noise variable, at most 1.
+
+    Parameters
+    ----------
+    mechanism
+        Tells the scale.
+    """
+
+    def __init__(self, mechanism: LinearCounter) -> None:
+        scale = mechanism.spread
+        if not 2.0**-900 < scale < 2.0**900:
+            raise expected("scale of the noise", scale, "between 2^-900 and 2^900")
+        self.exponent = min(0, math.frexp(scale)[1] - 1 - RESOLUTION)
+        self._mechanism = mechanism
+
+    @property
+    def step(self) -> Fraction:
+        """The distance between neighbours of the lattice."""
+        return Fraction(2) ** self.exponent
+
+    def source(self, rng: Randomness) -> WholeSource:
+        """Return what draws the noise, in steps."""
+        return WholeSource(self._mechanism, self.exponent, rng)
+
+    def input(self, x: float) -> int:
+        """Return an input of [0, 1] in steps: the nearest integer, in [0, 1/step]."""
+        return round(math.ldexp(x, -self.exponent))
+
+    def noise(self, value: fmpq) -> int:
+        """Return the noise of an output in steps, rounded."""
+        return int((value + _HALF).floor())
+
+    def output(self, whole: int) -> float:
+        """Return so many steps as a double, the nearest one where there are more than 2^53."""
+        return math.ldexp(whole, self.exponent)
+
+
+def packed(value: Any) -> Any:
+    """Return a record with rationals as text.
+
+    >>> packed({"values": [fmpq(3, 4), 2.0]})
+    {'values': ['3/4', 2.0]}
+    """
+    if isinstance(value, dict):
+        return {key: packed(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [packed(entry) for entry in value]
+    return f"{value.p}/{value.q}" if isinstance(value, fmpq) else value
+
+
+def unpacked(value: Any) -> Any:
+    """Return a record with its rationals again.
+
+    Raises InvalidInputError where a text is none.
+    """
+    if isinstance(value, dict):
+        return {key: unpacked(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [unpacked(entry) for entry in value]
+    if isinstance(value, str):
+        try:
+            return fmpq(*map(int, value.split("/")))
+        except (TypeError, ValueError, ZeroDivisionError):
+            raise expected("a number of the record", value, "to be a rational") from None
+    return value

@@ -1,0 +1,38 @@
+"""Which process makes the noise of which mechanism."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from accountant.counting.streams.bridge_noise import BridgeNoise
+from accountant.counting.streams.chain_noise import ChainNoise
+from accountant.counting.streams.honaker_noise import HonakerNoise
+from accountant.counting.streams.smooth_noise import SmoothNoise
+from accountant.counting.streams.square_root_noise import SquareRootNoise
+from accountant.errors import expected
+from accountant.mechanisms.counting.binary_tree import BinaryTree
+from accountant.mechanisms.counting.bridged_tree import BridgedTree
+from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
+from accountant.mechanisms.counting.honaker_tree import HonakerTree
+from accountant.mechanisms.counting.smooth_binary import SmoothBinary
+from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+
+if TYPE_CHECKING:
+    from accountant.counting.streams.noise import NoiseProcess, NoiseSource
+    from accountant.mechanisms.counting.linear_counter import LinearCounter
+
+
+def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
+    """Return the noise process of a mechanism, at its beginning."""
+    match mechanism:
+        case BridgedTree():
+            return BridgeNoise(mechanism, source)
+        case DelannoyCounter():
+            return ChainNoise(mechanism, source)
+        case HonakerTree():
+            return HonakerNoise(mechanism, source)
+        case SmoothBinary() | BinaryTree():
+            return SmoothNoise(mechanism, source)
+        case SquareRootFactorization():
+            return SquareRootNoise(mechanism, source)
+    raise expected("mechanism", mechanism, "to count a stream")

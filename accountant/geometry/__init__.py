@@ -1,0 +1,1 @@
+"""Sensitivity spaces, covariances, ellipses, worst shifts, workloads."""

@@ -1,0 +1,321 @@
+"""Sensitivity spaces: what the true answers on two neighbours may differ by.
+
+A space is a set of differences v, closed under v → −v in effect: neighbours are unordered, and
+all norms here are even. The largest Mahalanobis norm √(v'Σ⁻¹v) over the space is the exact μ of
+adding N(0, Σ): the norm is convex, so a box is decided at its vertices.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+from flint import arb
+
+from accountant.core.description import Description
+from accountant.core.validate import Field, Integer, Positive, Reals, Switch, exact_list
+from accountant.errors import InvalidInputError, expected
+from accountant.geometry.covariances import Covariance, Diagonal, Isotropic, Matrix, outside_range
+from accountant.geometry.ellipse import require_sparsity
+from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.quadratic import inverse, largest_value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """A norm, as an exact number where there is one, and enclosed at flint's precision."""
+
+    exact: ExactReal | None
+    ball: Callable[[], arb]
+
+    @staticmethod
+    def of_square(square: Fraction) -> Norm:
+        """Return the root of an exact square."""
+        norm = ExactReal.of_root(square)
+        return Norm(norm, norm.ball)
+
+
+class Space(Description, ABC):
+    """A bounded set of differences, not all of them zero."""
+
+    worst: ClassVar[str]
+    """Where the largest norm is found."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def largest_norm(self, covariance: Covariance) -> Norm:
+        """Return the largest √(v'Σ⁻¹v) over the space, for a covariance of the same dimension.
+
+        Raises
+        ------
+        InvalidInputError
+            If Σ is singular and a difference leaves its range, or the maximum would need too
+            many vertices.
+        """
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class L2Ball(Space):
+    """All differences of ℓ2 norm at most radius."""
+
+    worst = "along the eigenvector of the least variance"
+
+    dimension: Integer = Integer(least=1)
+    radius: Positive = Positive(1)
+
+    def largest_norm(self, covariance: Covariance) -> Norm:
+        """Return radius/√λ, λ the least eigenvalue."""
+        if covariance.exact_least_eigenvalue() == 0:
+            raise outside_range("a vector of the ball")
+        least = covariance.exact_least_eigenvalue()
+        if least is not None:
+            return Norm.of_square(self.radius.square / least)
+        return Norm(None, lambda: self.radius.ball() / covariance.least_eigenvalue().sqrt())
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Box(Space):
+    """All v with |v_j| ≤ bounds[j]."""
+
+    worst = "at a corner of the box"
+
+    bounds: Reals = Reals(least=0)
+
+    def __post_init__(self) -> None:
+        """Reject a box that holds 0 only."""
+        if not any(bound.sign for bound in self.bounds):
+            raise InvalidInputError("Expected bounds with an entry > 0: nothing would change.")
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(self.bounds)
+
+    def largest_norm(self, covariance: Covariance) -> Norm:
+        """Return the norm of the worst corner."""
+        active = [j for j, bound in enumerate(self.bounds) if bound.sign]
+        if covariance.independent is not None:
+            return Norm.of_square(_independent_sum(covariance.independent, self.bounds))
+        square, ratios = common_root("bounds", self.bounds)
+        if covariance.axes is not None and 0 not in covariance.axes:
+            along, across = covariance.axes
+            total = sum(ratios, Fraction(0))
+            if along > across and len(set(ratios)) == 1:
+                total = ratios[0] * (len(ratios) % 2)  # the least |Σ ± b|
+            if along <= across or len(set(ratios)) == 1:
+                mean = total**2 / covariance.dimension
+                rest = sum((ratio**2 for ratio in ratios), Fraction(0)) - mean
+                return Norm.of_square(square * (mean / along + rest / across))
+        inner = covariance.precision(active)
+        scaled = tuple(
+            tuple(entry * ratios[i] * ratios[j] for j, entry in zip(active, row, strict=True))
+            for i, row in zip(active, inner, strict=True)
+        )
+        return Norm.of_square(square * largest_value(scaled, len(active), signed=True))
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class SparseBox(Space):
+    """All v with at most k non-zero entries, each in [0, bound] ([−bound, bound] if signed).
+
+    Parameters
+    ----------
+    dimension, sparsity
+        Number of coordinates, and k between 1 and that number.
+    bound
+        The largest entry, > 0.
+    signed
+        Whether entries may be negative. Counts under add/remove are not signed; sparsity =
+        dimension is then the whole unit box.
+    """
+
+    worst = "at a vector of entries 0 and ±bound"
+
+    dimension: Integer = Integer(least=1)
+    sparsity: Integer = Integer(least=1)
+    bound: Positive = Positive(1)
+    signed: Switch = Switch(False)
+
+    def __post_init__(self) -> None:
+        """Reject a sparsity above the dimension."""
+        require_sparsity(self.dimension, self.sparsity)
+
+    def largest_norm(self, covariance: Covariance) -> Norm:
+        """Return the norm of the worst vertex."""
+        return Norm.of_square(self.bound.square * self._largest_square(covariance))
+
+    def _largest_square(self, covariance: Covariance) -> Fraction:
+        k = self.sparsity
+        if covariance.axes is not None and 0 not in covariance.axes:
+            return self._exchangeable_square(*covariance.axes)
+        if covariance.independent is not None:
+            unit = ExactReal.of_rational(1)
+            smallest = sorted(covariance.independent)[:k]
+            return _independent_sum(smallest, [unit] * k)
+        form = covariance.precision(range(self.dimension))
+        return largest_value(form, k, signed=self.signed)
+
+    def _exchangeable_square(self, along: Fraction, across: Fraction) -> Fraction:
+        """Return the largest j/across + (t²/d)(1/along − 1/across), t the sum of j entries."""
+        curvature = (1 / along - 1 / across) / self.dimension
+        k = self.sparsity
+        if curvature >= 0:  # entries of one sign, as many as there may be
+            return k / across + curvature * k * k
+        if self.signed:  # entries of both signs that sum to 0 or ±1
+            return k / across + curvature * (k % 2)
+        peak = int(-1 / (2 * curvature * across))  # concave in j: the peak or the next one
+        candidates = [min(k, max(1, j)) for j in (peak, peak + 1)]
+        return max(j / across + curvature * j * j for j in candidates)
+
+
+@final
+class Vectors(Field[tuple[tuple[ExactReal, ...], ...], Sequence[Sequence[Number]]]):
+    """A non-empty list of vectors of one dimension."""
+
+    def read(self, value: Sequence[Sequence[Number]]) -> tuple[tuple[ExactReal, ...], ...]:
+        """Convert every vector, naming the one that is wrong."""
+        name = self._name
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not value:
+            raise expected(name, value, "to be a list of vectors", "Write [[1, 0], [0, 1]].")
+        vectors = tuple(exact_list(f"{name}[{i}]", vector) for i, vector in enumerate(value))
+        for i, vector in enumerate(vectors):
+            if len(vector) != len(vectors[0]):
+                raise expected(
+                    f"{name}[{i}]",
+                    list(value[i]),
+                    f"to have {len(vectors[0])} entries, as the first",
+                )
+        return vectors
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class FiniteSet(Space):
+    """The listed differences, and their negatives."""
+
+    worst = "at one of the listed differences"
+
+    vectors: Vectors = Vectors()
+
+    def __post_init__(self) -> None:
+        """Reject a set that holds 0 only."""
+        if not any(entry.sign for vector in self.vectors for entry in vector):
+            raise InvalidInputError("Expected a vector other than 0: nothing would change.")
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(self.vectors[0])
+
+    def largest_norm(self, covariance: Covariance) -> Norm:
+        """Return the largest norm of a listed vector."""
+        squares = []
+        for index, vector in enumerate(self.vectors):
+            if not any(entry.sign for entry in vector):
+                continue
+            square, ratios = common_root(f"vectors[{index}]", vector)
+            norm = covariance.squared_norm(ratios)
+            if norm is None:
+                raise outside_range(f"vectors[{index}]")
+            squares.append(square * norm)
+        return Norm.of_square(max(squares))
+
+
+@final
+class SpaceField(Field[Space, Space]):
+    """A sensitivity space."""
+
+    def read(self, value: Space) -> Space:
+        """Require a space."""
+        if not isinstance(value, Space):
+            raise expected(
+                self._name,
+                value,
+                "to be a sensitivity space",
+                "Write L2Ball(…), Box(…), SparseBox(…), FiniteSet(…) or DisjointGroups(…).",
+            )
+        return value
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class DisjointGroups(Space):
+    """Differences that lie in one of m consecutive blocks, each block holding the same space."""
+
+    worst = "in the group where the norm of the inner space is largest"
+
+    groups: Integer = Integer(least=1)
+    space: SpaceField = SpaceField()
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of all blocks."""
+        return self.groups * self.space.dimension
+
+    def largest_norm(self, covariance: Covariance) -> Norm:
+        """Return the largest norm over the blocks of Σ⁻¹."""
+        inner = [self.space.largest_norm(block) for block in self._blocks(covariance)]
+        known = [norm.exact for norm in inner if norm.exact is not None]
+        if len(known) == len(inner):
+            largest = max(known)
+            return Norm(largest, largest.ball)
+        return Norm(None, lambda: functools.reduce(arb.max, [norm.ball() for norm in inner]))
+
+    def _blocks(self, covariance: Covariance) -> list[Covariance]:
+        """Return inverses of the diagonal blocks of Σ⁻¹: the noise of a block given the rest."""
+        size = self.space.dimension
+        if isinstance(covariance, Isotropic):
+            return [Isotropic(size, covariance.variance)]
+        spans = [range(j * size, (j + 1) * size) for j in range(self.groups)]
+        variances = covariance.independent
+        if variances is not None:
+            return [Diagonal([variances[i] for i in span]) for span in spans]
+        return [Matrix(inverse(covariance.precision(span))) for span in spans]
+
+
+def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[Fraction, list[Fraction]]:
+    """Write entries as √s·r_i with rational r_i; return s and the r_i.
+
+    Raises
+    ------
+    InvalidInputError
+        If two entries have an irrational ratio.
+    """
+    unit = next(entry for entry in entries if entry.sign)
+    if unit.rational is not None:
+        unit = ExactReal.of_rational(1)
+    ratios = []
+    for index, entry in enumerate(entries):
+        ratio = (entry / unit).rational
+        if ratio is None:
+            raise expected(
+                f"{name}[{index}]",
+                entry,
+                f"to be a rational multiple of {unit}",
+                "Norms with correlated noise are exact for entries of rational ratios.",
+            )
+        ratios.append(ratio)
+    return unit.square, ratios
+
+
+def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal]) -> Fraction:
+    """Return Σ bound²/variance over the coordinates that change."""
+    total = Fraction(0)
+    for index, (variance, bound) in enumerate(zip(variances, bounds, strict=True)):
+        if bound.sign and not variance:
+            raise outside_range(f"a change of coordinate {index}, of variance 0,")
+        if bound.sign:
+            total += bound.square / variance
+    return total

@@ -1,0 +1,1 @@
+"""Noise added to a number or a vector."""

@@ -1,0 +1,167 @@
+"""Any finite integer law, added to a count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Integer, Reals
+from accountant.errors import InvalidInputError, expected
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.pairs.finite import FiniteLaws, FinitePair
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class IntegerNoise(Mechanism, FiniteLaws):
+    """Release a true integer plus Z, P(Z = lowest + i) = probabilities[i].
+
+    Parameters
+    ----------
+    probabilities
+        Rational numbers ≥ 0 whose sum is exactly 1.
+    lowest
+        The outcome of the first probability.
+    sensitivity
+        The largest distance, an integer ≥ 1, between the true answers on two neighbours (for
+        whichever relation it was computed).
+
+    Notes
+    -----
+    Nothing is assumed of the shape of the law. Without log-concavity a smaller shift may be
+    worse than a larger one, and the two directions may differ, so every shift 1..sensitivity is
+    listed in both directions: REMOVE compares Z + d with Z, ADD compares Z with Z + d.
+    """
+
+    example = "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1)"
+
+    probabilities: Reals = Reals(least=0)
+    lowest: Integer = Integer()
+    sensitivity: Integer = Integer(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Require rational probabilities of sum 1."""
+        for index, entry in enumerate(self.probabilities):
+            if entry.rational is None:
+                raise expected(f"probabilities[{index}]", entry, "to be rational")
+        total = sum(self._rational(), start=Fraction(0))
+        if total != 1:
+            shown = ExactReal.of_rational(total)
+            raise InvalidInputError(
+                f"Expected probabilities of sum 1, not {shown}. Write them as exact fractions, "
+                'such as "1/3", or divide each by the sum.'
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the law shifted by 1, …, sensitivity against itself."""
+        remove = tuple(FinitePair(self, shift) for shift in range(1, self.sensitivity + 1))
+        return WorstCase(
+            remove,
+            tuple(pair.reverse() for pair in remove),
+            "The noise does not depend on the data, so a pair of neighbours is a shift of the "
+            "law; every shift from 1 to sensitivity is listed, in both directions.",
+        )
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Return the released values for true answers 0 and `index`."""
+        return range(self.lowest, self.highest + index + 1)
+
+    def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+        """Return the laws of Z + index and of Z."""
+        law, padding = self._rational(), [Fraction(0)] * index
+        return padding + law, law + padding
+
+    @property
+    def highest(self) -> int:
+        """The outcome of the last probability."""
+        return self.lowest + len(self.probabilities) - 1
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def mean(self) -> Fraction:
+        """Return E[Z], exactly."""
+        return self._moment(1)
+
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+        """Draw the integer noise of `size` releases, exactly."""
+        from accountant.release import sampling
+
+        cumulative = list(accumulate(self._rational()))[:-1]
+        indices = sampling.indices_by_inversion(
+            lambda: [ball(value) for value in cumulative], size, rng=rng
+        )
+        return self.lowest + indices
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Add exact integer noise to every entry of an integer answer."""
+        from accountant.release.lattice import release_integers
+
+        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether P(Z = z) = P(Z = −z) for every z."""
+        law = self.probabilities
+        return self.lowest + self.highest == 0 and law == law[::-1]
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return every shift: without a shape of the law each may be the worst."""
+        return [(0, shift) for shift in range(1, self.sensitivity + 1)]
+
+    def mean_absolute_error(self) -> arb:
+        """Return E|Z|."""
+        masses = enumerate(self._rational(), start=self.lowest)
+        return ball(sum((abs(z) * p for z, p in masses), start=Fraction(0)))
+
+    def probability_exact(self) -> arb:
+        """Return P(Z = 0)."""
+        inside = self.lowest <= 0 <= self.highest
+        return ball(self._rational()[-self.lowest]) if inside else arb(0)
+
+    def variances(self) -> list[arb]:
+        """Return [E[Z²] − E[Z]²]."""
+        return [ball(self._moment(2) - self.mean() ** 2)]
+
+    def mean_squared_error(self) -> arb:
+        """Return E[Z²], which exceeds the variance where E[Z] ≠ 0."""
+        return ball(self._moment(2))
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the least integer x with P(Z ≤ x) ≥ probability, −∞ at 0."""
+        if probability.sign == 0:
+            return arb.neg_inf()
+        reached = (
+            index
+            for index, value in enumerate(accumulate(self._rational()))
+            if ExactReal.of_rational(value) >= probability
+        )
+        return arb(self.lowest + next(reached))
+
+    def _rational(self) -> list[Fraction]:
+        return [entry.rational for entry in self.probabilities if entry.rational is not None]
+
+    def _moment(self, power: int) -> Fraction:
+        terms = (
+            p * Fraction(z) ** power for z, p in enumerate(self._rational(), start=self.lowest)
+        )
+        return sum(terms, start=Fraction(0))

@@ -1,0 +1,200 @@
+"""The Laplace mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.noise import SymmetricDensity
+from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.validate import Positive
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, ball, enclose
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from accountant.core.inverse_noise import InverseNoise
+    from accountant.numbers.reference import Reference
+
+
+@final
+@dataclass(frozen=True)
+class LaplacePair(Pair):
+    """P = Lap(t, 1), Q = Lap(0, 1) at distance t > 0.
+
+    L = |x| − |x − t| has atoms ±t and a density between; H(ε) = 1 − e^{(ε−t)/2} for |ε| ≤ t.
+    """
+
+    distance: ExactReal
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for any real ε."""
+        if epsilon >= self.distance:
+            return arb(0)
+        if epsilon <= -self.distance:
+            return -epsilon.ball().expm1()
+        return -((epsilon.ball() - self.distance.ball()) / 2).expm1()
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return both tails, the atoms at ±t counted on the side ≤."""
+        t = self.distance.ball()
+        if epsilon >= self.distance:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if epsilon < -self.distance:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        # L > ε is x > c with c = (t + ε)/2 in [0, t)
+        c = (t + epsilon.ball()) / 2
+        left_p, right_q = (c - t).exp() / 2, (-c).exp() / 2
+        return Tails(p_above=1 - left_p, p_below=left_p, q_above=right_q, q_below=1 - right_q)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose the ε with H(ε) = δ: the larger one of t + 2 ln(1 − δ) and ln(1 − δ).
+
+        The first is the root of 1 − e^{(ε−t)/2} and lies above −t where it is the larger one; the
+        second is that of 1 − e^ε, the H of ε ≤ −t.
+        """
+
+        def root() -> arb:
+            rest = (-delta.ball()).log1p()
+            return (self.distance.ball() + 2 * rest).max(rest)
+
+        return enclose(root, relative_width=relative_width)
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1)."""
+        t, less = self.distance.ball(), order - 1
+        moment = order * (less * t).exp() + less * (-order * t).exp()
+        return (moment / (2 * order - 1)).log() / less
+
+    def kullback_leibler(self) -> arb:
+        """Return t + e^{−t} − 1."""
+        t = self.distance.ball()
+        return t + (-t).expm1()
+
+    def max_loss(self) -> arb:
+        """Return t."""
+        return self.distance.ball()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.distance
+
+    def reverse(self) -> LaplacePair:
+        """Return the pair itself: reflection x → t − x exchanges P and Q."""
+        return self
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "laplace", "distance": t}."""
+        return {"law": "laplace", "distance": str(self.distance)}
+
+    def reference(self) -> Reference:
+        """Return the two Laplace densities."""
+        from accountant.numbers.reference import Continuous
+
+        return Continuous(
+            log_p=lambda x: -abs(x - self.distance.mpf()),
+            log_q=lambda x: -abs(x),
+            log_normaliser=lambda mp: -mp.log(2),
+            knots=lambda: [0 * self.distance.mpf(), self.distance.mpf()],
+        )
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-line {L > ε}."""
+        return (
+            f"outcomes above ({self.distance} + {epsilon})/2 scales past the true answer under Q "
+            f"(the true answer under P is {self.distance} scales higher)"
+        )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Laplace(SymmetricDensity):
+    """Release the true scalar answer plus Lap(b) noise, density e^{−|x|/b}/(2b).
+
+    Parameters
+    ----------
+    scale
+        b > 0; the standard deviation is √2·b.
+    l1_sensitivity
+        The largest distance between the true answers on two neighbours (for whichever relation
+        it was computed). Exactly l1_sensitivity/b-DP. A vector of answers whose neighbours may
+        differ by a given vector is `LaplaceVector`.
+    """
+
+    example = "Laplace(scale=2)"
+
+    noise_argument = "scale"
+
+    scale: Positive = Positive()
+    l1_sensitivity: Positive = Positive(1)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return two Laplace laws at the full distance."""
+        return WorstCase.symmetric(
+            LaplacePair(self.l1_sensitivity / self.scale),
+            "H(ε) = 1 − e^{(ε−t)/2} increases with the distance t of the true answers, so the "
+            "worst pair is at distance l1_sensitivity.",
+        )
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of `size` releases."""
+        return rng.laplace(0.0, float(self.scale), size)
+
+    def worst_shift(self) -> Any:
+        """Return the full distance."""
+        return float(self.l1_sensitivity)
+
+    def inverse_noise(self) -> InverseNoise:
+        """Return |noise| = bE and P(noise ≥ bx) = e^{−x}/2."""
+        from accountant.core.inverse_noise import InverseNoise
+
+        return InverseNoise(self.scale, _same, _same_ball, 1.0, _survival)
+
+    def mean_absolute_error(self) -> arb:
+        """Return b."""
+        return self.scale.ball()
+
+    def variances(self) -> list[arb]:
+        """Return [2b²]."""
+        return [2 * self.scale.ball() ** 2]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return b ln(2p) up to the median, −b ln(2(1 − p)) above."""
+        return self.scale.ball() * laplace_quantile(probability)
+
+
+def laplace_quantile(probability: ExactReal) -> arb:
+    """Return the quantile of Lap(1), −∞ at 0 and +∞ at 1."""
+    if probability.rational is None:
+        p = probability.ball()
+        half = ExactReal.of_rational(Fraction(1, 2))
+        return (2 * p).log() if probability < half else -(2 - 2 * p).log()
+    rest = 1 - probability.rational
+    if probability.rational <= rest:
+        return (2 * probability.ball()).log() if probability.sign else arb.neg_inf()
+    return -ball(2 * rest).log() if rest else arb.pos_inf()
+
+
+def _same(xp: Any, y: Any) -> Any:
+    return y
+
+
+def _same_ball(y: arb) -> arb:
+    return y
+
+
+def _survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.exp(-x) / 2

@@ -1,0 +1,138 @@
+"""Gaussian noise on a sum to which a record contributes a random amount."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency, require
+from accountant.core.noise import GaussianNoise
+from accountant.core.pair import WorstCase
+from accountant.core.validate import Positive, Rationals, Reals
+from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from accountant.core.mechanism import Mechanism
+
+_ZERO = ExactReal.of_rational(0)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class MixtureOfGaussians(GaussianNoise):
+    """Release a sum plus N(0, σ²) noise; a record adds at most s_i in ℓ2 norm with probability w_i.
+
+    Parameters
+    ----------
+    standard_deviation
+        σ > 0, per coordinate.
+    sensitivities
+        The s_i ≥ 0.
+    sampling_probs
+        The w_i, rational, of sum exactly 1. What is drawn is independent of what the other records
+        add.
+
+    Notes
+    -----
+    Two sensitivities, one of them 0, are Poisson subsampling; a person with k records, each
+    sampled with probability q, has sensitivities 0, …, k with binomial probabilities. For
+    add/remove, with Q = N(0, σ²) the law without the record, the pair
+    (Σ w_i N(s_i, σ²), N(0, σ²)) dominates for REMOVE and its reverse for ADD: contributions in one
+    direction, each as long as it may be, are worst (Choquette-Choo, Ganesh, Steinke and Thakurta
+    2024; Ganesh 2024 for groups), and attain it.
+    """
+
+    example = (
+        "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
+        "sampling_probs=['0.81', '0.18', '0.01'])"
+    )
+
+    noise_argument = "standard_deviation"
+
+    standard_deviation: Positive = Positive()
+    sensitivities: Reals = Reals(least=0)
+    sampling_probs: Rationals = Rationals(least=0)
+
+    def __post_init__(self) -> None:
+        """Require a law."""
+        if len(self.sensitivities) != len(self.sampling_probs):
+            raise InvalidInputError(
+                f"Expected sampling_probs to have {len(self.sensitivities)} entries, one for each "
+                f"sensitivity, not {len(self.sampling_probs)}."
+            )
+        total = sum(self.sampling_probs, start=Fraction(0))
+        if total != 1:
+            raise InvalidInputError(
+                f"Expected sampling_probs of sum 1, not {ExactReal.of_rational(total)}. Write the "
+                'entries as exact fractions, such as "1/3".'
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the mixture against N(0, 1), in units of σ, and the reverse.
+
+        Raises AdjacencyError unless add/remove is named.
+        """
+        simple = self._simple()
+        if simple is not None:
+            return simple.worst_case(self._relation(adjacency))
+        self._relation(adjacency)
+        means = [each / self.standard_deviation for each in self.sensitivities]
+        moved = mixture(self.sampling_probs, means)
+        pair = GaussianMixturePair(moved, ((Fraction(1), _ZERO),))
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Shifts in one direction, each as long as it may be, are worst, and attained without "
+            "other records.",
+        )
+
+    def _simple(self) -> Mechanism | None:
+        """Return the same release by its name, where it has one."""
+        parts = mixture(self.sampling_probs, self.sensitivities)
+        least, largest = parts[0][1], parts[-1][1]
+        if largest.sign == 0:
+            return PoissonSubsampled(Gaussian(self.standard_deviation), 0)
+        noise = Gaussian(self.standard_deviation, largest)
+        if len(parts) == 1:
+            return noise
+        if len(parts) == 2 and least.sign == 0:
+            return PoissonSubsampled(noise, parts[-1][0])
+        return None
+
+    def _relation(self, adjacency: Adjacency | None) -> Adjacency:
+        relation = require(adjacency, self)
+        if relation is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                "MixtureOfGaussians is exact for adjacency='add-remove' only: under replace-one "
+                "both laws are mixtures, and no exact dominating pair is implemented. Name "
+                "adjacency='add-remove'."
+            )
+        return relation
+
+    @property
+    def dimension(self) -> int:
+        """One: every coordinate has the same noise."""
+        return 1
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of one coordinate of `size` releases."""
+        return Gaussian(self.standard_deviation).sample(size, rng=rng)
+
+    def variances(self) -> Sequence[arb]:
+        """Return [σ²]: the error of sampling is not noise."""
+        return [self.standard_deviation.ball() ** 2]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return σ Φ⁻¹(probability)."""
+        return Gaussian(self.standard_deviation).quantile(probability)

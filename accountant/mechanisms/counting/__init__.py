@@ -1,0 +1,1 @@
+"""Counts, bounded counts and running counts."""

@@ -1,0 +1,78 @@
+"""Continual counting with a tree whose levels are interpolated between those above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from accountant.core.validate import Integer, Integers, OptionalPositive
+from accountant.counting.bridge import Grids
+from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
+from accountant.numbers.exact import ExactReal
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class BridgedTree(LinearCounter):
+    """Count with grids that refine each other, each closed up with the one above.
+
+    Every cell of every level is measured. The cells of a parent also measure the parent, and
+    where the two differ the difference is spread evenly over them: level for level the noise is a
+    bridge between the two known ends (see `accountant.counting.bridge`, which proves L R = A). For
+    equal
+    arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17 with
+    the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, Honaker's 0.5.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    arities
+        How many cells each level cuts a cell of the level above into, the first level first;
+        their product is at least n.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    """
+
+    example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
+
+    steps: Integer = Integer(least=1)
+    arities: Integers = Integers(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Check that the stream fits into the grids."""
+        super().__post_init__()
+        Grids(self.arities, self.steps)
+
+    @property
+    def grids(self) -> Grids:
+        """The grids above the inputs."""
+        return Grids(self.arities, self.steps)
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One in each level: an input lies in one cell of each."""
+        return (ExactReal.of_rational(1),) * self.grids.height
+
+    def units(self) -> Fraction:
+        """Return the units of all outputs, by summing powers."""
+        return self.grids.units()
+
+    def output_units(self) -> list[Fraction]:
+        """Return the units of every output."""
+        grids = self.grids
+        return [grids.output_units(step) for step in range(1, self.steps + 1)]
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L, with the weights of the cells, and R, the cells; both as `Grids.cells`."""
+        grids = self.grids
+        cells = list(grids.cells())
+        self.require_entries(len(cells))
+        steps = range(1, self.steps + 1)
+        left = [[grids.coefficient(step, *cell) for cell in cells] for step in steps]
+        right = [[Fraction(low < step <= high) for step in steps] for _, low, high in cells]
+        return left, right

@@ -1,0 +1,102 @@
+"""Continual counting with Honaker's online estimates of the binary tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from accountant.core.validate import Integer, OptionalPositive
+from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
+from accountant.numbers.exact import ExactReal
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class HonakerTree(LinearCounter):
+    """Count with the binary tree, each vertex estimated from all that is measured below it.
+
+    Honaker, "Efficient Use of Differentially Private Binary Trees" (2015), estimation from below:
+    the estimate of a vertex of level i averages its own measured sum and the sum of the estimates
+    of its two children, with the weights of least variance; with v_0 = 1 and
+    v_i = 1/(1 + 1/(2v_{i−1})) = 2ⁱ/(2ⁱ⁺¹ − 1) it has v_i units. All of it has arrived when the
+    vertex ends. An output adds the estimates of the ones in the binary digits of its time step.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    """
+
+    example = "HonakerTree(steps=15, epsilon=1)"
+
+    steps: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+
+    @property
+    def height(self) -> int:
+        """The number of levels below the unused root, h = ⌈lg(n + 1)⌉."""
+        return Tree(2, self.steps, Digits.PLAIN).height
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One in each level: the first vertex of each ends within the stream."""
+        return (ExactReal.of_rational(1),) * self.height
+
+    def units(self) -> Fraction:
+        """Return the units of all outputs, by counting the ones of each level."""
+        total = honaker_mean_squared_error(self.steps) * self.steps
+        return total / (2 * self.height**2)
+
+    def output_units(self) -> list[Fraction]:
+        """Return Σ v_i over the ones of every step."""
+        self.require(MOST_LISTED, "to list every output")
+        return [
+            sum((level_units(i) for i in range(self.height) if step >> i & 1), Fraction(0))
+            for step in range(1, self.steps + 1)
+        ]
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L and R; the vertices level by level, those that end within the stream."""
+        vertices = [
+            (level, end)
+            for level in range(self.height)
+            for end in range(1 << level, self.steps + 1, 1 << level)
+        ]
+        self.require_entries(len(vertices))
+        place = {vertex: index for index, vertex in enumerate(vertices)}
+        steps = range(1, self.steps + 1)
+        left = [[Fraction(0)] * len(vertices) for _ in steps]
+
+        def add(row: list[Fraction], level: int, end: int, weight: Fraction) -> None:
+            own = own_weight(level)
+            row[place[level, end]] += weight * own
+            if level:
+                below = weight * (1 - own)
+                add(row, level - 1, end, below)
+                add(row, level - 1, end - (1 << level - 1), below)
+
+        for step, row in zip(steps, left, strict=True):
+            for level in range(self.height):
+                if step >> level & 1:
+                    add(row, level, step >> level << level, Fraction(1))
+        right = [[Fraction(end - (1 << i) < t <= end) for t in steps] for i, end in vertices]
+        return left, right
+
+
+def level_units(level: int) -> Fraction:
+    """Return v_i, the units of the estimate of a vertex."""
+    return Fraction(1 << level, (2 << level) - 1)
+
+
+def own_weight(level: int) -> Fraction:
+    """Return the weight of a vertex' own measured sum, 2v/(1 + 2v) for the v of its children."""
+    if not level:
+        return Fraction(1)
+    twice = 2 * level_units(level - 1)
+    return twice / (1 + twice)

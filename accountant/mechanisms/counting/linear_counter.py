@@ -1,0 +1,237 @@
+"""What the mechanisms for continual counting share: A = L R, and noise between the two."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from flint import arb, fmpq
+
+from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.core.adjacency import Adjacency
+from accountant.core.noise import SymmetricDensity
+from accountant.core.pair import WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Integer, OptionalPositive
+from accountant.errors import InvalidInputError, expected
+from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+    from accountant.release.lattice import LatticeSampler
+
+MOST_LISTED = 100_000
+"""Most outputs whose variances are listed one by one."""
+_MOST_ENTRIES = 4_000_000
+
+Rows: TypeAlias = list[list[Fraction]]
+
+
+class LinearCounter(SymmetricDensity, ABC):
+    """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
+
+    A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
+    function L of the measured sums R x + z, and that is what is protected: neighbouring streams
+    differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm at
+    most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
+    large (an upper bound for Δ₂ where columns have disjoint supports).
+
+    * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
+    * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.
+
+    For ε-DP the inputs may be chosen after seeing earlier outputs, although L need not be lower
+    triangular: when the position i of the difference is fixed, the outputs before i are those of
+    z + R e_i on the other stream as well, since rows of L R = A before i are zero at i. So
+    z ↦ z + R e_i maps the noise of one to that of the other with the same outputs, and the density
+    changes by a factor of at most e^{Δ₁/b}.
+
+    Numbers of units are exact: the variance of an output is that of one noise variable times the
+    sum of the squares of its row of L.
+    """
+
+    noise_argument = "epsilon"
+    noise_grows = False
+    gaussian_noise_argument = "mu"
+
+    steps: Integer
+    epsilon: OptionalPositive
+    mu: OptionalPositive
+    contributions: Integer
+
+    def __post_init__(self) -> None:
+        """Require one kind of noise."""
+        if (self.epsilon is None) == (self.mu is None):
+            raise InvalidInputError(
+                f"Expected {type(self).__name__} to have epsilon (Laplace noise) or mu (Gaussian "
+                "noise), and not both. Give one; calibrate finds the mu of an (epsilon, delta)."
+            )
+
+    @property
+    @abstractmethod
+    def distances(self) -> tuple[ExactReal, ...]:
+        """The absolute values of the column of R that is worst, without zeros."""
+
+    @abstractmethod
+    def units(self) -> Fraction:
+        """Return the squared Frobenius norm of L, the units of all outputs together."""
+
+    @abstractmethod
+    def output_units(self) -> Sequence[Fraction]:
+        """Return the units of every output, for moderate n."""
+
+    @abstractmethod
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return (L, R) with L R = A exactly, for small n."""
+
+    @property
+    def l1_sensitivity(self) -> ExactReal:
+        """Δ₁ of one position: the largest ℓ1 norm of a column of R."""
+        total = Fraction(0)
+        for distance in self.distances:
+            assert distance.rational is not None  # every factorisation here is rational
+            total += distance.rational
+        return ExactReal.of_rational(total)
+
+    @property
+    def l2_sensitivity(self) -> ExactReal:
+        """Δ₂ of one position: the largest ℓ2 norm of a column of R."""
+        return ExactReal.of_root(sum((d.square for d in self.distances), start=Fraction(0)))
+
+    @property
+    def scale(self) -> ExactReal:
+        """The scale cΔ₁/ε of Laplace, or the standard deviation cΔ₂/μ of Gaussian noise."""
+        times = ExactReal.of_rational(self.contributions)
+        if self.epsilon is not None:
+            return times * self.l1_sensitivity / self.epsilon
+        assert self.mu is not None
+        return times * self.l2_sensitivity / self.mu
+
+    @property
+    def unit_variance(self) -> ExactReal:
+        """The variance of one noise variable: exact, rational for every rational ε² or μ²."""
+        return ExactReal.of_rational((2 if self.epsilon is not None else 1) * self.scale.square)
+
+    @property
+    def spread(self) -> float:
+        """The scale as a float, for samplers."""
+        return float(self.scale)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of the measured sums; no matter which relation."""
+        if self.mu is not None:
+            return WorstCase.symmetric(
+                GaussianPair(self, None),
+                "A position moves the measured sums by at most the largest column norm of R, and "
+                "the noise is as large as mu asks for.",
+            )
+        assert self.epsilon is not None
+        if self.contributions > 1:
+            return any_of_epsilon(self.epsilon)
+        return WorstCase.symmetric(
+            LaplaceProductPair.of_distances([d / self.scale for d in self.distances]),
+            "One position moves the measured sums by a column of R, each entry in units of the "
+            "noise scale; no column exceeds this one, and smaller differences are a "
+            "post-processing of larger ones.",
+        )
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return μ, for Gaussian noise."""
+        exact = self.exact_gaussian_mu(adjacency)
+        return super().gaussian_mu(adjacency) if exact is None else exact.ball()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return μ, for Gaussian noise."""
+        return self.mu
+
+    @property
+    def dimension(self) -> int:
+        """The number of steps n."""
+        return self.steps
+
+    def variances(self) -> list[arb]:
+        """Return the variance of every output."""
+        self.require(MOST_LISTED, "to list every variance")
+        unit = self.unit_variance.ball()
+        return [unit * _ball(count) for count in self.output_units()]
+
+    def exact_mean_squared_error(self) -> ExactReal:
+        """Return the average variance of the n outputs, as an exact number."""
+        return self.unit_variance * ExactReal.of_rational(self.units() / self.steps)
+
+    def mean_squared_error(self) -> arb:
+        """Return the same as a ball."""
+        return self.exact_mean_squared_error().ball()
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return L Lᵀ times the variance of one noise variable."""
+        left, _ = self.factorisation()
+        unit = self.unit_variance.ball()
+        return [
+            [unit * _ball(sum((a * b for a, b in zip(one, other, strict=True) if a and b),
+                              start=Fraction(0))) for other in left]
+            for one in left
+        ]  # fmt: skip
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise L z of `size` whole streams, one row each (all at once: for small n)."""
+        import numpy as np
+
+        left = np.array(self.factorisation()[0], dtype=np.float64)
+        shape, spread = (size, left.shape[1]), self.spread
+        draw = rng.normal if self.epsilon is None else rng.laplace
+        return np.asarray(draw(0.0, spread, shape) @ left.T)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise L z of a whole stream, on one lattice that holds the integers."""
+        from accountant.release.lattice import LatticeSampler
+        from accountant.release.lattice_noise import combined
+
+        law = "normal" if self.epsilon is None else "laplace"
+        noise = combined(self.factorisation()[0], self.scale.ball, law)
+        return LatticeSampler(noise, common=True)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
+        from accountant.release.lattice import release_stream
+
+        return release_stream(self.lattice_sampler(), value, size, rng=rng)
+
+    def require(self, most: int, purpose: str) -> None:
+        """Raise InvalidInputError where there are too many steps for a purpose."""
+        if self.steps > most:
+            raise expected(
+                "steps",
+                self.steps,
+                f"at most {most} {purpose}",
+                "The mean squared error has a formula, for any number of steps.",
+            )
+
+    def require_entries(self, columns: int) -> None:
+        """Raise InvalidInputError where the factorisation is too large to write out."""
+        if self.steps * columns > _MOST_ENTRIES:
+            raise expected(
+                "steps", self.steps, f"to need at most {_MOST_ENTRIES} matrix entries in L"
+            )
+
+
+def any_of_epsilon(epsilon: ExactReal) -> WorstCase:
+    """Return the pair that dominates everything that is ε-DP."""
+    return replace(
+        RandomizedResponse(epsilon, 2).worst_case(None),
+        reason="How the difference spreads over the measured sums is not pursued: binary "
+        "randomised response dominates all that is epsilon-DP.",
+    )
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))

@@ -1,0 +1,1 @@
+"""Gaussian noise shaped to a sensitivity space."""

@@ -1,0 +1,206 @@
+"""Correlated Gaussian noise: Lebeda's Algorithm 1 and its family."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency, require
+from accountant.core.noise import GaussianNoise
+from accountant.core.pair import WorstCase
+from accountant.core.validate import Integer, OptionalPositive, Positive, Switch
+from accountant.errors import NotApplicableError
+from accountant.mechanisms.additive.gaussian import normal_quantile
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from accountant.release.lattice import LatticeSampler
+
+
+Real = TypeVar("Real", Fraction, arb)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class CorrelatedGaussian(GaussianNoise):
+    """Release d counts with noise η + z_i, and the number of records with noise 2η.
+
+    η ~ N(0, A/(4μ²)) is shared by all counts and z_i ~ N(0, B/(4μ²)) is independent, with
+    A = d/C² + 1 and B = d + C². Records lie in {0,1}^d or [0,1]^d. Equivalently
+    (Lebeda, Lemmas 3.2 to 3.5): embed a record as x̂ = (2x − 1, C), add N(0, B/μ²) to each
+    coordinate of g = Σ x̂, and release (g_i + g_{d+1}/C)/2 and g_{d+1}/C. C = d^{1/4} is
+    Algorithm 1: it minimises the query variance (A + B)/(4μ²), to (√d + 1)²/(4μ²).
+
+    Parameters
+    ----------
+    dimension
+        d ≥ 1, the number of counts.
+    mu
+        μ > 0: the mechanism with the size is exactly μ-GDP under add/remove.
+    c
+        C > 0; None is d^{1/4}.
+    release_size
+        Whether the noisy number of records is part of the output, as the last coordinate.
+
+    Notes
+    -----
+    `mean_squared_error` averages over everything released, the size included; the error of one
+    query is the first entry of `variances`.
+    """
+
+    example = "CorrelatedGaussian(dimension=9, mu=1)"
+
+    noise_argument = "mu"
+    noise_grows = False
+
+    dimension: Integer = Integer(least=1)
+    mu: Positive = Positive()
+    c: OptionalPositive = OptionalPositive()
+    release_size: Switch = Switch(True)
+
+    @property
+    def c_squared(self) -> ExactReal:
+        """C², exactly."""
+        if self.c is None:
+            return ExactReal.of_root(Fraction(self.dimension))
+        return ExactReal.of_rational(self.c.square)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        relation = require(adjacency, self)
+        return WorstCase.symmetric(GaussianPair(self, relation), self._reason(relation))
+
+    def _reason(self, relation: Adjacency) -> str:
+        convex = "the squared Mahalanobis norm is convex, so the worst records have entries 0 or 1"
+        match relation, self.release_size:
+            case Adjacency.ADD_REMOVE, True:
+                why = "every such record v has (‖2v − 1‖² + C²)/(d + C²) = 1"
+            case Adjacency.ADD_REMOVE, False:
+                why = "j ones have 4(j/B)(1 − j/B), B = d + C², largest at the j ≤ d nearest B/2"
+            case Adjacency.REPLACE_ONE, True:
+                why = (
+                    "the size is unchanged, w = v − v' has 4‖w‖²/B, at most 4d/B, at w in {−1,1}^d"
+                )
+            case _:
+                why = "w = v − v' has 4(‖w‖² − (Σw)²/B)/B, largest at w in {−1,1}^d with |Σw| ≤ 1"
+        return f"In units of μ²: {convex}, and {why}."
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the exact μ' under the named relation.
+
+        Add/remove: μ with the size; without it 2μ√(j(B − j))/B for the worst number of ones j,
+        which is μ only where B/2 is an integer. Replace one: 2μ√(d/B) with the size;
+        without it 2μ√((d − (d mod 2)/B)/B).
+        """
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        return (
+            self.mu.ball()
+            * self._unit_square(
+                require(adjacency, self), self.dimension + self.c_squared.ball()
+            ).sqrt()
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same where C² does not enter, or is rational."""
+        relation = require(adjacency, self)
+        if relation is Adjacency.ADD_REMOVE and self.release_size:
+            return self.mu
+        rational = self.c_squared.rational
+        if rational is None:
+            return None
+        return self.mu * ExactReal.of_root(self._unit_square(relation, self.dimension + rational))
+
+    def _unit_square(self, relation: Adjacency, B: Real) -> Real:
+        """Return (μ'/μ)² for B = d + C², exact or as a ball (not for add/remove with the size)."""
+        d = self.dimension
+        if relation is Adjacency.ADD_REMOVE:
+            j = self._worst_ones()
+            return 4 * j * (B - j) / (B * B)
+        if self.release_size:
+            return 4 * d / B
+        return 4 * (d - d % 2 / B) / B
+
+    def _worst_ones(self) -> int:
+        """Return the j in 0..d that maximises j(B − j): the largest with 2j − 1 ≤ B."""
+        square = self.c_squared
+        floor = math.isqrt(math.floor(square.square))  # C² > 0 and ⌊√q⌋ = ⌊√⌊q⌋⌋
+        return min(self.dimension, (self.dimension + 1 + floor) // 2)
+
+    def _size_factor(self) -> arb:
+        """Return A/μ², the variance of the released size."""
+        square = self.c_squared.ball()
+        return (self.dimension / square + 1) / self.mu.ball() ** 2
+
+    def _embedding_factor(self) -> arb:
+        """Return B/μ², the variance of each coordinate of the embedding."""
+        return (self.dimension + self.c_squared.ball()) / self.mu.ball() ** 2
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise η + z_i and 2η, each coordinate on a lattice."""
+        from accountant.release.lattice import LatticeSampler
+        from accountant.release.lattice_noise import shared
+
+        def scales() -> tuple[arb, arb, arb | None]:
+            eta = self._size_factor().sqrt() / 2
+            own = self._embedding_factor().sqrt() / 2
+            return eta, own, 2 * eta if self.release_size else None
+
+        return LatticeSampler(shared(self.dimension, scales))
+
+    def worst_shift(self) -> Any:
+        """Return a record with every attribute."""
+        import numpy as np
+
+        return np.ones(self.dimension + int(self.release_size))
+
+    def variances(self) -> list[arb]:
+        """Return (A + B)/(4μ²) for the counts, then A/μ² for the size where it is released."""
+        size = self._size_factor()
+        query = (size + self._embedding_factor()) / 4
+        return [query] * self.dimension + [size] if self.release_size else [query]
+
+    def mean_squared_error(self) -> arb:
+        """Return the average over the d counts and, where it is released, the size."""
+        entries = self.variances()
+        if not self.release_size:
+            return entries[0]
+        return (self.dimension * entries[0] + entries[-1]) / (self.dimension + 1)
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return diagonal (A + B)/4, off-diagonal A/4, cross A/2, last A, all over μ²."""
+        size = self._size_factor()
+        query, shared = (size + self._embedding_factor()) / 4, size / 4
+        d = self.dimension
+        rows = [[query if i == j else shared for j in range(d)] for i in range(d)]
+        if self.release_size:
+            rows = [[*row, size / 2] for row in rows]
+            rows.append([size / 2] * d + [size])
+        return rows
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile of the noise of a count (where the size is not released)."""
+        if self.release_size:
+            raise NotApplicableError(
+                "CorrelatedGaussian releases counts and a size of different laws: it has no common "
+                "quantile. Set release_size=False for the quantile of a count."
+            )
+        return self.variances()[0].sqrt() * normal_quantile(probability)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of `size` releases, one row each, the size in the last column."""
+        import numpy as np
+
+        eta = rng.normal(0.0, math.sqrt(float(self._size_factor()) / 4), (size, 1))
+        spread = math.sqrt(float(self._embedding_factor()) / 4)
+        counts = eta + rng.normal(0.0, spread, (size, self.dimension))
+        return np.hstack([counts, 2 * eta]) if self.release_size else counts

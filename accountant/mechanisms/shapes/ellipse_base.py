@@ -1,0 +1,143 @@
+"""What the two ellipse mechanisms for sparse counts have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from flint import arb, fmpq
+
+from accountant.core.adjacency import Adjacency, require
+from accountant.core.noise import GaussianNoise
+from accountant.core.pair import WorstCase
+from accountant.core.validate import Integer, Positive
+from accountant.geometry.ellipse import Ellipse
+from accountant.mechanisms.additive.gaussian import normal_quantile
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.surd import Surd
+from accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from accountant.release.lattice import LatticeSampler
+
+
+@dataclass(frozen=True, repr=False)
+class EllipseMechanism(GaussianNoise):
+    """Release the sum of k-sparse records plus N(0, Σ/μ²), Σ the covariance of an ellipse.
+
+    Records have at most k non-zero entries, in {0,1} or [0,1].
+    """
+
+    noise_argument = "mu"
+    noise_grows = False
+
+    dimension: Integer = Integer(least=1)
+    sparsity: Integer = Integer(least=1)
+    mu: Positive = Positive()
+
+    def __post_init__(self) -> None:
+        """Reject a sparsity for which there is no such ellipse."""
+        _ = self.ellipse
+
+    @property
+    @abstractmethod
+    def ellipse(self) -> Ellipse:
+        """The covariance for μ = 1, with its dual weights."""
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        relation = require(adjacency, self)
+        if relation is Adjacency.ADD_REMOVE:
+            bound = ", ".join(str(j) for j, _ in self.ellipse.weights)
+            why = f"over {{0,1}} vectors with at most k ones it is μ², at {bound} ones"
+        else:
+            why = (
+                "over differences of two such vectors it is largest with min(2k, d) non-zero "
+                "entries that sum to 0 or 1, since the noise along (1, …, 1) is the larger one"
+            )
+        return WorstCase.symmetric(
+            GaussianPair(self, relation),
+            "The squared Mahalanobis norm is convex, so the worst records have entries 0 or 1; "
+            f"{why}.",
+        )
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return μ under add/remove; under replace-one the norm of the worst difference.
+
+        A difference with n non-zero entries of sum t has n/a₂² + (t²/d)(1/a₁² − 1/a₂²), and
+        a₁ ≥ a₂ for every ellipse here, so n = min(2k, d) and t = n mod 2 are worst.
+        """
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        return self.mu.ball() * self._worst_difference().ball().sqrt()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same where its square is rational."""
+        if require(adjacency, self) is Adjacency.ADD_REMOVE:
+            return self.mu
+        square = self._worst_difference()
+        if square.coefficient != 0:
+            return None
+        rational = Fraction(int(square.rational.p), int(square.rational.q))
+        return self.mu * ExactReal.of_root(rational)
+
+    def _worst_difference(self) -> Surd:
+        nonzero = min(2 * self.sparsity, self.dimension)
+        return self.ellipse.squared_norm(nonzero, nonzero % 2)
+
+    def _over_mu_squared(self, value: Surd) -> arb:
+        square = self.mu.square
+        return value.times(fmpq(square.denominator, square.numerator)).ball()
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return shared plus independent noise of every count, on a lattice."""
+        from accountant.release.lattice import LatticeSampler
+        from accountant.release.lattice_noise import independent, shared
+
+        def scales() -> tuple[arb, arb, None]:
+            along = self._over_mu_squared(self.ellipse.correlated_variance)
+            own = self._over_mu_squared(self.ellipse.axis_rest)
+            return along.sqrt(), own.sqrt(), None
+
+        if self.dimension == 1:  # one axis only
+            return LatticeSampler(independent(lambda: [self.variances()[0].sqrt()]))
+        return LatticeSampler(shared(self.dimension, scales))
+
+    def worst_shift(self) -> Any:
+        """Return a record with as many ones as it may have."""
+        import numpy as np
+
+        shift = np.zeros(self.dimension)
+        shift[: self.sparsity] = 1
+        return shift
+
+    def variances(self) -> list[arb]:
+        """Return the variance of each query."""
+        return [self._over_mu_squared(self.ellipse.query_variance)]
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return a common diagonal and a common off-diagonal entry."""
+        query = self.variances()[0]
+        shared = self._over_mu_squared(self.ellipse.correlated_variance)
+        d = self.dimension
+        return [[query if i == j else shared for j in range(d)] for i in range(d)]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile of the noise of one query."""
+        return self.variances()[0].sqrt() * normal_quantile(probability)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of `size` releases: a shared sample plus independent ones."""
+        independent = math.sqrt(float(self._over_mu_squared(self.ellipse.axis_rest)))
+        shared = math.sqrt(float(self._over_mu_squared(self.ellipse.correlated_variance)))
+        if self.dimension == 1:  # one axis only
+            independent, shared = math.sqrt(float(self.variances()[0])), 0.0
+        noise = rng.normal(0.0, independent, (size, self.dimension))
+        return noise + rng.normal(0.0, 1.0, (size, 1)) * shared

@@ -1,0 +1,1 @@
+"""Mechanisms made from mechanisms, and mechanisms given by a table."""

@@ -1,0 +1,285 @@
+"""Composition: several releases from the same data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency, Direction, require
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Integer
+from accountant.errors import NotApplicableError, expected
+from accountant.mechanisms.wrappers.parts import Mechanisms
+from accountant.mechanisms.wrappers.tabulated import Tabulated
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+MAX_COORDINATES = 1_000_000
+"""Most coordinates whose noise or variances are listed."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Composed(Mechanism):
+    """Run one mechanism, or each of a list, `count` times on the same data.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism, or a list of mechanisms. They may be composed or subsampled themselves.
+    count
+        How many times the whole is run, an integer ≥ 1.
+
+    Notes
+    -----
+    Composition may be adaptive: each release may ask a question that depends on the earlier
+    outputs. If on every history the pair (P_i, Q_i) dominates release i, then (⊗P_i, ⊗Q_i)
+    dominates all of them together (Dong, Roth and Su 2022, Theorem 4; Zhu, Dong and Wang 2022,
+    Theorem 10), and releases with independent noise that all change by their full sensitivity
+    attain it. The order of the releases does not matter.
+
+    All releases compare the same two datasets in the same direction. Where a release has several
+    worst pairs, or one whose two directions differ under replace-one (a replaced record may move it
+    one way, and the next release the other way), every release chooses among them, adaptively;
+    the profile is then enclosed, not exact (`accountant.composition.adaptive`).
+    """
+
+    example = "Composed(mechanism=Gaussian(standard_deviation=4), count=10)"
+
+    mechanism: Mechanisms = Mechanisms()
+    count: Integer = Integer(1, least=1)
+
+    def parts(self) -> list[tuple[Mechanism, int]]:
+        """Return the distinct mechanisms that are no compositions, and how often each is run."""
+        return list(_parts(self).items())
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the products of the worst pairs of the parts.
+
+        Raises
+        ------
+        AdjacencyError
+            If the relation does not fit a part, or is needed and not named.
+        NotApplicableError
+            If there is no engine for the product.
+        """
+        cases = [(part, count, part.worst_case(adjacency)) for part, count in self.parts()]
+        if len(cases) == 1 and cases[0][1] == 1:
+            return cases[0][2]
+        families = {
+            direction: [
+                (self._family(part, case, direction, adjacency), n) for part, n, case in cases
+            ]
+            for direction in Direction
+        }
+        if any(len(family) > 1 for found in families.values() for family, _ in found):
+            return self._adaptive(families)
+        remove = self._product([(part, n, case.remove[0]) for part, n, case in cases], adjacency)
+        if all(case.remove == case.add for _, _, case in cases):
+            add = remove
+        else:
+            add = self._product([(part, n, case.add[0]) for part, n, case in cases], adjacency)
+        return WorstCase(
+            (remove,),
+            (add,),
+            "Adaptive releases are dominated by the product of the pairs that dominate each of "
+            "them; independent releases that all change by their full sensitivity attain it.",
+        )
+
+    @staticmethod
+    def _family(
+        part: Mechanism, case: WorstCase, direction: Direction, adjacency: Adjacency | None
+    ) -> tuple[Pair, ...]:
+        """Return the pairs among which a release may choose.
+
+        A replaced record may move it in either direction. (A `Tabulated` pair is about two given
+        datasets.)
+        """
+        if case.enveloped:
+            return case.pairs(None)
+        differs = case.remove != case.add and not isinstance(part, Tabulated)
+        if differs and require(adjacency, part) is Adjacency.REPLACE_ONE:
+            return case.pairs(None)
+        return case.pairs(direction)
+
+    @staticmethod
+    def _adaptive(
+        families: dict[Direction, list[tuple[tuple[Pair, ...], int]]],
+    ) -> WorstCase:
+        from accountant.composition.adaptive import AdaptivePair
+
+        remove, add = (AdaptivePair(tuple(families[direction])) for direction in Direction)
+        return WorstCase(
+            (remove,),
+            (add,),
+            "Each release may be any of several worst pairs, chosen adaptively: below, products of "
+            "chosen pairs, which are attained; above, the product of their envelopes, which "
+            "dominates every choice.",
+        )
+
+    def _product(
+        self, cases: Sequence[tuple[Mechanism, int, Pair]], adjacency: Adjacency | None
+    ) -> Pair:
+        from accountant.composition.choose import product
+
+        gaussian = [(part, n) for part, n, pair in cases if isinstance(pair, GaussianPair)]
+        factors = [(pair, n) for _, n, pair in cases if not isinstance(pair, GaussianPair)]
+        if gaussian:
+            whole = Composed(tuple(Composed(part, n) for part, n in gaussian))
+            joint = GaussianPair(whole if factors else self, adjacency)
+            factors.insert(0, (joint, 1))
+        return product(factors)
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return √(Σ count·μ²) (Dong, Roth and Su 2022, Corollary 2)."""
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
+        squares = (count * part.gaussian_mu(adjacency) ** 2 for part, count in self.parts())
+        return sum(squares, start=arb(0)).sqrt()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same as an exact number, where those of the parts are."""
+        total = ExactReal.of_rational(0).square
+        for part, count in self.parts():
+            mu = part.exact_gaussian_mu(adjacency)
+            if mu is None:
+                return None
+            total += count * mu.square
+        return ExactReal.of_root(total)
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of all releases together."""
+        return sum(count * part.dimension for part, count in self.parts())
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of all releases, one row per run, grouped by mechanism.
+
+        Raises NotApplicableError for too many coordinates.
+        """
+        import numpy as np
+
+        self._require_few()
+        columns = []
+        for part, count in self.parts():
+            drawn = part.sample(size * count, rng=rng)
+            columns.append(drawn.reshape(size, -1))
+        return np.hstack(columns)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Release the answers of all parts, laid out as by `sample`, each part exactly.
+
+        Raises NotApplicableError for too many coordinates, or for a part that releases nothing
+        on a lattice.
+        """
+        import numpy as np
+
+        self._require_few()
+        answer = np.asarray(value)
+        widths = [max(len(part.variances()), part.dimension) for part, _ in self.parts()]
+        total = sum(width * times for width, (_, times) in zip(widths, self.parts(), strict=True))
+        if answer.shape != (total,):
+            raise expected(
+                "value", f"array of shape {answer.shape}", f"to have {total} coordinates"
+            )
+        count, start, columns = 1 if size is None else size, 0, []
+        for width, (part, times) in zip(widths, self.parts(), strict=True):
+            for _ in range(times):
+                own = answer[start : start + width]
+                drawn = part.release(own if width > 1 else own[0], count, rng=rng)
+                columns.append(drawn.reshape(count, width))
+                start += width
+        released: NDArray[Any] = np.hstack(columns)
+        return released[0] if size is None else released
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the noise of every part is."""
+        return all(part.is_symmetric for part, _ in self.parts())
+
+    def mean_absolute_error(self) -> arb:
+        """Return the average over all released coordinates."""
+        parts = self.parts()
+        total = sum((n * p.dimension * p.mean_absolute_error() for p, n in parts), start=arb(0))
+        return total / self.dimension
+
+    def probability_exact(self) -> arb:
+        """Return that of one coordinate where all releases have the same law."""
+        parts = self.parts()
+        return parts[0][0].probability_exact() if len(parts) == 1 else super().probability_exact()
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return the last worst answers of every part, one entry per part."""
+        listed = [part.worst_answers() for part, _ in self.parts()]
+        if not all(listed):
+            return []
+        return [(tuple(own[-1][0] for own in listed), tuple(own[-1][1] for own in listed))]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the outputs of all parts side by side; the answer has one entry per part."""
+        import numpy as np
+
+        columns = [
+            part.outputs(own, size * count, rng=rng).reshape(size, -1)
+            for (part, count), own in zip(self.parts(), answer, strict=True)
+        ]
+        return np.hstack(columns)
+
+    def variances(self) -> list[arb]:
+        """Return the variance of each coordinate, grouped by mechanism; one if all are equal."""
+        parts = self.parts()
+        entries = [(part, count, list(part.variances())) for part, count in parts]
+        if len(entries) == 1 and len(entries[0][2]) == 1:
+            return entries[0][2]
+        self._require_few()
+        listed = []
+        for part, count, own in entries:
+            listed += count * (own if len(own) > 1 else own * part.dimension)
+        return listed
+
+    def mean_squared_error(self) -> arb:
+        """Return the average over all released coordinates."""
+        total = arb(0)
+        for part, count in self.parts():
+            total += count * part.dimension * part.mean_squared_error()
+        return total / self.dimension
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile of one coordinate where all releases have the same law."""
+        parts = self.parts()
+        if len(parts) == 1:
+            return parts[0][0].quantile(probability)
+        return super().quantile(probability)
+
+    def _require_few(self) -> None:
+        if self.dimension > MAX_COORDINATES:
+            raise NotApplicableError(
+                f"Expected at most {MAX_COORDINATES} coordinates to be listed, not "
+                f"{self.dimension}. Ask for those of one release."
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(composed: Composed) -> dict[Mechanism, int]:
+    entries = composed.mechanism
+    found: dict[Mechanism, int] = {}
+    for entry in entries if isinstance(entries, tuple) else (entries,):
+        inner = _parts(entry) if isinstance(entry, Composed) else {entry: 1}
+        for part, count in inner.items():
+            found[part] = found.get(part, 0) + composed.count * count
+    return found

@@ -1,0 +1,93 @@
+"""Any mechanism of which only (ε, δ) is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.validate import NonNegative, Probability
+from accountant.errors import NotApplicableError
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Guaranteed(Mechanism, FiniteLaws):
+    """Whatever is (ε, δ)-DP: the worst of all mechanisms with this guarantee.
+
+    Parameters
+    ----------
+    epsilon, delta
+        ε ≥ 0, and δ in [0, 1].
+
+    Notes
+    -----
+    The pair with the masses P = (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), Q = P reversed,
+    dominates every (ε, δ)-DP mechanism, and is one (Kairouz, Oh and Viswanath 2015). So a
+    composition of such parts has the best statement that follows from the guarantees of the parts
+    alone, for any neighbouring relation that all of them are about. There is no noise to ask for.
+    """
+
+    example = "Guaranteed(epsilon='0.1', delta='1e-6')"
+
+    epsilon: NonNegative = NonNegative()
+    delta: Probability = Probability(0)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the four masses and their reverse."""
+        reason = "It dominates every mechanism with this guarantee, and has the guarantee itself."
+        return WorstCase.symmetric(FinitePair(self, 0), reason)
+
+    def outcomes(self, index: int) -> Sequence[str]:
+        """Name the losses."""
+        return ("infinity", str(self.epsilon), str(-self.epsilon), "-infinity")
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the four masses and their reverse."""
+        delta = self.delta.ball()
+        odds = (-self.epsilon.ball()).exp()
+        likely, rare = (1 - delta) / (1 + odds), (1 - delta) * odds / (1 + odds)
+        p = [delta, likely, rare, arb(0)]
+        return p, p[::-1]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ±ε."""
+        return [None, self.epsilon, -self.epsilon, None]
+
+    def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal]:
+        """Return δ, for both laws."""
+        return self.delta, self.delta
+
+    def is_mirrored(self, index: int) -> bool:
+        """Return True: Q is P reversed."""
+        return True
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Raise NotApplicableError: no law of the noise is given."""
+        raise NotApplicableError(
+            "Guaranteed stands for any mechanism with its guarantee, so it has no noise to draw. "
+            "Sample the mechanism itself."
+        )
+
+    def variances(self) -> Sequence[arb]:
+        """Raise NotApplicableError: no law of the noise is given."""
+        raise NotApplicableError(
+            "Guaranteed stands for any mechanism with its guarantee, so its variance is not known. "
+            "Ask the mechanism itself."
+        )

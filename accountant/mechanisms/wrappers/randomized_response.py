@@ -1,0 +1,146 @@
+"""Randomised response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Integer, NonNegative
+from accountant.errors import AdjacencyError, NotApplicableError
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.finite import FiniteLaws, FinitePair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class RandomizedResponse(Mechanism, FiniteLaws):
+    """Report one person's category truthfully with odds e^ε against each other category.
+
+    The true category is reported with probability e^ε/(e^ε + k − 1) and each of the others with
+    probability 1/(e^ε + k − 1) (Warner 1965 for k = 2; Kairouz, Bonawitz and Ramage 2016).
+
+    Parameters
+    ----------
+    epsilon
+        ε ≥ 0, the largest privacy loss.
+    categories
+        k ≥ 2, the number of categories.
+
+    Notes
+    -----
+    The input is one record, so neighbours replace it: the add/remove relation does not fit.
+    """
+
+    example = "RandomizedResponse(epsilon=1, categories=4)"
+
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: NonNegative = NonNegative()
+    categories: Integer = Integer(2, least=2)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the reports on two different categories.
+
+        Raises AdjacencyError for add/remove.
+        """
+        if adjacency is Adjacency.ADD_REMOVE:
+            raise AdjacencyError(
+                "RandomizedResponse takes exactly one record, which cannot be added or removed. "
+                "Name adjacency='replace-one', or none."
+            )
+        return WorstCase.symmetric(
+            FinitePair(self, 0),
+            "Renaming the categories maps every pair of different true categories to every other.",
+        )
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the reports by what they say."""
+        return "the true category under P", "another category", "the true category under Q"
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return the probabilities of the three kinds of reports."""
+        true, other = self._probabilities()
+        rest = (self.categories - 2) * other
+        return [true, rest, other], [other, rest, true]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ε, 0, −ε."""
+        return [self.epsilon, ExactReal.of_rational(0), -self.epsilon]
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def error_probability(self) -> arb:
+        """Return the probability (k − 1)/(e^ε + k − 1) that the report is not the truth."""
+        return (self.categories - 1) * self._probabilities()[1]
+
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+        """Draw (report − truth) mod k for `size` reports, exactly."""
+        from accountant.release import sampling
+
+        lies = sampling.indices_by_inversion(lambda: [self._probabilities()[0]], size, rng=rng)
+        return lies * rng.integers(1, self.categories, size)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Report every entry of an answer, categories 0..k − 1, exactly."""
+        from accountant.release.lattice import release_integers
+
+        reports = release_integers(lambda count: self.sample(count, rng=rng), value, size)
+        return reports % self.categories
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return two categories: all pairs are alike."""
+        return [(0, 1)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw reports of a true category."""
+        reports: NDArray[Any] = (self.sample(size, rng=rng) + int(answer)) % self.categories
+        return reports
+
+    def variances(self) -> list[arb]:
+        """Return [p(1 − p)] of a reported bit.
+
+        Raises NotApplicableError for more than two categories, which are names and not numbers.
+        """
+        self._require_bit("variance")
+        true, other = self._probabilities()
+        return [true * other]
+
+    def mean_squared_error(self) -> arb:
+        """Return the probability of a wrong bit: the report, unlike the truth, is biased.
+
+        Raises NotApplicableError for more than two categories.
+        """
+        self._require_bit("mean squared error")
+        return self.error_probability()
+
+    def _probabilities(self) -> tuple[arb, arb]:
+        """Return the probability of the true category, and of each other one."""
+        odds = (-self.epsilon.ball()).exp()
+        true = 1 / (1 + (self.categories - 1) * odds)
+        return true, odds * true
+
+    def _require_bit(self, question: str) -> None:
+        if self.categories > 2:
+            raise NotApplicableError(
+                f"RandomizedResponse over {self.categories} categories has no {question}: its "
+                "reports are names. Ask for error_probability()."
+            )

@@ -1,0 +1,133 @@
+"""Subsampling without replacement: a fixed number of records, all subsets equally likely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.validate import Integer
+from accountant.errors import AdjacencyError, expected
+from accountant.mechanisms.wrappers.parts import OneMechanism
+from accountant.numbers.exact import ExactReal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class SampledWithoutReplacement(Mechanism):
+    """Draw `sample_size` of the `population` records, and run a mechanism on them.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that is run on the sample.
+    sample_size, population
+        m and n, 1 ≤ m ≤ n: every subset of m records is equally likely.
+
+    Notes
+    -----
+    For the replace-one relation, with γ = m/n and the worst pair (A, B) of the mechanism for
+    replacing a record of the sample: the profile is the larger of those of ((1 − γ)B + γA, B) and
+    (B, (1 − γ)B + γA). It is an upper bound for every pair of neighbours (Balle, Barthe and
+    Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022), and attained where all other records equal
+    one of the two that are exchanged. The two directions differ, and each of several such releases
+    may go either way (the other records may look like one of the two to one query and like the
+    other to the next): `Composed` encloses their profile (`accountant.composition.adaptive`).
+
+    Other records may also be unlike both. Then nothing is known but that the profile is at most the
+    larger of the two at every ε: the Rényi divergences and the trade-off function of such
+    neighbours are bounded by those of a pair with that profile, the envelope, and questions about
+    them are answered between these and what is attained.
+    """
+
+    example = (
+        "SampledWithoutReplacement(mechanism=Gaussian(standard_deviation=1), sample_size=1, "
+        "population=10)"
+    )
+
+    mechanism: OneMechanism = OneMechanism()
+    sample_size: Integer = Integer(least=1)
+    population: Integer = Integer(least=1)
+
+    def __post_init__(self) -> None:
+        """Require a sample that the population has."""
+        if self.sample_size > self.population:
+            raise expected(
+                "sample_size",
+                self.sample_size,
+                f"≤ population={self.population}",
+                "A sample is drawn from the population, without replacement.",
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the worst pairs of the mechanism, with one side mixed.
+
+        Raises AdjacencyError unless replace-one is named, or none where the mechanism needs none.
+        """
+        from accountant.composition.subsampling import subsampled
+
+        if adjacency is Adjacency.ADD_REMOVE:
+            raise AdjacencyError(
+                "SampledWithoutReplacement has a fixed number of records: one is replaced, none "
+                "added or removed. Name adjacency='replace-one', or use PoissonSubsampled."
+            )
+        inner = self.mechanism.worst_case(Adjacency.REPLACE_ONE)
+        if self.sample_size == self.population:
+            return inner
+        share = ExactReal.of_rational(Fraction(self.sample_size, self.population))
+        pairs = inner.pairs(None)
+        return WorstCase(
+            tuple(subsampled(pair, share, mixed_first=True) for pair in pairs),
+            tuple(subsampled(pair, share, mixed_first=False) for pair in pairs),
+            "The exchanged record is in the sample with probability m/n, else another one is in "
+            "its place; advanced joint convexity bounds every such mixture, and it is attained "
+            f"where all other records equal one of the two. {inner.reason}",
+            enveloped=True,
+        )
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return that of the mechanism where everything is sampled."""
+        if self.sample_size == self.population:
+            return self.mechanism.gaussian_mu(Adjacency.REPLACE_ONE)
+        return super().gaussian_mu(adjacency)
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of the mechanism where everything is sampled, else None."""
+        if self.sample_size == self.population:
+            return self.mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE)
+        return None
+
+    @property
+    def dimension(self) -> int:
+        """That of the mechanism."""
+        return self.mechanism.dimension
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of the mechanism."""
+        return self.mechanism.sample(size, rng=rng)
+
+    def variances(self) -> Sequence[arb]:
+        """Return those of the mechanism."""
+        return self.mechanism.variances()
+
+    def mean_squared_error(self) -> arb:
+        """Return that of the mechanism."""
+        return self.mechanism.mean_squared_error()
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return that of the mechanism."""
+        return self.mechanism.covariance_matrix()
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return that of the mechanism."""
+        return self.mechanism.quantile(probability)

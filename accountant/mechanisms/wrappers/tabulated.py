@@ -1,0 +1,105 @@
+"""Any finite pair of laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.validate import Rationals
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.pairs.finite import FiniteLaws, FinitePair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Tabulated(Mechanism, FiniteLaws):
+    """A mechanism known by its laws on one pair of neighbours: outcomes 0, …, n − 1.
+
+    Parameters
+    ----------
+    p, q
+        Rational probabilities of the outcomes, of sum exactly 1, in the same order. REMOVE
+        compares p with q, ADD compares q with p.
+
+    Notes
+    -----
+    A guarantee holds for these two datasets, under any relation; that no other neighbours
+    are worse is for whoever made the table to say. `sample` draws outcomes from p.
+    """
+
+    example = "Tabulated(p=['3/4', '1/4'], q=['1/4', '3/4'])"
+
+    p: Rationals = Rationals(least=0)
+    q: Rationals = Rationals(least=0)
+
+    def __post_init__(self) -> None:
+        """Require two laws on the same outcomes."""
+        for name, law in (("p", self.p), ("q", self.q)):
+            total = sum(law, start=Fraction(0))
+            if total != 1:
+                raise InvalidInputError(
+                    f"Expected {name} of sum 1, not {ExactReal.of_rational(total)}. Write the "
+                    'entries as exact fractions, such as "1/3", or divide each by the sum.'
+                )
+        if len(self.p) != len(self.q):
+            raise InvalidInputError(
+                f"Expected p and q to list the same outcomes, not {len(self.p)} and "
+                f"{len(self.q)}. Write 0 where an outcome is impossible."
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of tables, in both directions."""
+        pair = FinitePair(self, 0)
+        return WorstCase((pair,), (pair.reverse(),), "The pair is given as it is.")
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Return 0, …, n − 1."""
+        return range(len(self.p))
+
+    def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+        """Return p and q."""
+        return self.p, self.q
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw `size` outcomes from p, exactly."""
+        from accountant.release import sampling
+
+        cumulative = list(accumulate(self.p))[:-1]
+        return sampling.indices_by_inversion(
+            lambda: [ball(value) for value in cumulative], size, rng=rng
+        )
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return the two datasets: 0 has the law p, 1 the law q."""
+        return [(0, 1)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw outcomes from p for the answer 0, else from q."""
+        law = self if answer == 0 else Tabulated(self.q, self.p)
+        return law.sample(size, rng=rng)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: the outcomes are names, and no answer is the true one."""
+        raise NotApplicableError(
+            "Tabulated has no variance: its outcomes are names, not answers with an error. "
+            "Ask for delta, epsilon or the trade-off function."
+        )

@@ -1,0 +1,238 @@
+"""Exact real numbers as arguments: rationals and square roots of rationals."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+from flint import arb, fmpq, fmpz
+
+from accountant.errors import UndecidedError, expected
+
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
+_LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
+_MAX_LENGTH = 20_000
+_SHOWN_DIGITS = 40
+_REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
+
+
+@final
+@functools.total_ordering
+@dataclass(frozen=True, slots=True)
+class ExactReal:
+    """The number sign(signed_square)·√|signed_square| or the rational itself, without rounding.
+
+    Exactly one of the two forms is stored: a rational number keeps `rational`; an irrational
+    square root keeps `signed_square` (the square, with the sign of the number) and
+    `rational=None`. These numbers are closed under products and quotients; sums are formed on
+    balls, at the precision of the question, never here.
+    """
+
+    rational: Fraction | None
+    signed_square: Fraction
+
+    def __hash__(self) -> int:
+        """Hash the terms of the square, which tell equal numbers: faster than fractions hash."""
+        return hash(self.signed_square.as_integer_ratio())
+
+    @staticmethod
+    def of_rational(value: Fraction | int) -> ExactReal:
+        """Return the exact number with this rational value."""
+        value = Fraction(value)
+        return ExactReal(value, value * abs(value))
+
+    @staticmethod
+    def of_root(signed_square: Fraction) -> ExactReal:
+        """Return sign(s)·√|s|, in rational form when s is a perfect square."""
+        n, d = abs(signed_square.numerator), signed_square.denominator
+        root_n, root_d = math.isqrt(n), math.isqrt(d)
+        if root_n * root_n == n and root_d * root_d == d:
+            return ExactReal.of_rational(
+                Fraction(root_n if signed_square >= 0 else -root_n, root_d)
+            )
+        return ExactReal(None, signed_square)
+
+    @property
+    def square(self) -> Fraction:
+        """The exact square."""
+        return abs(self.signed_square)
+
+    @property
+    def sign(self) -> int:
+        """−1, 0 or 1."""
+        return (self.signed_square > 0) - (self.signed_square < 0)
+
+    def ball(self) -> arb:
+        """Return a ball that contains the number, at flint's current precision."""
+        if self.rational is not None:
+            return arb(fmpq(self.rational.numerator, self.rational.denominator))
+        root = arb(fmpq(self.square.numerator, self.square.denominator)).sqrt()
+        return root if self.sign >= 0 else -root
+
+    def mpf(self) -> Any:
+        """Return the number as an mpmath real at mpmath's current precision."""
+        import mpmath
+
+        if self.rational is not None:
+            return mpmath.mpf(self.rational.numerator) / self.rational.denominator
+        square = mpmath.mpf(self.square.numerator) / self.square.denominator
+        return self.sign * mpmath.sqrt(square)
+
+    def __float__(self) -> float:
+        """Round to the nearest float (for samplers and plots, never for a verdict).
+
+        Raises UndecidedError beyond the largest float.
+        """
+        try:
+            if self.rational is not None:
+                return float(self.rational)
+            return self.sign * math.sqrt(self.square)
+        except OverflowError:
+            raise UndecidedError(
+                "A number beyond 1.8e308 was met where floats choose how to compute. Give a "
+                "smaller one."
+            ) from None
+
+    def __floor__(self) -> int:
+        """Return the largest integer ≤ the number."""
+        if self.rational is not None:
+            return math.floor(self.rational)
+        root = math.isqrt(self.square.numerator // self.square.denominator)
+        return root if self.sign > 0 else -root - 1  # an irrational number is no integer
+
+    def __lt__(self, other: ExactReal) -> bool:
+        if not isinstance(other, ExactReal):  # an enclosure compares itself with exact numbers
+            return NotImplemented
+        return self.signed_square < other.signed_square
+
+    def __neg__(self) -> ExactReal:
+        rational = None if self.rational is None else -self.rational
+        return ExactReal(rational, -self.signed_square)
+
+    def __mul__(self, other: ExactReal) -> ExactReal:
+        return ExactReal.of_root(self.signed_square * other.signed_square)
+
+    def __truediv__(self, other: ExactReal) -> ExactReal:
+        return ExactReal.of_root(self.signed_square / other.signed_square)
+
+    def __str__(self) -> str:
+        """Return the notation that reads back as the same number."""
+        if self.rational is None:
+            return f"{'-' * (self.sign < 0)}sqrt({_rational_text(self.square)})"
+        return _rational_text(self.rational)
+
+    def __repr__(self) -> str:
+        """Return an int literal or a quoted string, as the notation prints arguments."""
+        text = str(self)
+        return text if text.lstrip("-").isdigit() else repr(text)
+
+
+Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
+"""What a caller may pass for a real number. A float is the binary number that it is."""
+
+
+def _rational_text(value: Fraction) -> str:
+    """Print as an integer or terminating decimal when there is one, else as p/q."""
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    fives = _exponent_of_five(value.denominator >> twos)
+    if fives is None:
+        return f"{_integer_text(value.numerator)}/{_integer_text(value.denominator)}"
+    places = max(twos, fives)
+    digits = _digits(abs(value.numerator) * (10**places // value.denominator))
+    sign = "-" * (value < 0)
+    if places <= _SHOWN_DIGITS or len(digits) > _SHOWN_DIGITS:
+        digits = digits.rjust(places + 1, "0")
+        whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
+        return f"{sign}{whole}.{part}" if part else f"{sign}{_shortened(whole)}"
+    return f"{sign}{_shortened(digits, -places)}"
+
+
+def _exponent_of_five(odd: int) -> int | None:
+    """Return n with 5ⁿ = odd, or None."""
+    n = round((odd.bit_length() - 1) / math.log2(5))
+    return next((k for k in (n - 1, n, n + 1) if k >= 0 and 5**k == odd), None)
+
+
+def _integer_text(value: int) -> str:
+    return "-" * (value < 0) + _shortened(_digits(abs(value)))
+
+
+def _shortened(digits: str, exponent: int = 0) -> str:
+    """Write digits·10^exponent, with the trailing zeros of a long number in the exponent."""
+    if exponent == 0 and len(digits) <= _SHOWN_DIGITS:
+        return digits
+    mantissa = digits.rstrip("0")
+    exponent += len(digits) - len(mantissa)
+    return f"{mantissa}e{exponent}" if exponent else mantissa
+
+
+def _digits(value: int) -> str:
+    """Return the decimal digits of an integer ≥ 0, beyond Python's limit on conversions too."""
+    return str(fmpz(value))
+
+
+def exact(value: Number, argument: str = "number") -> ExactReal:
+    """Read a number exactly.
+
+    Parameters
+    ----------
+    value
+        int, Fraction, Decimal, float (the binary number that it is), or a string: an integer,
+        a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000") or "sqrt(…)" of one.
+    argument
+        The name used in the error.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is not such a number, is a bool, NaN or infinite.
+    """
+    if isinstance(value, ExactReal):
+        return value
+    if isinstance(value, bool):
+        raise expected(argument, value, "to be a number, not a truth value", _REMEDY)
+    if isinstance(value, str):
+        return _read(value, argument)
+    if isinstance(value, (Fraction, int)):
+        return ExactReal.of_rational(value)
+    if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            raise expected(argument, value, "to be finite", _REMEDY)
+        return ExactReal.of_rational(Fraction(value))
+    try:
+        return ExactReal.of_rational(operator.index(value))
+    except TypeError:
+        raise expected(
+            argument, value, f"to be a number, not {type(value).__name__}", _REMEDY
+        ) from None
+
+
+def _read(text: str, argument: str) -> ExactReal:
+    if len(text) > _MAX_LENGTH:
+        raise expected(argument, text, f"to have at most {_MAX_LENGTH} characters", _REMEDY)
+    if root := _ROOT.fullmatch(text):
+        square = _ratio(root[2], argument, text)
+        if square < 0:
+            raise expected(argument, text, "to be the root of a number ≥ 0", _REMEDY)
+        return ExactReal.of_root(-square if root[1] else square)
+    return ExactReal.of_rational(_ratio(text, argument, text))
+
+
+def _ratio(text: str, argument: str, whole: str) -> Fraction:
+    parts = [part.strip() for part in text.split("/")]
+    if len(parts) > 2 or not all(_DECIMAL.fullmatch(part) for part in parts):
+        known = len(parts) <= 2 and all(map(_LONG_DECIMAL.fullmatch, parts))
+        long = "to have exponents of at most five digits" if known else "to be a number"
+        raise expected(argument, whole, long, _REMEDY)
+    # through Decimal: Python converts no more than 4300 digits to an int directly
+    numerator, denominator = Fraction(Decimal(parts[0])), Fraction(Decimal([*parts, "1"][1]))
+    if denominator == 0:
+        raise expected(argument, whole, "to have a denominator other than 0", _REMEDY)
+    return numerator / denominator

@@ -1,0 +1,420 @@
+"""Enclosures: two decimals that a real number provably lies between."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import final, overload
+
+from flint import arb, fmpq
+
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.numbers import reading
+from accountant.numbers.exact import Number
+from accountant.numbers.precision import ctx
+
+RELATIVE_WIDTH = Fraction(1, 10**30)
+"""Relative width that closed forms are enclosed to unless asked otherwise."""
+
+GRID_WIDTH = Fraction(1, 10**6)
+"""Relative width of answers from grids for which none is named."""
+COMPOSED_WIDTH = Fraction(1, 10**9)
+"""Relative width that every engine of a composition is first asked for."""
+
+asked_width: ContextVar[Fraction | None] = ContextVar("asked_width", default=None)
+"""The width that the enclosure being computed is asked for; None outside of `enclose`.
+
+For computations that refine a grid instead of raising the precision.
+"""
+
+START_PRECISION = 128
+MAX_PRECISION = 1 << 15
+_GUARD_DIGITS = 6
+_MOST_BITS = 110
+"""Accuracy of a ball that is written out where less was asked for."""
+_TOLD = 12
+"""Bits from which on an accuracy that twice the precision leaves as it is is not rounding."""
+_STALLS = 2
+"""Doublings of the precision that add nothing before an evaluation gives up."""
+_LARGEST_POWER = MAX_EMAX // 2
+_LONGEST_EXPANSION = 1 << 15  # bits of a magnitude that are written out exactly
+
+
+@functools.cache
+def _context(digits: int, rounding: str) -> Context:
+    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
+    """Round an exact ball to `digits` decimal digits in the given direction."""
+    if not endpoint.is_finite():
+        return Decimal("Infinity") if endpoint > 0 else Decimal("-Infinity")
+    mantissa, exponent = (int(part) for part in endpoint.man_exp())
+    if abs(exponent + mantissa.bit_length()) > _LONGEST_EXPANSION:
+        return _round_far(endpoint, digits, rounding)
+    context = _context(digits, rounding)
+    if exponent >= 0:
+        return context.create_decimal(mantissa << exponent)
+    return context.divide(Decimal(mantissa), Decimal(1 << -exponent))
+
+
+def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
+    """Round a number whose exact expansion is too long to write: scale it by a power of ten."""
+    size = int(endpoint.man_exp()[1]).bit_length()
+    with ctx.workprec(4 * digits + 2 * size + 64):
+        whole, shift = (abs(endpoint).log() / arb(10).log()).mid().floor().man_exp()
+        power = int(whole) << int(shift)
+        scaled = endpoint / arb(10) ** power
+        end = scaled.lower() if rounding == ROUND_FLOOR else scaled.upper()
+        near_one = _round(end, digits, rounding)
+    if abs(power) > _LARGEST_POWER:  # no decimal is that small or large
+        away = (near_one > 0) == (rounding == ROUND_CEILING)
+        extreme = Decimal((0, (1,), _LARGEST_POWER if power > 0 else -_LARGEST_POWER))
+        if power > 0:
+            return (Decimal("Infinity") if away else extreme).copy_sign(near_one)
+        return (extreme if away else Decimal(0)).copy_sign(near_one)
+    return near_one.scaleb(power, _context(digits, rounding))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Interval:
+    """The closed interval [lower, upper]: an enclosure of one real number.
+
+    Both ends are exact decimals, rounded outward when the interval was made, so what is
+    printed is what was proved. An end may be infinite; no end is ever NaN.
+    """
+
+    lower: Decimal
+    upper: Decimal
+
+    def __post_init__(self) -> None:
+        """Reject ends that are NaN or out of order."""
+        if self.lower.is_nan() or self.upper.is_nan() or not self.lower <= self.upper:
+            raise InvalidInputError(
+                f"Expected lower={self.lower} ≤ upper={self.upper}, neither of them NaN."
+            )
+
+    @staticmethod
+    def of_ball(ball: arb, digits: int = 40) -> Interval:
+        """Return the outward decimal rounding of a ball.
+
+        Raises UndecidedError if the ball is NaN (nothing is known about the number).
+        """
+        if ball.is_nan():
+            raise UndecidedError("The computation gave no enclosure (NaN ball).")
+        return Interval(
+            _round(ball.lower(), digits, ROUND_FLOOR), _round(ball.upper(), digits, ROUND_CEILING)
+        )
+
+    @staticmethod
+    def between(lower: arb, upper: arb, digits: int = 40) -> Interval:
+        """Return the interval from the lower end of one ball to the upper end of another."""
+        return Interval(
+            Interval.of_ball(lower, digits).lower, Interval.of_ball(upper, digits).upper
+        )
+
+    @staticmethod
+    def of_exact(value: Fraction | int, digits: int = 40) -> Interval:
+        """Return the narrowest interval with ends of `digits` digits around a rational."""
+        value = Fraction(value)
+        n, d = Decimal(value.numerator), Decimal(value.denominator)
+        return Interval(
+            _context(digits, ROUND_FLOOR).divide(n, d), _context(digits, ROUND_CEILING).divide(n, d)
+        )
+
+    def ball(self) -> arb:
+        """Return a ball that contains the interval, at flint's current precision."""
+        return _decimal_ball(self.lower).union(_decimal_ball(self.upper))
+
+    @property
+    def relative_width(self) -> Fraction | None:
+        """(upper − lower)/min(|lower|, |upper|); 0 for a point; None if it is unbounded."""
+        if self.lower == self.upper:
+            return Fraction(0)
+        if not (self.lower.is_finite() and self.upper.is_finite()) or self.lower <= 0 <= self.upper:
+            return None
+        places = -self.lower.adjusted()  # a common power of ten, lest 1e-1000000000 be written out
+        lower, upper = _shifted(self.lower, places), _shifted(self.upper, places)
+        return (upper - lower) / min(abs(lower), abs(upper))
+
+    def __contains__(self, value: object) -> bool:
+        """Whether an int, Fraction, Decimal or (binary) float lies in the interval."""
+        if isinstance(value, Fraction):
+            below = self.lower == Decimal("-Infinity") or (
+                self.lower.is_finite() and Fraction(self.lower) <= value
+            )
+            above = self.upper == Decimal("Infinity") or (
+                self.upper.is_finite() and value <= Fraction(self.upper)
+            )
+            return below and above
+        if isinstance(value, (int, float, Decimal)):
+            return self.lower <= Decimal(value) <= self.upper
+        raise TypeError(f"Expected a number, not {type(value).__name__}.")
+
+    def overlaps(self, other: Interval) -> bool:
+        """Whether the two intervals share a point."""
+        return self.lower <= other.upper and other.lower <= self.upper
+
+    def hull(self, other: Interval) -> Interval:
+        """Return the smallest interval that contains both."""
+        return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
+
+    def to_json(self) -> dict[str, str]:
+        """Return {"lower": "…", "upper": "…"}."""
+        return {"lower": str(self.lower), "upper": str(self.upper)}
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the same: plain data with every digit."""
+        return self.to_json()
+
+    @property
+    def digits(self) -> float:
+        """How many significant digits are certain: 0 for none, +∞ for an exact number."""
+        return reading.certain_digits(self.relative_width)
+
+    def __float__(self) -> float:
+        """Return the float nearest to the middle; UndecidedError where no digit is certain."""
+        return reading.as_float(self.lower, self.upper, self.relative_width)
+
+    @overload
+    def __round__(self) -> int: ...
+
+    @overload
+    def __round__(self, places: int) -> Decimal: ...
+
+    def __round__(self, places: int | None = None) -> int | Decimal:
+        """Return the rounded number; UndecidedError where the ends round to different ones."""
+        found = reading.rounded(self.lower, self.upper, places or 0)
+        return int(found) if places is None else found
+
+    def __format__(self, spec: str) -> str:
+        """Format as a number where every number in the interval has this text, else both ends.
+
+        Examples
+        --------
+        >>> third = Interval.of_exact(Fraction(1, 3))
+        >>> f"{third:.3g} {third:.1%}"
+        '0.333 33.3%'
+        >>> f"{Interval(Decimal('0.124'), Decimal('0.126')):.2g}"
+        '[0.12, 0.13]'
+        """
+        return reading.formatted(self.lower, self.upper, spec)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the ends with another interval's; a number is equal to an exact interval only.
+
+        Raises UndecidedError for a number that lies in an interval which is no point.
+        """
+        if isinstance(other, Interval):
+            return self.lower == other.lower and self.upper == other.upper
+        if not reading.is_number(other):
+            return NotImplemented
+        low, high = reading.side(self.lower, self.upper, other)  # type: ignore[arg-type]
+        if low > 0 or high < 0:
+            return False
+        if low == high == 0:
+            return True
+        raise reading.undecided(self.lower, self.upper, other)
+
+    def __hash__(self) -> int:
+        """Hash the ends; a point hashes like its number, to which it is equal."""
+        return hash(self.lower if self.lower == self.upper else (self.lower, self.upper))
+
+    def __lt__(self, other: Interval | Number) -> bool:
+        """Whether the number is below another; UndecidedError where the ends do not tell."""
+        return self._compared(other, below=True, or_equal=False)
+
+    def __le__(self, other: Interval | Number) -> bool:
+        """Whether the number is at most another; UndecidedError where the ends do not tell."""
+        return self._compared(other, below=True, or_equal=True)
+
+    def __gt__(self, other: Interval | Number) -> bool:
+        """Whether the number is above another; UndecidedError where the ends do not tell."""
+        return self._compared(other, below=False, or_equal=False)
+
+    def __ge__(self, other: Interval | Number) -> bool:
+        """Whether the number is at least another; UndecidedError where the ends do not tell."""
+        return self._compared(other, below=False, or_equal=True)
+
+    def _compared(self, other: object, *, below: bool, or_equal: bool) -> bool:
+        """Decide x < y, x ≤ y, x > y or x ≥ y for every x and y in the two intervals."""
+        if isinstance(other, Interval):
+            least, most = other.lower, other.upper
+            low = (self.lower > most) - (self.lower < most)  # of the least difference
+            high = (self.upper > least) - (self.upper < least)  # of the largest
+        elif reading.is_number(other) or isinstance(other, str):
+            low, high = reading.side(self.lower, self.upper, other)  # type: ignore[arg-type]
+        else:
+            raise TypeError(f"Expected a number to compare with, not {type(other).__name__}.")
+        if not below:
+            low, high = -high, -low
+        if high < 0 or (or_equal and high == 0):
+            return True
+        if low > 0 or (not or_equal and low == 0):
+            return False
+        raise reading.undecided(self.lower, self.upper, other)
+
+    def __str__(self) -> str:
+        """Print the digits that both ends share, or both ends when they share few."""
+        return reading.text(self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        """Print the same, with how many digits are certain; `.lower` and `.upper` have them all."""
+        if self.lower == self.upper:
+            return f"Interval({self}, exact)"
+        if not self.digits or str(self).startswith("["):
+            return f"Interval({self})"
+        return f"Interval({self}, {self.digits} digits certain)"
+
+    def _repr_html_(self) -> str:
+        """Return the shared digits and both ends, for notebooks."""
+        return f"<strong>{self}</strong> <small>in [{self.lower}, {self.upper}]</small>"
+
+    def _repr_markdown_(self) -> str:
+        """Return the same as Markdown."""
+        return f"**{self}** in [{self.lower}, {self.upper}]"
+
+
+def ball(value: Fraction | int) -> arb:
+    """Return a ball around a rational number, at flint's current precision."""
+    value = Fraction(value)
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _shifted(value: Decimal, places: int) -> Fraction:
+    """Return value·10^places of a finite decimal."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return Fraction(Decimal((sign, digits, exponent + places)))
+
+
+def _decimal_ball(value: Decimal) -> arb:
+    if value.is_infinite():
+        return arb.pos_inf() if value > 0 else arb.neg_inf()
+    sign, digits, exponent = value.as_tuple()
+    if isinstance(exponent, int) and abs(exponent) > _LONGEST_EXPANSION:
+        mantissa = ball(Fraction(Decimal((sign, digits, 0))))
+        return mantissa * arb(10) ** exponent
+    return ball(Fraction(value))
+
+
+@contextmanager
+def narrowed(relative_width: Fraction) -> Iterator[None]:
+    """Ask the computations within for a relative width."""
+    token = asked_width.set(relative_width)
+    try:
+        yield
+    finally:
+        asked_width.reset(token)
+
+
+@contextmanager
+def within() -> Iterator[None]:
+    """Take the enclosures from refusals within: they are not of the number that is asked for."""
+    try:
+        yield
+    except UndecidedError as refusal:
+        refusal.interval = None
+        raise
+
+
+def enclose(
+    compute: Callable[[], arb],
+    *,
+    relative_width: Fraction = RELATIVE_WIDTH,
+    max_precision: int = MAX_PRECISION,
+) -> Interval:
+    """Evaluate a ball-valued function up a ladder of precisions until it is narrow.
+
+    Parameters
+    ----------
+    compute
+        Called with flint's precision set; returns a ball that contains the number.
+    relative_width
+        The width asked for, relative to the magnitude. An exact ball is always narrow enough.
+    max_precision
+        The last rung, in bits.
+
+    Returns
+    -------
+    Interval
+        An enclosure of relative width at most `relative_width`.
+
+    Raises
+    ------
+    UndecidedError
+        If the last rung is still wider, or the precision adds nothing to an accuracy of some
+        digits; the error carries the enclosure that was reached.
+    """
+    bits = bits_of(relative_width)
+    precision = max(START_PRECISION, bits + 32)
+    last, stalled = None, 0
+    while True:
+        with ctx.workprec(precision):
+            with narrowed(relative_width), within():
+                ball = compute()
+            accuracy = ball.rel_accuracy_bits()
+            if ball.is_exact() and not ball.is_nan():
+                return Interval.of_ball(ball, _digits(bits, _MOST_BITS))
+            if ball.is_finite() and (accuracy > bits or _narrow(ball, relative_width)):
+                return Interval.of_ball(ball, _digits(bits, accuracy))
+        stalled = stalled + 1 if last is not None and _TOLD < accuracy <= last + 1 else 0
+        if precision >= max_precision or stalled == _STALLS:
+            break
+        precision, last = min(2 * precision, max_precision), accuracy
+    found = None if ball.is_nan() else Interval.of_ball(ball, _digits(bits, accuracy))
+    raise UndecidedError(
+        f"Relative width {float(relative_width):.1e} was not reached at {precision} bits; "
+        f"reached {found or 'no enclosure'}. Ask for a larger relative_width.",
+        reached=_width(ball),
+        interval=found,
+    )
+
+
+def _digits(bits: int, accuracy: int) -> int:
+    """Return the decimal digits for a width of so many bits, or for a narrower ball."""
+    return int(max(bits, min(accuracy, _MOST_BITS)) * 0.30103) + _GUARD_DIGITS
+
+
+def _width(value: arb) -> float:
+    """Return the relative width of a ball, +∞ for one around 0."""
+    return float(2 * value.rad() / abs(value).lower()) if not value.contains(0) else math.inf
+
+
+def _narrow(value: arb, relative_width: Fraction) -> bool:
+    """Whether a ball is narrow enough, with room for rounding its ends outward."""
+    slack = ball(relative_width) * arb("0.999")
+    return bool(2 * arb(value.rad()) < slack * abs(value).lower())
+
+
+def sign(compute: Callable[[], arb], *, max_precision: int = MAX_PRECISION) -> int | None:
+    """Return the sign of a number, or None if the last rung does not decide it."""
+    precision = START_PRECISION
+    while True:
+        with ctx.workprec(precision):
+            ball = compute()
+            if ball > 0:
+                return 1
+            if ball < 0:
+                return -1
+            if ball.is_zero():
+                return 0
+        if precision >= max_precision:
+            return None
+        precision = min(4 * precision, max_precision)
+
+
+def bits_of(relative_width: Fraction) -> int:
+    """Bits of relative accuracy that make a ball narrower than `relative_width`."""
+    if not 0 < relative_width < 1:
+        raise InvalidInputError(
+            f"Expected relative_width={relative_width} in (0, 1). Give a width such as 1e-30."
+        )
+    return (relative_width.denominator // relative_width.numerator).bit_length() + 2

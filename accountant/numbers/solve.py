@@ -1,0 +1,210 @@
+"""Certified roots of non-increasing functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from accountant.errors import UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import MAX_PRECISION, START_PRECISION, Interval, within
+from accountant.numbers.precision import ctx
+
+Function = Callable[[ExactReal], arb]
+Bracket = tuple[Fraction, Fraction]
+_MAX_DOUBLINGS = 4096
+_PRECISIONS = 4
+_SLOW_STEPS = 3
+_GUESSES = 3
+HALF = Fraction(9, 20)
+"""Half a width, less what outward rounding takes."""
+_NEAR = Fraction(1, 1000)
+_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
+"""Widths of the answers that are tried, of the largest one."""
+
+
+def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
+    """Find low < high with function(low) ≥ 0 ≥ function(high), by steps that double.
+
+    Parameters
+    ----------
+    function
+        Non-increasing; returns a ball for the value at an exact point.
+    step
+        The first step, > 0. The search begins at `floor`, or at 0.
+    floor
+        A point below which the search never goes; without it, negative points are tried too.
+    """
+    origin = Fraction(0) if floor is None else floor
+    downward = floor is None and _sign(function, origin) < 0
+    near = origin
+    for _ in range(_MAX_DOUBLINGS):
+        far = origin - step if downward else origin + step
+        if downward and _sign(function, far) >= 0:
+            return far, near
+        if not downward and _sign(function, far) <= 0:
+            return near, far
+        near, step = far, 2 * step
+    raise UndecidedError(f"No change of sign was found within 2^{_MAX_DOUBLINGS} of {origin}.")
+
+
+def root(function: Function, between: Bracket, *, relative_width: Fraction) -> Interval:
+    """Enclose the point where a non-increasing function passes from ≥ 0 to ≤ 0.
+
+    A fast approximation (regula falsi on ball midpoints) is followed by a proof: the function
+    is certainly positive at the lower end of the answer and certainly negative at the upper
+    end, or the end is one of `between`. A root that the ladder cannot tell from 0 is enclosed to
+    an absolute width, about the fourth power of the relative one.
+
+    Raises
+    ------
+    UndecidedError
+        If the signs so near to the root cannot be told apart at the highest precision; the
+        message carries the enclosure that was reached.
+    """
+    bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
+    low, high = between
+    at_zero = low <= 0 <= high and _sign(function, Fraction(0)) == 0
+
+    def around(guess: Fraction, slack: Fraction) -> Interval | None:
+        lower, upper = max(low, guess - slack), min(high, guess + slack)
+        proved_low = lower == low or _sign(function, lower) > 0
+        proved = proved_low and (upper == high or _sign(function, upper) < 0)
+        return _hull(lower, upper, bits) if proved else None
+
+    for precision in [(2 * bits + 64) << doublings for doublings in range(_PRECISIONS)]:
+        with ctx.workprec(precision), within():
+            guess = Fraction(0) if at_zero else _approximate(function, low, high, bits)
+        most = HALF * abs(guess) * relative_width / (1 + relative_width)
+        for share in _SHARES:
+            found = around(guess, most * share or Fraction(1, 1 << (4 * bits)))
+            if found is not None:
+                return found
+    slack = 4 * most or Fraction(1, 1 << (3 * bits))
+    while (found := around(guess, slack)) is None:
+        slack *= 4
+    raise UndecidedError(
+        f"The root near {float(guess):.6g} could not be proved to relative width "
+        f"{float(relative_width):.1e}; reached [{found.lower:.12g}, {found.upper:.12g}]. "
+        "Ask for a larger relative_width.",
+        reached=float(found.relative_width or math.inf),
+        interval=found,
+    )
+
+
+def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> Interval | None:
+    """Enclose the root near a guess of about that accuracy, by two signs; None if it is not there.
+
+    The function is non-increasing. Where both ends have one sign the chord through them says where
+    to look next.
+    """
+    bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
+    for _ in range(_GUESSES):
+        slack = abs(guess) * relative_width * HALF
+        lower, upper = guess - slack, guess + slack
+        with ctx.workprec(max(START_PRECISION, bits + 32)), within():
+            first, second = (function(ExactReal.of_rational(end)) for end in (lower, upper))
+        if first > 0 > second:
+            return _hull(lower, upper, bits)
+        if not (first.is_finite() and second.is_finite() and first > second):
+            return None
+        move = slack * fraction(((first + second) / (first - second)).mid())
+        if abs(move) > abs(guess) * _NEAR:
+            return None
+        guess += move // slack * slack
+    return None
+
+
+def _hull(lower: Fraction, upper: Fraction, bits: int) -> Interval:
+    """Return the interval, its ends rounded outward."""
+    digits = int(bits * 0.30103) + 6
+    return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
+
+
+def _sign(function: Function, point: Fraction) -> int:
+    """Sign at a point; 0 if the ladder cannot tell the point from a root."""
+    exact, precision = ExactReal.of_rational(point), 128
+    while True:
+        with ctx.workprec(precision), within():
+            ball = function(exact)
+        if ball > 0:
+            return 1
+        if ball < 0:
+            return -1
+        if precision >= MAX_PRECISION // 8 or ball.is_zero():
+            return 0
+        precision *= 2
+
+
+def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -> Fraction:
+    """Return a point near the root, without proof: the Illinois method, guarded by bisection.
+
+    No point is nearer to an end of the bracket than the tolerance, so that an end next to the
+    root soon meets one on the other side.
+    """
+    at_low, at_high = _value(function, low), _value(function, high)
+    side = slow = 0
+    for _ in range(16 * bits):
+        least = abs(high + low) / (1 << (bits + 3))
+        if high - low <= 4 * least:
+            break
+        chord = secant(low, high, at_low, at_high, bits) if slow < _SLOW_STEPS else None
+        point = _halfway(low, high) if chord is None else chord
+        point = min(max(point, low + least), high - least)
+        width, value = high - low, _value(function, point)
+        if value is not None and value.is_zero():
+            return point
+        if value is None or value < 0:
+            high, at_high = point, value
+            at_low = at_low / 2 if at_low is not None and side < 0 else at_low
+            side = -1
+        else:
+            low, at_low = point, value
+            at_high = at_high / 2 if at_high is not None and side > 0 else at_high
+            side = 1
+        halved = 2 * (high - low) <= width
+        slow = 0 if halved or chord is None else slow + 1
+    return (low + high) / 2
+
+
+def secant(
+    low: Fraction, high: Fraction, at_low: arb | None, at_high: arb | None, bits: int
+) -> Fraction | None:
+    """Where the chord crosses zero, rounded and kept inside; None where there is no chord."""
+    if at_low is None or at_high is None or not at_low > at_high:
+        return None
+    share = fraction((at_low / (at_low - at_high)).mid())
+    margin = Fraction(1, 1 << (bits + 4))
+    share = min(max(share, margin), 1 - margin)
+    grid = Fraction(2) ** (_exponent(high - low) - bits - 8)
+    point = (low + (high - low) * share) // grid * grid
+    return point if low < point < high else None
+
+
+def _halfway(low: Fraction, high: Fraction) -> Fraction:
+    """Return the middle: of the exponents, where the ends are on one side of 0 and far apart."""
+    if low > 0 and high > 16 * low:
+        return low * (1 << ((_exponent(high) - _exponent(low)) // 2))
+    if high < 0 and low < 16 * high:
+        return high * (1 << ((_exponent(-low) - _exponent(-high)) // 2))
+    return (low + high) / 2
+
+
+def _value(function: Function, point: Fraction) -> arb | None:
+    """Midpoint of the value; None where it is infinite (the logarithm of 0)."""
+    ball = function(ExactReal.of_rational(point))
+    middle: arb = ball.mid()
+    return middle if ball.is_finite() else None
+
+
+def _exponent(value: Fraction) -> int:
+    return value.numerator.bit_length() - value.denominator.bit_length()
+
+
+def fraction(value: arb) -> Fraction:
+    """Return the midpoint of a ball as the dyadic rational that it is."""
+    mantissa, exponent = (int(part) for part in value.man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent

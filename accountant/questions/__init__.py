@@ -1,0 +1,1 @@
+"""What can be asked of a mechanism: profiles, trade-offs, guarantees, accuracy."""

@@ -1,0 +1,423 @@
+"""Estimates in floats: profiles of composed releases in about a millisecond. Nothing is proved.
+
+No verdict, certificate or calibration rests on a number from here: they ask
+`accountant.questions.profile`.
+Every function takes one number, in any notation, and returns an `Estimate`, or takes an array of
+numbers, and returns floats of the same shape.
+
+For compositions of subsampled Gaussian releases the engine is that of
+`accountant.composition.fourier.estimates`. With L the loss and M(z) = E_P[e^{zL}],
+
+    δ(ε) = (1/2πi) ∫ M(z) e^{−zε} / (z(z + 1)) dz,   Re z = c > 0,
+
+is summed by the trapezoidal rule on the line through the saddle point of the integrand. The rule's
+error falls exponentially with the number of nodes and is relative to the integral, so that digits
+survive at any δ; its cost does not depend on the count. Other lines give 1 − δ and δ − 1 + e^ε, the
+kernels 1/z and 1/(z + 1) the tails of L under P and Q: whichever is small is summed. Inverses are
+roots of the logarithm of the odds, by Newton's method in a bracket.
+
+*Accuracy.* The rules are chosen for e^−34 ≈ 1e-15; logarithms of δ and of the tails have a relative
+error of about 1e-13, and ε has one of about 1e-12, as far as comparisons with enclosures tell.
+
+Where floats lose digits to cancellation (few releases, or a phase in which one rare loss matters),
+and for every other mechanism, the middle of a quick enclosure is returned, of relative width 1e-6
+or what is reached. There is always an answer; `Estimate.error` says how good it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, final
+
+import numpy as np
+from flint import arb
+
+from accountant.composition.fourier.float_curve import FloatCurve
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.precision import ctx
+from accountant.questions import guarantees, profile, tradeoff
+from accountant.questions.answer import best, reached, usual
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats: TypeAlias = "Estimate | NDArray[np.float64]"
+    Points: TypeAlias = ArrayLike | Number
+
+QUICK = Fraction(1, 10**6)
+"""Relative width of the enclosures of compositions whose middles are estimates."""
+CLOSED = Fraction(1, 10**13)
+"""The same of closed forms, which are as fast at any width."""
+_ERROR = 1e-11
+"""Relative error of the float engine, with room: comparisons with enclosures show 1e-12."""
+_ROUNDING = 2.0**-53
+_PRECISION = 160
+
+
+@final
+class Estimate(float):
+    """A number without proof, and about how far it is from the true one."""
+
+    error: float
+    """An estimate of the absolute error; of the middle of an enclosure, half its width."""
+
+    def __new__(cls, value: float, error: float) -> Estimate:
+        """Return a float that carries an error."""
+        found = super().__new__(cls, value)
+        found.error = error
+        return found
+
+    @staticmethod
+    def by_floats(value: float) -> Estimate:
+        """Return a number of the float engine."""
+        return Estimate(value, _ERROR * abs(value) if math.isfinite(value) else 0.0)
+
+    @staticmethod
+    def middle(found: Interval) -> Estimate:
+        """Return the middle of an enclosure; an end of it where the other one is infinite."""
+        low, high = found.lower, found.upper
+        if low.is_finite() and high.is_finite():
+            value = float((Fraction(low) + Fraction(high)) / 2)
+            half = float((Fraction(high) - Fraction(low)) / 2)
+            return Estimate(value, half + _ROUNDING * abs(value))
+        value = float(low if low == high or low.is_finite() else high)
+        return Estimate(value, 0.0 if low == high else math.inf)
+
+    def through(self, function: Callable[[float], float]) -> Estimate:
+        """Return a monotone function of the number; its error from those of both ends."""
+        value = function(float(self))
+        ends = [function(float(self) + side * self.error) for side in (-1, 1)]
+        return Estimate(value, max((abs(end - value) for end in ends), default=0.0))
+
+
+class Asked(TypedDict, total=False):
+    """What every estimate takes, by name."""
+
+    adjacency: Adjacency | str | None
+    """As for `accountant.questions.profile.delta`."""
+    direction: Direction | None
+    """As for `accountant.questions.profile.delta`."""
+    compiled: bool
+    """Run the inner loops compiled by numba (`dpassay[fast]`): faster after the first call."""
+
+
+def estimate_delta(
+    mechanism: Mechanism,
+    epsilon: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate δ(ε); 0 where it is below the smallest float.
+
+    Parameters
+    ----------
+    mechanism
+        Any mechanism.
+    epsilon
+        Real numbers.
+    asked
+        `adjacency`, `direction` and `compiled`: see `Asked`.
+
+    Raises
+    ------
+    NotApplicableError
+        If `compiled` and numba is not installed.
+    """
+    sources = _sources(mechanism, **asked)
+    points = _read("epsilon", epsilon)
+    return _each(sources, lambda source, at: source.delta(at), points)
+
+
+def estimate_log_delta(
+    mechanism: Mechanism,
+    epsilon: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate ln δ(ε), to −1e5 and beyond; −∞ where δ(ε) = 0. Else as for `estimate_delta`."""
+    points = _read("epsilon", epsilon)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.log_delta(at), points)
+
+
+def estimate_slope(
+    mechanism: Mechanism,
+    epsilon: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate d ln δ/dε = −e^ε Q(L > ε)/δ(ε) of the pair with the largest δ.
+
+    At a kink it is the slope to the right, and −∞ where δ = 0. Else as for `estimate_delta`.
+    """
+    points = _read("epsilon", epsilon)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.slope(at), points)
+
+
+def estimate_epsilon(
+    mechanism: Mechanism,
+    delta: Points | None = None,
+    *,
+    log_delta: Points | None = None,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate ε(δ) for δ in [0, 1], or for ln δ ≤ 0 where δ is below the smallest float.
+
+    +∞, −∞ and the largest loss where `accountant.questions.profile.epsilon` has them. Else as for
+    `estimate_delta`.
+    """
+    if (delta is None) == (log_delta is None):
+        raise InvalidInputError("Expected either delta or log_delta. Give one of them.")
+    if delta is not None:
+        points = _read("delta", delta, 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            logs = np.asarray(np.log(points))
+    else:
+        logs = _read("log_delta", log_delta, -math.inf, 0.0)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.epsilon(at), logs)
+
+
+def estimate_beta(
+    mechanism: Mechanism,
+    alpha: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate β(α), the least type II error at type I error α in [0, 1].
+
+    It is P(L ≤ ε) at the ε with Q(L > ε) = α. Else as for `estimate_delta`.
+    """
+    points = _read("alpha", alpha, 0.0, 1.0)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.beta(at), points)
+
+
+def estimate_power(
+    mechanism: Mechanism,
+    alpha: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate 1 − β(α), the largest true positive rate at the false positive rate α."""
+    points = _read("alpha", alpha, 0.0, 1.0)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.power(at), points)
+
+
+def estimate_log_loss_survival(
+    mechanism: Mechanism,
+    loss: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate the logarithm of what `accountant.questions.guarantees.loss_survival` encloses.
+
+    Of REMOVE, unless another direction is asked for.
+    """
+    asked.setdefault("direction", Direction.REMOVE)
+    points = _read("loss", loss)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.log_survival(at), points)
+
+
+def estimate_log_loss_cdf(
+    mechanism: Mechanism,
+    loss: Points,
+    **asked: Unpack[Asked],
+) -> Floats:
+    """Estimate the logarithm of what `accountant.questions.guarantees.loss_cdf` encloses.
+
+    Of REMOVE, unless another direction is asked for.
+    """
+    asked.setdefault("direction", Direction.REMOVE)
+    points = _read("loss", loss)
+    return _each(_sources(mechanism, **asked), lambda source, at: source.log_cdf(at), points)
+
+
+class _Source(Protocol):
+    """What estimates come from."""
+
+    def delta(self, epsilon: float) -> Estimate: ...
+    def log_delta(self, epsilon: float) -> Estimate: ...
+    def slope(self, epsilon: float) -> Estimate: ...
+    def epsilon(self, log_delta: float) -> Estimate: ...
+    def beta(self, alpha: float) -> Estimate: ...
+    def power(self, alpha: float) -> Estimate: ...
+    def log_survival(self, loss: float) -> Estimate: ...
+    def log_cdf(self, loss: float) -> Estimate: ...
+
+
+def _sources(
+    mechanism: Mechanism,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    compiled: bool = False,
+) -> tuple[_Source, ...]:
+    """Return the float engine if there is one, and enclosures where its digits are lost."""
+    pairs = profile.worst_pairs(mechanism, adjacency, direction)
+    smooth = [pair for pair in pairs if isinstance(pair, SmoothPair)]
+    enclosures = _Enclosures(mechanism, Adjacency.read(adjacency), direction)
+    if len(smooth) < len(pairs):
+        return (enclosures,)
+    try:
+        curves = _Curves([FloatCurve(pair, compiled=compiled) for pair in smooth])
+    except ImportError as error:
+        raise NotApplicableError(
+            "Compiled estimates need numba. Install dpassay[fast], or ask with compiled=False."
+        ) from error
+    return curves, enclosures
+
+
+@final
+class _Curves:
+    """The float engine."""
+
+    def __init__(self, curves: Sequence[FloatCurve]) -> None:
+        self._curves = curves
+
+    def delta(self, epsilon: float) -> Estimate:
+        return Estimate.by_floats(math.exp(self.log_delta(epsilon)))
+
+    def log_delta(self, epsilon: float) -> Estimate:
+        return Estimate.by_floats(max(curve.delta(epsilon).log for curve in self._curves))
+
+    def slope(self, epsilon: float) -> Estimate:
+        found = [curve.delta(epsilon) for curve in self._curves]
+        return Estimate.by_floats(max(found, key=lambda share: share.log).slope)
+
+    def epsilon(self, log_delta: float) -> Estimate:
+        return Estimate.by_floats(max(curve.epsilon(log_delta) for curve in self._curves))
+
+    def beta(self, alpha: float) -> Estimate:
+        least = min(math.exp(curve.power(alpha).complement) for curve in self._curves)
+        return Estimate.by_floats(least)
+
+    def power(self, alpha: float) -> Estimate:
+        return Estimate.by_floats(max(math.exp(curve.power(alpha).log) for curve in self._curves))
+
+    def log_survival(self, loss: float) -> Estimate:
+        return Estimate.by_floats(max(curve.tail_of_p(loss).log for curve in self._curves))
+
+    def log_cdf(self, loss: float) -> Estimate:
+        return Estimate.by_floats(min(curve.tail_of_p(loss).complement for curve in self._curves))
+
+
+@final
+class _Enclosures:
+    """The middles of enclosures."""
+
+    def __init__(
+        self, mechanism: Mechanism, adjacency: Adjacency | None, direction: Direction | None
+    ) -> None:
+        self._mechanism, self._adjacency, self._direction = mechanism, adjacency, direction
+        self._pairs = profile.worst_pairs(mechanism, adjacency, direction)
+        self._width = QUICK if usual(self._pairs) > CLOSED else CLOSED
+
+    def _ask(self, question: Callable[..., Interval], at: ExactReal) -> Estimate:
+        known = {"adjacency": self._adjacency, "direction": self._direction}
+        try:
+            found = question(self._mechanism, at, relative_width=self._width, **known)
+        except UndecidedError as refusal:
+            bounds = reached(refusal)
+            if bounds is None:
+                raise
+            found = bounds
+        return Estimate.middle(found)
+
+    def delta(self, epsilon: float) -> Estimate:
+        return self._ask(profile.delta, _exactly(epsilon))
+
+    def log_delta(self, epsilon: float) -> Estimate:
+        return self._ask(profile.log_delta, _exactly(epsilon))
+
+    def slope(self, epsilon: float) -> Estimate:
+        eps = _exactly(epsilon)
+
+        def ratio() -> arb:
+            worst = max(self._pairs, key=lambda pair: float(pair.hockey_stick(eps).mid()))
+            value = worst.hockey_stick(eps)
+            if value.is_zero():
+                return arb.neg_inf()
+            return -eps.ball().exp() * worst.tails(eps).q_above / value
+
+        def bounds() -> Interval:
+            return Interval.between(arb.neg_inf(), arb(0))
+
+        found = best(lambda width: enclose(ratio, relative_width=width), self._width, bounds)
+        return Estimate.middle(found)
+
+    def epsilon(self, log_delta: float) -> Estimate:
+        return self._ask(profile.epsilon, _exponential(log_delta))
+
+    def beta(self, alpha: float) -> Estimate:
+        return self._ask(tradeoff.beta, _exactly(alpha))
+
+    def power(self, alpha: float) -> Estimate:
+        return self._ask(tradeoff.power, _exactly(alpha))
+
+    def log_survival(self, loss: float) -> Estimate:
+        return self._ask(guarantees.loss_survival, _exactly(loss)).through(_log)
+
+    def log_cdf(self, loss: float) -> Estimate:
+        return self._ask(guarantees.loss_cdf, _exactly(loss)).through(_log)
+
+
+def _each(
+    sources: Sequence[_Source],
+    question: Callable[[_Source, float], Estimate],
+    points: NDArray[np.float64],
+) -> Floats:
+    """Return the values, of the first source that has each; an estimate for a single point."""
+
+    def ask(at: float) -> Estimate:
+        for source in sources[:-1]:
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                return question(source, at)
+        return question(sources[-1], at)
+
+    values = [ask(float(at)) for at in points.flat]
+    return values[0] if points.ndim == 0 else np.array(values, float).reshape(points.shape)
+
+
+def _read(
+    name: str, value: Points | None, least: float = -math.inf, largest: float = math.inf
+) -> NDArray[np.float64]:
+    """Require numbers between two ends; an end that is infinite is allowed where it is named."""
+    given = np.asarray(value)
+    if given.dtype.kind in "OU":  # texts, fractions, decimals
+        given = np.array([_number(name, entry) for entry in given.ravel().tolist()]).reshape(
+            given.shape
+        )
+    if given.dtype.kind not in "fiu":
+        raise expected(name, value, "to be a number, or an array of numbers")
+    points = given.astype(np.float64)
+    allowed = (points >= least) & (points <= largest)
+    if (least, largest) == (-math.inf, math.inf):
+        allowed &= np.isfinite(points)
+    if not allowed.all():
+        wrong = float(points[~allowed].flat[0]) if points.ndim else float(points)
+        ends = "finite" if math.isinf(largest) else f"in [{least:g}, {largest:g}]"
+        raise expected(name, wrong, ends)
+    return points
+
+
+def _exactly(value: float) -> ExactReal:
+    return ExactReal.of_rational(Fraction(value))
+
+
+def _exponential(log_delta: float) -> ExactReal:
+    """Return a rational number that is e^log_delta to 40 digits."""
+    if log_delta == -math.inf:
+        return ExactReal.of_rational(0)
+    with ctx.workprec(_PRECISION):
+        return ExactReal.of_rational(Fraction(Interval.of_ball(arb(log_delta).exp(), 40).lower))
+
+
+def _number(name: str, value: object) -> float:
+    """Return a number in any notation as a float."""
+    try:
+        return float(exact(value, name))  # type: ignore[arg-type]  # exact refuses what is no number
+    except TypeError:
+        raise expected(name, value, "to be a number, or an array of numbers") from None
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf

@@ -1,0 +1,221 @@
+"""How near a mechanism is to Gaussian differential privacy: best μ above and below, and regret.
+
+A mechanism is μ-GDP exactly when its profile lies below δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
+at every ε ≥ 0, in both directions (a profile at −ε is determined by the reversed pair at ε, and
+δ_μ by itself). The least such μ says all that a single number can; the regret is what it loses.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.composition import invert
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.core.validate import probability
+from accountant.errors import UndecidedError, expected
+from accountant.numbers.dominance import Profile
+from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.interval import Interval, ball, narrowed
+from accountant.numbers.precision import ctx
+from accountant.pairs.gaussian import GaussianPair
+from accountant.questions import profile
+from accountant.questions.least_mu import least_mu
+from accountant.questions.least_mu.curve import needed, profile_of
+
+MU_WIDTH = Fraction(1, 10**6)
+_WIDTH = Fraction(1, 10**9)
+_SEARCH_PRECISION = 64
+_ENOUGH = 16
+_SAMPLES = 64
+_MAX_PIECES = 20_000
+_LEAST_REGRET = 1e-12
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussianBounds:
+    """G_upper ≤ trade-off function ≤ G_lower, the latter for δ ≥ `down_to` alone."""
+
+    upper: Interval
+    """The least μ for which the mechanism is μ-GDP; +∞ where an outcome tells the neighbours."""
+    lower: Interval
+    """The largest μ whose profile lies below the mechanism's wherever that is ≥ `down_to`."""
+    regret: Interval
+    """The least κ with f(α + κ) − κ ≤ G_upper(α) for all α: sup (δ_μ − δ)/(1 + e^ε)."""
+
+
+def gaussian_bounds(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    down_to: Number = "1e-10",
+    relative_width: Fraction = MU_WIDTH,
+) -> GaussianBounds:
+    """Enclose the best μ on both sides, and the regret of the upper one.
+
+    Exact mechanisms have upper = lower and regret 0. The regret is found to an absolute width of
+    1e-4 of the largest one.
+
+    Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
+    sampling rates q_i > 0 (`accountant.questions.least_mu.closed`; `MixtureOfGaussians`: that of
+    the largest shift). All that sampling gains is in the regret, and in the lower μ.
+
+    Raises
+    ------
+    NotApplicableError
+        If the privacy loss is unbounded, but finite, and it is not known how small levels bound μ.
+    UndecidedError
+        If a width is not reached.
+    """
+    relation = Adjacency.read(adjacency)
+    pairs = profile.worst_pairs(mechanism, relation, None)
+    if all(isinstance(pair, GaussianPair) for pair in pairs):
+        from accountant.questions.guarantees import mu
+
+        exact_mu = mu(mechanism, adjacency=relation)
+        return GaussianBounds(exact_mu, exact_mu, Interval.of_exact(0))
+    floor = probability("down_to", down_to)
+    if floor.sign == 0:
+        raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
+    leak = invert.most([pair.infinity_mass() for pair in pairs])
+    infinite = Interval.of_ball(arb.pos_inf())
+    if leak == 1:
+        return GaussianBounds(infinite, infinite, Interval.of_exact(0))
+    with narrowed(_WIDTH):
+        upper = infinite if leak > 0 else least_mu(pairs, relative_width)
+    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
+    if inverse.lower < 0:
+        raise expected("down_to", down_to, "at most the total variation distance")
+    gaussian: Profile = _certain
+    with narrowed(_WIDTH):
+        if leak > 0:
+            stop = _beyond(gaussian)
+        else:
+            gaussian = profile_of(ExactReal.of_rational(Fraction(upper.upper)))
+            stop = _last(pairs) or _beyond(gaussian)
+        value = functools.cache(lambda at: invert.hockey_stick(pairs, ExactReal.of_rational(at)))
+        end = inverse.lower if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
+        lower = _lower(value, Fraction(end), relative_width)
+        regret = _regret(value, gaussian, stop)
+    return GaussianBounds(upper, lower, regret)
+
+
+def _last(pairs: Sequence[Pair]) -> Fraction | None:
+    """Return a rational just above the largest loss, None where there is none."""
+    end = invert.most([pair.max_loss() for pair in pairs])
+    return Fraction(Interval.of_ball(end, 30).upper) if end.is_finite() else None
+
+
+def _certain(_: ExactReal) -> arb:
+    """Return 1, the δ of what may tell the neighbours with certainty."""
+    return arb(1)
+
+
+def _beyond(gaussian: Profile) -> Fraction:
+    """Return an ε with δ_μ(ε)/(1 + e^ε), which falls, below all that the regret is told from."""
+    stop = Fraction(1)
+    while True:
+        at = ExactReal.of_rational(stop)
+        if gaussian(at) / (1 + at.ball().exp()) < _LEAST_REGRET / 2:
+            return stop
+        stop *= 2
+
+
+def _kept_by(leak: arb, total_variation: arb) -> Fraction:
+    """Return an ε at which δ_μ(ε) is below δ ≥ leak for the μ with the same δ(0), and all less."""
+    gaussian = profile_of(ExactReal.of_rational(needed(total_variation, Fraction(0))))
+    stop = Fraction(1)
+    while not gaussian(ExactReal.of_rational(stop)) < leak:
+        stop *= 2
+    return stop
+
+
+def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) -> Interval:
+    """Enclose inf over 0 ≤ ε ≤ stop of the μ with δ_μ(ε) = δ(ε).
+
+    The least μ that was met is proved to be too large by δ_μ > δ there, and a slightly smaller one
+    to be small enough on all pieces.
+    """
+    with ctx.workprec(2 * _SEARCH_PRECISION):
+        points = [stop * i / _SAMPLES for i in range(_SAMPLES + 1)]
+        best, where = min((needed(value(at), at), at) for at in points)
+        pieces = list(itertools.pairwise(points))
+        bound = best * (1 - width / 2)
+        for _ in range(_MAX_PIECES):
+            if not pieces:
+                break
+            left, right = pieces.pop()
+            if _below(value, bound, left, right):
+                continue
+            middle = (left + right) / 2
+            best, where = min((best, where), (needed(value(middle), middle), middle))
+            bound = best * (1 - width / 2)
+            pieces += [(left, middle), (middle, right)]
+        else:
+            raise UndecidedError(
+                f"The lower mu was not found within {_MAX_PIECES} pieces; ask for a larger "
+                "relative_width."
+            )
+        most = best * (1 + width / 4)
+        if not profile_of(ExactReal.of_rational(most))(ExactReal.of_rational(where)) > value(where):
+            raise UndecidedError(
+                f"The lower mu is at least {float(bound):.6g}; that it is not more was not proved."
+            )
+        return Interval(Interval.of_exact(bound, 20).lower, Interval.of_exact(most, 20).upper)
+
+
+def _below(value: Callable[[Fraction], arb], mu: Fraction, left: Fraction, right: Fraction) -> bool:
+    """Whether δ_μ ≤ δ is proved on a piece, with an error of second order.
+
+    With z = e^ε both are convex. δ lies above the chord through its own values at two points
+    right of the piece, extended to the left, and δ_μ below its chord over the piece.
+    """
+    gaussian = profile_of(ExactReal.of_rational(mu))
+    beyond = 2 * right - left
+    z = [ball(at).exp() for at in (left, right, beyond)]
+    own = [value(at) for at in (left, right, beyond)]
+    chord = [gaussian(ExactReal.of_rational(at)) for at in (left, right)]
+    support = own[1] + (own[1] - own[2]) * (z[1] - z[0]) / (z[2] - z[1])
+    return bool(chord[0] <= support and chord[1] <= own[1])
+
+
+def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction) -> Interval:
+    """Enclose sup over ε ≥ 0 of (δ_μ(ε) − δ(ε))/(1 + e^ε).
+
+    On a piece δ_μ lies below its chord, δ above the chord right of it extended, both in z. Beyond
+    `stop`, δ_μ/(1 + e^ε) falls, where δ is 0, or it is less than half of the least width there is.
+    """
+
+    @functools.cache
+    def gap(at: Fraction) -> tuple[arb, arb, arb]:
+        point = ExactReal.of_rational(at)
+        return gaussian(point), value(at), point.ball().exp()
+
+    with ctx.workprec(_SEARCH_PRECISION):
+        best = arb(0)
+        pieces = [(stop * i / _SAMPLES, stop * (i + 1) / _SAMPLES) for i in range(_SAMPLES)]
+        for g, d, z in (gap(stop * i / _SAMPLES) for i in range(_SAMPLES + 1)):
+            best = best.max((g - d) / (1 + z))
+        slack = best / 10**4 + _LEAST_REGRET
+        for _ in range(_MAX_PIECES):
+            if not pieces:
+                return Interval.of_ball(best.union(best + slack), 15)
+            left, right = pieces.pop()
+            (g0, _, z0), (g1, d1, z1), (_, d2, z2) = gap(left), gap(right), gap(2 * right - left)
+            support = d1 + (d1 - d2) * (z1 - z0) / (z2 - z1)
+            # a ratio of two functions that are linear in z has its largest value at an end
+            if not ((g0 - support) / (1 + z0)).max((g1 - d1) / (1 + z1)) <= best + slack:
+                middle = (left + right) / 2
+                g, d, z = gap(middle)
+                best = best.max((g - d) / (1 + z))
+                pieces += [(left, middle), (middle, right)]
+    raise UndecidedError(f"The regret was not found within {_MAX_PIECES} pieces.")

@@ -1,0 +1,327 @@
+"""Single-number guarantees: total variation, loss distribution, Rényi, zCDP, Gaussian DP."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+
+from flint import arb
+
+from accountant.composition.invert import least, most
+from accountant.composition.joint import Factor, JointPair
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.errors import BetweenError, UndecidedError, expected
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import (
+    MAX_PRECISION,
+    RELATIVE_WIDTH,
+    Interval,
+    ball,
+    enclose,
+    within,
+)
+from accountant.numbers.precision import ctx
+from accountant.pairs.gaussian import GaussianPair
+from accountant.questions import profile
+from accountant.questions.answer import answer, enclosed, joined, largest, usual
+from accountant.questions.profile import worst_pairs
+
+SEARCHED = Fraction(1, 10**6)
+"""Relative width of a ρ that is searched, unless another is asked for."""
+_MAX_SPLITS = 100_000
+_RHO_PRECISION = 256
+_RHO_SPARE_BITS = 24
+"""Bits of D_2 beyond those of the width: divergences of orders near 1 have fewer than it has."""
+
+
+def total_variation(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the total variation distance sup_S P(S) − Q(S) = δ(0)."""
+    return profile.delta(
+        mechanism, 0, adjacency=adjacency, method=method, relative_width=relative_width
+    )
+
+
+def loss_cdf(
+    mechanism: Mechanism,
+    loss: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction = Direction.REMOVE,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the least P(L ≤ loss) over the worst pairs of one direction."""
+    at = exact(loss, "loss")
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    return enclosed(
+        lambda: least([pair.tails(at).p_below for pair in pairs]), relative_width, pairs, _share
+    )
+
+
+def _share() -> Interval:
+    """Return what every probability lies in."""
+    return Interval.of_exact(0).hull(Interval.of_exact(1))
+
+
+def loss_survival(
+    mechanism: Mechanism,
+    loss: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction = Direction.REMOVE,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the largest P(L > loss) over the worst pairs of one direction."""
+    at = exact(loss, "loss")
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    return enclosed(
+        lambda: most([pair.tails(at).p_above for pair in pairs]), relative_width, pairs, _share
+    )
+
+
+def renyi(
+    mechanism: Mechanism,
+    order: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the Rényi divergence of real order ≥ 1 (order 1: Kullback–Leibler).
+
+    That of one direction alone is the largest of its pairs. Of a mechanism that is only dominated
+    by the largest of several profiles (`WorstCase.enveloped`) the largest divergence of the pairs
+    is attained, but need not be the largest of all. With M the moment e^{(a − 1) D_a},
+
+        M − 1 = a(a − 1) ∫ (e^{(a−1)ε} H(ε) + e^{−aε} H'(ε)) dε over ε > 0,
+
+    H and H' being the profiles of a pair and of its reverse; both are at most the sums of those of
+    all pairs, so that M − 1 is at most the sum of all M_i − 1, and D_1 that of their D_1.
+
+    Raises
+    ------
+    InvalidInputError
+        If the order is below 1.
+    UndecidedError
+        If a width is named and not reached, with the bounds.
+    """
+    a = exact(order, "order")
+    if a < ExactReal.of_rational(1):
+        raise expected("order", order, "≥ 1", "Order 1 is the Kullback–Leibler divergence.")
+    pairs = worst_pairs(mechanism, adjacency, direction)
+
+    def divergence(pair: Pair) -> arb:
+        return pair.kullback_leibler() if a.rational == 1 else pair.renyi(a.ball())
+
+    def all_together() -> arb:
+        if a.rational == 1:
+            return sum(map(divergence, pairs), start=arb(0))
+        return enveloped_renyi(pairs, a.ball())
+
+    enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
+
+    def ask(width: Fraction) -> Interval:
+        found = enclose(lambda: most([divergence(pair) for pair in pairs]), relative_width=width)
+        if not enveloped:
+            return found
+        with within():
+            found = found.hull(enclose(all_together, relative_width=width))
+        if found.lower < found.upper and (found.relative_width or 1) > width:
+            raise BetweenError("a Rényi divergence", found)
+        return found
+
+    return answer(ask, relative_width, usual(pairs), _positive)
+
+
+def _positive() -> Interval:
+    """Return what every divergence lies in."""
+    return Interval.between(arb(0), arb.pos_inf())
+
+
+def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
+    """Return ln(1 + Σ (M_i − 1))/(a − 1), which bounds D_a of the largest of the profiles."""
+    less = order - 1
+    moments = [(less * pair.renyi(order)).expm1() for pair in pairs]
+    return sum(moments, start=arb(0)).log1p() / less
+
+
+def mu(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the exact μ of a mechanism whose trade-off function is Gaussian.
+
+    Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
+    """
+    relation = Adjacency.read(adjacency)
+
+    def ask(width: Fraction) -> Interval:
+        return enclose(lambda: mechanism.gaussian_mu(relation), relative_width=width)
+
+    return answer(ask, relative_width, RELATIVE_WIDTH, _positive)
+
+
+def rho(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the least ρ for which the mechanism is ρ-zCDP: sup over a > 1 of D_a/a.
+
+    Of a mechanism with `WorstCase.enveloped` this is only attained: a lower bound. It is
+    +∞ where some divergence is infinite. Of Gaussian noise, continuous or discrete, subsampled or
+    not, it is the limit of D_a/a at large orders, where the sampling rate no longer counts
+    (`SubsampledPair.closed_rho`); Gaussian releases beside others add their own. Else the losses
+    are bounded, and the supremum is searched by branch and bound: K(a) = (a − 1) D_a is convex with
+    K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
+
+    Raises
+    ------
+    UndecidedError
+        If a width is named and not reached: within a fixed number of splits, or as a loss is
+        unbounded otherwise.
+    """
+    pairs = worst_pairs(mechanism, adjacency, None)
+    enveloped = mechanism.worst_case(Adjacency.read(adjacency)).enveloped
+    closed = _in_the_limit(pairs) is not None
+
+    def ask(width: Fraction) -> Interval:
+        if closed:
+            found = enclose(lambda: _known(_in_the_limit(pairs)), relative_width=width)
+        else:
+            found = joined([partial(_rho, pair, width) for pair in pairs], largest)
+        if enveloped and found.lower.is_finite():
+            raise BetweenError("rho", Interval(found.lower, Decimal("Infinity")))
+        return found
+
+    return answer(ask, relative_width, RELATIVE_WIDTH if closed else SEARCHED, _positive)
+
+
+def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
+    """Return the largest ρ where it is one in closed form that no other pair exceeds, else None."""
+    known = [rho for rho in (pair.closed_rho() for pair in pairs) if rho is not None]
+    if not known:
+        return None
+    found, bound = most(known), most([pair.rho_bound() for pair in pairs])
+    if found == arb.pos_inf():
+        return found
+    return found.union(bound) if bound.is_finite() and not bound > found else None
+
+
+def _known(rho: arb | None) -> arb:
+    assert rho is not None
+    return rho
+
+
+def _rho(pair: Pair, relative_width: Fraction) -> Interval:
+    if pair.closed_rho() is not None:
+        return enclose(lambda: _known(pair.closed_rho()), relative_width=relative_width)
+    precision = _RHO_PRECISION
+    bits = (relative_width.denominator // relative_width.numerator).bit_length() + _RHO_SPARE_BITS
+    while precision <= MAX_PRECISION:
+        with ctx.workprec(precision):
+            known = _divergence(_apart(pair)[1])(Fraction(2))
+            accurate = known.rel_accuracy_bits() >= bits or 2 * precision > MAX_PRECISION
+            if known.is_finite() and accurate:
+                return _search(pair, relative_width)
+            if known.lower() == arb.pos_inf():
+                return Interval.of_ball(arb.pos_inf())
+        precision *= 2  # the digits of a loss of 1e150 or 1e-100, say
+    raise UndecidedError("The Rényi divergence of order 2, which rho needs, was not enclosed.")
+
+
+def _search(pair: Pair, relative_width: Fraction) -> Interval:
+    steady, rest = _apart(pair)
+    divergence = _divergence(rest)
+    most_loss = sum((count * factor.max_loss() for factor, count in rest), start=arb(0))
+    if not most_loss.is_finite():
+        raise UndecidedError(
+            "The least rho of an unbounded privacy loss is known for Gaussian and discrete "
+            "Gaussian noise, subsampled or not, alone: no search over finitely many orders bounds "
+            "D_a/a. Ask for a Rényi divergence.",
+            interval=Interval.between(steady + divergence(Fraction(2)) / 2, arb.pos_inf()),
+        )
+    stretch = 1 + ball(relative_width) / 2
+    best = divergence(Fraction(1))  # D_a/a tends to KL as a → 1
+    bound = sum((count * factor.rho_bound() for factor, count in rest), start=arb(0))
+    if bound <= best * stretch:  # of small losses
+        return Interval.of_ball(steady + best.union(bound))
+    end = Fraction(2)
+    pieces = [(Fraction(1), end)]
+    for _ in range(_MAX_SPLITS):
+        if not pieces:
+            if most_loss / ball(end) <= best * stretch:  # D_a ≤ max loss beyond `end`
+                return Interval.of_ball(steady + best.union(best * stretch))
+            pieces.append((end, 2 * end))
+            end *= 2
+        low, high = pieces.pop()
+        best = best.max(divergence(high) / ball(high))
+        if not _bound(divergence, low, high) <= best * stretch:
+            middle = (low + high) / 2
+            best = best.max(divergence(middle) / ball(middle))  # both ends of a piece are in `best`
+            pieces += [(low, middle), (middle, high)]
+    raise UndecidedError(
+        f"rho was not found to relative width {float(relative_width):.1e} within {_MAX_SPLITS} "
+        f"splits; it is at least {Interval.of_ball(best)}. Ask for a larger relative_width.",
+        interval=Interval.between(steady + best, steady + most_loss),  # D_a is at most the largest
+    )
+
+
+def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
+    """Return Σ D_a/a of the Gaussian factors, which is the same at every order, and the others."""
+    if not isinstance(pair, JointPair):
+        return arb(0), [(pair, 1)]
+    gaussian = [part for part in pair.factors if isinstance(part[0], GaussianPair)]
+    steady = sum((count * _known(part.closed_rho()) for part, count in gaussian), start=arb(0))
+    return steady, [part for part in pair.factors if part not in gaussian]
+
+
+def _divergence(factors: Sequence[Factor]) -> Callable[[Fraction], arb]:
+    @functools.cache
+    def divergence(order: Fraction) -> arb:
+        return sum(
+            (
+                count * (pair.kullback_leibler() if order == 1 else pair.renyi(ball(order)))
+                for pair, count in factors
+            ),
+            start=arb(0),
+        )
+
+    return divergence
+
+
+def _bound(divergence: Callable[[Fraction], arb], low: Fraction, high: Fraction) -> arb:
+    """Bound D_x/x = K(x)/(x(x − 1)) on [low, high] through the chord s·x + c of K there.
+
+    (s·x + c)/(x(x − 1)) = −c/x + (c + s)/(x − 1) with c < 0 and, since the chord extended to
+    x = 1 lies below K(1) = 0, c + s = r·c with r in [0, 1]. It rises up to x = 1/(1 − √r), where
+    it is −c(1 − √r)², and falls after that.
+    """
+    if low == 1:  # the chord is (x − 1) D_high
+        return divergence(high)
+    a, b = ball(low), ball(high)
+    k_a, k_b = (a - 1) * divergence(low), (b - 1) * divergence(high)
+    s = (k_b - k_a) / (b - a)
+    c = k_a - s * a
+    root = ((c + s) / c).max(arb(0)).sqrt()
+    peak = 1 / (1 - root)
+    if peak < a:
+        return k_a / (a * (a - 1))
+    if peak > b:
+        return k_b / (b * (b - 1))
+    return -c * (1 - root) ** 2

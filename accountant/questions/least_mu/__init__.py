@@ -1,0 +1,170 @@
+"""The least μ for which a pair of laws is μ-GDP: in closed form, or enclosed by a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import arb
+
+from accountant.composition.invert import most
+from accountant.composition.joint import JointPair
+from accountant.composition.subsampling import SubsampledPair
+from accountant.core.pair import Pair
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, enclose, narrowed
+from accountant.numbers.precision import ctx
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.questions.least_mu import (
+    bounded,
+    discrete,
+    discrete_sample,
+    discrete_sum,
+    mixture,
+    product,
+)
+from accountant.questions.least_mu.closed import floor, known, limiting_mu, mu_of_all
+
+_PRECISION = 128
+_DIGITS = 30
+_ROUGH = Fraction(1, 10**6)
+_FINER = 1000
+"""How much finer than the μ a δ is asked for."""
+
+__all__ = ["bounds", "exact_mu", "least_mu", "limiting_mu"]
+
+
+def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
+    """Enclose the least μ for which no profile of the pairs is above δ_μ, to a relative width.
+
+    Raises
+    ------
+    NotApplicableError
+        If no μ is enough, as D_a/a is unbounded; or if it is not known how small levels bound μ.
+    UndecidedError
+        If the width is not reached, with what is known.
+    """
+    found = bounds(pairs, width)
+    reached = found.relative_width or 0
+    if reached > width:
+        raise UndecidedError(
+            f"Reached the least mu in [{found.lower:.12g}, {found.upper:.12g}], of relative width "
+            f"{float(reached):.0e}, for {float(width):.1e}. Ask for a larger relative_width.",
+            reached=float(reached),
+        )
+    return found
+
+
+def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
+    """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
+    if limiting_mu(pairs) is not None:
+        return enclose(lambda: known(limiting_mu(pairs)))
+    if most([pair.max_loss() for pair in pairs]).is_finite():
+        return bounded.least_mu(pairs, width)
+    distinct: list[Pair] = []
+    for pair in pairs:
+        if pair.reverse() not in distinct:
+            distinct.append(pair)
+    with ctx.workprec(_PRECISION), narrowed(width / _FINER):
+        return Interval.of_ball(most([_of_pair(pair, width) for pair in distinct]), _DIGITS)
+
+
+def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
+    """Return the least μ as an exact number, where it is one that small levels alone decide.
+
+    That of Gaussian releases, sampled or mixed; of replaced records of samples where the limit is
+    proved to be enough.
+    """
+    found = [_exact(pair) for pair in pairs]
+    numbers = [number for number in found if number is not None]
+    return max(numbers) if len(numbers) == len(found) else None
+
+
+def _exact(pair: Pair) -> ExactReal | None:
+    if isinstance(pair, GaussianPair):
+        return pair.mechanism.exact_gaussian_mu(pair.adjacency)
+    if isinstance(pair, SubsampledPair) and isinstance(pair.inner, DiscreteGaussianPair):
+        return _exact_of_sample(pair.inner, pair.sampling_prob)
+    if isinstance(pair, SubsampledPair):
+        return None if mu_of_all(pair) is None else _exact(pair.inner)
+    if isinstance(pair, GaussianMixturePair):
+        with ctx.workprec(_PRECISION):
+            limit = floor(pair)
+            if mu_of_all(pair) is None and mixture.least_mu(pair, limit, _ROUGH) is not limit:
+                return None
+        return mixture.exact_limit(pair)
+    if not isinstance(pair, JointPair) or not pair.is_product:
+        return None
+    total = Fraction(0)
+    for part, count in pair.factors:
+        own = _exact(part)
+        if own is None:
+            return None
+        total += count * own.square
+    return ExactReal.of_root(total)
+
+
+def _exact_of_sample(pair: DiscreteGaussianPair, sampling_prob: ExactReal) -> ExactReal | None:
+    """Return s/√v, for a rational v, where that is proved to be enough."""
+    parameter = pair.parameter.rational
+    with ctx.workprec(_PRECISION):
+        least = floor(pair)
+        found = discrete_sample.least_mu(pair, sampling_prob, least, arb.pos_inf(), _ROUGH)
+    if found is not least or parameter is None:
+        return None
+    return ExactReal.of_root(pair.shift**2 / parameter)
+
+
+def _of_pair(pair: Pair, width: Fraction) -> arb:
+    own = limiting_mu([pair])
+    if own is not None:
+        return own
+    if isinstance(pair, GaussianMixturePair):
+        return mixture.least_mu(pair, floor(pair), width)
+    if isinstance(pair, DiscreteGaussianPair):
+        return discrete.least_mu(pair.parameter, pair.shift, width)
+    if isinstance(pair, DiscreteGaussianProductPair):
+        return _of_coordinates(pair, width)
+    both = [pair, pair.reverse()]
+    if most([side.max_loss() for side in both]).is_finite():
+        return bounded.least_mu(both, width).ball()
+    if floor(pair) == arb.pos_inf():
+        raise NotApplicableError(
+            "No mu is enough: the Rényi divergences D_a of this mechanism are below no multiple of "
+            "the order a, as those of every mu-GDP mechanism are. Ask for delta or epsilon."
+        )
+    if isinstance(pair, SubsampledPair):
+        return _of_sample(pair, width)
+    if isinstance(pair, JointPair) and pair.is_product:
+        return product.least_mu(pair, width, _of_pair)
+    raise NotApplicableError(
+        "The privacy loss is unbounded, and how small levels bound mu is not known: no search over "
+        "finitely many epsilon does. Verify a mu-GDP claim, or compare at one delta."
+    )
+
+
+def _of_sample(pair: SubsampledPair, width: Fraction) -> arb:
+    """Enclose that of a sample: at most that of the release, by the joint convexity of profiles."""
+    least, inner = floor(pair), _of_pair(pair.inner, width)
+    if isinstance(pair.inner, DiscreteGaussianPair):
+        return discrete_sample.least_mu(pair.inner, pair.sampling_prob, least, inner, width)
+    return least.union(inner)
+
+
+def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
+    """Enclose that of discrete Gaussian noise on several coordinates, or as √Σ μ_i² bounds it."""
+    parameter = ExactReal.of_rational(pair.parameter)
+    if not pair.last_shift:
+        found = discrete.of_sum(parameter, pair.shift, pair.count, width)
+        found = discrete_sum.least_mu(pair, width) if found is None else found
+        if found is not None:
+            return found
+    squares = pair.count * discrete.least_mu(parameter, pair.shift, width) ** 2
+    if pair.last_shift:
+        last = ExactReal.of_rational(pair.scale**2) * parameter
+        squares += discrete.least_mu(last, pair.last_shift, width) ** 2
+    return floor(pair).union(squares.sqrt())

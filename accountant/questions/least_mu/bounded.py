@@ -1,0 +1,51 @@
+"""The least μ of bounded losses: a root, beside the largest ratio of the profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import arb
+
+from accountant.composition.invert import hockey_stick, most
+from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
+from accountant.numbers import solve
+from accountant.numbers.dominance import largest_ratio
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
+from accountant.questions.least_mu.curve import profile_of
+
+_SEARCH_PRECISION = 64
+_ENOUGH = 16
+
+
+def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
+    """Enclose the least μ of pairs with bounded losses, to a relative width."""
+    stop = Fraction(Interval.of_ball(most([pair.max_loss() for pair in pairs]), 30).upper)
+
+    def excess(mu: ExactReal) -> arb:
+        with ctx.workprec(_SEARCH_PRECISION):
+            ratio = largest_ratio(
+                lambda at: hockey_stick(pairs, at), profile_of(mu), stop, enough=_ENOUGH
+            )
+            return ratio.log() if ratio.is_finite() else arb(_ENOUGH)
+
+    guess = max(float(stop), 1e-300)
+    low, high = _around(excess, Fraction(guess))
+    return solve.root(excess, (low, high), relative_width=width)
+
+
+def _around(excess: solve.Function, guess: Fraction) -> solve.Bracket:
+    """Return points on both sides of the root, by factors of 2 from a guess."""
+    low = high = guess
+    for _ in range(400):
+        if excess(ExactReal.of_rational(high)) < 0:
+            break
+        high *= 2
+    for _ in range(400):
+        if excess(ExactReal.of_rational(low)) > 0:
+            return low, high
+        low /= 2
+    raise UndecidedError("No mu was found on either side of the least one.")

@@ -1,0 +1,172 @@
+"""The privacy profile δ(ε) of a mechanism: value, logarithm, complement and inverse.
+
+A mechanism is (ε, δ)-DP exactly when δ ≥ δ(ε) := max over its worst pairs and both directions
+of the hockey-stick divergence H(ε) = sup_S P(S) − e^ε Q(S). ε may be any real number: below 0
+the profile exceeds the total variation distance and tends to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flint import arb
+
+from accountant.composition.invert import complement, hockey_stick, inverse, most
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.core.validate import probability
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval
+from accountant.questions.answer import answer, enclosed, usual
+
+_HALF = arb("0.5")
+
+
+def worst_pairs(
+    mechanism: Mechanism,
+    adjacency: Adjacency | str | None,
+    direction: Direction | None,
+    method: str = "auto",
+) -> Sequence[Pair]:
+    """Return the pairs that a question ranges over: of one direction, or (None) of both."""
+    relation, direction = Adjacency.read(adjacency), Direction.read(direction)
+    if method == "auto":
+        return mechanism.worst_case(relation).pairs(direction)
+    from accountant.questions.methods import pairs_of  # engines are loaded where they are named
+
+    return pairs_of(mechanism, method, relation, direction)
+
+
+def delta(
+    mechanism: Mechanism,
+    epsilon: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose δ(ε).
+
+    Parameters
+    ----------
+    mechanism
+        Any mechanism.
+    epsilon
+        Any real number, read exactly.
+    adjacency
+        The neighbouring relation, required where the two differ.
+    direction
+        One direction of the pair; None takes the worse of both.
+    method
+        The engine of a composition: "auto", or one that is insisted on, "exact",
+        "fourier" or "grid" (`accountant.composition.choose`).
+    relative_width
+        Width of the enclosure relative to δ. None asks for 1e-30 of a closed form and 1e-9 of a
+        composition, and takes the best that is reached.
+
+    Raises
+    ------
+    AdjacencyError
+        If the relation is needed and not named, or does not fit.
+    NotApplicableError
+        If the engine that is named does not apply; the message says which ones do.
+    UndecidedError
+        If a width is named and not reached; its `interval` is the best enclosure.
+    """
+    eps = exact(epsilon, "epsilon")
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    return enclosed(
+        lambda: hockey_stick(pairs, eps),
+        relative_width,
+        pairs,
+        lambda: Interval.between(*_bounds(pairs, eps)),
+    )
+
+
+def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
+    """Bound δ(ε) by max(0, 1 − e^ε), which the event of all outcomes has, and by simple bounds."""
+    above = most([pair.bound(epsilon) for pair in pairs]).min(arb(1))
+    return (-epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)), above
+
+
+def log_delta(
+    mechanism: Mechanism,
+    epsilon: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose ln δ(ε); −∞ where δ(ε) = 0. Arguments and errors as for `delta`."""
+    eps = exact(epsilon, "epsilon")
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+
+    def logarithm() -> arb:
+        value = hockey_stick(pairs, eps)
+        if value > _HALF:
+            return (-complement(pairs, eps)).log1p()
+        return arb.neg_inf() if value.is_zero() else value.log()
+
+    def bounds() -> Interval:
+        low, high = _bounds(pairs, eps)
+        return Interval.between(low.log() if low > 0 else arb.neg_inf(), high.log())
+
+    return enclosed(logarithm, relative_width, pairs, bounds)
+
+
+def delta_complement(
+    mechanism: Mechanism,
+    epsilon: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose 1 − δ(ε) = P(L ≤ ε) + e^ε Q(L > ε), without cancellation where δ is near 1."""
+    eps = exact(epsilon, "epsilon")
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+
+    def bounds() -> Interval:
+        low, high = _bounds(pairs, eps)
+        return Interval.between((1 - high).max(arb(0)), 1 - low)
+
+    return enclosed(lambda: complement(pairs, eps), relative_width, pairs, bounds)
+
+
+def epsilon(
+    mechanism: Mechanism,
+    delta: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose ε(δ) = inf {ε real : δ(ε) ≤ δ}, the inverse of the profile.
+
+    It is +∞ where no finite ε has δ(ε) ≤ δ, negative where δ exceeds the total variation
+    distance, and −∞ at δ = 1. At δ = 0 it is the largest privacy loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If δ is outside [0, 1].
+    """
+    target = probability("delta", delta)
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    if target.rational == 1:
+        return Interval.of_ball(arb.neg_inf())
+
+    def largest() -> arb:
+        return most([pair.max_loss() for pair in pairs])
+
+    def bounds() -> Interval:  # δ(ε) ≥ 1 − e^ε
+        return Interval.between((-target.ball()).log1p(), largest())
+
+    if target.sign == 0:
+        return enclosed(largest, relative_width, pairs, bounds)
+    return answer(lambda width: inverse(pairs, target, width), relative_width, usual(pairs), bounds)

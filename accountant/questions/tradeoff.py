@@ -1,0 +1,347 @@
+"""The trade-off function β(α): the least type II error of any test at type I error α.
+
+H₀ is Q, H₁ is P: a test S has type I error α = Q(S) and type II error β = 1 − P(S). Write
+f for the trade-off function of one pair: convex, non-increasing, on [0, 1]. For every real ε
+the likelihood-ratio test {L > ε}, of level q = Q(L > ε), says something about f(α):
+
+- it lies on the curve, f(q) = P(L ≤ ε) (Neyman–Pearson);
+- the line of slope −e^ε through that point supports f, so f(α) ≥ P(L ≤ ε) + e^ε (q − α);
+- rejecting with probability min(1, α/q) where it rejects is a test of level ≤ α, so
+  f(α) ≤ P(L ≤ ε) + P(L > ε)(1 − α/q)⁺.
+
+Two tests with levels on both sides of α bound f(α) from above by the chord between them. Where
+L has atoms f is linear between two vertices: the chord is then f itself, and its slope −e^ε*
+gives the ε* whose supporting line proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, Tails
+from accountant.core.validate import probability
+from accountant.errors import BetweenError
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.interval import Interval, ball, bits_of, enclose, sign, within
+from accountant.numbers.precision import ctx
+from accountant.questions.answer import answer, joined, largest, smallest, usual
+from accountant.questions.profile import worst_pairs
+
+_SPARE_BITS = 20
+_MAX_STEPS = 2000
+_MAX_BLURS = 2
+_WIDENINGS = 4
+
+
+def beta(
+    mechanism: Mechanism,
+    alpha: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose β(α), the least type II error at type I error α over the worst pairs.
+
+    Of a mechanism that is only dominated by the largest of several profiles
+    (`accountant.core.pair.WorstCase.enveloped`) the least β of the pairs is attained; for all
+    neighbours
+    together that of the pair with the largest profile is a lower bound, and both are the same but
+    where a straight line shortens the way between two curves.
+
+    Parameters
+    ----------
+    mechanism, adjacency, direction, method, relative_width
+        As for `accountant.questions.profile.delta`.
+    alpha
+        Type I error in [0, 1], read exactly.
+
+    Raises
+    ------
+    InvalidInputError
+        If α is outside [0, 1].
+    BetweenError
+        If two bounds do not meet, and are farther apart than the width.
+    """
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    question = _Question(probability("alpha", alpha), power=False)
+    envelope = _envelope(mechanism, adjacency, direction, pairs)
+    return question.answer(pairs, envelope, relative_width)
+
+
+def power(
+    mechanism: Mechanism,
+    alpha: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose 1 − β(α), the largest power at level α, without cancellation for small α."""
+    pairs = worst_pairs(mechanism, adjacency, direction, method)
+    question = _Question(probability("alpha", alpha), power=True)
+    envelope = _envelope(mechanism, adjacency, direction, pairs)
+    return question.answer(pairs, envelope, relative_width)
+
+
+def _envelope(
+    mechanism: Mechanism,
+    adjacency: Adjacency | str | None,
+    direction: Direction | None,
+    pairs: Sequence[Pair],
+) -> Pair | None:
+    """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
+    if direction is not None or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
+        return None
+    from accountant.composition.envelope import envelope
+
+    return envelope(tuple(pairs))
+
+
+@final
+@dataclass(frozen=True)
+class _Question:
+    """The least f(α) of several pairs, or their largest 1 − f(α)."""
+
+    level: ExactReal
+    power: bool
+
+    def answer(
+        self, pairs: Sequence[Pair], envelope: Pair | None, relative_width: Number | None
+    ) -> Interval:
+        """Enclose it, to a width that is named or to the best one that comes soon."""
+
+        def bounds() -> Interval:  # of the test that rejects at random, and of a perfect one
+            blind = self.level.ball() if self.power else 1 - self.level.ball()
+            return Interval.between(*((blind, arb(1)) if self.power else (arb(0), blind)))
+
+        return answer(
+            lambda width: self._worst(pairs, envelope, width), relative_width, usual(pairs), bounds
+        )
+
+    def _worst(self, pairs: Sequence[Pair], envelope: Pair | None, width: Fraction) -> Interval:
+        """Enclose what the worst of the pairs has, or what lies between it and an envelope."""
+        asks = [partial(self._of, pair, width) for pair in pairs]
+        found = joined(asks, largest if self.power else smallest)
+        if envelope is None:
+            return found
+        with within():
+            found = found.hull(self._of(envelope, width))
+        if found.lower < found.upper and (found.relative_width or 1) > width:
+            raise BetweenError("power" if self.power else "beta", found)
+        return found
+
+    def _of(self, pair: Pair, width: Fraction) -> Interval:
+        """Enclose it for one pair."""
+        if self.level.sign != 0 and _covers_p(pair, self.level):
+            return Interval.of_exact(int(self.power))
+        return enclose(lambda: self._ball(pair, bits_of(width)), relative_width=width)
+
+    def _ball(self, pair: Pair, bits: int) -> arb:
+        if self.level.sign != 0:
+            return _search(pair, self.level, bits, power=self.power)
+        power = pair.infinity_mass()  # reject only where Q has no mass
+        return power if self.power else 1 - power
+
+
+def _covers_p(pair: Pair, level: ExactReal) -> bool:
+    """Whether α ≥ Q(L > −∞), so that a test can reject wherever P has mass: β = 0."""
+    if level.rational == 1:
+        return True
+    missed = pair.reverse().exact_infinity_mass()
+    if missed is not None and missed.rational is not None and level.rational is not None:
+        return level.rational + missed.rational >= 1
+    excess = sign(lambda: level.ball() + pair.reverse().infinity_mass() - 1)
+    return excess is not None and excess >= 0
+
+
+def _search(pair: Pair, level: ExactReal, bits: int, *, power: bool) -> arb:
+    """Return a ball around f(α), or 1 − f(α), of so many bits where flint's precision has them.
+
+    The bounds are proved by whatever tests are met; the steps only choose which. Most go to the
+    root of ln(q/α), fast where the loss has a density; some to the slope of the chord, exact
+    where it has atoms; some to the middle, safe everywhere.
+    """
+    curve = _Curve(pair, level, bits, power)
+    epsilon: Fraction | None = Fraction(0)
+    blurs = 0
+    for turn in range(_MAX_STEPS):
+        if epsilon is None or curve.accurate() or blurs > _MAX_BLURS:
+            break
+        if not curve.visit(epsilon):  # q = α, or an atom at ε, as far as the precision tells
+            blurs += 1
+            step = max(_nudge(epsilon), curve.blur)
+            for direction in (-1, 1):
+                steps = (direction * step * 16**k for k in range(_WIDENINGS))
+                any(curve.visit(epsilon + step) for step in steps)
+        epsilon = curve.next(turn)
+    return curve.value()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """The likelihood-ratio test {L > ε}."""
+
+    epsilon: Fraction
+    tails: Tails
+    gap: arb
+    """q − α, from α and q or from their complements, whichever are smaller."""
+    score: arb
+    """Of the sign of the gap: the logarithm of the smaller pair's ratio, or a share of it."""
+
+
+@final
+class _Curve:
+    """The tests of one pair near one level, and the bounds that they prove."""
+
+    def __init__(self, pair: Pair, level: ExactReal, bits: int, power: bool) -> None:
+        self._pair, self._bits, self._power = pair, bits, power
+        self.blur = Fraction(0)
+        """By how much ε must move, at least, for the last level to be told from itself."""
+        self._alpha = level.ball()
+        self._rest = ball(1 - level.rational) if level.rational is not None else 1 - self._alpha
+        self._lower, self._upper = arb(0), arb(1)
+        self._above: _Test | None = None
+        self._below: _Test | None = None
+        self._last_side = 0
+        self._width = Fraction(0)
+
+    def value(self) -> arb:
+        """Return a ball that contains both bounds."""
+        return self._lower.union(self._upper)
+
+    def accurate(self) -> bool:
+        """Whether the bounds agree to the bits that are asked for, or nearly all there are."""
+        return self.value().rel_accuracy_bits() >= min(self._bits + 1, ctx.prec - _SPARE_BITS)
+
+    def visit(self, epsilon: Fraction) -> bool:
+        """Take in the test {L > ε}; return whether its level is told from α."""
+        test = self._test(epsilon)
+        self._bound(test)
+        side = 1 if test.score > 0 else -1 if test.score < 0 else 0
+        if side > 0 and (self._above is None or epsilon > self._above.epsilon):
+            self._above = test
+        if side < 0 and (self._below is None or epsilon < self._below.epsilon):
+            self._below = test
+        if side and side == self._last_side:  # Illinois: pull the next root to the other end
+            self._halve(-side)
+        self._last_side = side or self._last_side
+        if side and self._above is not None and self._below is not None:
+            self._bound_by_chord(self._above, self._below)
+        return side != 0
+
+    def next(self, turn: int) -> Fraction | None:
+        """Return the next ε to try, or None where f is straight between the two nearest tests."""
+        if self._below is None:
+            return _outward(self._above, 1)
+        if self._above is None:
+            return _outward(self._below, -1)
+        low, high = self._above.epsilon, self._below.epsilon
+        stuck = high - low > self._width / 2
+        self._width = high - low
+        if turn % 5 == 2:
+            slope = _chord_slope(self._above.tails, self._below.tails)
+            return slope if slope is not None and low < slope < high else None
+        if turn % 5 == 0 and stuck:
+            return (low + high) / 2
+        scores = (_finite(self._above.score), _finite(self._below.score))
+        root = solve.secant(low, high, *scores, ctx.prec)
+        return (low + high) / 2 if root is None else root
+
+    def _test(self, epsilon: Fraction) -> _Test:
+        tails = self._pair.tails(ExactReal.of_rational(epsilon))
+        above, below = tails.q_above, tails.q_below
+        self.blur = _relative_radius(min(above, below, key=lambda tail: float(tail.mid())))
+        if self._alpha < self._rest:
+            return _Test(epsilon, tails, above - self._alpha, _log_ratio(above, self._alpha))
+        return _Test(epsilon, tails, self._rest - below, -_log_ratio(below, self._rest))
+
+    def _bound(self, test: _Test) -> None:
+        """Take in the supporting line at a test, and the test made less likely to reject."""
+        tails = test.tails
+        rise = ball(test.epsilon).exp() * test.gap
+        if self._power:
+            kept = arb(1) if test.score < 0 else _clipped(self._alpha / tails.q_above)
+            self._take(tails.p_above * kept, tails.p_above - rise)
+        else:
+            lost = arb(0) if test.score < 0 else _clipped(test.gap / tails.q_above)
+            self._take(tails.p_below + rise, tails.p_below + tails.p_above * lost)
+
+    def _bound_by_chord(self, above: _Test, below: _Test) -> None:
+        """Take in the chord, written so that nothing cancels: one gap is > 0, the other < 0."""
+        weight = 1 / (above.gap - below.gap)
+        if self._power:
+            chord = above.gap * below.tails.p_above - below.gap * above.tails.p_above
+            self._take(chord * weight, self._upper)
+        else:
+            chord = above.gap * below.tails.p_below - below.gap * above.tails.p_below
+            self._take(self._lower, chord * weight)
+
+    def _take(self, lower: arb, upper: arb) -> None:
+        """Keep the better ends: a bound by a wide ball is no reason to forget a sharp one."""
+        if not lower.is_nan():
+            self._lower = self._lower.max(lower.lower())
+        if not upper.is_nan():
+            self._upper = self._upper.min(upper.upper())
+
+    def _halve(self, side: int) -> None:
+        if side > 0 and self._above is not None:
+            self._above = replace(self._above, score=self._above.score / 2)
+        if side < 0 and self._below is not None:
+            self._below = replace(self._below, score=self._below.score / 2)
+
+
+def _relative_radius(level: arb) -> Fraction:
+    """Return by how much of itself a level is unknown; about the ε that it is unknown by."""
+    share = 2 * level.rad() / abs(level).lower()
+    return solve.fraction(share.mid()) if share < 1 else Fraction(0)
+
+
+def _log_ratio(level: arb, target: arb) -> arb:
+    return arb.neg_inf() if level.is_zero() else (level / target).log()
+
+
+def _clipped(share: arb) -> arb:
+    """Clip a share to [0, 1]; return all of [0, 1] where nothing is known about it."""
+    return share.max(arb(0)).min(arb(1)) if share.is_finite() else arb("0.5 +/- 0.5")
+
+
+def _finite(score: arb) -> arb | None:
+    return score.mid() if score.is_finite() else None
+
+
+def _outward(nearest: _Test | None, direction: int) -> Fraction | None:
+    """Return a point beyond the outermost test, at steps that double; None if there is no test."""
+    if nearest is None:
+        return None
+    beyond = 2 * nearest.epsilon * direction
+    return direction * max(beyond, Fraction(1))
+
+
+def _chord_slope(above: Tails, below: Tails) -> Fraction | None:
+    """Return a point just beside the ε for which −e^ε is the slope of the chord."""
+    falls = (above.p_above - below.p_above, below.p_below - above.p_below)
+    rises = (above.q_above - below.q_above, below.q_below - above.q_below)
+    fall, rise = (max(pair, key=lambda value: value.rel_accuracy_bits()) for pair in (falls, rises))
+    slope = (fall / rise).mid()  # each from the smaller tails: they lose less to subtraction
+    if not (slope.is_finite() and slope > 0):
+        return None
+    epsilon = solve.fraction(slope.log().mid())
+    return epsilon + _nudge(epsilon)
+
+
+def _nudge(epsilon: Fraction) -> Fraction:
+    """Return a step that is small at the current precision, but larger than its rounding."""
+    return max(abs(epsilon), Fraction(1)) / (1 << (ctx.prec - _SPARE_BITS + 6))

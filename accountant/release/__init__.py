@@ -1,0 +1,1 @@
+"""Noise on lattices, sampled exactly: what releases use."""

@@ -1,0 +1,432 @@
+"""Releases on a fixed lattice: continuous mechanisms without a floating-point channel.
+
+A mechanism that releases the real vector Y = v + noise is replaced by one that releases
+⌊Y_j/g_j + 1/2⌋·g_j, where the steps g_j = 2^{e_j} depend on the scale of the noise alone. This is
+a function of Y that does not look at v, so it keeps every guarantee of the mechanism, with the
+same numbers: neither the sensitivity nor δ grows. The rounding costs at most g_j/2 in every
+coordinate, at most 2^−33 of its scale. Every output lies on one lattice, whatever v was.
+
+What makes this true of a program is that the rounding is decided exactly. The noise is a real
+number of which more digits are drawn when they are needed (`accountant.release.lazy_reals`). A
+coordinate is first computed in double precision with a bound of the error; where a rounding
+boundary lies within that bound, it is computed again in ball arithmetic, with further digits, until
+it is decided. So the law of the output is exactly that of the rounded real mechanism.
+
+Noise comes from the operating system (`accountant.core.randomness`). Not covered: how long a draw
+takes, and how v was computed (its sensitivity must be that of the floating-point numbers given).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import numpy as np
+from flint import arb, fmpq, fmpz
+from numpy.typing import ArrayLike, NDArray
+
+from accountant.core.randomness import SECURE
+from accountant.errors import InvalidInputError, expected
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
+from accountant.release.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
+
+if TYPE_CHECKING:
+    from accountant.core.randomness import Randomness
+
+Array: TypeAlias = NDArray[Any]
+Row: TypeAlias = list[tuple[int, arb]]
+
+RESOLUTION = 32
+"""The lattice step is the power of two below the scale of the noise, times 2^−RESOLUTION."""
+
+_UNIT = 2.0**-53
+_BLOCK = 1 << 18
+_LARGEST_INDEX = 1 << 61
+
+
+class Noise(ABC):
+    """A real random vector: a function of lazy real numbers, in doubles and in balls."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """How many coordinates."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """How many lazy real numbers one vector needs."""
+
+    @abstractmethod
+    def scales(self) -> list[float]:
+        """Return a scale of the noise of each coordinate, which sets its lattice step."""
+
+    @abstractmethod
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
+        """Draw so many lazy real numbers."""
+
+    @abstractmethod
+    def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
+        """Return the coordinates over their steps, and bounds of their errors.
+
+        Parameters
+        ----------
+        drawn
+            One row of `inputs` doubles per vector, each within `input_error` of its number.
+        steps
+            The lattice steps, powers of two.
+        """
+
+    @abstractmethod
+    def ball(self, coordinate: int, number: Numbers) -> arb:
+        """Return one coordinate, as a ball at flint's current precision.
+
+        `number(i)` is a ball around the lazy real number i of this vector.
+        """
+
+
+def input_error(drawn: Array) -> Array:
+    """Bound |double − number| for what `LazyReals.floats` returns at 52 digits or more."""
+    bound: Array = _UNIT * (np.abs(drawn) + 3)
+    return bound
+
+
+@final
+@dataclass(frozen=True)
+class LinearNoise(Noise):
+    """Each coordinate is a linear combination of independent normal or Laplace variables.
+
+    Parameters
+    ----------
+    rows
+        Returns for each coordinate its terms (index, coefficient): balls at the current precision.
+    variables
+        How many there are.
+    law
+        "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2.
+    """
+
+    rows: Callable[[], Sequence[Row]]
+    variables: int
+    law: str = "normal"
+
+    def __post_init__(self) -> None:
+        """Round the coefficients to doubles once."""
+        with ctx.workprec(128):
+            rows = self.rows()
+        width = max(len(row) for row in rows)
+        indices = np.zeros((len(rows), width), dtype=np.intp)
+        values = np.zeros((len(rows), width))
+        for j, row in enumerate(rows):
+            for place, (index, coefficient) in enumerate(row):
+                indices[j, place], values[j, place] = index, float(coefficient)
+        object.__setattr__(self, "_indices", indices)
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_cache", {})
+
+    @property
+    def dimension(self) -> int:
+        """How many coordinates."""
+        return len(self._table()[0])
+
+    @property
+    def inputs(self) -> int:
+        """How many variables there are."""
+        return self.variables
+
+    def _table(self) -> tuple[Array, Array]:
+        return self.__dict__["_indices"], self.__dict__["_values"]
+
+    def scales(self) -> list[float]:
+        """Return the root of the sum of squares of each row."""
+        return [math.hypot(*row) for row in self._table()[1].tolist()]
+
+    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
+        """Draw the variables."""
+        return (normal if self.law == "normal" else laplace)(count, rng=rng, bits=bits)
+
+    def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
+        """Return the combinations; with m terms the error is at most (m + 8)·2^−53·Σ|c|(|x| + 3).
+
+        A coefficient is rounded once (to within 2^−52 of itself), a variable is known to
+        `input_error`, and m products and sums in any order add (m + 1)·2^−53 of Σ|c x|.
+        """
+        indices, values = self._table()
+        scaled = values / steps[:, np.newaxis]
+        terms = values.shape[1]
+        if terms == 1:
+            found = drawn[:, indices[:, 0]] * scaled[:, 0]
+            bound = np.abs(found) + 3 * np.abs(scaled[:, 0])
+        elif terms <= 3:
+            found = np.zeros((len(drawn), len(values)))
+            bound = np.zeros_like(found)
+            for place in range(terms):
+                product = drawn[:, indices[:, place]] * scaled[:, place]
+                found += product
+                bound += np.abs(product)
+                bound += 3 * np.abs(scaled[:, place])
+        else:
+            dense = np.zeros((self.variables, len(values)))
+            for place in range(terms):
+                np.add.at(dense, (indices[:, place], np.arange(len(values))), scaled[:, place])
+            found = drawn @ dense
+            bound = (np.abs(drawn) + 3) @ np.abs(dense)
+        return found, (terms + 8) * _UNIT * bound
+
+    def ball(self, coordinate: int, number: Numbers) -> arb:
+        """Return Σ c x over the terms of the coordinate."""
+        cache = self.__dict__["_cache"]
+        if ctx.prec not in cache:
+            cache[ctx.prec] = self.rows()
+        terms = cache[ctx.prec][coordinate]
+        return sum((c * number(index) for index, c in terms), start=arb(0))
+
+
+@final
+class LatticeSampler:
+    """Releases values plus noise, rounded to a fixed lattice.
+
+    Parameters
+    ----------
+    noise
+        The real noise.
+    resolution
+        The steps are 2^−resolution of the scale of each coordinate, rounded down to a power of two.
+    repeated
+        Whether a one-dimensional noise is added independently to every entry of a value.
+    common
+        Whether all coordinates have one step: the least one, and at most 1.
+    """
+
+    def __init__(
+        self,
+        noise: Noise,
+        *,
+        resolution: int = RESOLUTION,
+        repeated: bool = False,
+        common: bool = False,
+    ) -> None:
+        scales = noise.scales()
+        for index, scale in enumerate(scales):
+            if not 2.0**-900 < scale < 2.0**900:
+                raise expected(
+                    f"scale of the noise of coordinate {index}",
+                    scale,
+                    "between 2^-900 and 2^900",
+                    "Rescale the answer.",
+                )
+        self._noise, self._repeated = noise, repeated
+        self._exponents = [math.frexp(scale)[1] - 1 - resolution for scale in scales]
+        if common:
+            self._exponents = [min(0, *self._exponents)] * len(self._exponents)
+        self._steps = np.array([2.0**exponent for exponent in self._exponents])
+
+    @property
+    def lattice(self) -> tuple[Fraction, ...]:
+        """The step of every coordinate: a power of two that the released value does not change."""
+        return tuple(Fraction(2) ** exponent for exponent in self._exponents)
+
+    @property
+    def extra_delta(self) -> Interval:
+        """What the lattice costs in δ: nothing, since rounding the real output looks at no value.
+
+        It is exactly 0 for every ε and every sensitivity; the law has no approximation whose
+        total variation distance would have to be charged.
+        """
+        return Interval.of_exact(0)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[np.float64]:
+        """Release a value, or several times the same value with independent noise.
+
+        Parameters
+        ----------
+        value
+            One number per coordinate (or any array, for noise that is repeated), finite.
+        size
+            How many releases, along a new first axis; None is one, without that axis.
+        rng
+            Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
+
+        Returns
+        -------
+        NDArray[np.float64]
+            Multiples of the lattice steps. Beyond 2^53 steps a double cannot hold every multiple:
+            the exact one is then rounded to a double, again without looking at the value.
+        """
+        values = _finite(value)
+        shape = values.shape if size is None else (size, *values.shape)
+        count = 1 if size is None else size
+        if self._repeated:
+            rows = np.broadcast_to(values.reshape(1, -1), (count, values.size)).reshape(-1, 1)
+        else:
+            if values.size != self._noise.dimension or values.ndim > 1:
+                raise expected(
+                    "value",
+                    f"array of shape {values.shape}",
+                    f"to have {self._noise.dimension} coordinates",
+                    "Give one number for each.",
+                )
+            rows = np.broadcast_to(values.reshape(1, -1), (count, values.size))
+        return self.numbers(self.whole_steps(rows, rng=rng)).reshape(shape)
+
+    def numbers(self, whole: Array) -> NDArray[np.float64]:
+        """Return multiples of the steps as doubles."""
+        if whole.dtype != object:
+            doubles: NDArray[np.float64] = np.ldexp(whole.astype(float), np.array(self._exponents))
+            return doubles
+        exact: NDArray[Any] = whole * np.array(self.lattice)
+        return exact.astype(float)
+
+    def noise(self, size: int, *, rng: Randomness) -> NDArray[np.float64]:
+        """Draw `size` releases of the value 0: noise alone, shape (size,) or (size, dimension)."""
+        zero = np.zeros(() if self._repeated else self._noise.dimension)
+        return self.release(zero, size, rng=rng)
+
+    def whole_steps(self, rows: Array, *, rng: Randomness) -> Array:
+        """Return ⌊(value + noise)/step + 1/2⌋ for rows of values."""
+        block = max(1, _BLOCK // self._noise.inputs)
+        parts = [
+            self._block(rows[start : start + block], rng) for start in range(0, len(rows), block)
+        ]
+        if not parts:
+            return np.empty(rows.shape, dtype=np.int64)
+        joined: Array = np.concatenate(parts)
+        return joined
+
+    def _block(self, rows: Array, rng: Randomness) -> Array:
+        inputs = self._noise.inputs
+        drawn = self._noise.draw(len(rows) * inputs, rng=rng)
+        approximate, bound = self._noise.floats(drawn.floats().reshape(-1, inputs), self._steps)
+        with np.errstate(over="ignore"):
+            scaled = rows / self._steps
+        base = np.floor(scaled)
+        far = ~(np.abs(base) + np.abs(approximate) < _LARGEST_INDEX)
+        if far.any():
+            base = np.where(far, 0.0, base)
+            scaled = np.where(far, 0.0, scaled)
+        offset = approximate + ((scaled - base) + 0.5)
+        bound = bound + 4 * _UNIT * (np.abs(offset) + 2)
+        low, high = np.floor(offset - bound), np.floor(offset + bound)
+        result: Array = base.astype(np.int64) + np.where(far, 0.0, low).astype(np.int64)
+        undecided = np.argwhere((low != high) | far)
+        if far.any():
+            result = result.astype(object)
+        for row, coordinate in undecided.tolist():
+            result[row, coordinate] = self._exact(
+                drawn, row, coordinate, Fraction(float(rows[row, coordinate])), rng
+            )
+        return result
+
+    def _exact(
+        self, drawn: LazyReals, row: int, coordinate: int, value: Fraction, rng: Randomness
+    ) -> int:
+        """Decide one coordinate in ball arithmetic, with as many digits as it takes."""
+        inputs = self._noise.inputs
+        start = row * inputs
+        step = Fraction(2) ** self._exponents[coordinate]
+        quotient = value / step + Fraction(1, 2)
+        precision = 128 + max(0, abs(quotient.numerator // quotient.denominator).bit_length())
+        while True:
+            with ctx.workprec(precision):
+                noise = self._noise.ball(coordinate, drawn.numbers(start))
+                shift = arb(fmpq(quotient.numerator, quotient.denominator))
+                place = noise / arb(fmpq(step.numerator, step.denominator)) + shift
+                low, high = place.lower().floor(), place.upper().floor()
+                if low.is_exact() and high.is_exact():
+                    bottom, top = low.unique_fmpz(), high.unique_fmpz()
+                    if isinstance(bottom, fmpz) and bottom == top:
+                        return int(bottom)
+            for index in range(inputs):
+                drawn.refine(start + index, rng=rng)
+            precision *= 2
+
+
+def release_stream(
+    sampler: LatticeSampler, value: ArrayLike, size: int | None, *, rng: Randomness
+) -> NDArray[np.float64]:
+    """Release the prefix sums of a stream in [0, 1]ⁿ with linear noise, on one lattice.
+
+    The inputs are rounded to the lattice, whose step is a power of two at most 1: they stay in
+    [0, 1], so the sensitivity does not grow, and their sums are exact integers of steps. The
+    rounded sum of such a prefix and real noise is the prefix plus the rounded noise.
+
+    Raises InvalidInputError where there are not as many inputs as coordinates, or one of them is
+    outside [0, 1].
+    """
+    inputs = np.asarray(value, dtype=float)
+    steps = len(sampler.lattice)
+    if inputs.shape != (steps,):
+        raise expected("value", f"array of shape {inputs.shape}", f"to have {steps} inputs")
+    if not ((inputs >= 0) & (inputs <= 1)).all():
+        place = int(np.argmin((inputs >= 0) & (inputs <= 1)))
+        raise expected(f"value[{place}]", inputs[place], "in [0, 1]")
+    per_unit = int(1 / sampler.lattice[0])
+    whole = np.array([math.floor(Fraction(x) * per_unit + Fraction(1, 2)) for x in inputs], object)
+    sums = np.cumsum(whole)
+    if steps * per_unit < _LARGEST_INDEX:
+        sums = sums.astype(np.int64)
+    count = 1 if size is None else size
+    noise = sampler.whole_steps(np.zeros((count, steps)), rng=rng)
+    released = sampler.numbers(sums + noise)
+    return released[0] if size is None else released
+
+
+def release_integers(
+    noise: Callable[[int], Array], value: ArrayLike, size: int | None
+) -> NDArray[Any]:
+    """Add integer noise, drawn by `noise(count)`, to every entry of an integer value.
+
+    Raises InvalidInputError where a value is no integer: rounding it could move two neighbours
+    further apart than the sensitivity.
+    """
+    answer = integers(value)
+    shape = answer.shape if size is None else (size, *answer.shape)
+    drawn: NDArray[Any] = noise(math.prod(shape)).reshape(shape)
+    if len(drawn.ravel()) and max(-int(drawn.min()), int(drawn.max())) >= _LARGEST_INDEX:
+        return drawn.astype(object) + answer
+    return drawn + answer
+
+
+def integers(value: ArrayLike, *, coordinates: int | None = None) -> NDArray[np.int64]:
+    """Return an integer answer as int64, or say which entry is no integer (or how many lack).
+
+    Raises InvalidInputError.
+    """
+    values = _finite(value)
+    if not (values == np.floor(values)).all():
+        place = int(np.flatnonzero(values != np.floor(values))[0])
+        raise expected(
+            f"value[{place}]",
+            values.flat[place],
+            "to be an integer",
+            "Round it first, and give the sensitivity of what is rounded.",
+        )
+    if coordinates is not None and values.shape != (coordinates,):
+        raise expected(
+            "value", f"array of shape {values.shape}", f"to have {coordinates} coordinates"
+        )
+    return values.astype(np.int64)
+
+
+def _finite(value: ArrayLike) -> Array:
+    """Return doubles, and refuse what would be rounded, or is not finite, by its place."""
+    given = np.asarray(value)
+    if given.dtype == object or given.dtype.kind not in "iufb":
+        raise InvalidInputError(
+            f"Expected value to hold numbers (doubles or integers), not {given.dtype}. Convert it "
+            "first: the sensitivity must be that of what is released."
+        )
+    values = given.astype(float)
+    if not np.isfinite(values).all():
+        place = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise expected(f"value[{place}]", values.flat[place], "to be finite", "Replace it first.")
+    if given.dtype.kind in "iu" and ((given > 2**53) | (given < -(2**53))).any():
+        raise expected("value", "an integer", "of magnitude at most 2^53", "Doubles hold no more.")
+    return values

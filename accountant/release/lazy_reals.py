@@ -1,0 +1,342 @@
+"""Real random numbers known to as many binary digits as a question about them needs.
+
+A standard normal or exponential variate is never rounded: it is drawn as whole + fraction, where
+the fraction is a uniform number of which the first digits are drawn at once (whole arrays of
+them) and further ones only when a comparison or a rounding asks for them. Acceptance needs
+comparisons of uniform numbers and integer arithmetic alone, as in Karney, "Sampling exactly from
+the normal distribution" (2016), so the law is exact: no probability and no digit is ever rounded.
+The generator is taken to give independent uniform bits.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from accountant.numbers.precision import ctx
+from accountant.release import sampling
+
+if TYPE_CHECKING:
+    from accountant.core.randomness import Randomness
+
+Array: TypeAlias = NDArray[Any]
+
+WORD = 52
+"""Digits drawn at once: whole + fraction is then a double up to one rounding."""
+_LIMB = 20
+_LIMBS = 3
+_TABLE = {"normal": 9, "exponential": 40}
+_BLOCK = 1 << 16
+
+
+@final
+@dataclass
+class LazyReals:
+    """Numbers sign·(whole + fraction), the fraction known to `bits` digits or more.
+
+    Parameters
+    ----------
+    sign
+        ±1, one per number.
+    whole
+        Integers ≥ 0.
+    word
+        ⌊fraction·2^bits⌋.
+    bits
+        Digits drawn at once.
+    further
+        The groups of `bits` further digits that were drawn for a number, by its index.
+    """
+
+    sign: Array
+    whole: Array
+    word: Array
+    bits: int
+    further: dict[int, list[int]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many numbers there are."""
+        return len(self.word)
+
+    def floats(self) -> Array:
+        """Return doubles within 2^{1−min(bits, 52)}·max(1, |x|) of the numbers x."""
+        fraction = (self.word + 0.5) * 2.0**-self.bits
+        result: Array = self.sign * (self.whole + fraction)
+        return result
+
+    def digits(self, index: int) -> tuple[int, int]:
+        """Return (X, places) with |x| in [X, X + 1]·2^−places: what is known of one number."""
+        digits = int(self.whole[index]) << self.bits | int(self.word[index])
+        places = self.bits
+        for group in self.further.get(index, ()):
+            digits, places = digits << self.bits | group, places + self.bits
+        return digits, places
+
+    def ball(self, index: int) -> arb:
+        """Return a ball that contains the number, of the width of its last known digit."""
+        digits, places = self.digits(index)
+        unit = arb(2) ** (-places - 1)
+        return int(self.sign[index]) * (arb(2 * digits + 1) * unit + arb(0, unit))
+
+    def refine(self, index: int, *, rng: Randomness) -> None:
+        """Draw further digits of one number."""
+        self.further.setdefault(index, []).append(self._group(rng))
+
+    def below(self, index: int, *, rng: Randomness) -> bool:
+        """Whether a fresh uniform number whose digits agree so far is below the fraction."""
+        known = self.further.setdefault(index, [])
+        place = 0
+        while True:
+            if place == len(known):
+                known.append(self._group(rng))
+            fresh = self._group(rng)
+            if fresh != known[place]:
+                return fresh < known[place]
+            place += 1
+
+    def numbers(self, start: int) -> Numbers:
+        """Return the numbers from `start` on, as balls."""
+        return Numbers(self, start)
+
+    def _group(self, rng: Randomness) -> int:
+        return int(rng.integers(0, 1 << self.bits))
+
+    def keep(self, kept: Array) -> LazyReals:
+        """Return the numbers where `kept` is true."""
+        places = np.cumsum(kept) - 1
+        further = {int(places[i]): groups for i, groups in self.further.items() if kept[i]}
+        return LazyReals(self.sign[kept], self.whole[kept], self.word[kept], self.bits, further)
+
+
+@final
+@dataclass(frozen=True)
+class Numbers:
+    """Consecutive lazy real numbers, counted from the first one, as balls."""
+
+    reals: LazyReals
+    start: int
+
+    def __call__(self, index: int) -> arb:
+        """Return a ball around one of them."""
+        return self.reals.ball(self.start + index)
+
+    def squares(self, count: int) -> arb:
+        """Return a ball around the sum of the squares of the first `count` numbers.
+
+        Numbers with |x| in [X, X + 1]·2^−p have Σx² in [ΣX², ΣX² + 2ΣX + count]·4^−p.
+        """
+        reals, stop = self.reals, self.start + count
+        if reals.further.keys().isdisjoint(range(self.start, stop)):
+            whole = reals.whole[self.start : stop]
+            if reals.bits + int(whole.max(initial=1)).bit_length() <= _LIMB * _LIMBS:
+                digits = whole.astype(np.int64) << reals.bits | reals.word[self.start : stop]
+                return _ball_of_squares(*_exact_sums(digits), count, reals.bits)
+        sums: dict[int, tuple[int, int, int]] = {}
+        for index in range(self.start, stop):
+            known, places = reals.digits(index)
+            square, total, number = sums.get(places, (0, 0, 0))
+            sums[places] = square + known * known, total + known, number + 1
+        parts = (_ball_of_squares(*own, places) for places, own in sums.items())
+        return sum(parts, start=arb(0))
+
+
+def _exact_sums(digits: Array) -> tuple[int, int]:
+    """Return ΣX² and ΣX of integers below 2^60, cut into limbs whose products int64 holds."""
+    mask = (1 << _LIMB) - 1
+    square = total = 0
+    for start in range(0, len(digits), _BLOCK):
+        part = digits[start : start + _BLOCK]
+        limbs = np.stack([part >> (_LIMB * place) & mask for place in range(_LIMBS)])
+        products, sums = limbs @ limbs.T, limbs.sum(axis=1)
+        for i in range(_LIMBS):
+            total += int(sums[i]) << (_LIMB * i)
+            for j in range(_LIMBS):
+                square += int(products[i, j]) << (_LIMB * (i + j))
+    return square, total
+
+
+def _ball_of_squares(square: int, total: int, count: int, places: int) -> arb:
+    """Return a ball around [square, square + 2·total + count]·4^−places."""
+    unit, radius = arb(2) ** (-2 * places - 1), 2 * total + count
+    return arb(2 * square + radius) * unit + arb(0, arb(radius) * unit)
+
+
+def normal(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
+    """Draw standard normal numbers.
+
+    The whole part n has probabilities ∝ e^{−n²/2}, and a fraction x is kept with probability
+    e^{−nx−x²/2}; the sign is fair.
+    """
+
+    def propose(count: int) -> LazyReals:
+        whole = _whole(count, rng, "normal")
+        drawn = _signed(whole, bits, rng)
+        kept = _trial(drawn, np.arange(count), rng, squared=True)
+        remaining = np.where(kept, whole, 0)
+        active = np.flatnonzero(remaining)
+        while len(active):
+            passed = _trial(drawn, active, rng, squared=False)
+            kept[active[~passed]] = False
+            active = active[passed]
+            remaining[active] -= 1
+            active = active[remaining[active] > 0]
+        return drawn.keep(kept)
+
+    return _collect(propose, size, bits, expected_share=0.7)
+
+
+def laplace(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
+    """Draw from the density e^{−|x|}/2.
+
+    The whole part n has probabilities ∝ e^{−n}, and a fraction x is kept with probability
+    e^{−x}; the sign is fair.
+    """
+
+    def propose(count: int) -> LazyReals:
+        drawn = _signed(_whole(count, rng, "exponential"), bits, rng)
+        return drawn.keep(_trial(drawn, np.arange(count), rng, squared=False))
+
+    return _collect(propose, size, bits, expected_share=0.63)
+
+
+def uniform(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
+    """Draw uniform numbers in [0, 1]."""
+    ones = np.ones(size, dtype=np.int64)
+    return LazyReals(ones, 0 * ones, rng.integers(0, 1 << bits, size), bits)
+
+
+def _signed(whole: Array, bits: int, rng: Randomness) -> LazyReals:
+    """Attach a fair sign and a uniform fraction, from one word."""
+    word = rng.integers(0, 2 << bits, len(whole))
+    return LazyReals(1 - 2 * (word & 1), whole, word >> 1, bits)
+
+
+def _trial(reals: LazyReals, lanes: Array, rng: Randomness, *, squared: bool) -> Array:
+    """Return True with probability e^{−x}, or e^{−x²/2}, for the fractions x of some lanes.
+
+    The first failure among trials of probability t/1, t/2, … has an odd number with probability
+    e^{−t} (t in [0, 1]). A trial of probability x/m compares one uniform number in [0, m) with x.
+    """
+    success = np.zeros(len(lanes), dtype=bool)
+    active = np.arange(len(lanes))
+    number = 1
+    while len(active):
+        passed = _less(reals, lanes[active], 2 * number if squared else number, rng)
+        if squared:
+            second = np.flatnonzero(passed)
+            passed[second] = _less(reals, lanes[active[second]], 1, rng)
+        success[active[~passed]] = number % 2 == 1
+        active = active[passed]
+        number += 1
+    return success
+
+
+def _less(reals: LazyReals, lanes: Array, multiple: int, rng: Randomness) -> Array:
+    """Return True with probability x/multiple for the fractions x of some lanes."""
+    fresh = sampling.below(multiple << reals.bits, len(lanes), rng)
+    words = reals.word[lanes]
+    result: Array = (fresh < words).astype(bool)
+    for place in np.flatnonzero(fresh == words):
+        result[place] = reals.below(int(lanes[place]), rng=rng)
+    return result
+
+
+def _whole(size: int, rng: Randomness, law: str) -> Array:
+    """Draw n ≥ 0 with probabilities ∝ e^{−n²/2} ("normal") or e^{−n} ("exponential").
+
+    Inversion of a table, whose last entry stands for all n from there on: these are
+    N + j with probabilities ∝ e^{−Nj−j²/2}, or e^{−j}.
+    """
+    last = _TABLE[law]
+    whole = sampling.indices_by_inversion(functools.partial(_cumulative, law), size, rng=rng)
+    for place in np.flatnonzero(whole == last):
+        whole[place] = last + tail(law, last, rng=rng)
+    return whole
+
+
+def tail(law: str, start: int, *, rng: Randomness) -> int:
+    """Draw n − start given n ≥ start for the laws of the whole part."""
+    if law == "exponential":
+        return _successes(Fraction(1), rng)
+    while True:
+        beyond = _successes(Fraction(start), rng)
+        if _success(Fraction(beyond * beyond, 2), rng):
+            return beyond
+
+
+def _successes(exponent: Fraction, rng: Randomness) -> int:
+    """Count the trials of probability e^{−exponent} before the first failure."""
+    count = 0
+    while _success(exponent, rng):
+        count += 1
+    return count
+
+
+def _success(exponent: Fraction, rng: Randomness) -> bool:
+    """Return True with probability e^{−exponent}."""
+    numerator = np.array([exponent.numerator])
+    return bool(sampling.exponential_trial(numerator, exponent.denominator, rng)[0])
+
+
+def _cumulative(law: str) -> list[arb]:
+    """Return P(n ≤ i) for i below the last entry of the table."""
+    last = _TABLE[law]
+    if law == "exponential":
+        return [-arb(-i - 1).expm1() for i in range(last)]
+    # Σ_{n∈ℤ} e^{−n²/2} is a theta function; both halves of it, with n = 0 once
+    weights = [arb(-n * n).exp().sqrt() for n in range(last)]
+    total = (_theta() + 1) / 2
+    sums, running = [], arb(0)
+    for weight in weights:
+        running += weight
+        sums.append(running / total)
+    return sums
+
+
+def _theta() -> arb:
+    """Return Σ_{n∈ℤ} e^{−n²/2} = √(2π) Σ_k e^{−2π²k²}, at flint's current precision."""
+    total, k = arb(1), 1
+    while True:
+        term = 2 * (-2 * (arb.pi() * k) ** 2).exp()
+        if term < arb(2) ** (-ctx.prec - 8):  # the rest is below 2·term
+            return (2 * arb.pi()).sqrt() * (total + arb(0, 2 * term))
+        total, k = total + term, k + 1
+
+
+def _collect(
+    propose: Callable[[int], LazyReals], size: int, bits: int, *, expected_share: float
+) -> LazyReals:
+    """Return the first `size` accepted proposals, in the order in which they were made."""
+    parts: list[LazyReals] = []
+    missing = size
+    while missing > 0:
+        count = min(int(1.05 * missing / expected_share) + 16, _BLOCK)
+        accepted = propose(count)
+        if len(accepted) > missing:
+            accepted = accepted.keep(np.arange(len(accepted)) < missing)
+        parts.append(accepted)
+        missing -= len(accepted)
+    return join(parts, bits)
+
+
+def join(parts: list[LazyReals], bits: int = WORD) -> LazyReals:
+    """Return the numbers of all parts, in order."""
+    further, offset = {}, 0
+    for part in parts:
+        further.update({offset + i: groups for i, groups in part.further.items()})
+        offset += len(part)
+    empty = np.empty(0, dtype=np.int64)
+    return LazyReals(
+        np.concatenate([empty, *(part.sign for part in parts)]),
+        np.concatenate([empty, *(part.whole for part in parts)]),
+        np.concatenate([empty, *(part.word for part in parts)]),
+        bits,
+        further,
+    )

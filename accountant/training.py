@@ -1,0 +1,247 @@
+"""The privacy of DP-SGD from the settings of a training run.
+
+A run adds N(0, (noise_multiplier · C)²) noise to the sum of gradients that are clipped to norm C,
+in every step; all is in units of C. What a step sees of the data is the sampling, and each
+sampling comes with its own neighbouring relation:
+
+* "poisson": every record is in a batch with probability q = batch_size/dataset_size, independently
+  of all else; neighbours by add-remove. One step is `PoissonSubsampled(Gaussian(noise_multiplier),
+  q)`; with `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a
+  step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too.
+* "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
+  neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
+  `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
+
+Other samplings are refused: what is proved of one is no guarantee for another (shuffled batches
+can leak more than Poisson batches; see Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang,
+2024).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from accountant import ask
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.validate import integer, probability
+from accountant.errors import (
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    expected,
+    suggestion,
+)
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import COMPOSED_WIDTH, Interval
+
+SAMPLINGS = ("poisson", "without-replacement")
+_REFUSED = ("random-allocation", "shuffle", "truncated-poisson")
+_COARSE = Fraction(1, 2)
+"""Relative width of ε that is asked for where `COMPOSED_WIDTH` is out of reach."""
+_CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (noise_multiplier·C)²)."
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Training:
+    """The privacy of a training run, and what it rests on."""
+
+    epsilon: Interval
+    """Encloses ε(δ) of the whole run."""
+    delta: Number
+    adjacency: Adjacency
+    sampling: str
+    assumptions: tuple[str, ...]
+    """What the training loop must do for this to be its guarantee."""
+    steps: int
+    sampling_prob: Fraction
+    mechanism: Mechanism
+    """All steps together."""
+
+    def __str__(self) -> str:
+        """Return the answer, and below it what it rests on."""
+        head = (
+            f"epsilon = {self.epsilon} at delta = {self.delta}\n"
+            f"adjacency: {self.adjacency.value}; sampling: {self.sampling}, "
+            f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
+        )
+        return "\n".join([head, "if", *(f"  - {text}" for text in self.assumptions)])
+
+    def __repr__(self) -> str:
+        """Return the answer in one line."""
+        return (
+            f"<Training: epsilon {self.epsilon} at delta {self.delta}, {self.adjacency.value}, "
+            f"{self.sampling} sampling, {self.steps} steps>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the answer with its assumptions, for notebooks."""
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "epsilon": self.epsilon.to_dict(),
+            "delta": str(self.delta),
+            "adjacency": self.adjacency.value,
+            "sampling": self.sampling,
+            "assumptions": list(self.assumptions),
+            "steps": self.steps,
+            "mechanism": repr(self.mechanism),
+        }
+
+
+def dpsgd(
+    noise_multiplier: Number,
+    batch_size: int,
+    dataset_size: int,
+    *,
+    delta: Number,
+    epochs: Number | None = None,
+    steps: int | None = None,
+    sampling: str = "poisson",
+    group: int = 1,
+) -> Training:
+    """Enclose the ε at δ of a DP-SGD run.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation of the noise on the sum of gradients, in units of the clipping norm.
+    batch_size, dataset_size
+        Records in a batch (on average, for Poisson sampling) and in the dataset.
+    delta
+        δ in [0, 1].
+    epochs, steps
+        How long the run is: one of the two. Epochs are epochs · dataset_size/batch_size steps,
+        rounded up.
+    sampling
+        "poisson" (neighbours by add-remove) or "without-replacement" (by replace-one).
+    group
+        How many records a person has: neighbours differ in all of them. Poisson sampling only.
+
+    Raises
+    ------
+    InvalidInputError
+        For settings out of range, or a sampling that is unknown.
+    NotApplicableError
+        For a sampling of which no guarantee is proved here.
+
+    Examples
+    --------
+    >>> run = dpsgd(noise_multiplier="1.1", batch_size=256, dataset_size=60000, epochs=30,
+    ...             delta="1e-5")
+    >>> f"{run.epsilon:.4g}"
+    '1.636'
+    """
+    batch = integer("batch_size", batch_size, least=1)
+    size = integer("dataset_size", dataset_size, least=1)
+    people = integer("group", group, least=1)
+    if batch > size:
+        raise expected("batch_size", batch, f"≤ dataset_size={size}")
+    sigma, most = exact(noise_multiplier, "noise_multiplier"), probability("delta", delta)
+    if sigma.sign <= 0:
+        raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
+    share = Fraction(batch, size)
+    count, how_long = _steps(epochs, steps, share)
+    release, relation, assumptions = _release(sampling, sigma, batch, size, people)
+    whole = release if count == 1 else Composed(release, count)
+    return Training(
+        epsilon=_epsilon(whole, most, relation),
+        delta=delta,
+        adjacency=relation,
+        sampling=sampling,
+        assumptions=(*assumptions, _CLIPPED, how_long, "Only the noisy sums are released."),
+        steps=count,
+        sampling_prob=share,
+        mechanism=whole,
+    )
+
+
+def _epsilon(whole: Mechanism, delta: ExactReal, relation: Adjacency) -> Interval:
+    """Enclose ε(δ), to fewer digits where many steps give no more in seconds."""
+    if relation is Adjacency.REPLACE_ONE:  # known between two pairs only, however far apart
+        return ask.epsilon(whole, delta, adjacency=relation)
+    try:
+        return ask.epsilon(whole, delta, adjacency=relation, relative_width=COMPOSED_WIDTH)
+    except UndecidedError:
+        return ask.epsilon(whole, delta, adjacency=relation, relative_width=_COARSE)
+
+
+def _steps(epochs: Number | None, steps: int | None, share: Fraction) -> tuple[int, str]:
+    """Return how many steps there are, and where the number comes from."""
+    if (epochs is None) == (steps is None):
+        raise InvalidInputError("Expected one of epochs=… and steps=….")
+    if steps is not None:
+        count = integer("steps", steps, least=1)
+        return count, f"The run has {count} steps."
+    number = exact(epochs, "epochs")  # type: ignore[arg-type]  # it is the one that is given
+    if number.rational is None or number.rational <= 0:
+        raise expected("epochs", epochs, "to be a positive rational number")
+    count = math.ceil(number.rational / share)
+    return count, f"{number} epochs are {count} steps (rounded up)."
+
+
+def _release(
+    sampling: str, sigma: ExactReal, batch: int, size: int, group: int
+) -> tuple[Mechanism, Adjacency, list[str]]:
+    """Return one step, the relation, and what the sampling assumes."""
+    records = "one record is" if group == 1 else f"{group} records are"
+    if sampling == "poisson":
+        return (
+            _poisson(sigma, Fraction(batch, size), group),
+            Adjacency.ADD_REMOVE,
+            [
+                f"Every step takes each record with probability {batch}/{size}, independently: "
+                "batches differ in size, and none is cut or filled up.",
+                f"Neighbours: {records} added or removed.",
+            ],
+        )
+    if sampling == "without-replacement":
+        if group != 1:
+            raise NotApplicableError(
+                f"group={group} is answered for sampling='poisson' only. Leave group out."
+            )
+        return (
+            SampledWithoutReplacement(Gaussian(sigma, 2), batch, size),
+            Adjacency.REPLACE_ONE,
+            [
+                f"Every step draws {batch} of the {size} records, all subsets equally likely, "
+                "independently of the steps before.",
+                "Neighbours: one record is replaced by another, which moves a sum by up to 2C.",
+            ],
+        )
+    if sampling in _REFUSED:
+        raise NotApplicableError(
+            f"No guarantee is proved here for sampling={sampling!r}, and that of Poisson batches "
+            "is none for it. Where every record is in one batch of each epoch, an epoch is no "
+            "worse than one Gaussian release, for neighbours of which one has a record's gradient "
+            "set to 0: ask for Composed(Gaussian(noise_multiplier), count=epochs)."
+        )
+    known = [*SAMPLINGS, *_REFUSED]
+    raise InvalidInputError(
+        f"Expected sampling to be {SAMPLINGS[0]!r} or {SAMPLINGS[1]!r}, not {sampling!r}. "
+        f"{suggestion(str(sampling), known)}"
+    )
+
+
+def _poisson(sigma: ExactReal, share: Fraction, group: int) -> Mechanism:
+    """Return one step in which a person's `group` records are each taken with probability q."""
+    if group == 1:
+        return PoissonSubsampled(Gaussian(sigma), ExactReal.of_rational(share))
+    law = [
+        math.comb(group, taken) * share**taken * (1 - share) ** (group - taken)
+        for taken in range(group + 1)
+    ]
+    return MixtureOfGaussians(sigma, list(range(group + 1)), law)

@@ -1,0 +1,181 @@
+"""The house in numbers: size, circles of imports, interfaces, what one question runs through.
+
+    python -P benchmarks/house.py [--json]
+
+Everything but the last line is read from the source as text, so it can be run on any checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("accountant", "lp", "verify", "figures")
+QUESTION = """
+import sys
+import dpassay as d
+release = "PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
+m = d.parse(f"Composed({release}, count=7032)")
+d.epsilon(m, "1e-5", adjacency="add-remove")
+print(sum(name.startswith("accountant.composition.") for name in sys.modules))
+"""
+
+
+def trees() -> dict[str, tuple[Path, ast.Module]]:
+    """Return path and syntax tree of every module of the four packages, by dotted name."""
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = path, ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(name: str, tree: ast.Module, known: set[str]) -> set[str]:
+    """Return the own modules that a module imports, in functions too, not for types alone."""
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for child in node.body
+        for inner in ast.walk(child)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for full in names:
+            while full and full not in known:
+                full = full.rpartition(".")[0]  # noqa: PLW2901
+            if full and full != name:
+                found.add(full)
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of modules that reach each other, the largest first."""
+    reach: dict[str, set[str]] = {}
+    for start, following in graph.items():
+        seen: set[str] = set()
+        stack = list(following)
+        while stack:
+            name = stack.pop()
+            if name not in seen:
+                seen.add(name)
+                stack.extend(graph[name])
+        reach[start] = seen
+    rings = {frozenset(b for b in reach[a] if a in reach[b]) for a in graph if a in reach[a]}
+    return sorted((sorted(ring) for ring in rings), key=len, reverse=True)
+
+
+def unexplained(path: Path, tree: ast.Module) -> int:
+    """Count the numeric constants of a module that neither a comment nor a docstring explains."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    count = 0
+    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
+            continue
+        kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+        parts = list(ast.walk(node.value))
+        numeric = any(
+            isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in parts
+        )
+        named = re.fullmatch(r"_?[A-Z][A-Z0-9_]*", node.targets[0].id)
+        if not (numeric and named and all(isinstance(n, kinds) for n in parts)):
+            continue
+        below = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        last = lines[(node.end_lineno or node.lineno) - 1]
+        above = node.lineno > 1 and lines[node.lineno - 2].lstrip().startswith("#")
+        count += not (below or "#" in last or above)
+    return count
+
+
+def defined(modules: dict[str, tuple[Path, ast.Module]], pattern: str) -> int:
+    """Count the functions of the accountant whose names match."""
+    return sum(
+        isinstance(node, ast.FunctionDef) and re.fullmatch(pattern, node.name) is not None
+        for name, (_, tree) in modules.items()
+        if name.startswith("accountant")
+        for node in ast.walk(tree)
+    )
+
+
+def pairs(modules: dict[str, tuple[Path, ast.Module]]) -> tuple[int, int]:
+    """Return how many classes derive from Pair, and how many methods Pair has."""
+    parents: dict[str, set[str]] = {}
+    methods = 0
+    for name, (_, tree) in modules.items():
+        if not name.startswith("accountant"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                parents[node.name] = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                if node.name == "Pair":
+                    methods = sum(isinstance(part, ast.FunctionDef) for part in node.body)
+    known = {"Pair"}
+    while more := {name for name, bases in parents.items() if bases & known} - known:
+        known |= more
+    return len(known) - 1, methods
+
+
+def measured() -> dict[str, object]:
+    """Return the table."""
+    modules = trees()
+    size = {name: len(path.read_text().splitlines()) for name, (path, _) in modules.items()}
+    inside = [name for name in modules if name.startswith("accountant.composition")]
+    graph = {name: imported(name, tree, set(modules)) for name, (_, tree) in modules.items()}
+    bare = {name: unexplained(*modules[name]) for name in modules}
+    classes, methods = pairs(modules)
+    files = subprocess.run(
+        [sys.executable, "-c", QUESTION], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    folders = {modules[name][0].parent for name in inside}
+    return {
+        "product lines": sum(size.values()),
+        **{
+            f"lines of {package}": sum(n for m, n in size.items() if m.split(".")[0] == package)
+            for package in PACKAGES
+        },
+        "composition: lines": sum(size[name] for name in inside),
+        "composition: files": len(inside),
+        "composition: folders": len(folders),
+        "circles of imports, lazy ones counted": [len(ring) for ring in circles(graph)],
+        "classes of Pair": classes,
+        "methods of Pair": methods,
+        "inverses": defined(modules, r"_?inverse"),
+        "root searches": defined(modules, r"_?(root|bisect|crossing|solve|search|bracket)\w*"),
+        "constants that nothing explains: composition": sum(bare[name] for name in inside),
+        "constants that nothing explains: all": sum(bare.values()),
+        "files of composition that one DP-SGD question loads": int(files.stdout),
+        "files over 500 lines": sorted(name for name, lines in size.items() if lines > 500),
+        "test lines": sum(len(p.read_text().splitlines()) for p in (ROOT / "tests").rglob("*.py")),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    found = measured()
+    if parser.parse_args().json:
+        print(json.dumps(found, indent=1))
+        return
+    for name, value in found.items():
+        print(f"{name:58} {value if value != [] else 'none'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""Forty questions, answered by dpassay and by dp-accounting side by side.
+
+    python -P benchmarks/peers.py --peer-python PYTHON [--only TEXT] [--width W] [--limit SECONDS]
+
+PYTHON is an interpreter that has dp-accounting. Every question is answered in a process of its
+own, forked after all imports and one small question: computing time and memory are those of a
+first answer. dp-accounting discretises at 1e-4, its default, pessimistically; it gives one number,
+an upper bound up to its rounding (of β a lower bound, from its δ at 400 ε). Ours is an enclosure
+of relative width W (1e-6), or the best one reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
+    sys.path.pop(0)
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+GRID = 1e-4
+USUAL = [
+    ("0.6", "0.05", 3), ("0.6", "0.05", 100), ("0.7", "0.01", 1000), ("0.8", "0.01", 2),
+    ("0.8", "0.01", 1000), ("0.8", "0.01", 100000), ("1", "1e-4", 10000), ("1", "0.001", 50000),
+    ("1.1", "256/60000", 7032), ("1.3", "0.02", 3000), ("2", "0.001", 1000000),
+    ("4", "0.1", 2000), ("10", "0.5", 5000),
+]  # fmt: skip
+
+
+def hundred() -> list[list[Any]]:
+    """Return 40 Gaussian, 40 sampled Gaussian and 20 Laplace releases, all different."""
+    parts: list[list[Any]] = [["gaussian", f"{5 + 15 * i / 39:.6g}", "1", 1] for i in range(40)]
+    parts += [
+        ["gaussian", f"{0.8 + 2.2 * i / 39:.6g}", f"{1e-3 * 50 ** (i / 39):.6g}", 1]
+        for i in range(40)
+    ]
+    return parts + [["laplace", f"{5 + 25 * i / 19:.6g}", "1", 1] for i in range(20)]
+
+
+def singles() -> list[list[Any]]:
+    """Return 30 different sampled Gaussian releases."""
+    return [["gaussian", f"{0.7 + i / 20:.6g}", f"{0.001 * (i + 1):.6g}", 1] for i in range(30)]
+
+
+def questions() -> list[dict[str, Any]]:
+    """Return the forty."""
+    rows = []
+
+    def ask(name: str, parts: list[list[Any]], question: str, at: str, **more: Any) -> None:
+        rows.append({"name": name, "parts": parts, "question": question, "at": at, **more})
+
+    for sigma, q, count in USUAL:
+        ask(f"σ {sigma}, q {q}, × {count}", [["gaussian", sigma, q, count]], "epsilon", "1e-5")
+    for sigma, q, count in (USUAL[4], USUAL[6], USUAL[8]):
+        ask(f"σ {sigma}, q {q}, × {count}", [["gaussian", sigma, q, count]], "delta", "1")
+        ask(f"σ {sigma}, q {q}, × {count}", [["gaussian", sigma, q, count]], "beta", "1e-3")
+        ask(f"σ {sigma}, q {q}, × {count}", [["gaussian", sigma, q, count]], "tv", "0")
+    for question, at in (("epsilon", "1e-6"), ("delta", "2"), ("beta", "0.01"), ("tv", "0")):
+        ask("100 different releases", hundred(), question, at)
+        ask("30 different single ones", singles(), question, at)
+    ask("seven rare ones", [["gaussian", "0.595", "2.05e-5", 7]], "delta", "0")
+    ask("replace-one × 1000", [["gaussian", "1", "0.01", 1000]], "epsilon", "1e-5", replace=True)
+    for scale, count in (("20", 20), ("100", 1000)):
+        ask(f"Laplace {scale} × {count}", [["laplace", scale, "1", count]], "epsilon", "1e-5")
+        ask(f"Laplace {scale} × {count}", [["laplace", scale, "1", count]], "beta", "1e-3")
+    ask("sampled Laplace × 20", [["laplace", "1", "0.01", 20]], "epsilon", "1e-6")
+    ask("sampled Laplace × 1000", [["laplace", "1", "0.01", 1000]], "epsilon", "1e-6")
+    both = [["gaussian", "1", "0.01", 500], ["laplace", "20", "1", 20]]
+    ask("500 sampled Gaussian, 20 Laplace", both, "epsilon", "1e-6")
+    ask("500 sampled Gaussian, 20 Laplace", both, "delta", "1")
+    return rows
+
+
+def number(text: str) -> float:
+    """Return a decimal or a ratio as a float."""
+    above, _, below = text.partition("/")
+    return float(above) / float(below or 1)
+
+
+def ours(width: str) -> Callable[[dict[str, Any]], Any]:
+    """Return dpassay's answer to a question: its two ends."""
+    import dpassay
+
+    def release(kind: str, scale: str, q: str, count: int) -> str:
+        name = {"gaussian": "Gaussian(standard_deviation", "laplace": "Laplace(scale"}[kind]
+        text = f"{name}='{scale}')"
+        if q != "1":
+            text = f"PoissonSubsampled({text}, sampling_prob='{q}')"
+        return f"Composed({text}, count={count})"
+
+    def answer(row: dict[str, Any]) -> Any:
+        text = ", ".join(release(*part) for part in row["parts"])
+        mechanism = dpassay.parse(f"Composed([{text}])")
+        adjacency = "replace-one" if row.get("replace") else "add-remove"
+        if row["question"] == "tv":
+            ask, at = dpassay.total_variation, ()
+        else:
+            ask, at = getattr(dpassay, row["question"]), (row["at"],)
+        try:
+            found = ask(mechanism, *at, adjacency=adjacency, relative_width=Fraction(width))
+        except dpassay.UndecidedError as error:
+            found = getattr(error, "interval", None)
+            if found is None:
+                return str(error)[:60]
+        return [str(found.lower), str(found.upper)]
+
+    return answer
+
+
+def theirs(_: str) -> Callable[[dict[str, Any]], Any]:
+    """Return dp-accounting's answer to a question."""
+    from dp_accounting import privacy_accountant
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    relation = privacy_accountant.NeighboringRelation
+
+    def release(kind: str, scale: str, q: str, count: int, *, replace: bool) -> Any:
+        options: dict[str, Any] = {
+            "value_discretization_interval": GRID,
+            "sampling_prob": number(q),
+            "use_connect_dots": True,
+        }
+        if kind == "laplace":
+            return pld.from_laplace_mechanism(number(scale), **options).self_compose(count)
+        if replace:
+            options["neighboring_relation"] = relation.REPLACE_ONE
+        return pld.from_gaussian_mechanism(number(scale), **options).self_compose(count)
+
+    def answer(row: dict[str, Any]) -> Any:
+        together = None
+        for part in row["parts"]:
+            law = release(*part, replace=bool(row.get("replace")))
+            together = law if together is None else together.compose(law)
+        assert together is not None
+        at = float(row["at"])
+        if row["question"] == "epsilon":
+            return [float(together.get_epsilon_for_delta(at))]
+        if row["question"] in ("delta", "tv"):
+            return [float(together.get_delta_for_epsilon(at))]
+        best = 0.0
+        for step in range(400):
+            epsilon = 20.0 * step / 400
+            delta = together.get_delta_for_epsilon(epsilon)
+            best = max(
+                best, 1 - delta - math.exp(epsilon) * at, (1 - delta - at) * math.exp(-epsilon)
+            )
+        return [best]
+
+    return answer
+
+
+def served(answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], limit: int) -> None:
+    """Answer every row in a process forked for it; print one JSON line each."""
+    answer({"parts": [["gaussian", "1", "0.1", 2], ["laplace", "9", "1", 1]],
+            "question": "epsilon", "at": "1e-5"})  # fmt: skip
+    for row in rows:
+        sys.stdout.flush()
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            if status:
+                print(json.dumps({"answer": f"more than {limit} s"}), flush=True)
+            continue
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + limit, -1))
+        signal.signal(signal.SIGXCPU, lambda *_: os._exit(1))
+        start = time.process_time()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = answer(row)
+        took = time.process_time() - start
+        memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        print(json.dumps({"answer": found, "seconds": took, "MiB": memory}), flush=True)
+        os._exit(0)
+
+
+def ask(python: str, who: str, rows: list[dict[str, Any]], options: Any) -> list[dict[str, Any]]:
+    """Return the answers of one side."""
+    done = subprocess.run(
+        [python, "-P", __file__, "--serve", who, "--width", options.width,
+         "--limit", str(options.limit)],
+        input=json.dumps(rows), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer-python", default=sys.executable)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--width", default="1e-6")
+    parser.add_argument("--limit", type=int, default=60, help="seconds of computing time")
+    parser.add_argument("--serve", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        maker = {"ours": ours, "theirs": theirs}[options.serve]
+        served(maker(options.width), json.load(sys.stdin), options.limit)
+        return
+    rows = [row for row in questions() if options.only in row["name"]]
+    mine = ask(sys.executable, "ours", rows, options)
+    peer = ask(options.peer_python, "theirs", rows, options)
+    print("| question | | ours | width | s | MiB | dp-accounting | away | s | MiB | faster |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    factors = []
+    for row, own, other in zip(rows, mine, peer, strict=True):
+        cells = [row["name"], f"{row['question']}({row['at']})"]
+        value = None
+        if isinstance(own["answer"], list):
+            low, high = map(float, own["answer"])
+            value = high
+            cells += [f"{high:.7g}", f"{(high - low) / low if low > 0 else high - low:.0e}"]
+        else:
+            cells += [str(own["answer"]), "–"]
+        cells += [f"{own.get('seconds', math.inf):.2f}", f"{own.get('MiB', math.inf):.0f}"]
+        if isinstance(other["answer"], list):
+            upper = other["answer"][0]
+            cells += [f"{upper:.7g}", f"{upper / value - 1:+.0e}" if value else "–"]
+        else:
+            cells += [str(other["answer"]), "–"]
+        cells += [f"{other.get('seconds', math.inf):.2f}", f"{other.get('MiB', math.inf):.0f}"]
+        factor = other.get("seconds", float(options.limit)) / own.get("seconds", options.limit)
+        factors.append(factor)
+        print("| " + " | ".join([*cells, f"{factor:.1f}×"]) + " |")
+    slower = sum(factor < 1 for factor in factors)
+    print(f"\n{len(rows)} questions: median {statistics.median(factors):.1f}×, slower in {slower}.")
+
+
+if __name__ == "__main__":
+    main()

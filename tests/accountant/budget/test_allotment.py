@@ -1,0 +1,155 @@
+"""What fits into a budget: closed forms, and both sides of each answer."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant import baselines
+from accountant.budget.allotment import (
+    equal_epsilon,
+    largest_sampling_prob,
+    most_releases,
+    shares_of_epsilon,
+)
+from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+)
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
+from accountant.questions.estimate import estimate_log_delta
+
+BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")
+
+
+def test_most_gaussian_releases() -> None:
+    # μ = √k/σ: k ≤ (μσ)²
+    assert most_releases(Gaussian(standard_deviation=10), Mu(mu="1/2")) == 25
+    count = most_releases(Gaussian(standard_deviation=100), BUDGET)
+    for n, holds in ((count, True), (count + 1, False)):
+        delta = profile.delta(Composed(Gaussian(standard_deviation=100), n), 1)
+        assert (delta.upper <= Fraction(1, 10**5)) is holds
+
+
+def test_most_pure_releases() -> None:
+    assert most_releases(Laplace(scale=10), EpsilonDelta(epsilon=1)) == 10
+    with pytest.raises(NotApplicableError, match="Not even one"):
+        most_releases(Laplace(scale="1/2"), EpsilonDelta(epsilon=1))
+
+
+def test_largest_sampling_rate() -> None:
+    share = largest_sampling_prob(
+        Gaussian(standard_deviation=1), BUDGET, 1, relative_width=Fraction(1, 10**9)
+    )
+    at = PoissonSubsampled(Gaussian(standard_deviation=1), share.safe)
+    assert profile.delta(at, 1, adjacency="add-remove").upper <= Fraction(1, 10**5)
+    above = PoissonSubsampled(Gaussian(standard_deviation=1), share.safe * Fraction(1000001, 10**6))
+    assert profile.delta(above, 1, adjacency="add-remove").lower > Fraction(1, 10**5)
+    with pytest.raises(NotApplicableError, match="Every sampling rate"):
+        largest_sampling_prob(Gaussian(standard_deviation=100), BUDGET, 1)
+
+
+def test_equal_shares_of_epsilon() -> None:
+    share = equal_epsilon(BUDGET, 20)
+    assert share.safe > Fraction(1, 20)
+    assert baselines.kairouz_delta([(share.safe, 0, 20)], 1).upper <= Fraction(1, 10**5)
+    more = share.safe * Fraction(1000001, 10**6)
+    assert baselines.kairouz_delta([(more, 0, 20)], 1).lower > Fraction(1, 10**5)
+    # one release: δ(ε) of randomised response is (e^{ε₀} − e^ε)/(1 + e^{ε₀})
+    one = equal_epsilon(EpsilonDelta(epsilon=1, delta="0.1"), 1)
+    assert abs(float(one.largest.lower) - math.log((math.e + 0.1) / 0.9)) < 1e-11
+    assert equal_epsilon(EpsilonDelta(epsilon=1), 4).safe == Fraction(1, 4)
+
+
+@pytest.mark.slow
+def test_the_largest_rate_and_count_below_a_profile() -> None:
+    most = Gaussian(standard_deviation=3)
+    limit = ProfileBelow(most, up_to=2)
+    share = largest_sampling_prob(Gaussian(1), limit, 1000, relative_width=Fraction(1, 10**9))
+    assert (share.largest.relative_width or 1) <= Fraction(1, 10**9)
+    assert share.safe <= Fraction(share.largest.lower)
+    step = PoissonSubsampled(Gaussian(1), "0.01")
+    count = most_releases(step, limit, adjacency="add-remove")
+
+    def excess(mechanism: Mechanism) -> float:
+        """Return the largest ln δ − ln limit by estimates on a grid."""
+        points = np.linspace(0, 2, 9)
+        own = estimate_log_delta(mechanism, points, adjacency="add-remove")
+        return float(np.max(own - estimate_log_delta(most, points)))
+
+    def rate(factor: str) -> Mechanism:
+        return Composed(PoissonSubsampled(Gaussian(1), share.safe * Fraction(factor)), 1000)
+
+    assert excess(rate("1")) < 0 < excess(rate("1.0002"))
+    assert excess(Composed(step, count)) < 0 < excess(Composed(step, count + 1))
+
+
+def test_no_count_of_a_release_that_is_above_the_profile() -> None:
+    limit = ProfileBelow(Gaussian(standard_deviation=100), up_to=2)
+    step = PoissonSubsampled(Gaussian(1), "0.5")
+    with pytest.raises(NotApplicableError, match="Not even one"):
+        most_releases(step, limit, adjacency="add-remove")
+
+
+def test_shares_of_epsilon_in_proportion() -> None:
+    weights = ["3", "1/2", "1"]
+    share = shares_of_epsilon(BUDGET, weights, count=4)
+
+    def delta(unit: Fraction) -> Interval:
+        parts = [(unit * Fraction(weight), 0, 4) for weight in weights]
+        return baselines.kairouz_delta(parts, 1)
+
+    assert (share.largest.relative_width or 1) <= Fraction(1, 10**12)
+    assert delta(share.safe).upper <= Fraction(1, 10**5)
+    assert delta(share.safe * (1 + Fraction(1, 10**11))).lower > Fraction(1, 10**5)
+    # pure: basic composition; equal weights are equal shares
+    assert shares_of_epsilon(EpsilonDelta(epsilon=1), weights, count=4).safe == Fraction(
+        "0.0555555555555"
+    )
+    equal = equal_epsilon(BUDGET, 20)
+    assert shares_of_epsilon(BUDGET, [1], count=20).largest.overlaps(equal.largest)
+
+
+@pytest.mark.parametrize(
+    "target", [Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))]
+)
+def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
+    share = shares_of_epsilon(target, [1, 2], count=3)
+
+    def parts(unit: Fraction) -> Mechanism:
+        return Composed([RandomizedResponse(unit), RandomizedResponse(2 * unit)], 3)
+
+    assert target.holds(parts(share.safe), None)
+    assert target.excess(parts(share.safe * (1 + Fraction(1, 10**8))), None) > 0
+
+
+@pytest.mark.parametrize("weights", [[], [1, 0], [1, -1]])
+def test_weights_of_shares_are_positive(weights: list[int]) -> None:
+    with pytest.raises(InvalidInputError, match="weights"):
+        shares_of_epsilon(BUDGET, weights)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
+def test_counts_of_equal_shares_are_whole(count: object) -> None:
+    with pytest.raises(InvalidInputError, match="count="):
+        equal_epsilon(BUDGET, count)  # type: ignore[arg-type]  # refused
+
+
+def test_no_share_reaches_a_delta_of_one() -> None:
+    with pytest.raises(InvalidInputError, match="delta < 1"):
+        equal_epsilon(EpsilonDelta(epsilon=1, delta=1), 2)
+
+
+def test_the_count_of_a_sampling_rate_is_whole() -> None:
+    with pytest.raises(InvalidInputError, match="count="):
+        largest_sampling_prob(Gaussian(2), BUDGET, 1.5)  # type: ignore[arg-type]  # refused

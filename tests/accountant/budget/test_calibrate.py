@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import dp_accounting
+import mpmath
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.budget.calibrate import (
+    Calibration,
+    EpsilonDelta,
+    Mu,
+    ProfileBelow,
+    Rho,
+    Target,
+    calibrate,
+)
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.laplace import Laplace
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.dominance import largest_ratio
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import guarantees, profile
+
+WIDTH = Fraction(1, 10**12)
+SCALES = [("Gaussian", "standard_deviation"), ("Laplace", "scale"), ("DiscreteLaplace", "scale")]
+
+
+def noise(found: Calibration) -> Fraction:
+    value = exact(getattr(found.mechanism, found.argument)).rational
+    assert value is not None
+    return value
+
+
+def delta_at(name: str, argument: str, value: Fraction, epsilon: str) -> Interval:
+    from accountant import notation
+
+    mechanism = notation.build(name, {argument: value})
+    assert isinstance(mechanism, Mechanism)
+    return profile.delta(mechanism, epsilon)
+
+
+@pytest.mark.parametrize(("name", "argument"), SCALES)
+@given(
+    epsilon=st.sampled_from(["0", "0.01", "1/3", "1", "5"]),
+    exponent=st.sampled_from([-300, -20, -6, -1]),
+)
+def test_delta_is_met_and_missed_just_below(
+    name: str, argument: str, epsilon: str, exponent: int
+) -> None:
+    target = f"1e{exponent}"
+    found = calibrate(name, EpsilonDelta(epsilon, target))
+    width = found.least.relative_width
+    assert width is not None
+    assert width <= WIDTH
+    bound = Fraction(target)
+    spare = bound * Fraction(1, 10**29)  # the width of an enclosure
+    assert Fraction(delta_at(name, argument, noise(found), epsilon).upper) <= bound + spare
+    least = Fraction(found.least.lower)
+    assert Fraction(delta_at(name, argument, least, epsilon).lower) > bound
+    # the printed digits cost at most one unit of the last of 12
+    assert noise(found) <= Fraction(found.least.upper) * (1 + Fraction(1, 10**11))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+def test_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
+    # its own tolerance is made small; ours is certified
+    theirs = dp_accounting.get_sigma_gaussian(epsilon, delta, 1e-14)
+    ours = noise(calibrate(Gaussian, EpsilonDelta(epsilon, delta)))
+    assert abs(Fraction(theirs) / ours - 1) <= Fraction(1, 10**9)
+
+
+def test_known_gaussian_root_by_mpmath() -> None:
+    with mpmath.workdps(40):
+
+        def excess(sigma: mpmath.mpf) -> mpmath.mpf:
+            a, b = 1 / (2 * sigma) - sigma, -1 / (2 * sigma) - sigma
+            return mpmath.ncdf(a) - mpmath.e * mpmath.ncdf(b) - mpmath.mpf("1e-5")
+
+        sigma = mpmath.findroot(excess, 3.7)
+        least = calibrate("Gaussian", EpsilonDelta(1, "1e-5"), digits=30).least
+        assert mpmath.mpf(str(least.lower)) <= sigma <= mpmath.mpf(str(least.upper))
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "expected"),
+    [
+        ("Laplace", EpsilonDelta("0.1"), "Laplace(scale=10)"),
+        ("Laplace", EpsilonDelta("0.3"), "Laplace(scale='3.33333333334')"),
+        ("DiscreteLaplace", EpsilonDelta("0.1"), "DiscreteLaplace(scale=10)"),
+        ("Gaussian", Mu("0.1"), "Gaussian(standard_deviation=10)"),
+        ("Gaussian", Mu("1/3"), "Gaussian(standard_deviation=3)"),
+        ("Gaussian", Mu("0.7"), "Gaussian(standard_deviation='1.42857142858')"),
+        ("Gaussian", Rho("0.005"), "Gaussian(standard_deviation=10)"),
+        (
+            "Gaussian",
+            ProfileBelow(Gaussian(standard_deviation="0.1")),
+            "Gaussian(standard_deviation='0.1')",
+        ),
+        ("Laplace", ProfileBelow(Laplace(scale=3)), "Laplace(scale=3)"),
+    ],
+)
+def test_noise_that_is_just_enough_is_found(name: str, target: Target, expected: str) -> None:
+    assert repr(calibrate(name, target).mechanism) == expected
+
+
+def test_rounds_up_to_the_digits_asked_for() -> None:
+    target = EpsilonDelta(1, "1e-5")
+    by_digits = {
+        digits: noise(calibrate("Gaussian", target, digits=digits)) for digits in (1, 2, 3, 20)
+    }
+    assert by_digits[1] == 4
+    assert by_digits[2] == Fraction("3.8")
+    assert by_digits[3] == Fraction("3.74")
+    assert len(str(by_digits[20].limit_denominator(10**25))) > 20
+    with pytest.raises(InvalidInputError, match="digits=0 ≥ 1"):
+        calibrate("Gaussian", target, digits=0)
+
+
+def test_privacy_as_the_argument_rounds_down() -> None:
+    found = calibrate("EllipticalGaussian", EpsilonDelta(1, "1e-5"), sensitivities=[1, 2], digits=3)
+    same = calibrate("Gaussian", EpsilonDelta(1, "1e-5"))
+    assert noise(found) == Fraction("0.268")
+    assert abs(1 / Fraction(same.least.lower) / Fraction(found.least.lower) - 1) <= 2 * WIDTH
+
+
+def test_mu_of_a_mechanism_whose_parameter_is_mu() -> None:
+    found = calibrate("CorrelatedGaussian", Mu("0.1"), adjacency="add-remove", dimension=100)
+    assert repr(found.mechanism) == "CorrelatedGaussian(dimension=100, mu='0.1')"
+    other = calibrate("CorrelatedGaussian", Mu("0.1"), adjacency="replace-one", dimension=100)
+    value = guarantees.mu(other.mechanism, adjacency="replace-one")
+    assert Fraction("0.1") * (1 - 10 * WIDTH) <= Fraction(value.upper) <= Fraction("0.1")
+
+
+def test_the_relation_is_passed_on_to_a_mechanism_made_for_one() -> None:
+    found = calibrate(
+        "DisjointGroupsGaussian", Mu(1), adjacency="replace-one", groups=3, dimension=4
+    )
+    assert getattr(found.mechanism, "adjacency", None) is Adjacency.REPLACE_ONE
+    assert noise(found) == 1
+
+
+def test_laplace_meets_zcdp() -> None:
+    found = calibrate("Laplace", Rho("0.1"))
+    limit = Fraction("0.1")
+    assert Fraction(found.achieved["rho"].upper) <= limit
+    below = Laplace(scale=found.least.lower)
+    assert guarantees.rho(below, relative_width=Fraction(1, 10**16)).lower > Fraction("0.1")
+
+
+def test_laplace_meets_gaussian_dp() -> None:
+    found = calibrate("Laplace", Mu("0.5"))
+    limit = Gaussian(standard_deviation=2)
+    just_below = Laplace(scale=Fraction(found.least.lower) * (1 - 10 * WIDTH))
+    epsilons = [Fraction(k, 64) for k in range(64)]
+
+    def misses(mechanism: Mechanism, epsilon: Fraction) -> bool:
+        return profile.delta(mechanism, epsilon).lower > profile.delta(limit, epsilon).upper
+
+    assert not any(misses(found.mechanism, epsilon) for epsilon in epsilons)
+    # at small epsilon, where the tangency is
+    assert any(misses(just_below, epsilon) for epsilon in [*epsilons, Fraction(0)])
+
+
+def test_a_function_as_the_limit() -> None:
+    def limit(epsilon: ExactReal) -> arb:
+        return (-epsilon.ball()).exp() / 100
+
+    found = calibrate("Laplace", ProfileBelow(limit))
+    for numerator in range(3):
+        epsilon = Fraction(numerator, 128)
+        bound = enclose(lambda at=epsilon: limit(ExactReal.of_rational(at)))  # type: ignore[misc]
+        assert profile.delta(found.mechanism, epsilon).lower <= bound.upper
+    assert found.achieved["ratio"].upper <= 1
+    assert found.achieved["ratio"].lower > Fraction(999999, 1000000)
+
+
+def test_largest_ratio_is_narrow_and_right() -> None:
+    # sup of (1 − √(z/9))/(1 − √(z/16)) over 1 ≤ z ≤ 9 is at z = 1: (2/3)/(3/4) = 8/9
+    found = enclose(
+        lambda: largest_ratio(
+            lambda e: 1 - (e.ball() / 2).exp() / 3 if e < exact("2.19") else arb(0),
+            lambda e: 1 - (e.ball() / 2).exp() / 4,
+            Fraction("2.2"),
+            enough=16,
+        ),
+        relative_width=Fraction(1, 10**15),
+    )
+    assert Fraction(8, 9) in found
+
+
+def test_a_target_far_away_is_reached_fast() -> None:
+    # δ of Laplace at 0 is 1 − e^{−t/2}, of the limit 2Φ(μ/2) − 1: they touch at ε = 0
+    found = calibrate("Laplace", Mu("0.001"))
+    width = found.least.relative_width
+    assert width is not None
+    assert width <= WIDTH
+    at_zero = profile.delta(Laplace(scale=found.least.upper), 0)
+    limit = profile.delta(Gaussian(standard_deviation=1000), 0)
+    assert at_zero.lower <= limit.upper
+
+
+def test_zcdp_with_a_supremum_inside() -> None:
+    found = calibrate("RandomizedResponse", Rho("0.1"), categories=10)
+    assert Fraction(found.achieved["rho"].upper) <= Fraction("0.1")
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "fixed", "message"),
+    [
+        ("Gaussian", EpsilonDelta(1), {}, "unbounded at every amount of noise.*impossible"),
+        ("Gaussian", EpsilonDelta(1, 1), {}, "delta < 1"),
+        ("Gaussian", EpsilonDelta(-1, "0.1"), {}, "no mechanism reaches this"),
+        ("Gausian", Mu(1), {}, "Did you mean 'Gaussian'"),
+        ("Gaussian", Mu(1), {"l2_sensitivty": 1}, "Did you mean 'l2_sensitivity'"),
+        ("Gaussian", Mu(1), {"standard_deviation": 1}, "leave it out"),
+        ("EllipticalGaussian", Mu(1), {}, "needs sensitivities"),
+        ("IntegerNoise", Mu(1), {}, "no single argument.*Laplace"),
+        ("CountEllipse", Mu(1), {"dimension": 4, "sparsity": 2}, "adjacency"),
+        ("Gaussian", ProfileBelow(Laplace(scale=1)), {}, "unbounded"),
+    ],
+)
+def test_bad_input(name: str, target: Target, fixed: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidInputError, NotApplicableError), match=message):
+        calibrate(name, target, **fixed)
+
+
+def test_target_of_a_bad_value() -> None:
+    with pytest.raises(InvalidInputError, match=r"delta=2 in \[0, 1\]"):
+        EpsilonDelta(1, 2)
+    with pytest.raises(InvalidInputError, match="mu=0 > 0"):
+        Mu(0)
+
+
+def test_a_floor_that_no_noise_removes() -> None:
+    # μ' = √(μ² + 2²) here
+    with pytest.raises(NotApplicableError, match=r"No mu makes .* meet mu=1: its mu is still 2"):
+        calibrate("KnownSizeGaussian", Mu(1), adjacency="add-remove", dimension=3, size_mu=2)
+
+
+def test_a_target_that_every_noise_meets() -> None:
+    with pytest.raises(NotApplicableError, match="however little noise"):
+        calibrate("Laplace", ProfileBelow(lambda epsilon: arb(2)))
+
+
+def test_results_are_plain_data_too() -> None:
+    data = calibrate(DiscreteLaplace, EpsilonDelta(1, "1e-5")).to_json()
+    assert set(data) == {"mechanism", "whole", "argument", "least", "achieved", "target"}
+    assert set(data["achieved"]) == {"delta"}
+    assert set(data["least"]) == {"lower", "upper"}
+
+
+def test_many_gaussian_releases_need_root_count_times_the_noise() -> None:
+    target = EpsilonDelta(1, "1e-6")
+    one = calibrate("Gaussian", target)
+    many = calibrate("Gaussian", target, count=100)
+    assert many.whole == Composed(many.mechanism, 100)
+    assert many.least.ball().overlaps(10 * one.least.ball())
+
+
+def test_many_laplace_releases_have_the_guarantee_and_hardly_less_noise_has_it() -> None:
+    found = calibrate("Laplace", EpsilonDelta(1, "1e-6"), count=16)
+    assert profile.delta(found.whole, 1).upper <= Decimal("1e-6")
+    less = Laplace(scale=found.least.lower * Decimal("0.999999"))
+    assert profile.delta(Composed(less, 16), 1).lower > Decimal("1e-6")
+
+
+def test_a_subsampled_release_needs_less_noise() -> None:
+    target = EpsilonDelta(1, "1e-6")
+    found = calibrate("Gaussian", target, adjacency="add-remove", sampling_prob="0.1")
+    assert found.whole == PoissonSubsampled(found.mechanism, "0.1")
+    assert found.least.upper < calibrate("Gaussian", target).least.lower / 2
+
+
+def test_many_subsampled_releases_are_calibrated() -> None:
+    target = EpsilonDelta(1, "1e-5")
+    found = calibrate("Gaussian", target, adjacency="add-remove", count=1000, sampling_prob="0.01")
+    assert found.least.relative_width is not None
+    assert found.least.relative_width <= WIDTH
+    assert profile.delta(found.whole, 1, adjacency="add-remove").upper <= Decimal("1e-5")
+    less = Gaussian(standard_deviation=found.least.lower * Decimal("0.999999"))
+    whole = Composed(PoissonSubsampled(less, "0.01"), 1000)
+    assert profile.delta(whole, 1, adjacency="add-remove").lower > Decimal("1e-5")
+
+
+def test_a_schedule_of_unequal_noise_shares_the_budget() -> None:
+    """Gaussian releases with 1, 2 and 2 times the spread have μ² = (1 + 1/4 + 1/4)·μ_1²."""
+    target = EpsilonDelta(1, "1e-6")
+    found = calibrate("Gaussian", target, schedule=[1, 2, 2])
+    one = calibrate("Gaussian", target)
+    assert (found.least.ball() ** 2).overlaps(one.least.ball() ** 2 * 3 / 2)
+    assert profile.delta(found.whole, 1).upper <= Decimal("1e-6")
+    laplace = calibrate("Laplace", EpsilonDelta(1), schedule=[1, 2])
+    assert laplace.mechanism == Laplace(scale="1.5")
+    tree = calibrate("KaryTree", EpsilonDelta(1), steps=9, arity=3, schedule=[1, 3])
+    assert tree.least.ball().overlaps(arb(3) / 4)
+
+
+def test_a_schedule_of_noise_has_to_be_positive() -> None:
+    with pytest.raises(InvalidInputError, match=r"schedule\[1\]=0 > 0"):
+        calibrate("Gaussian", EpsilonDelta(1, "1e-6"), schedule=[1, 0])
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True])
+def test_a_wrong_count_is_named(count: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"Expected count={count}"):
+        calibrate("Gaussian", EpsilonDelta(1, "1e-6"), count=count)
+
+
+@pytest.mark.parametrize("digits", ["three", 1.5, None, True, 0])
+def test_digits_are_a_whole_number(digits: object) -> None:
+    with pytest.raises(InvalidInputError, match="digits="):
+        calibrate("Gaussian", EpsilonDelta(1, "1e-5"), digits=digits)  # type: ignore[arg-type]  # refused
+
+
+@pytest.mark.parametrize("name", [3, None, object()])
+def test_what_is_no_mechanism_is_told_so(name: object) -> None:
+    with pytest.raises(InvalidInputError, match="to be the name of a mechanism"):
+        calibrate(name, EpsilonDelta(1, "1e-5"))  # type: ignore[arg-type]  # refused
+
+
+def test_an_end_beyond_floats_is_refused() -> None:
+    limit = ProfileBelow(Gaussian(3), up_to="1e400")
+    with pytest.raises(InvalidInputError, match="up_to='1e400' ≤ 1e9"):
+        calibrate("Gaussian", limit, adjacency="add-remove", count=10, sampling_prob="0.1")
+
+
+def test_a_counter_gets_the_noise_with_the_smaller_error() -> None:
+    found = calibrate("SquareRootFactorization", EpsilonDelta("0.1", "1e-6"), steps=1000)
+    assert found.argument == "mu"
+    assert "with mu, " in found.reason
+    pure = calibrate("SquareRootFactorization", EpsilonDelta("0.1"), steps=1000)
+    assert pure.argument == "epsilon"
+    mu = calibrate("SquareRootFactorization", Mu(1), steps=1000)
+    assert repr(mu.mechanism) == "SquareRootFactorization(steps=1000, mu=1)"
+
+
+def test_fewer_digits_where_twelve_are_out_of_reach() -> None:
+    found = calibrate(
+        "Laplace",
+        EpsilonDelta(1, "1e-6"),
+        count=1000,
+        sampling_prob="0.01",
+        adjacency="add-remove",
+    )
+    assert found.achieved["delta"].upper <= Decimal("1e-6")
+    assert found.least.relative_width is not None
+    assert found.least.relative_width <= Fraction(1, 10**4)
+
+
+def test_one_direction_may_need_less_noise() -> None:
+    how: dict[str, Any] = {"sampling_prob": "0.1", "adjacency": "add-remove", "count": 2}
+    both = calibrate("Gaussian", EpsilonDelta("0.1", "1e-3"), **how)
+    ends = [
+        calibrate("Gaussian", EpsilonDelta("0.1", "1e-3"), direction=d, **how).least
+        for d in ("add", "remove")
+    ]
+    assert min(end.upper for end in ends) < both.least.lower
+    assert max(ends, key=lambda end: end.lower).overlaps(both.least)
+    with pytest.raises(InvalidInputError, match="direction"):
+        calibrate("Gaussian", Mu(1), direction="add")

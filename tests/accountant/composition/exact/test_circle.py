@@ -1,0 +1,250 @@
+"""Lattices of losses at any count: sums over the circle against exact sums and other engines."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.composition.exact.circle import CirclePair, applies
+from accountant.composition.exact.convolution import ConvolvedPair
+from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.losses.finite import finite
+from accountant.composition.losses.lists import DiscreteGaussianTransform, ListTransform
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.mechanisms import (
+    BoundedCountNoise,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    IntegerNoise,
+    PoissonSubsampled,
+    RandomizedResponse,
+    TruncatedGeometric,
+)
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.pairs.finite import FinitePair
+from accountant.questions import profile, tradeoff
+
+NARROW = Fraction(1, 10**9)
+FINE = Fraction(1, 10**30)
+TAILS = ("p_above", "p_below", "q_above", "q_below")
+
+
+def worst(mechanism: Mechanism) -> Pair:
+    relation = None if isinstance(mechanism, RandomizedResponse) else Adjacency.ADD_REMOVE
+    return mechanism.worst_case(relation).remove[0]
+
+
+def factors(*parts: tuple[Mechanism, int]) -> tuple[Factor, ...]:
+    return tuple((worst(mechanism), count) for mechanism, count in parts)
+
+
+def small(pair: Pair) -> FinitePair:
+    found = finite(pair)
+    assert found is not None
+    return found
+
+
+def narrow(found: Interval, width: Fraction) -> bool:
+    return found.relative_width is not None and found.relative_width <= width
+
+
+COIN, GEOMETRIC = RandomizedResponse(epsilon="0.1"), DiscreteLaplace(scale=10, sensitivity=3)
+LEAKY = IntegerNoise(["1/8", "3/8", "3/8", "1/8"], lowest=0)
+CASES = [
+    (factors((COIN, 300)), ("-20", "-3.01", "0", "0.05", "5", "5.2", "29.7")),
+    (factors((GEOMETRIC, 60)), ("-1", "0.3", "4", "11.1", "17.8")),
+    (factors((COIN, 60), (RandomizedResponse(epsilon="0.25"), 40)), ("-2", "1", "5", "9")),
+    (factors((COIN, 80), (DiscreteLaplace(scale=20), 50)), ("-1", "0.65", "4", "9")),
+    (factors((LEAKY, 4)), ("-2", "0", "0.5", "2")),
+    (factors((RandomizedResponse(epsilon="sqrt(2)"), 60)), ("-5", "1", "12", "40")),
+]
+
+
+@pytest.mark.parametrize(("product", "points"), CASES)
+def test_the_circle_agrees_with_the_law_of_the_sum(
+    product: tuple[Factor, ...], points: tuple[str, ...]
+) -> None:
+    """Thirty digits of H and of all tails, at lattice points, too, and with infinite losses."""
+    assert applies([pair for pair, _ in product])
+    circle = CirclePair(product)
+    listed = ConvolvedPair(tuple((small(pair), count) for pair, count in product))
+    for side, other in ((circle, listed), (circle.reverse(), listed.reverse())):
+        for text in points:
+            eps = exact(text)
+            one, two = (
+                enclose(lambda: pair.hockey_stick(eps), relative_width=FINE)  # noqa: B023
+                for pair in (side, other)
+            )
+            assert one.overlaps(two)
+            assert narrow(one, FINE)
+            for name in TAILS:
+                one, two = (
+                    enclose(lambda: getattr(pair.tails(eps), name), relative_width=FINE)  # noqa: B023
+                    for pair in (side, other)
+                )
+                assert one.overlaps(two)
+
+
+@pytest.mark.parametrize("epsilon", ["-4", "0", "10", "17.5", "80"])
+def test_discrete_gaussian_releases_agree_with_powers_of_polynomials(epsilon: str) -> None:
+    pair = worst(DiscreteGaussian(parameter=2))
+    other = DiscreteGaussianProductPair(Fraction(2), 40, 1, 1, 0)
+    one, two = (
+        enclose(lambda: each.hockey_stick(exact(epsilon)), relative_width=FINE)  # noqa: B023
+        for each in (CirclePair(((pair, 40),)), other)
+    )
+    assert one.overlaps(two)
+    assert narrow(one, FINE)
+
+
+@pytest.mark.parametrize("count", [10**3, 10**12])
+def test_large_parameters_agree_with_the_law_of_a_sum_in_closed_form(count: int) -> None:
+    """The sum of discrete Gaussian variables of parameter 100 is one, to four hundred digits."""
+    eps = exact(count // 200 + math.isqrt(count) // 3)
+    other = DiscreteGaussianProductPair(Fraction(100), count, 1, 1, 0)
+    circle = CirclePair(((worst(DiscreteGaussian(parameter=100)), count),))
+    one, two = (
+        enclose(lambda: each.hockey_stick(eps), relative_width=FINE)  # noqa: B023
+        for each in (circle, other)
+    )
+    assert one.overlaps(two)
+    assert narrow(one, FINE)
+
+
+ANY: list[tuple[Mechanism, str | None]] = [
+    (RandomizedResponse(epsilon="0.1"), None),
+    (RandomizedResponse(epsilon="0.001"), None),
+    (DiscreteLaplace(scale=20), "add-remove"),
+    (DiscreteLaplace(scale=10, sensitivity=30), "add-remove"),
+    (TruncatedGeometric(scale=10, low=0, high=100), "add-remove"),
+    (DiscreteGaussian(parameter=2), "add-remove"),
+    (DiscreteGaussian(parameter=25), "add-remove"),
+    (Composed([COIN, RandomizedResponse(epsilon="0.25")]), None),
+    (
+        Composed([DiscreteGaussian(parameter=2), DiscreteLaplace(scale=2, sensitivity=3)]),
+        "add-remove",
+    ),
+]
+
+
+@pytest.mark.parametrize("count", [10**6, 10**9, 10**12])
+@pytest.mark.parametrize(("mechanism", "adjacency"), ANY)
+def test_any_count_is_enclosed_to_nine_digits(
+    mechanism: Mechanism, adjacency: str | None, count: int
+) -> None:
+    whole = Composed(mechanism, count)
+    for target in ("0.01", "1e-5", "1e-100"):
+        found = profile.epsilon(whole, target, adjacency=adjacency, relative_width=NARROW)
+        ends = [
+            profile.delta(whole, str(end), adjacency=adjacency, relative_width=NARROW)
+            for end in (found.lower, found.upper)
+        ]
+        assert ends[1].lower <= Decimal(target) <= ends[0].upper
+        assert all(narrow(interval, NARROW) for interval in (found, *ends))
+
+
+def test_a_trillion_coins_are_nearly_gaussian() -> None:
+    """P(L > ε) = 1e-5 at 4.265 deviations; δ is all of it but for 1/σ, as σ = 10⁵."""
+    found = profile.epsilon(Composed(COIN, 10**12), "1e-5", relative_width=NARROW)
+    with mpmath.workdps(40):
+        tilt = mpmath.tanh(mpmath.mpf("0.05"))
+        mean, variance = tilt / 10, (1 - tilt**2) / 100
+        away = (mpmath.mpf(str(found.lower)) - mean * 10**12) / mpmath.sqrt(variance * 10**12)
+    assert abs(away - 4.2649) < 1e-3
+
+
+def test_an_exact_tie_is_decided() -> None:
+    """A lattice point counts on the side ≤: H is continuous, the tails are not."""
+    whole = Composed(COIN, 10**9)
+    pair = whole.worst_case(None).remove[0]
+    with ctx.workprec(128):
+        at, below = pair.tails(exact(5005000)), pair.tails(exact("5004999.95"))
+        mass = below.p_above - at.p_above
+    assert mass > 0
+    # the mass of the point, with 500000000 + 25025000 heads of 10⁹
+    with mpmath.workdps(50):
+        n, k = 10**9, (10**9 + 50050000) // 2
+        log_mass = mpmath.loggamma(n + 1) - mpmath.loggamma(k + 1) - mpmath.loggamma(n - k + 1)
+        p = 1 / (1 + mpmath.exp(mpmath.mpf("-0.1")))
+        log_mass += k * mpmath.log(p) + (n - k) * mpmath.log(1 - p)
+    assert math.isclose(float(mass.log().mid()), float(log_mass), rel_tol=1e-12, abs_tol=0)
+
+
+def test_the_trade_off_function_of_many_coins() -> None:
+    found = tradeoff.beta(Composed(COIN, 10**9), "0.001", relative_width=NARROW)
+    assert narrow(found, NARROW)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.fractions(Fraction(-3), Fraction(9), max_denominator=8),
+    st.floats(0.01, 100.0),
+    st.floats(1e-3, 0.5),
+    st.floats(0.0, 1.0),
+)
+def test_no_frequency_of_a_cell_exceeds_its_bound(
+    c: Fraction, low: float, width: float, share: float
+) -> None:
+    normal = worst(DiscreteGaussian(parameter=3, sensitivity=2))
+    assert isinstance(normal, DiscreteGaussianPair)
+    kinds = [
+        ListTransform(small(worst(mechanism)))
+        for mechanism in (
+            COIN,
+            GEOMETRIC,
+            TruncatedGeometric(scale=2, low=0, high=5, sensitivity=4),
+        )
+    ]
+    for part in (*kinds, DiscreteGaussianTransform(normal)):
+        high = low * (1 + width)
+        u = Fraction(low + share * (high - low))
+        size = abs(part.line(c, u, 2)[1])
+        assert float(size.upper()) <= math.exp(part.decay(c).log_between(low, high)) * (1 + 1e-9)
+
+
+def test_what_is_on_no_lattice_does_not_apply() -> None:
+    assert not applies([worst(BoundedCountNoise(epsilon="1.5", eta="1/2", support=4))])
+    assert not applies([worst(COIN), worst(RandomizedResponse(epsilon="sqrt(2)"))])
+    assert not applies([worst(PoissonSubsampled(DiscreteLaplace(scale=1, sensitivity=2), "0.01"))])
+    assert applies([worst(DiscreteGaussian(parameter=2)), worst(DiscreteLaplace(scale=2))])
+
+
+def test_beyond_all_losses() -> None:
+    circle = CirclePair(factors((COIN, 5000)))
+    with ctx.workprec(128):
+        assert circle.hockey_stick(ExactReal.of_rational(501)) == 0
+        assert circle.tails(ExactReal.of_rational(-501)).p_above == 1
+        leaky = CirclePair(factors((LEAKY, 3)))
+        outside = leaky.tails(ExactReal.of_rational(9))
+        assert outside.p_above.overlaps(1 - (1 - arb(1) / 8) ** 3)
+        assert outside.q_above == 0
+    # at the end, where one value is left
+    with pytest.raises(UnsuitedError, match="contour was not found"):
+        enclose(lambda: circle.hockey_stick(ExactReal.of_rational(500)), relative_width=FINE)
+    assert profile.delta(Composed(COIN, 5000), 500).upper == 0
+    for first, second in itertools.pairwise(("499.7", "499.8", "499.9")):
+        one, two = (profile.delta(Composed(COIN, 5000), eps) for eps in (first, second))
+        assert 0 < two.upper < one.lower
+
+
+def test_an_epsilon_just_below_the_largest_loss_is_for_other_engines() -> None:
+    """At the saddle all losses but one have no weight in floats."""
+    answer = worst(RandomizedResponse(epsilon="26/17"))
+    near = exact(Fraction(52, 17) - Fraction(1, 10**33))
+    pair = CirclePair(((answer, 2),))
+    with ctx.workprec(128), pytest.raises(UnsuitedError, match="from an end of the losses"):
+        pair.hockey_stick(near)

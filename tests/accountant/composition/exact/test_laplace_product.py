@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product_plan import Floats, Kernel, Plan
+from accountant.composition.exact.laplace_product_sums import _Integral
+from accountant.core.pair import Tails
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval, enclose
+from tests.accountant.composition.mpmath_route import by_mpmath
+
+CASES: list[tuple[list[Number], list[str]]] = [
+    (["3/2"], ["0", "1/3", "-1", "-1.5"]),
+    ([2, 2], ["0", "1", "3.9", "-4", "-1"]),
+    (["sqrt(2)", "sqrt(8)"], ["0.3", "sqrt(2)", "-2"]),
+]
+
+
+def product(distances: Sequence[Number]) -> LaplaceProductPair:
+    return LaplaceProductPair.of_distances([exact(distance) for distance in distances])
+
+
+def mpf(value: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+
+
+def all_four(tails: Tails) -> list[arb]:
+    return [tails.p_above, tails.p_below, tails.q_above, tails.q_below]
+
+
+@pytest.mark.parametrize(
+    ("distances", "epsilons"),
+    [*CASES, pytest.param([1, "1/3", "1/2"], ["2/5", "-2/5", "-5/6"], marks=pytest.mark.slow)],
+)
+def test_two_routes_agree(distances: list[Number], epsilons: list[str]) -> None:
+    pair = product(distances)
+    for epsilon in epsilons:
+        eps = exact(epsilon)
+        delta = enclose(lambda eps=eps: pair.hockey_stick(eps))  # type: ignore[misc]
+        p_above = enclose(lambda eps=eps: pair.tails(eps).p_above)  # type: ignore[misc]
+        q_above = enclose(lambda eps=eps: pair.tails(eps).q_above)  # type: ignore[misc]
+        with mpmath.workdps(60):
+            assert abs(mpf(delta) - by_mpmath(pair).hockey_stick(eps, 50)) < 1e-30
+            p, q = by_mpmath(pair).tails(eps, 50)
+            assert abs(mpf(p_above) - p) < 1e-30
+            assert abs(mpf(q_above) - q) < 1e-30
+
+
+@pytest.mark.parametrize("order", ["1.5", "7"])
+def test_renyi_divergences_agree(order: str) -> None:
+    pair = product([1, "1/3"])
+    value = enclose(lambda: pair.renyi(exact(order).ball()))
+    with mpmath.workdps(60):
+        assert abs(mpf(value) - by_mpmath(pair).renyi(exact(order), 50)) < 1e-30
+
+
+def test_atoms_are_counted_below() -> None:
+    pair = product([2, 2])
+    just_below = exact("-1e-100")
+    with ctx.workprec(600):
+        # P(L = 0) = 2·(1/2)·(e^{−2}/2), P(L = 4) = 1/4 = Q(L = −4)
+        atom = pair.tails(just_below).p_above - pair.tails(exact(0)).p_above
+        assert abs(atom - (-arb(2)).exp() / 2) < arb("1e-99")
+        assert pair.tails(exact(4)).p_above.is_zero()
+        assert abs(pair.tails(exact("4") * exact(1 - Fraction(1, 10**90))).p_above - 0.25) < 1e-89
+        assert pair.tails(exact(-4)).q_below.contains(arb("0.25"))
+
+
+@pytest.mark.parametrize("epsilon", ["-2", "-1", "-0.3", "0", "0.7", "1.999", "2", "3"])
+def test_one_coordinate_is_the_scalar_laplace(epsilon: str) -> None:
+    vector, scalar = product([2]), LaplacePair(exact(2))
+    eps = exact(epsilon)
+    assert vector.hockey_stick(eps).overlaps(scalar.hockey_stick(eps))
+    for ours, theirs in zip(all_four(vector.tails(eps)), all_four(scalar.tails(eps)), strict=True):
+        assert ours.overlaps(theirs)
+    assert vector.kullback_leibler().overlaps(scalar.kullback_leibler())
+    assert vector.renyi(arb(3)).overlaps(scalar.renyi(arb(3)))
+
+
+distance_lists = st.lists(st.fractions(0, 3, max_denominator=6), min_size=1, max_size=7)
+
+
+@given(distance_lists, st.fractions(-8, 8, max_denominator=12))
+def test_tails_are_consistent(distances: list[Fraction], epsilon: Fraction) -> None:
+    pair, eps = product(list(distances)), ExactReal.of_rational(epsilon)
+    with ctx.workprec(200):
+        tails, delta = pair.tails(eps), pair.hockey_stick(eps)
+        for ball in (*all_four(tails), delta):
+            assert ball.rel_accuracy_bits() >= 190
+        assert (tails.p_above + tails.p_below).contains(1)
+        assert (tails.q_above + tails.q_below).contains(1)
+        assert delta.overlaps(tails.p_above - eps.ball().exp() * tails.q_above)
+        # −L under Q has the law of L under P: exact where ε is no atom, ≤ where it may be one
+        assert tails.q_below <= pair.tails(-eps).p_above + arb("1e-50") + _atom(pair, -eps)
+
+
+def _atom(pair: LaplaceProductPair, epsilon: ExactReal) -> arb:
+    tiny = ExactReal.of_rational(Fraction(epsilon.rational or 0) - Fraction(1, 10**80))
+    return pair.tails(tiny).p_above - pair.tails(epsilon).p_above + arb("1e-60")
+
+
+@given(distance_lists, st.fractions(-8, 8, max_denominator=12), st.integers(0, 6))
+def test_delta_increases_with_every_distance(
+    distances: list[Fraction], epsilon: Fraction, which: int
+) -> None:
+    larger = list(distances)
+    larger[which % len(larger)] += Fraction(1, 7)
+    eps = ExactReal.of_rational(epsilon)
+    before = product(list(distances)).hockey_stick(eps)
+    assert before <= product(list(larger)).hockey_stick(eps) + arb("1e-12")
+
+
+def test_a_thousand_equal_distances_and_a_tiny_delta() -> None:
+    pair = product(["1/100"] * 1000)
+    delta = enclose(lambda: pair.hockey_stick(exact("9.99")))
+    assert str(delta.lower).startswith("6.22435825952082")
+    assert delta.upper.adjusted() == -303
+    # the last jump alone: all coordinates on the atom +t, within (T − ε)/2 of it
+    leading = (1 - mpmath.exp(mpmath.mpf("-0.01"))) * mpmath.mpf(2) ** -1000
+    assert mpf(delta) >= leading
+
+
+def test_monte_carlo_agrees_for_a_thousand_coordinates() -> None:
+    # mean of (1 − e^{ε−L})₊ in [0, 1]: Hoeffding, 2e^{−2nt²} = 1e-6
+    pair, size = product(["1/10"] * 1000), 4000
+    rng = np.random.default_rng(7)
+    z = rng.laplace(size=(size, 1000))
+    loss = (np.abs(z + 0.1) - np.abs(z)).sum(axis=1)
+    mean = np.maximum(1 - np.exp(3 - loss), 0).mean()
+    assert abs(mean - float(pair.hockey_stick(exact(3)))) <= np.sqrt(np.log(2e6) / (2 * size))
+
+
+def test_no_shift_is_no_loss() -> None:
+    pair = product([0, 0])
+    assert pair.hockey_stick(exact(0)).is_zero()
+    assert pair.max_loss().is_zero()
+    assert pair.kullback_leibler().is_zero()
+    assert pair.tails(exact(0)).p_below == 1
+    assert pair.tails(exact(-1)).p_above == 1
+
+
+def test_shifts_without_a_common_grid() -> None:
+    """Between the same rounded down and up to one, as delta grows with each shift."""
+    shifts = [Fraction(100 + i * i + 7 * i, 4001) for i in range(30)]
+    pair, eps = product(shifts), exact("2")
+    found = enclose(lambda: pair.hockey_stick(eps), relative_width=Fraction(1, 10**4))
+    ends = [
+        product([Fraction(round_(shift * 20), 20) for shift in shifts]).hockey_stick(eps)
+        for round_ in (math.floor, math.ceil)
+    ]
+    assert ends[0] < found.ball()
+    assert ends[1] > found.ball()
+    with ctx.workprec(100):
+        tails = pair.tails(eps)
+        assert tails.p_above - eps.ball().exp() * tails.q_above < 2 * found.ball()
+
+
+def test_limits_are_explained() -> None:
+    with pytest.raises(InvalidInputError, match="ratios are rational"):
+        product([1, "sqrt(2)"])
+    many = product([Fraction(1, 2**i + i) for i in range(1, 41)])
+    with pytest.raises(UndecidedError, match="more than the 2000000 that are formed"):
+        enclose(lambda: many.hockey_stick(exact("1/10")))
+    with pytest.raises(NotApplicableError, match="3\\^d cases"):
+        by_mpmath(product([1] * 5)).hockey_stick(exact(0))
+
+
+def test_plain_data() -> None:
+    assert product(["1/2", "3/2", 0]).law() == {
+        "law": "laplace-product",
+        "unit": "0.5",
+        "multiples": [1, 3],
+    }
+    assert "above" not in product([1]).describe_event(exact("0.5"))
+    assert product([1, 2]).reverse() == product([2, 1])
+
+
+@pytest.mark.parametrize("log_delta", [-3.0, -40.0, -100.0])
+def test_estimates_of_epsilon_are_near(log_delta: float) -> None:
+    pair = product([exact("1/10")] * 200 + [exact("1/5")] * 10)
+    near = pair.estimate_epsilon(log_delta)
+    assert near is not None
+    # the slope of ln H is below 1e3 here, and the estimate aims at 1e-11 of ε ≤ 24
+    assert abs(pair.hockey_stick(exact(Fraction(near))).log() - log_delta) < 1e-6
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+@pytest.mark.parametrize("parts", [16, 40])
+def test_contours_agree_with_exact_sums(kernel: Kernel, parts: int) -> None:
+    """Any number of exact terms, with the contour for the others, gives the whole exact sum."""
+    groups, unit, epsilon = ((1, 60), (3, 20)), exact(2), exact(200)
+    floats = Floats(groups, float(unit), float(epsilon), kernel)
+    line = floats.line()
+    period = floats.period(line, 100)
+    nodes = math.ceil(floats.nodes(line, parts, 100, period))
+    integral = _Integral(groups, unit, epsilon, kernel, at_least=False)
+    with ctx.workprec(300):
+        both = integral.by(Plan(line, period, nodes, parts, 0))
+        whole = integral.by(Plan(line, 0.0, 0, 81, 0))  # no coordinate is left
+        assert both.overlaps(whole)
+        assert both.rel_accuracy_bits() > 90  # 100 bits of the largest that the value can be
+        assert whole.rel_accuracy_bits() > 250
+        assert integral.by(Plan(line, 0.0, 0, parts, 0)).overlaps(whole)  # the rest only bounded
+
+
+@pytest.mark.parametrize("epsilon", ["-100", "-3", "0", "2.5", "40", "333"])
+def test_tails_of_many_coordinates_are_consistent(epsilon: str) -> None:
+    """At −ε and for the other law too, through integrals on other lines."""
+    pair, eps = product([exact("1/3")] * 1000), exact(epsilon)
+    with ctx.workprec(128):
+        here, there = pair.tails(eps), pair.tails(-eps)
+        assert here.p_above.overlaps(there.q_below)
+        assert here.q_above.overlaps(there.p_below)
+        for value in all_four(here):
+            assert value.rel_accuracy_bits() > 100
+        gap = here.p_above - eps.ball().exp() * here.q_above
+        assert pair.hockey_stick(eps).overlaps(gap)

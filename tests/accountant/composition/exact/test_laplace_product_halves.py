@@ -1,0 +1,142 @@
+"""Products of Laplace laws with many different shifts: two halves against all signs and nodes."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from flint import ctx
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product_halves import sum_of_halves
+from accountant.composition.exact.laplace_product_plan import (
+    MAX_HALF,
+    Floats,
+    Kernel,
+    choose,
+    split,
+)
+from accountant.composition.exact.laplace_product_sums import _Integral, _reach, _weights, in_units
+from accountant.mechanisms import Composed, Laplace, LaplaceVector
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import profile
+
+NARROW = Fraction(1, 10**9)
+
+
+def different(count: int, scale: int) -> LaplaceVector:
+    """Return shifts of nine digits that have no small common unit, of ℓ2 norm about 1."""
+    chosen = random.Random(1)
+    sizes = [Fraction(round(chosen.random() * 10**9), 10**9) for _ in range(count)]
+    norm = Fraction(round(float(sum(size**2 for size in sizes)) ** 0.5 * 10**6), 10**6)
+    return LaplaceVector(scale, [size / norm for size in sizes])
+
+
+def narrow(found: Interval) -> bool:
+    return found.relative_width is not None and found.relative_width <= NARROW
+
+
+@pytest.mark.parametrize("epsilon", ["-0.4", "0", "0.2", "0.9"])
+@pytest.mark.parametrize("kernel", list(Kernel))
+@pytest.mark.parametrize("parts", [2, 3, 4, 6])
+def test_two_halves_have_the_terms_of_all_signs(parts: int, kernel: Kernel, epsilon: str) -> None:
+    pair, eps = different(11, 3).pair(), exact(epsilon)
+    with ctx.workprec(192):
+        whole = _Integral(pair.groups, pair.unit, eps, kernel, at_least=False)
+        assert whole._of_halves(parts).overlaps(whole._exact(parts))
+        assert whole._of_halves(parts).rel_accuracy_bits() > 100
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 40), st.integers(1, 5), min_size=2, max_size=5),
+    st.integers(-60, 200),
+    st.booleans(),
+    st.sampled_from(Kernel),
+)
+def test_equal_shifts_and_ties_are_counted_as_in_one_sum(
+    shifts: dict[int, int], place: int, at_least: bool, kernel: Kernel
+) -> None:
+    """ε on a jump, which counts only for l ≥ ε."""
+    groups = tuple(sorted(shifts.items()))
+    assume(place < _reach(groups))
+    unit, eps = exact("0.01"), ExactReal.of_rational(Fraction(place, 100))
+    with ctx.workprec(192):
+        whole = _Integral(groups, unit, eps, kernel, at_least)
+        assert (whole._of_halves(3) - whole._exact(3)).contains(0)
+
+
+def test_what_cannot_count_is_left_out() -> None:
+    groups = different(10, 3).pair().groups
+    first, second = split(groups)
+    assert sorted((*first, *second)) == sorted(groups)
+    bar = _reach(groups) // 2
+    pruned = _weights(first, 3, bar - _reach(second))
+    everything = _weights(first, 3, -_reach(first) - 1)
+    assert set(pruned) == {jump for jump in everything if jump + _reach(second) > bar}
+    unit, eps = exact("1e-9"), exact(Fraction(bar, 10**9))
+    assert in_units(eps, unit) == (bar, True)
+    with ctx.workprec(128):
+        where = unit, eps, bar
+        one = sum_of_halves((pruned, _weights(second, 3, -_reach(second) - 1)), 3, where, Kernel.P)
+        two = sum_of_halves(
+            (everything, _weights(second, 3, -_reach(second) - 1)), 3, where, Kernel.P
+        )
+    assert one.overlaps(two)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1"])
+def test_thirty_different_shifts_to_nine_digits(epsilon: str) -> None:
+    mechanism = different(30, 3)
+    found = profile.delta(mechanism, epsilon, relative_width=NARROW)
+    assert narrow(found)
+    grid, width = mechanism.pair()._on_grid(), Fraction(1, 100)
+    rough = enclose(lambda: grid.hockey_stick(exact(epsilon)), relative_width=width)
+    assert found.overlaps(rough)
+
+
+@pytest.mark.slow
+def test_thirty_different_releases_to_nine_digits() -> None:
+    releases = [Laplace(scale=Fraction(50 + 7 * i, 10)) for i in range(30)]
+    found = profile.delta(Composed(releases), 1, relative_width=NARROW)
+    assert narrow(found)
+    assert found.overlaps(profile.delta(Composed(releases[::-1]), 1, relative_width=NARROW))
+
+
+@pytest.mark.slow
+def test_epsilon_of_thirty_different_shifts() -> None:
+    """At 1e-20 near the largest loss, where cosh of a tilt is beyond floats."""
+    mechanism = different(30, 3)
+    for target in ("1e-5", "1e-20"):
+        found = profile.epsilon(mechanism, target, relative_width=NARROW)
+        assert narrow(found)
+        ends = [
+            profile.delta(mechanism, str(end), relative_width=Fraction(1, 10**6))
+            for end in (found.lower, found.upper)
+        ]
+        assert ends[1].lower < Decimal(target) < ends[0].upper
+
+
+def test_a_plan_near_the_largest_loss_is_within_floats() -> None:
+    pair = different(30, 1).pair()
+    unit, top = float(pair.unit), float(pair.exact_max_loss())
+    floats = Floats(pair.groups, unit, top * (1 - 1e-9), Kernel.EXCESS)
+    assert floats.nodes(1e6, 4, 50, floats.period(1e6, 50)) > 0
+    assert choose(pair.groups, unit, top / 2, Kernel.EXCESS, 50).halved
+
+
+def test_too_many_different_shifts_are_left_to_nodes() -> None:
+    pair = LaplaceProductPair.of_distances(
+        [exact(Fraction(1000 + n * n, 10**4)) for n in range(60)]
+    )
+    assert max(len(half) for half in split(pair.groups)) == 30
+    assert MAX_HALF < 2**30
+    found = profile.delta(
+        LaplaceVector(1, [t * Fraction(1, 9) for t in range(1, 41)]), 3, relative_width=NARROW
+    )
+    assert narrow(found)

@@ -1,0 +1,367 @@
+"""Compositions of subsampled Gaussian releases: certified contours, estimates, and each other."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.composition import invert
+from accountant.composition.fourier.certified import plan_contour
+from accountant.composition.fourier.cut import _chosen
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.numeric.kernels import (
+    excess_of_exp,
+    excess_of_log1p,
+    kernels,
+)
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.errors import AdjacencyError, InvalidInputError, UndecidedError
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval, narrowed
+from accountant.questions import guarantees, profile, tradeoff
+from tests.accountant.composition.mpmath_route import by_mpmath
+
+BOTH = (Direction.REMOVE, Direction.ADD)
+NARROW = Fraction(1, 10**9)
+
+
+def training(sigma: str, q: str, count: int) -> Composed:
+    return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+
+
+def pairs(mechanism: Composed) -> tuple[SmoothPair, SmoothPair]:
+    worst = mechanism.worst_case(Adjacency.ADD_REMOVE)
+    remove, add = worst.remove[0], worst.add[0]
+    assert isinstance(remove, SmoothPair)
+    assert isinstance(add, SmoothPair)
+    return remove, add
+
+
+def near(value: Interval, reference: float, relative: float) -> bool:
+    return abs(float(value.lower) / reference - 1) < relative
+
+
+def test_two_releases_against_an_integral_over_the_first_outcome() -> None:
+    """H₂(ε) = ∫ p(x) H₁(ε − L(x)) dx, with H₁ in closed form: no contour is involved."""
+    sigma, q, epsilon = mpmath.mpf(2), mpmath.mpf("0.3"), mpmath.mpf("0.5")
+    mu = 1 / sigma
+
+    def gaussian(e: mpmath.mpf) -> mpmath.mpf:
+        return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+
+    def once(e: mpmath.mpf) -> mpmath.mpf:
+        weight = mpmath.expm1(e) + q
+        return q * gaussian(mpmath.log(weight / q)) if weight > 0 else -mpmath.expm1(e)
+
+    def term(x: mpmath.mpf) -> mpmath.mpf:
+        w = 1 - q + q * mpmath.exp(mu * x - mu * mu / 2)
+        return mpmath.npdf(x) * w * once(epsilon - mpmath.log(w))
+
+    with mpmath.workdps(25):
+        at = mpmath.log((mpmath.exp(epsilon) / (1 - q) - 1 + q) / q) / mu + mu / 2
+        expected = mpmath.quad(term, [-12, -6, -3, -1, 0, 1, 2, at, at + 2, 6, 9, 14])
+    found = profile.delta(
+        training("2", "0.3", 2),
+        "0.5",
+        adjacency="add-remove",
+        direction=Direction.REMOVE,
+        relative_width=NARROW,
+    )
+    assert near(found, float(expected), 1e-9)
+    assert found.relative_width is not None
+    assert found.relative_width < NARROW
+
+
+def test_the_setting_of_the_issue() -> None:
+    """Reference: `by_mpmath`, mpmath contour integrals at 30 digits."""
+    width = Fraction(1, 10**30)
+    value = profile.delta(
+        training("1.1", "256/60000", 7032), 2, adjacency="add-remove", relative_width=width
+    )
+    reference = Decimal("2.4147996886841946736957519530346214e-7")
+    assert abs(value.lower - reference) < Decimal("1e-40")
+    assert value.relative_width is not None
+    assert value.relative_width < width
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sigma", "q", "count", "epsilon"), [("1.1", "0.05", 50, "1.5"), ("2", "0.3", 30, "1")]
+)
+def test_against_contours_in_mpmath(sigma: str, q: str, count: int, epsilon: str) -> None:
+    at = exact(epsilon)
+    for pair in pairs(training(sigma, q, count)):
+        reference = by_mpmath(pair)
+        with ctx.workprec(128):
+            value, tails = pair.hockey_stick(at), pair.tails(at)
+        p, q_above = reference.tails(at, 16)
+        for ball, expected in (
+            (value, reference.hockey_stick(at, 16)),
+            (tails.p_above, p),
+            (tails.q_above, q_above),
+        ):
+            assert abs(float(ball.mid()) / float(expected) - 1) < 1e-14
+            assert ball.rel_accuracy_bits() > 90
+
+
+@pytest.mark.parametrize("direction", BOTH)
+@pytest.mark.parametrize("epsilon", ["-0.7", "0", "0.4", "3"])
+def test_nearly_all_records_taken_is_nearly_gaussian(direction: Direction, epsilon: str) -> None:
+    """Mixtures are linear in q, so that δ at q = 1 − 1e-12 differs by about 1e-12·count."""
+    plain = profile.delta(Composed(Gaussian(standard_deviation=6), 9), epsilon)
+    sampled = profile.delta(
+        training("6", "0.999999999999", 9),
+        epsilon,
+        adjacency="add-remove",
+        direction=direction,
+        relative_width=NARROW,
+    )
+    assert near(sampled, float(plain.lower), 1e-10)
+
+
+def test_every_record_taken_is_gaussian() -> None:
+    full = training("0.5", "1", 10**12)
+    assert profile.delta(full, "2e12", adjacency="add-remove") == profile.delta(
+        Composed(Gaussian(standard_deviation="0.5"), 10**12), "2e12"
+    )
+
+
+def test_counts_add_up_and_the_order_does_not_matter() -> None:
+    one, other = (
+        PoissonSubsampled(Gaussian(standard_deviation=1), "0.01"),
+        Gaussian(standard_deviation=9),
+    )
+    first = Composed([Composed(one, 40), other, Composed(one, 60)])
+    second = Composed([other, Composed(one, 100)])
+    for epsilon in ("0.2", "1"):
+        values = [
+            profile.delta(each, epsilon, adjacency="add-remove", relative_width=NARROW)
+            for each in (first, second)
+        ]
+        assert values[0].overlaps(values[1])
+
+
+def test_a_gaussian_beside_a_negligible_sample_is_the_gaussian() -> None:
+    gaussian = Gaussian(standard_deviation=2)
+    rare = PoissonSubsampled(Gaussian(standard_deviation=5), "1e-15")
+    both = profile.delta(Composed([gaussian, rare]), 1, adjacency="add-remove")
+    assert near(both, float(profile.delta(gaussian, 1).lower), 1e-12)
+
+
+@settings(max_examples=5)
+@given(sigma=st.integers(8, 40), q=st.integers(1, 90), count=st.integers(2000, 10**6))
+def test_monotone_in_q_and_count(sigma: int, q: int, count: int) -> None:
+    def delta(share: int, times: int, epsilon: float) -> Interval:
+        step = PoissonSubsampled(
+            Gaussian(standard_deviation=Fraction(sigma, 10)), Fraction(share, 100)
+        )
+        return profile.delta(
+            Composed(step, times),
+            epsilon,
+            adjacency="add-remove",
+            direction=Direction.REMOVE,
+            relative_width=NARROW,
+        )
+
+    remove, _ = pairs(training(f"{sigma / 10}", f"{q / 100}", count))
+    epsilon = remove.estimate_epsilon(-12.0)
+    assert epsilon is not None
+    value = delta(q, count, epsilon)
+    assert near(value, math.exp(-12), 1e-9)
+    assert value.upper < delta(q + 5, count, epsilon).lower
+    assert value.upper < delta(q, count + count // 10, epsilon).lower
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "count", "delta"),
+    [
+        ("1.1", "256/60000", 7032, "1e-5"),
+        ("2", "0.001", 10**6, "1e-12"),
+        ("20", "0.9", 10**5, "1e-300"),
+        ("0.8", "0.01", 10**9, "1e-2"),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_estimates_against_enclosures(
+    sigma: str, q: str, count: int, delta: str, compiled: bool
+) -> None:
+    from accountant.composition.fourier.measure import estimator
+
+    if compiled:
+        pytest.importorskip("numba")
+    for pair, direction in zip(pairs(training(sigma, q, count)), BOTH, strict=True):
+        engine = estimator(pair.loss(), compiled=compiled)
+        epsilon = engine.epsilon(math.log(float(delta)))
+        value = profile.log_delta(
+            training(sigma, q, count),
+            epsilon,
+            adjacency="add-remove",
+            direction=direction,
+            relative_width=NARROW / 1000,
+        )
+        assert near(value, math.log(float(delta)), 1e-11)
+        assert near(value, engine.log_delta(epsilon), 1e-11)
+        p, q_above = engine.log_tails(epsilon)
+        with ctx.workprec(128):
+            tails = pair.tails(exact(epsilon))
+        assert abs(float(tails.p_above.log().mid()) - p) < 1e-9
+        assert abs(float(tails.q_above.log().mid()) / q_above - 1) < 1e-11
+
+
+def test_epsilon_is_the_inverse_of_delta() -> None:
+    mechanism = training("0.8", "0.01", 1000)
+    epsilon = profile.epsilon(mechanism, "1e-8", adjacency="add-remove", relative_width=NARROW)
+    for end, above in ((epsilon.lower, True), (epsilon.upper, False)):
+        value = profile.delta(mechanism, end, adjacency="add-remove")
+        assert (value.upper >= Decimal("1e-8")) if above else (value.lower <= Decimal("1e-8"))
+    assert epsilon.relative_width is not None
+    assert epsilon.relative_width <= NARROW
+
+
+def test_the_trade_off_function_and_the_tails_fit() -> None:
+    mechanism = training("1", "0.02", 300)
+    beta = tradeoff.beta(
+        mechanism, "0.05", adjacency="add-remove", relative_width=Fraction(1, 10**6)
+    )
+    assert 0 < beta.lower <= beta.upper < Decimal("0.95")
+    assert beta.relative_width is not None
+    assert beta.relative_width <= Fraction(1, 10**6)
+    for pair in pairs(mechanism):
+        for epsilon in ("-0.5", "0", "0.5"):
+            at = exact(epsilon)
+            with ctx.workprec(128):
+                tails, value = pair.tails(at), pair.hockey_stick(at)
+                assert (tails.p_above - at.ball().exp() * tails.q_above).overlaps(value)
+                assert (tails.p_above + tails.p_below).overlaps(tails.q_above + tails.q_below)
+                back = pair.reverse().hockey_stick(-at)
+                assert (1 - at.ball().exp() + at.ball().exp() * back).overlaps(value)
+
+
+def test_beyond_every_loss() -> None:
+    _, add = pairs(training("1", "0.5", 2))
+    remove = add.reverse()
+    with ctx.workprec(128):
+        assert add.hockey_stick(exact("1.4")).is_zero()  # 2 ln 2 = 1.386…
+        assert remove.hockey_stick(exact("-1.4")).overlaps(-exact("-1.4").ball().expm1())
+        assert add.tails(exact("1.4")).p_above.is_zero()
+
+
+def test_renyi_divergences_of_any_order() -> None:
+    mechanism = training("1.1", "0.01", 50)
+    whole = guarantees.renyi(
+        mechanism, 3, adjacency="add-remove", direction=Direction.REMOVE, relative_width=NARROW
+    )
+    step = mechanism.parts()[0][0]
+    one = guarantees.renyi(step, 3, adjacency="add-remove", direction=Direction.REMOVE)
+    assert near(whole, 50 * float(one.lower), 1e-12)
+    between = guarantees.renyi(mechanism, "2.5", adjacency="add-remove", relative_width=NARROW)
+    assert between.upper < whole.lower
+
+
+def test_the_loops_agree_and_their_series_are_accurate() -> None:
+    pytest.importorskip("numba")
+    x = np.arange(-40.0, 60.0) * 0.25
+    rise = 0.01 * np.expm1(0.9 * x - 0.405)
+    loss, gap = np.log1p(rise), excess_of_log1p(rise)
+    log_mass = -0.5 * x * x + math.log(0.25 / math.sqrt(2 * math.pi))
+    mass = np.exp(log_mass)
+    for s in (-30.0, -2e-5, 0.5, 1.7, 12.0):
+        plain = kernels(compiled=False).moments(s, mass, log_mass, loss, gap)
+        compiled = kernels(compiled=True).moments(s, mass, log_mass, loss, gap)
+        assert np.allclose(plain, compiled, rtol=1e-13, atol=0)
+    t = np.linspace(0, 300, 40)
+    plain, compiled = (kernels(compiled=kind).line(mass, loss, t) for kind in (False, True))
+    assert np.allclose(plain.real, compiled.real, rtol=1e-12, atol=1e-16)
+    assert np.allclose(plain.imag, compiled.imag, rtol=1e-12, atol=1e-16)
+    for value in (1e-9, -1e-4, 0.2, -0.29, 0.31, 4.0):
+        with mpmath.workdps(40):
+            u = mpmath.mpf(value)
+            expected = float(mpmath.expm1(u) - u)
+            logarithm = float(mpmath.log1p(u) - u)
+        assert math.isclose(excess_of_exp(np.array([value]))[0], expected, rel_tol=1e-14)
+        assert math.isclose(excess_of_log1p(np.array([value]))[0], logarithm, rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("s", [-40.0, -1.5, 0.5, 2.0, 11.5])
+def test_the_bounds_of_moments_hold_and_are_not_idle(s: float) -> None:
+    mixture = Mixture(1 / 1.1, math.log(0.02), math.log1p(-0.02))
+    x = np.linspace(-40, 40, 400_001)
+    step = x[1] - x[0]
+    loss = mixture.log_density(x)
+    weights = np.exp(s * loss - 0.5 * x * x) * step / math.sqrt(2 * math.pi)
+    size = math.log(weights.sum())
+    assert size <= mixture.log_bound(s, 0.0, 0.0) <= size + 1.0
+    for t in (0.5, 3.0, 20.0, 100.0):
+        value = math.log(abs(np.dot(weights, np.exp(1j * t * loss))))
+        bound = mixture.log_decay(s, t)
+        assert value <= bound
+        assert bound <= size + 1.0
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_counts_that_are_none(count: object) -> None:
+    with pytest.raises(InvalidInputError, match="count"):
+        Composed(Gaussian(standard_deviation=1), count)  # type: ignore[arg-type]
+
+
+def test_arguments_out_of_their_range() -> None:
+    for q in ("-0.1", "1.1"):
+        with pytest.raises(InvalidInputError, match="sampling_prob"):
+            training("1", q, 10)
+    with pytest.raises(InvalidInputError, match="standard_deviation"):
+        training("0", "0.1", 10)
+    with pytest.raises(AdjacencyError, match="sideways"):
+        profile.delta(training("1", "0.1", 10), 1, adjacency="sideways")
+    with pytest.raises(AdjacencyError, match="add-remove"):
+        profile.delta(training("1", "0.1", 10), 1)
+    assert Laplace(scale=1).worst_case(None).remove
+
+
+def test_a_width_that_cannot_be_met_says_so() -> None:
+    with pytest.raises(UndecidedError, match="larger relative_width"):
+        profile.delta(
+            training("0.4", "0.01", 2),
+            1,
+            adjacency="add-remove",
+            relative_width=Fraction(1, 10**400),
+        )
+
+
+def test_neighbours_share_a_contour_and_keep_their_values() -> None:
+    """A contour that was planned for one σ is as good for the next float."""
+
+    def value(sigma: Fraction) -> arb:
+        with narrowed(NARROW):
+            return pairs(training(str(sigma), "0.01", 1000))[0].hockey_stick(exact(1))
+
+    first, second = Fraction("1.4"), Fraction("1.4") * (1 + Fraction(1, 10**11))
+    plan_contour.cache_clear()
+    value(first)
+    planned = plan_contour.cache_info().misses
+    shared = value(second)
+    assert plan_contour.cache_info().misses == planned
+    plan_contour.cache_clear()
+    _chosen.cache_clear()
+    alone = value(second)
+    assert shared.overlaps(alone)
+    assert shared.rel_accuracy_bits() >= 30
+
+
+@pytest.mark.parametrize("epsilon", ["-3", "-1/2", "0", "1/2", "2"])
+def test_the_larger_direction_is_found_by_estimates(epsilon: str) -> None:
+    both, at = pairs(training("0.9", "0.05", 40)), exact(epsilon)
+    with narrowed(NARROW):
+        found = invert.hockey_stick(both, at)
+        every = invert.most([pair.hockey_stick(at) for pair in both])
+    assert found.overlaps(every)
+    assert found.rel_accuracy_bits() >= 30

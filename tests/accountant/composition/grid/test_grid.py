@@ -1,0 +1,179 @@
+"""Two-sided discretisation: it contains the exact value wherever another engine knows it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx
+
+from accountant.composition.grid.pair import POINTS, GridPair
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from accountant.mechanisms import (
+    Composed,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Staircase,
+    Tabulated,
+)
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import ball
+from accountant.questions import methods, profile
+
+STAIRCASE = Staircase(epsilon=1, gamma="1/3")
+EXACT: list[tuple[Mechanism, str, float]] = [
+    (Composed(Laplace(scale=10), 100), "1", 2e-3),
+    (Composed(Laplace(scale=10), 100), "8", 1e-2),
+    (Composed(Laplace(scale=10), 10), "-1/2", 2e-3),
+    (Composed(Gaussian(standard_deviation=10), 100), "1", 1e-2),
+    (Composed(RandomizedResponse(epsilon="0.1"), 1000), "10", 1e-8),
+    (Composed(RandomizedResponse(epsilon="0.1"), 1000), "99", 1e-6),
+    (Composed(DiscreteLaplace(scale=10, sensitivity=3), 50), "2", 0.5),
+    (Composed(STAIRCASE, 20), "10", 1e-2),
+    (Composed([Laplace(scale=4), RandomizedResponse(epsilon="0.3")], 5), "1", 0.5),
+]
+
+
+def contains(lower: arb, upper: arb, value: arb) -> bool:
+    return bool(lower.lower() <= value.upper() and value.lower() <= upper.upper())
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon", "width"), EXACT)
+def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: float) -> None:
+    (pair,) = methods.pairs_of(mechanism, "grid", None)
+    assert isinstance(pair, GridPair)
+    lower, upper = pair.bounds(exact(epsilon), POINTS[0])
+    true = profile.delta(mechanism, epsilon)
+    assert contains(lower, upper, true.ball())
+    assert float((upper - lower) / lower) < width
+
+
+@pytest.mark.parametrize("mechanism", [EXACT[0][0], EXACT[6][0]])
+def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
+    for delta in ("0.2", "1e-6", "1e-40"):
+        by_grid = profile.epsilon(mechanism, delta, method="grid", relative_width=Fraction(1, 5))
+        by_sum = profile.epsilon(mechanism, delta, method="exact")
+        assert by_grid.lower <= by_sum.upper
+        assert by_sum.lower <= by_grid.upper
+
+
+def test_the_width_falls_with_the_square_of_the_grid() -> None:
+    (pair,) = methods.pairs_of(EXACT[0][0], "grid", None)
+    assert isinstance(pair, GridPair)
+    widths = []
+    for cells in (1 << 12, 1 << 14):
+        lower, upper = pair.bounds(exact(1), cells)
+        widths.append(float(upper - lower))
+    assert widths[1] < widths[0] / 10
+
+
+@pytest.mark.slow
+def test_subsampled_gaussians_in_both_directions() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), "1/50")
+    whole = Composed(step, 200)
+    for pair, direction in zip(
+        methods.pairs_of(whole, "grid", Adjacency.ADD_REMOVE),
+        (Direction.REMOVE, Direction.ADD),
+        strict=True,
+    ):
+        assert isinstance(pair, GridPair)
+        lower, upper = pair.bounds(exact("1/2"), POINTS[1])
+        true = profile.delta(
+            whole, "1/2", adjacency="add-remove", direction=direction,
+            relative_width=Fraction(1, 10**9),
+        )  # fmt: skip
+        assert contains(lower, upper, true.ball())
+        assert upper < 2 * lower
+    # one release has an exact profile: the grid encloses it too
+    pairs = methods.pairs_of(step, "grid", Adjacency.ADD_REMOVE)
+    for pair, direction in zip(pairs, (Direction.REMOVE, Direction.ADD), strict=True):
+        assert isinstance(pair, GridPair)
+        lower, upper = pair.bounds(exact("0.05"), POINTS[1])
+        true = profile.delta(step, "0.05", adjacency="add-remove", direction=direction)
+        assert contains(lower, upper, true.ball())
+
+
+def test_the_contour_integral_lies_within_the_grid() -> None:
+    whole = Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "1/4"), 8)
+    for epsilon in ("1/2", "2"):
+        by_contour = profile.delta(whole, epsilon, method="fourier", adjacency="add-remove")
+        pairs = methods.pairs_of(whole, "grid", Adjacency.ADD_REMOVE)
+        bounds = []
+        for pair in pairs:
+            assert isinstance(pair, GridPair)
+            bounds.append(pair.bounds(exact(epsilon), POINTS[0]))
+        lower = max((low for low, _ in bounds), key=float)
+        upper = max((high for _, high in bounds), key=float)
+        assert contains(lower, upper, by_contour.ball())
+    with pytest.raises(NotApplicableError, match="'fourier'"):
+        profile.delta(whole, 1, method="exact", adjacency="add-remove")
+
+
+def test_composed_asks_the_grid_where_no_formula_is_known() -> None:
+    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
+    value = profile.delta(mixed, 1, relative_width=Fraction(1, 1000))
+    assert value.relative_width is not None
+    assert 0 < value.relative_width <= Fraction(1, 1000)
+    epsilon = profile.epsilon(mixed, value.upper, relative_width=Fraction(1, 1000))
+    assert epsilon.lower <= 1
+    assert abs(float(epsilon.upper) - 1) < 2e-3
+    beyond = Composed([Laplace(scale=5), PoissonSubsampled(Laplace(scale=2), "1/2")], 2)
+    assert str(profile.delta(beyond, 3, adjacency="add-remove")) == "0"
+    tails = mixed.worst_case(None).remove[0].tails(exact(1))
+    assert tails.p_above > tails.q_above
+    assert tails.p_above - arb(1).exp() * tails.q_above < value.ball() + arb("0.01")
+
+
+def test_masses_at_infinity_stay_there() -> None:
+    leaky = Tabulated(p=["1/2", "2/5", "1/10"], q=["3/5", "2/5", 0])
+    whole = Composed(leaky, 3)
+    (pair,) = methods.pairs_of(whole, "grid", None)[:1]
+    assert isinstance(pair, GridPair)
+    true = profile.delta(whole, "1/10", direction=Direction.REMOVE).ball()
+    lower, upper = pair.bounds(exact("1/10"), POINTS[0])
+    assert contains(lower, upper, true)
+    assert lower > 1 - arb("0.9") ** 3 - arb("1e-6")
+
+
+def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
+    sampled = Composed(PoissonSubsampled(Laplace(scale=5), "0.1"), 3)
+    with pytest.raises(UndecidedError, match=r"Reached delta in .* points are the most") as caught:
+        profile.delta(
+            sampled, "0.03", adjacency="add-remove", method="grid", relative_width="1e-30"
+        )
+    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
+    assert "larger relative_width" in str(caught.value)
+    with pytest.raises(NotApplicableError, match="'fourier' or 'grid'"):
+        profile.delta(mixed, 1, method="exact")
+    with pytest.raises(InvalidInputError, match="fourier"):
+        profile.delta(mixed, 1, method="saddle")
+    assert str(profile.epsilon(mixed, 0, method="grid")) == "Infinity"
+
+
+def test_points_of_an_inverse_are_on_their_sides_of_the_root() -> None:
+    # H(ε) = 2/3 − 2e^ε/7 or 5/7 − e^ε/3: 1/3 is passed at ln(7/6), where both bounds are exact
+    mechanism = Composed(Tabulated(["2/3", "1/3"], ["2/7", "5/7"]))
+    found = profile.epsilon(mechanism, "1/3", method="grid", relative_width=Fraction(1, 2))
+    with ctx.workprec(200):
+        assert ball(Fraction(found.lower)) < (arb(7) / 6).log() < ball(Fraction(found.upper))
+
+
+def test_losses_that_nearly_coincide_are_enclosed() -> None:
+    tiny = Fraction(1, 10**80)
+    mechanism = Composed(Tabulated([tiny, 1 - tiny], [0, 1]), 2)
+    (pair,) = methods.pairs_of(mechanism, "grid", None)[:1]
+    assert isinstance(pair, GridPair)
+    lower, upper = pair.bounds(exact("-1/7"), POINTS[0])
+    with ctx.workprec(200):
+        assert contains(lower, upper, -(arb(-1) / 7).expm1())
+
+
+def test_losses_that_are_surely_infinite() -> None:
+    mechanism = Composed(Tabulated([1, 0], [0, 1]), 2)
+    found = profile.delta(mechanism, "1/7", method="grid", relative_width=Fraction(1, 2))
+    assert found.lower == found.upper == 1

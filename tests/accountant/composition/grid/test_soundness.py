@@ -1,0 +1,120 @@
+"""The two laws on a grid against engines that share nothing with them, at random and at length."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from scipy.special import ndtr
+
+from accountant.composition.grid import engine
+from accountant.composition.grid.factors import Release
+from accountant.composition.grid.pair import POINTS, GridPair
+from accountant.composition.grid.survival import NORMAL_ERROR, UNIT, gaussian
+from accountant.composition.joint import Factor
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from accountant.numbers.exact import exact
+from accountant.questions import profile
+
+BOTH = Adjacency.ADD_REMOVE
+SIDE = {0: Direction.REMOVE, 1: Direction.ADD}
+
+
+def factors(mechanism: Composed, side: int) -> tuple[Factor, ...]:
+    """Return the worst pairs in one direction."""
+    found: dict[object, Factor] = {}
+    for part, count in mechanism.parts():
+        case = part.worst_case(BOTH)
+        pair = (case.remove if side == 0 else case.add)[0]
+        found[pair] = pair, count + (found[pair][1] if pair in found else 0)
+    return tuple(found.values())
+
+
+def test_the_stated_error_of_normal_probabilities() -> None:
+    rng = np.random.default_rng(20)
+    for t in rng.uniform(-37, 9, 3000).tolist():
+        with ctx.workprec(160):
+            true = (-arb(t) / arb(2).sqrt()).erfc() / 2
+            error = abs(float(arb(float(ndtr(t))) / true - 1))
+        assert error <= NORMAL_ERROR / 2 * (1 + min(t, 0.0) ** 2) * UNIT
+
+
+def random_case(rng: random.Random) -> tuple[Composed, str, int]:
+    kind = rng.randrange(4)
+    sigma, scale = f"{rng.uniform(0.7, 4):.3f}", f"{rng.uniform(1, 20):.3f}"
+    q = f"{10 ** rng.uniform(-3, -0.5):.5f}"
+    step: Mechanism = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
+    if kind == 0:
+        mechanism = Composed(step, rng.choice([2, 7, 40, 300]))
+    elif kind == 1:
+        mechanism = Composed(Laplace(scale=scale), rng.choice([2, 5, 30]))
+    elif kind == 2:
+        mechanism = Composed([Gaussian(standard_deviation=scale), Laplace(scale="7")], 4)
+    else:
+        mechanism = Composed([Gaussian(standard_deviation=sigma), step], rng.choice([1, 5]))
+    return mechanism, f"{10 ** rng.uniform(-1.5, 0.5):.4f}", rng.randrange(2)
+
+
+def check(seed: int) -> None:
+    mechanism, epsilon, side = random_case(random.Random(seed))
+    lower, upper = GridPair(factors(mechanism, side)).bounds(exact(epsilon), POINTS[2])
+    true = profile.delta(
+        mechanism, epsilon, adjacency=BOTH, direction=SIDE[side],
+        relative_width=Fraction(1, 10**8),
+    ).ball()  # fmt: skip
+    assert lower <= true.upper(), mechanism
+    assert true.lower() <= upper, mechanism
+    if true > arb("1e-12"):
+        assert upper - lower <= arb("0.02") * true, mechanism
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_contains_what_other_engines_find(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8, 68))
+def test_it_contains_what_other_engines_find_at_length(seed: int) -> None:
+    check(seed)
+
+
+def normal(mu: float) -> Release:
+    """Return a normal law that the grid does not know to be one."""
+    return Release(("hidden", mu), gaussian(mu), 0.0, None, None)
+
+
+def closed(mu: float, epsilon: str) -> arb:
+    with ctx.workprec(160):
+        shift, e = arb(mu), arb(epsilon)
+        root = arb(2).sqrt()
+        first = ((e / shift - shift / 2) / root).erfc() / 2
+        return first - e.exp() * ((e / shift + shift / 2) / root).erfc() / 2
+
+
+@pytest.mark.parametrize("number", [300, 60])
+def test_many_different_normal_laws_are_one(number: int) -> None:
+    mus = [0.02 + 0.1 * i / number for i in range(number)]
+    whole = math.sqrt(math.fsum(mu * mu for mu in mus))
+    for epsilon in ("1/2", "4"):
+        lower, upper = engine.bounds(tuple((normal(mu), 1) for mu in mus), exact(epsilon), 1 << 14)
+        true = closed(whole, str(float(Fraction(epsilon))))
+        assert lower <= true * (1 + arb("1e-13"))
+        assert upper >= true * (1 - arb("1e-13"))
+        assert upper - lower < true / 20
+
+
+@pytest.mark.parametrize("count", [10**5, 10**6])
+def test_large_counts(count: int) -> None:
+    mu = 1.0 / math.sqrt(count)
+    lower, upper = engine.bounds(((normal(mu), count),), exact("1"), 1 << 18)
+    true = closed(mu * math.sqrt(count), "1")
+    assert lower <= true * (1 + arb("1e-12"))
+    assert upper >= true * (1 - arb("1e-12"))
+    assert upper < 2 * true

@@ -1,0 +1,320 @@
+"""Many releases of noise with atoms on one contour: closed forms, other engines, other routes."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import acb, arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.composition.exact.laplace_product_plan import Kernel as Part
+from accountant.composition.exact.laplace_product_sums import above
+from accountant.composition.fourier.certified import Kernel, Line, _truncation
+from accountant.composition.fourier.measure import Loss
+from accountant.composition.fourier.pair import SmoothPair, applies
+from accountant.composition.losses.laplace import FloatLaplace, LaplaceTransform
+from accountant.composition.losses.lists import (
+    DiscreteGaussianTransform,
+    ListTransform,
+    finite_list,
+)
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
+from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    LaplaceVector,
+    RandomizedResponse,
+)
+from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.questions import profile, tradeoff
+from tests.accountant.composition.mpmath_route import by_mpmath
+
+NARROW = Fraction(1, 10**9)
+FINE = Fraction(1, 10**30)
+
+
+def many(distance: str, count: int) -> SmoothPair:
+    return SmoothPair(((LaplacePair(exact(distance)), count),))
+
+
+def worst(mechanism: Mechanism) -> Pair:
+    return mechanism.worst_case(None).remove[0]
+
+
+def delta(pair: Pair, epsilon: str, width: Fraction = FINE) -> Interval:
+    return enclose(lambda: pair.hockey_stick(exact(epsilon)), relative_width=width)
+
+
+@pytest.mark.parametrize("epsilon", ["-30", "-3", "0", "1", "20", "60", "110"])
+def test_the_contour_agrees_with_the_exact_expansion(epsilon: str) -> None:
+    """Thirty digits each; δ from nearly 1 to 1e-36."""
+    groups, unit, eps = ((1, 2000),), exact("0.1"), exact(epsilon)
+
+    def expanded() -> arb:
+        if eps.sign >= 0:
+            return above(groups, unit, eps, Part.EXCESS)
+        rest = above(groups, unit, -eps, Part.EXCESS)
+        return eps.ball().exp() * rest - eps.ball().expm1()
+
+    one, other = delta(many("0.1", 2000), epsilon), enclose(expanded, relative_width=FINE)
+    assert one.overlaps(other)
+    for found in (one, other):
+        assert found.relative_width is not None
+        assert found.relative_width <= FINE
+
+
+@pytest.mark.parametrize("epsilon", ["-12", "5", "20", "45"])
+def test_tails_on_the_contour_agree_with_the_exact_expansion(epsilon: str) -> None:
+    """The atoms are taken apart, as 1/z alone does not fall fast enough."""
+    groups, unit, eps = ((1, 2000),), exact("0.1"), exact(epsilon)
+    pair = many("0.1", 2000)
+    names = {Part.P: "p_above", Part.Q: "q_above"}
+    for part, name in names.items():
+        found = enclose(lambda: getattr(pair.tails(eps), name), relative_width=NARROW)  # noqa: B023
+        if eps.sign >= 0:
+            expected = enclose(lambda: above(groups, unit, eps, part), relative_width=FINE)  # noqa: B023
+        else:
+            other = Part.Q if part is Part.P else Part.P
+            expected = enclose(
+                lambda: 1 - above(groups, unit, -eps, other, at_least=True),  # noqa: B023
+                relative_width=FINE,
+            )
+        assert found.overlaps(expected)
+
+
+@pytest.mark.parametrize("count", [10**6, 10**9, 10**12])
+@pytest.mark.parametrize("distance", ["0.001", "0.1", "1"])
+@pytest.mark.parametrize("target", ["0.01", "1e-5", "1e-100", "1e-1000"])
+def test_any_count_is_enclosed_to_nine_digits(distance: str, count: int, target: str) -> None:
+    mechanism = Composed(Laplace(scale=1, l1_sensitivity=distance), count)
+    found = profile.epsilon(mechanism, target, relative_width=NARROW)
+    low, high = (str(end) for end in (found.lower, found.upper))
+    at_low, at_high = (profile.delta(mechanism, end, relative_width=NARROW) for end in (low, high))
+    assert at_high.lower <= Decimal(target) <= at_low.upper
+    for interval in (found, at_low, at_high):
+        assert interval.relative_width is not None
+        assert interval.relative_width <= NARROW
+
+
+@pytest.mark.parametrize("distance", ["0.001", "0.1", "1"])
+def test_a_trillion_releases_are_nearly_gaussian(distance: str) -> None:
+    """ε − kD is about σΦ^{-1}(1 − δ…): Edgeworth's first term is below 1 % of σ here.
+
+    With D and σ²/k the exact mean and variance of one loss, the Gaussian profile with this mean
+    and variance differs from H by O(1/√k) of itself, a change of ε by less than σ/100.
+    """
+    t, count = mpmath.mpf(distance), 10**12
+    mean = t + mpmath.expm1(-t)
+    second = 2 - 2 * mpmath.exp(-t) * (1 + t) - (1 - mpmath.exp(-t)) * 0
+    # E[L²] = t²(1 + e^{−t})/2 + (1/4)∫ l² e^{(l − t)/2} dl over (−t, t)
+    second = t**2 * (1 + mpmath.exp(-t)) / 2 + mpmath.quad(
+        lambda x: x**2 * mpmath.exp((x - t) / 2) / 4, [-t, t]
+    )
+    deviation = mpmath.sqrt((second - mean**2) * count)
+    found = profile.epsilon(
+        Composed(Laplace(scale=1, l1_sensitivity=distance), count), "1e-5", relative_width=NARROW
+    )
+
+    def normal(x: mpmath.mpf) -> mpmath.mpf:
+        """E(1 − e^{ε − L})⁺ for L = mean·k + σX, ε = mean·k + σx."""
+        rest = mpmath.exp(x * deviation + deviation**2 / 2)
+        return mpmath.ncdf(-x) - rest * mpmath.ncdf(-x - deviation)
+
+    with mpmath.workdps(60):
+        if deviation > 10**4:  # e^{ε − L} is 0 but within 1/σ of the end: P(L > ε) is δ
+            x = -mpmath.findroot(lambda y: mpmath.ncdf(y) - mpmath.mpf("1e-5"), -4.3)
+        else:
+            x = mpmath.findroot(lambda y: mpmath.log(normal(y)) - mpmath.log("1e-5"), 3.5)
+        away = (mpmath.mpf(str(found.lower)) - mean * count) / deviation - x
+    assert abs(away) < 0.01
+
+
+def test_counts_add_and_vectors_are_compositions() -> None:
+    both = Composed([Composed(Laplace(scale=10), 10**8), Composed(Laplace(scale=10), 9 * 10**8)])
+    whole = Composed(Laplace(scale=10), 10**9)
+    vector = Composed(LaplaceVector(scale=10, shifts=[1, 1]), 5 * 10**8)
+    found = [profile.delta(one, 4850672, relative_width=FINE) for one in (both, whole, vector)]
+    assert found[0] == found[1]
+    assert found[1].overlaps(found[2])
+    assert found[2].relative_width is not None
+    assert found[2].relative_width <= FINE
+
+
+MIXED: list[tuple[list[Mechanism], int, str]] = [
+    ([Laplace(scale=10), Gaussian(standard_deviation=10)], 50, "4"),
+    ([Laplace(scale=10), RandomizedResponse(epsilon="0.1")], 4000, "60"),
+    ([Laplace(scale=7), DiscreteLaplace(scale=20, sensitivity=3)], 2000, "60"),
+    ([Laplace(scale=10), Laplace(scale="7.1")], 2000, "60"),
+    ([Gaussian(standard_deviation=9), RandomizedResponse(epsilon="0.3")], 60, "8"),
+]
+
+
+@pytest.mark.parametrize(("mechanisms", "count", "epsilon"), MIXED)
+def test_mixed_lists_agree_with_the_grid(
+    mechanisms: list[Mechanism], count: int, epsilon: str
+) -> None:
+    mechanism = Composed(mechanisms, count)
+    one = profile.delta(mechanism, epsilon, method="fourier", relative_width=NARROW)
+    width = Fraction(1, 50)
+    other = profile.delta(mechanism, epsilon, method="grid", relative_width=width)
+    assert one.overlaps(other)
+    assert one.relative_width is not None
+    assert one.relative_width <= NARROW
+
+
+@pytest.mark.parametrize("target", ["1e-5", "1e-100"])
+def test_lists_of_different_mechanisms_of_any_count(target: str) -> None:
+    mechanisms = [
+        Laplace(scale=10),
+        Laplace(scale="7.1"),
+        RandomizedResponse(epsilon="0.1"),
+        DiscreteLaplace(scale=20),
+        Gaussian(standard_deviation=50),
+    ]
+    mechanism = Composed(mechanisms, 10**12)
+    found = profile.epsilon(mechanism, target, relative_width=NARROW)
+    assert found.relative_width is not None
+    assert found.relative_width <= NARROW
+    assert profile.delta(mechanism, str(found.upper), relative_width=NARROW).lower < Decimal(target)
+    assert profile.delta(mechanism, str(found.lower), relative_width=NARROW).upper > Decimal(target)
+
+
+def test_the_trade_off_function_and_the_complement_of_many_releases() -> None:
+    mechanism = Composed(Laplace(scale=10), 10**9)
+    beta = tradeoff.beta(mechanism, "1e-3", relative_width=NARROW)
+    assert beta.relative_width is not None
+    assert beta.relative_width <= NARROW
+    rest = profile.delta_complement(mechanism, 4830000, relative_width=FINE)
+    whole = profile.delta(mechanism, 4830000, relative_width=FINE)
+    assert rest.relative_width is not None
+    assert rest.relative_width <= FINE
+    assert abs(rest.lower + whole.lower - 1) < Decimal("1e-29")
+
+
+def test_the_mpmath_route_agrees() -> None:
+    pair = worst(Composed([Laplace(scale=10), RandomizedResponse(epsilon="0.1")], 10**9))
+    eps = exact(10**7)
+    reference = by_mpmath(pair).hockey_stick(eps, 20)
+    found = enclose(lambda: pair.hockey_stick(eps), relative_width=Fraction(1, 10**25))
+    assert abs(mpmath.mpf(str(found.lower)) / reference - 1) < mpmath.mpf(10) ** -19
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.fractions(Fraction(1, 50), Fraction(6), max_denominator=50),
+    st.fractions(Fraction(-3), Fraction(12), max_denominator=8),
+    st.floats(0.01, 300.0),
+    st.floats(1.0, 30.0),
+)
+def test_no_point_of_the_line_exceeds_the_bounds(
+    distance: Fraction, c: Fraction, t: float, further: float
+) -> None:
+    part = LaplaceTransform(ExactReal.of_rational(distance))
+    randomised = finite_list(worst(RandomizedResponse(epsilon=distance)))
+    geometric = finite_list(worst(DiscreteLaplace(scale=3, sensitivity=4)))
+    assert randomised is not None
+    assert geometric is not None
+    normal = worst(DiscreteGaussian(parameter=3, sensitivity=2))
+    assert isinstance(normal, DiscreteGaussianPair)
+    lists = ListTransform(randomised), ListTransform(geometric), DiscreteGaussianTransform(normal)
+    for kind in (part, *lists):
+        decay = kind.decay(c)
+        u = Fraction(t * further)
+        ratio = abs(kind.line(c, u, 2)[1])
+        size = float(ratio.upper()) * (1 - 1e-12)
+        assert size <= math.exp(decay.log_ratio(t)) * (1 + 1e-9)
+        end = t * further * (1 + 1e-9)
+        assert size <= math.exp(decay.log_between(t, end)) * (1 + 1e-9)
+        for limit in decay.limits:
+            if t < limit and float(u) <= limit:
+                assert size <= math.exp(decay.log_between(t, limit)) * (1 + 1e-9)
+
+
+def test_bounds_are_close_near_zero() -> None:
+    """1 − r is at least half of what the variance gives: a line is at most √2 too long."""
+    for distance in ("0.001", "0.1", "1", "8"):
+        part = LaplaceTransform(exact(distance))
+        variance = part.estimate().cumulants(0.25)[2]
+        t = 1e-3 / math.sqrt(variance)
+        assert part.decay(Fraction(1, 4)).log_ratio(t) < -0.5 * variance * t * t / 2 * 0.99
+
+
+@pytest.mark.parametrize("c", ["-2.5", "-1", "-0.5", "-0.2", "0.01", "0.7", "40"])
+@pytest.mark.parametrize("tau", [0.001, 0.3, 2.0, 9.0])
+def test_floats_agree_with_balls(tau: float, c: str) -> None:
+    """Relative to ln M(c) and its derivatives; at −1/2, where terms cancel, nearby values do."""
+    at = Fraction(c)
+    part, floats = LaplaceTransform(ExactReal.of_rational(Fraction(tau))), FloatLaplace(tau)
+    with mpmath.workdps(60):
+
+        def log_moment(z: mpmath.mpf) -> mpmath.mpf:
+            up = (z + 1) * mpmath.exp(tau * z) + z * mpmath.exp(-tau * (z + 1))
+            return mpmath.log(up / (2 * z + 1))
+
+        point = mpmath.mpf(at.numerator) / at.denominator
+        step = mpmath.mpf(10) ** -15
+        around = [log_moment(point + k * step + step / 3) for k in (-1, 0, 1)]
+        mean = (around[2] - around[0]) / (2 * step)
+        variance = (around[2] - 2 * around[1] + around[0]) / step**2
+    close = 1e-3 if at == Fraction(-1, 2) else 1e-7
+    size, first, second = floats.cumulants(float(at))
+    with ctx.workprec(200):
+        whole = part.value(at)
+        assert abs(float(whole.log().mid()) - size) <= close * abs(size) + 1e-15
+        assert abs(float(mean) - first) <= 1e-9 * abs(second)
+        assert math.isclose(float(variance), second, rel_tol=close, abs_tol=0)
+        t = np.array([0.0, 0.3, 1.1]) / math.sqrt(second)
+        real, imaginary = floats.log_ratio(float(at), t)
+        for k in (1, 2):
+            ratio = part.line(at, Fraction(float(t[k])), 2)[1]
+            turned = acb(ratio) * acb(0, -float(t[k]) * first).exp()
+            assert math.isclose(float(abs(ratio).log().mid()), real[k], rel_tol=close, abs_tol=0)
+            assert abs(float(turned.arg().mid()) - imaginary[k]) < 10 * close
+
+
+def test_the_rest_of_a_line_covers_what_is_left_out() -> None:
+    """A sum that is cut off early differs from a longer one by less than its truncation."""
+    loss = Loss(((LaplaceTransform(exact("0.5")), 90),))
+    c, step, eps = Fraction(1, 4), Fraction(1, 16), arb(15)
+    with ctx.workprec(100):
+        for kernel in (Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q):
+            terms = []
+            for j, value in enumerate(loss.line(c, step, 4000)):
+                z = acb(arb(0.25), j * arb(0.0625))
+                turn = acb(0, -j * arb(0.0625) * eps).exp()
+                terms.append((value * kernel.at(z) * turn).real)
+            for count in (4, 8, 40):
+                rest = sum(terms[count:], start=arb(0))
+                assert abs(rest) < _truncation(loss, kernel, Line(c, step, count))
+
+
+def test_few_releases_are_left_to_other_engines() -> None:
+    with pytest.raises(UndecidedError, match="nodes"):
+        delta(many("0.1", 5), "0.2")
+    two = Composed(Laplace(scale=10), 5)
+    assert delta(worst(two), "0.2").overlaps(profile.delta(two, "0.2", method="exact"))
+
+
+def test_what_has_no_density_or_no_transform_does_not_apply() -> None:
+    lists = worst(RandomizedResponse(epsilon=1))
+    assert not applies([lists])
+    assert applies([lists, LaplacePair(exact(1))])
+    assert applies([LaplacePair(exact(1)), worst(DiscreteGaussian(parameter=9))])
+    assert not applies(
+        [LaplacePair(exact(1)), worst(IntegerNoise(["1/3", "1/3", "1/3"], lowest=-1))]
+    )

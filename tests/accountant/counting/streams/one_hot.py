@@ -1,0 +1,51 @@
+"""A generator of which one noise variable is 1 and all others are 0: outputs show its weights."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from accountant.counting.streams import exact_noise, tree_counter
+
+STEPS = 2**44
+"""The variable that is 1, in whole steps of a lattice: weights are seen to 44 digits."""
+
+
+class OneHot:
+    """Stands for a generator of doubles, and of whole steps where `exact_variables` is in force."""
+
+    def __init__(self, hot: int) -> None:
+        self.hot, self.drawn = hot, 0
+
+    def standard_exponential(self, count: int) -> NDArray[np.float64]:
+        found = np.zeros(count)
+        if self.drawn <= self.hot < self.drawn + count:
+            found[self.hot - self.drawn] = 1
+        self.drawn += count
+        return found
+
+    standard_normal = standard_exponential
+
+    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
+        return np.zeros(count, dtype=dtype)
+
+
+class _Sampler:
+    def whole_steps(self, rows: NDArray[Any], *, rng: OneHot) -> NDArray[Any]:
+        found: NDArray[Any] = (STEPS * rng.standard_exponential(len(rows))).astype(np.int64)
+        return found[:, np.newaxis]
+
+
+def exact_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let exact counters draw from a `OneHot`."""
+    for module in (exact_noise, tree_counter):
+        monkeypatch.setattr(module, "whole_steps", lambda *_: _Sampler())
+
+
+def generator(hot: int) -> tuple[OneHot, np.random.Generator]:
+    """Return a `OneHot`, and the same as a counter takes it."""
+    found = OneHot(hot)
+    return found, cast(np.random.Generator, found)

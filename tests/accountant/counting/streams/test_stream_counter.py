@@ -1,0 +1,250 @@
+"""Every counter adds L z to the prefix sums: its noise variables are the columns of L."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from accountant.counting.streams import StreamCounter, bridge_noise, chain_noise, noise
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import (
+    BinaryTree,
+    BridgedTree,
+    DelannoyCounter,
+    HonakerTree,
+    SmoothBinary,
+    SquareRootFactorization,
+)
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from tests.accountant.counting.streams.one_hot import STEPS, exact_variables, generator
+
+Feed = Callable[[StreamCounter, NDArray[np.float64]], NDArray[np.float64]]
+MECHANISMS: list[LinearCounter] = [
+    BridgedTree(1, [1], epsilon=1),
+    BridgedTree(9, [9], epsilon=1),
+    BridgedTree(24, [2, 3, 4], epsilon=1),
+    BridgedTree(50, [4, 3, 5], epsilon=2),
+    BridgedTree(57, [3, 20], mu="1/2"),
+    BridgedTree(60, [4, 2, 2, 2, 2], epsilon=1, contributions=3),
+    DelannoyCounter(1, 1, epsilon=1),
+    DelannoyCounter(40, 1, epsilon=1),
+    DelannoyCounter(60, 2, epsilon=1),  # T = 7, and 18 of 14 + 14 words of that norm
+    DelannoyCounter(62, 3, epsilon=1),
+    DelannoyCounter(35, 3, mu=1),
+    DelannoyCounter(90, 4, epsilon=1),
+    DelannoyCounter(70, 7, epsilon=1, contributions=2),
+    *(
+        kind(n, mu=1)
+        for kind in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)
+        for n in (1, 6, 37)
+    ),
+]
+INTEGER = [m for m in MECHANISMS if not isinstance(m, SquareRootFactorization)]
+
+
+_OFF_TIES = 1.7e-12  # so that no exact weight is half way between two rounded ones
+
+
+def one_by_one(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([counter.update(x) for x in inputs])
+
+
+def one_block(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return counter.extend(inputs)
+
+
+def mixed(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take blocks of 0, 7, 1, 13, … inputs, with a snapshot in between."""
+    found, at = [], 0
+    for size in (0, 7, 1, 13, 5, 30, 200):
+        block = inputs[at : at + size]
+        found.append(counter.extend(block))
+        at += len(block)
+        counter = StreamCounter.restore(counter.snapshot(), rng=counter._rng)
+    return np.concatenate(found)
+
+
+def left_columns(mechanism: LinearCounter) -> Counter[tuple[float, ...]]:
+    left = np.array(mechanism.factorisation()[0], dtype=np.float64)
+    return Counter(tuple(np.round(column + _OFF_TIES, 9)) for column in left.T if column.any())
+
+
+def columns(mechanism: LinearCounter, feed: Feed, *, floats: bool) -> Counter[tuple[float, ...]]:
+    """Return the weights of every noise variable in the outputs of a program."""
+    found: Counter[tuple[float, ...]] = Counter()
+    hot, drawn = 0, 1
+    while hot < drawn:
+        one_hot, rng = generator(hot)
+        counter = StreamCounter(mechanism, rng=rng, insecure_floats=floats)
+        outputs = feed(counter, np.zeros(mechanism.steps))
+        unit = float(mechanism.scale) if counter.step is None else STEPS * float(counter.step)
+        if outputs.any():
+            found[tuple(np.round(outputs / unit + _OFF_TIES, 9))] += 1
+        hot, drawn = hot + 1, one_hot.drawn
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "feed", "small"),
+    [
+        *((m, feed, False) for m in MECHANISMS for feed in (one_by_one, mixed)),
+        *((m, one_block, isinstance(m, (BridgedTree, DelannoyCounter))) for m in MECHANISMS),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else repr(value),
+)
+def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
+    mechanism: LinearCounter, feed: Feed, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The joint law is that of L z, however the stream is fed: L is read off exactly."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)  # fewer variables that nothing uses
+    if small:  # the ways for many rows and for whole blocks on small examples
+        monkeypatch.setattr(bridge_noise, "_FEW_ROWS", 1)
+        monkeypatch.setattr(bridge_noise, "_LARGEST_CELL", 6)
+        monkeypatch.setattr(chain_noise, "_SMALLEST_PLAN", 2)
+    assert columns(mechanism, feed, floats=True) == left_columns(mechanism)
+
+
+@pytest.mark.parametrize("feed", [one_block, mixed])
+@pytest.mark.parametrize("mechanism", INTEGER, ids=repr)
+def test_so_are_those_of_a_stream_on_the_lattice(
+    mechanism: LinearCounter, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each variable is a whole number of steps, and nothing is rounded before the sum."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)
+    exact_variables(monkeypatch)
+    assert columns(mechanism, feed, floats=False) == left_columns(mechanism)
+
+
+@pytest.mark.parametrize("mechanism", INTEGER, ids=repr)
+def test_measured_sums_lie_on_the_lattice(mechanism: LinearCounter) -> None:
+    """R has integer entries: rounding what is measured is rounding the noise."""
+    assert all(entry.denominator == 1 for row in mechanism.factorisation()[1] for entry in row)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_prefix_sums_and_bounds(mechanism: LinearCounter) -> None:
+    """Without noise the sums come out; inputs out of range or too many are refused whole."""
+    steps = mechanism.steps
+    counter = StreamCounter(mechanism, rng=generator(-1)[1], insecure_floats=True)
+    with pytest.raises(InvalidInputError, match=r"input 1=1\.5 in \[0, 1\]"):
+        counter.extend([1.5])
+    with pytest.raises(InvalidInputError, match="at most"):
+        counter.extend(np.zeros(steps + 1))
+    assert counter.counted == 0
+    np.testing.assert_array_equal(counter.extend(np.ones(steps)), np.arange(1, steps + 1))
+    with pytest.raises(InvalidInputError, match="at most 0 more"):
+        counter.update(0)
+    counter.reset()
+    assert counter.update(1) == 1
+
+
+def test_a_snapshot_continues_once() -> None:
+    """A second continuation would use the same noise for two prefixes."""
+    counter = StreamCounter(BridgedTree(20, [4, 5], epsilon=1), rng=np.random.default_rng(1))
+    counter.update(1)
+    snapshot = counter.snapshot()
+    with pytest.raises(NotApplicableError, match="handed over"):
+        counter.update(1)
+    StreamCounter.restore(snapshot, rng=np.random.default_rng(2))
+    with pytest.raises(NotApplicableError, match="restored already"):
+        StreamCounter.restore(snapshot, rng=np.random.default_rng(2))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BridgedTree(60, [3, 4, 5], epsilon=1),
+        DelannoyCounter(62, 3, epsilon=1),
+        *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("counted", [0, 1, 7, 23, 60])
+@pytest.mark.parametrize("floats", [False, True])
+def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
+    mechanism: LinearCounter, counted: int, floats: bool
+) -> None:
+    """What outputs have used is kept; the noise to come does not repeat what is out."""
+    counter = StreamCounter(mechanism, rng=np.random.default_rng(5), insecure_floats=floats)
+    counter.extend(np.zeros(counted))
+    record = counter.record()
+    assert json.loads(json.dumps(record)) == record
+    same = StreamCounter.of_record(record, rng=np.random.default_rng(6))
+    assert same.record() == record
+    assert same.stored <= 60
+    other = StreamCounter.of_record(record, rng=np.random.default_rng(7))
+    rest = mechanism.steps - counted
+    first, second = same.extend(np.zeros(rest)), other.extend(np.zeros(rest))
+    if rest > 30 and not isinstance(mechanism, SquareRootFactorization):  # that has drawn it all
+        assert (first[-20:] != second[-20:]).all()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BridgedTree(60, [3, 4, 5], epsilon=1),
+        DelannoyCounter(62, 3, epsilon=1),
+        *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("floats", [False, True])
+def test_a_damaged_record_is_refused(mechanism: LinearCounter, floats: bool) -> None:
+    """Every field is checked against the mechanism and the number of inputs."""
+    counter = StreamCounter(mechanism, rng=np.random.default_rng(5), insecure_floats=floats)
+    counter.extend(np.ones(22))
+    whole = counter.record()
+    rng = np.random.default_rng(1)
+    for key, bad in [
+        ("counted", 100), ("counted", "2"), ("sum", -1.0), ("sum", float("nan")), ("noise", []),
+        ("mechanism", "Gaussian(standard_deviation=1)"),
+    ]:  # fmt: skip
+        with pytest.raises(InvalidInputError):
+            StreamCounter.of_record({**whole, key: bad}, rng=rng)
+    for key, value in whole["noise"].items():
+        without = {name: entry for name, entry in whole["noise"].items() if name != key}
+        wrong = value[:-1] if isinstance(value, list) else 10**9
+        for changed in (without, {**without, key: wrong}, {**without, key: "x"}):
+            with pytest.raises(InvalidInputError):
+                StreamCounter.of_record({**whole, "noise": changed}, rng=rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mechanism",
+    [BridgedTree(10**6, [7, 20, 20, 20, 20], epsilon=1), DelannoyCounter(10**6, 5, epsilon=1)],
+    ids=repr,
+)
+def test_simulated_error_at_a_million(mechanism: LinearCounter) -> None:
+    """The average squared error of 200 streams lies within six standard errors of the formula.
+
+    Under a normal law of the mean that fails with probability 2e-9; the 200 averages are checked
+    to be of one law by their own spread.
+    """
+    rng = np.random.default_rng(20)
+    means = []
+    for _ in range(200):
+        counter = StreamCounter(mechanism, rng=rng, insecure_floats=True)
+        means.append(float(np.mean(counter.extend(np.zeros(mechanism.steps)) ** 2)))
+    exact = float(mechanism.exact_mean_squared_error())
+    error = float(np.std(means, ddof=1)) / len(means) ** 0.5
+    assert abs(float(np.mean(means)) - exact) < 6 * error
+    assert error < exact / 20
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_marginal_law_is_laplace(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first output that is one variable alone has its law (false alarm 1e-6)."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)
+    mechanism = DelannoyCounter(5, 2, epsilon=1)
+    rng = np.random.default_rng(3)
+    first = [
+        StreamCounter(mechanism, rng=rng, insecure_floats=floats).update(0) for _ in range(2000)
+    ]
+    assert stats.kstest(first, stats.laplace(scale=2).cdf).pvalue > 1e-6

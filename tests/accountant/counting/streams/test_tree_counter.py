@@ -1,0 +1,297 @@
+"""The counter draws and uses its noise exactly as the tree of intervals says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from accountant.counting.streams import TreeCounter, counter_of, tree_counter
+from accountant.counting.tree_walk import nodes, parent
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import DiscreteKaryTree, KaryTree
+from tests.accountant.counting.streams.one_hot import STEPS, exact_variables, generator
+
+Feed = Callable[[TreeCounter, NDArray[np.float64]], NDArray[np.float64]]
+TREES = [
+    (k, n, subtraction)
+    for subtraction in (False, True)
+    for k, n in ((2, 31), (2, 20), (3, 40), (3, 30), (4, 42), (5, 62), (5, 40), (19, 60), (20, 60))
+]
+
+
+def one_by_one(counter: TreeCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([counter.update(x) for x in inputs])
+
+
+def one_block(counter: TreeCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return counter.extend(inputs)
+
+
+def mixed(counter: TreeCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take blocks of 0, 7, 1, 13, … inputs, with a snapshot in between."""
+    found, at = [], 0
+    for size in (0, 7, 1, 13, 5, 100):
+        block = inputs[at : at + size]
+        found.append(counter.extend(block))
+        at += len(block)
+        counter = TreeCounter.restore(counter.snapshot(), rng=counter._rng)
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+@pytest.mark.parametrize(
+    ("tree", "floats"), [(tree, floats) for tree in TREES for floats in (False, True)]
+)
+def test_each_noise_variable_is_in_the_outputs_of_its_vertex(
+    feed: Feed,
+    tree: tuple[int, int, bool],
+    floats: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Algorithm 2, as a stream, has jointly the law of Algorithm 3, the tree of intervals.
+
+    Both are sums of independent variables of one symmetric law; the multisets of index sets are
+    equal, for every way to feed the stream.
+    """
+    monkeypatch.setattr(tree_counter, "_BUFFERED", 4)  # fewer variables that nothing uses
+    exact_variables(monkeypatch)
+    arity, steps, subtraction = tree
+    mechanism = KaryTree(steps, arity, 1, subtraction)
+    users: Counter[tuple[int, ...]] = Counter()
+    hot, drawn = 0, 1
+    while hot < drawn:
+        one_hot, rng = generator(hot)
+        counter = TreeCounter(mechanism, rng=rng, insecure_floats=floats)
+        unit = float(mechanism.scale) if counter.step is None else STEPS * float(counter.step)
+        noise = feed(counter, np.zeros(steps)) / unit
+        assert set(noise) <= {0, 1}
+        if noise.any():
+            users[tuple(int(step) for step in np.flatnonzero(noise) + 1)] += 1
+        hot, drawn = hot + 1, one_hot.drawn
+    assert users == Counter(v.outputs for v in mechanism.tree.noise_variables())
+
+
+def test_noise_is_laplace() -> None:
+    counter = TreeCounter(
+        KaryTree(10, 3, "0.5"), rng=np.random.default_rng(8), insecure_floats=True
+    )
+    drawn = counter._laplace(200_000)
+    # one test, fixed seed; a right program fails for a new seed with probability 1e-7
+    assert (
+        stats.kstest(drawn, stats.laplace(scale=float(counter.mechanism.scale)).cdf).pvalue > 1e-7
+    )
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_inputs_are_summed(floats: bool) -> None:
+    rng = np.random.default_rng(1)
+    inputs = rng.random(3000)
+    counter = TreeCounter(KaryTree(3000, 7, 10**9), rng=rng, insecure_floats=floats)
+    estimates = np.concatenate(
+        [counter.extend(inputs[:2000]), [counter.update(x) for x in inputs[2000:]]]
+    )
+    # noise of scale 5e-9, at most 15 variables; P(|Lap| > 50 scales) = e^-50 each
+    np.testing.assert_allclose(estimates, np.cumsum(inputs), rtol=0, atol=15 * 50 * 5e-9)
+    assert counter.counted == 3000
+
+
+@pytest.mark.parametrize("arity", [2, 3, 18, 19, 20])
+def test_memory(arity: int) -> None:
+    mechanism = KaryTree(10**9, arity, 1)
+    counter = TreeCounter(mechanism, rng=np.random.default_rng(0))
+    most = 0
+    for _ in range(300):
+        counter.extend(np.zeros(997))
+        most = max(most, counter.stored)
+    lowest, height = (arity - 1) // 2, mechanism.tree.height
+    assert most <= height * max(1, lowest) <= 100
+
+
+def test_a_snapshot_goes_on_once() -> None:
+    counter = TreeCounter(KaryTree(100, 3, 1), rng=np.random.default_rng(0))
+    counter.extend(np.ones(9))
+    snapshot = counter.snapshot()
+    for attempt in (
+        lambda: counter.update(1),
+        lambda: counter.extend([1]),
+        counter.snapshot,
+        counter.reset,
+    ):
+        with pytest.raises(NotApplicableError, match="handed over to a snapshot"):
+            attempt()
+    again = TreeCounter.restore(snapshot, rng=np.random.default_rng(0))
+    assert again.counted == 9
+    with pytest.raises(NotApplicableError, match="has been restored already"):
+        TreeCounter.restore(snapshot, rng=np.random.default_rng(0))
+
+
+def test_a_continuation_keeps_the_noise_that_is_out() -> None:
+    """Signed digits draw Z_3 for the output 2 already; the output 3 must be S_3 + Z_3 of then."""
+    counter = TreeCounter(KaryTree(13, 3, 1), rng=np.random.default_rng(4))
+    counter.extend([0, 0])
+    assert counter.step is not None
+    above = counter.record()["values"][1] * float(counter.step)
+    continued = TreeCounter.restore(counter.snapshot(), rng=np.random.default_rng(5))
+    assert continued.update(1) == 1 + above
+
+
+def test_reset_draws_new_noise() -> None:
+    counter = TreeCounter(KaryTree(20, 3, 1), rng=np.random.default_rng(0))
+    first = counter.extend(np.zeros(20))
+    counter.reset()
+    assert counter.counted == 0
+    assert not np.isin(counter.extend(np.zeros(20)), first).any()
+
+
+def test_bad_input_takes_nothing() -> None:
+    counter = TreeCounter(KaryTree(5, 3, 1), rng=np.random.default_rng(0))
+    counter.update(1)
+    for bad in (-0.5, 1.5, math.nan, math.inf):
+        with pytest.raises(InvalidInputError, match=r"input 2=.* in \[0, 1\]"):
+            counter.update(bad)
+        with pytest.raises(InvalidInputError, match=r"input 3=.* in \[0, 1\]"):
+            counter.extend([1, bad])
+    with pytest.raises(InvalidInputError, match="at most 4 more inputs, not 5: KaryTree"):
+        counter.extend(np.ones(5))
+    with pytest.raises(InvalidInputError, match="to be an array of numbers"):
+        counter.extend(["one", "two"])
+    with pytest.raises(InvalidInputError, match="to have one axis"):
+        counter.extend(np.ones((2, 2)))
+    assert counter.counted == 1
+    counter.extend(np.ones(4))
+    with pytest.raises(InvalidInputError, match="at most 0 more inputs, not 1"):
+        counter.update(1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("mechanism", "Laplace(scale=1)", "to be a KaryTree"),
+        ("counted", 14, r"in 0\.\.13"),
+        ("counted", True, r"in 0\.\.13"),
+        ("sum", 6 * 2**31, r"in \[0, "),
+        ("sum", math.nan, r"in \[0, "),
+        ("values", [1, 2], "to be 3 finite numbers"),
+        ("values", [1, 2, "x"], "to be 3 finite numbers"),
+        ("waiting", [[], [1], []], "to fit the 5 inputs counted"),
+        ("waiting", None, "not the record of a counter"),
+    ],
+)
+def test_bad_records(key: str, value: object, message: str) -> None:
+    counter = TreeCounter(KaryTree(13, 3, 1), rng=np.random.default_rng(0))
+    counter.extend(np.ones(5))
+    with pytest.raises(InvalidInputError, match=message):
+        TreeCounter.of_record({**counter.record(), key: value}, rng=np.random.default_rng(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arity", "subtraction"), [(19, True), (18, True), (2, False)])
+def test_mean_squared_error_of_a_million_steps(arity: int, subtraction: bool) -> None:
+    """The simulated error lies within six of its standard errors, which are exact too.
+
+    Y = (1/n) Σ noise(t)² is the quadratic form ZᵀMZ with M_ij = s_j/n for a node i on the path to
+    the node j, s_j the outputs below j. So Var Y = b⁴ (12 Σ M_ii² + 8 Σ M_ij²) for Lap(b) noise.
+    The mean of 100 runs is nearly normal: a right program fails with probability near 2e-9.
+    """
+    n, runs = 10**6, 100
+    mechanism = KaryTree(n, arity, 1, subtraction)
+    order = nodes(mechanism.tree)
+    above = [parent(mechanism.tree, node) for node in order]
+    below = {node: int(node <= n) for node in (0, *order)}
+    depth = {0: 0}
+    for node, up in zip(order, above, strict=True):
+        depth[node] = depth[up] + 1
+    for node, up in zip(reversed(order), reversed(above), strict=True):
+        below[up] += below[node]
+    squares = np.array([below[node] ** 2 for node in order], dtype=float)
+    pairs = np.array([2 * depth[node] - 1 for node in order], dtype=float)
+    spread = (
+        float(mechanism.scale) ** 2
+        / n
+        * math.sqrt(12 * squares.sum() + 8 * (squares * pairs).sum())
+    )
+    rng, zeros = np.random.default_rng(19), np.zeros(n)
+    total = 0.0
+    for _ in range(runs):
+        counter = TreeCounter(mechanism, rng=rng, insecure_floats=True)
+        total += float(np.mean(counter.extend(zeros) ** 2))
+    exact = mechanism.exact_mean_squared_error().rational
+    assert exact is not None
+    assert abs(Fraction(total / runs) - exact) <= 6 * spread / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+def test_a_lattice_holds_every_output(feed: Feed) -> None:
+    mechanism = KaryTree(40, 3, "0.7")
+    inputs = np.random.default_rng(1).random(40)
+    counters = [TreeCounter(mechanism, rng=np.random.default_rng(2)) for _ in range(2)]
+    grid = counters[0].step
+    assert grid == Fraction(1, 2**30)  # the scale is 4/0.7
+    first, second = (
+        feed(counter, stream)
+        for counter, stream in zip(counters, (inputs, np.zeros(40)), strict=True)
+    )
+    assert ((first / float(grid)) % 1 == 0).all()
+    rounded = [round(Fraction(x) / grid) * grid for x in inputs.tolist()]
+    sums = [float(sum(rounded[: index + 1])) for index in range(40)]
+    assert (first - second == sums).all()
+
+
+def test_no_output_tells_the_input_by_its_bits() -> None:
+    """The example of a channel: as doubles, 0 + noise near 0 has bits that 1 + noise never has.
+
+    With noise of scale 1 a quarter of the outputs for the input 0 were below 1/2 and no multiple
+    of 2^−53; none for the input 1 was.
+    """
+    mechanism = KaryTree(1, 2, 1)
+    for x in (0, 1):
+        found = np.array([counter_of(mechanism).update(x) for _ in range(40)])
+        assert (found * 2.0**32 % 1 == 0).all()
+
+
+def test_noise_on_the_lattice_is_laplace() -> None:
+    """The law of the variables, within the margin of Dvoretzky–Kiefer–Wolfowitz at 1e-6."""
+    counter = TreeCounter(KaryTree(20_000, 20_001, 1, False), rng=np.random.default_rng(3))
+    assert counter.step is not None
+    noise = np.diff(counter.extend(np.zeros(20_000)), prepend=0)  # one level: a walk
+    margin = math.sqrt(math.log(2e6) / (2 * len(noise)))
+    assert stats.kstest(noise, stats.laplace(0, 1).cdf).statistic < margin
+
+
+@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+@pytest.mark.parametrize("large", [2**53 + 1, 2**62 + 1, 2**70 + 1])
+def test_large_noise_is_added_exactly(
+    feed: Feed, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the sum is rounded to a double. Rounding the noise first would show the input.
+
+    An even number of steps that a double cannot hold is never reached from the other input.
+    """
+    monkeypatch.setattr(
+        tree_counter, "discrete_laplace", lambda _, n, rng: np.array([large] * n, dtype=object)
+    )
+    found = feed(TreeCounter(DiscreteKaryTree(3, 9, "1e-16")), np.ones(3))
+    assert found.tolist() == [float(t * (large + 1)) for t in (1, 2, 3)]
+
+
+def test_any_epsilon_has_a_lattice() -> None:
+    """Coarser for long streams, and 1 for noise that is much larger than the inputs."""
+    for mechanism, most in ((KaryTree(10**9, 19, 1), 2.0**-25), (KaryTree(4, 2, "1e-20"), 1)):
+        counter = counter_of(mechanism)
+        assert counter.step is not None
+        assert counter.step <= most
+        assert np.isfinite(counter.extend([1, 0, 1, 1])).all()
+        again = TreeCounter.of_record(counter.record())
+        assert again.record() == counter.record()
+
+
+def test_the_secure_generator_draws_no_doubles() -> None:
+    with pytest.raises(InvalidInputError, match="rng='SECURE' to be a NumPy generator"):
+        TreeCounter(KaryTree(4, 2, 1), insecure_floats=True)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from math import isqrt
+
+import pytest
+from flint import arb, ctx, fmpq
+
+from accountant.errors import InvalidInputError
+from accountant.geometry.dual import defects, dual_bound
+from accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
+from accountant.numbers.surd import Surd
+
+
+def algorithm_1(dimension: int) -> arb:
+    return (arb(dimension).sqrt() + 1) ** 2 / 4
+
+
+def test_every_sparsity_is_proved_in_dimension_1000() -> None:
+    for sparsity in range(1, 1001):
+        assert defects(optimal_ellipse(1000, sparsity)) == ()
+
+
+@pytest.mark.parametrize("dimension", range(1, 61))
+def test_every_sparsity_is_proved_in_small_dimensions(dimension: int) -> None:
+    for sparsity in range(1, dimension + 1):
+        ellipse = optimal_ellipse(dimension, sparsity)
+        assert defects(ellipse) == ()
+        # privacy again, constraint by constraint, and tight somewhere
+        norms = [ellipse.squared_norm(j, j) for j in range(1, sparsity + 1)]
+        excess = [(norm - Surd.of(1)).sign() for norm in norms]
+        assert max(excess) == 0
+        # replace-one: the noise along (1, …, 1) is never the smaller one
+        assert (ellipse.axis_ones - ellipse.axis_rest).sign() >= 0
+
+
+@pytest.mark.parametrize("dimension", [10**6, 10**6 - 1, 10**6 + 1, 10**12 + 1, 10**12 + 7])
+def test_large_dimensions(dimension: int) -> None:
+    middle = (dimension + isqrt(dimension)) // 2
+    for sparsity in (1, dimension // 3, dimension // 2, middle, middle + 1, dimension):
+        assert defects(optimal_ellipse(dimension, sparsity)) == ()
+
+
+def test_the_variance_never_decreases_with_the_sparsity() -> None:
+    for dimension in (2, 3, 5, 9, 24, 40):
+        with ctx.workprec(200):
+            values = [
+                optimal_ellipse(dimension, k).query_variance.ball() for k in range(1, dimension + 1)
+            ]
+            assert all(a <= b or a.overlaps(b) for a, b in itertools.pairwise(values))
+
+
+@pytest.mark.parametrize("dimension", range(2, 400, 2))
+def test_lemma_4_3(dimension: int) -> None:
+    ellipse = count_ellipse(dimension, dimension // 2)
+    assert ellipse.query_variance.equals(Surd.of(fmpq(dimension, 4), fmpq(1, 2), dimension - 1))
+    assert ellipse == optimal_ellipse(dimension, dimension // 2)
+
+
+def test_lemma_4_4_and_its_sharp_constant() -> None:
+    with ctx.workprec(128):
+        sharp = (2 * arb(2).sqrt() - 1) / 4
+        for dimension in range(1, 120):
+            for sparsity in range((dimension + 1) // 2, dimension + 1):
+                optimum = optimal_ellipse(dimension, sparsity).query_variance.ball()
+                gap = algorithm_1(dimension) - optimum
+                if (dimension, sparsity) == (2, 1):
+                    assert gap.overlaps(sharp)
+                else:
+                    assert gap < sharp
+                assert gap < arb(3).sqrt() / 2
+
+
+def test_algorithm_1_is_optimal_exactly_at_perfect_squares() -> None:
+    for dimension in range(1, 200):
+        optimum = optimal_ellipse(dimension, dimension).query_variance
+        root = isqrt(dimension)
+        if root * root == dimension:
+            assert optimum.equals(Surd.of(fmpq((root + 1) ** 2, 4)))
+        else:
+            with ctx.workprec(128):
+                gap = algorithm_1(dimension) - optimum.ball()
+                assert gap > 0
+                assert gap < arb(1) / (4 * dimension)
+
+
+def test_two_constraints_bind_beside_perfect_squares() -> None:
+    for root in range(1, 30):
+        for dimension in (root * root + 1, (root + 1) ** 2 - 1):
+            if dimension < 2:
+                continue
+            ellipse = optimal_ellipse(dimension, dimension)
+            assert len(ellipse.weights) == 2
+            for ones, _ in ellipse.weights:
+                assert ellipse.squared_norm(ones, ones).equals(Surd.of(1))
+
+
+def test_the_count_ellipse_stays_optimal_up_to_half_of_d_plus_its_root() -> None:
+    for dimension in range(1, 80):
+        last = (dimension + isqrt(dimension)) // 2
+        for sparsity in range(1, last + 1):
+            assert optimal_ellipse(dimension, sparsity).weights == ((sparsity, fmpq(1)),)
+
+
+def test_wrong_ellipses_are_refused() -> None:
+    good = optimal_ellipse(7, 7)
+    smaller = replace(good, axis_rest=good.axis_rest.times(fmpq(99, 100)))
+    assert any("v'Σ⁻¹v ≤ 1" in defect for defect in defects(smaller))
+    larger = replace(good, axis_ones=good.axis_ones.times(fmpq(101, 100)))
+    assert any("dual bound" in defect for defect in defects(larger))
+    assert "sum to 1" in defects(replace(good, weights=((4, fmpq(1, 2)),)))[0]
+    assert "within 1..7" in defects(replace(good, weights=((8, fmpq(1)),)))[0]
+    assert "within 1..7" in defects(replace(good, weights=()))[0]
+    assert "positive axes" in defects(replace(good, axis_ones=Surd.of(0)))[0]
+    assert "between 1 and dimension" in defects(replace(good, sparsity=8))[0]
+    shifted = replace(good, weights=((good.weights[0][0] + 1, fmpq(1)),))
+    assert any("dual bound" in defect for defect in defects(shifted))
+
+
+def test_the_isotropic_standard_is_private_but_not_optimal() -> None:
+    d = 6
+    standard = Ellipse(d, d, Surd.of(d), Surd.of(d), ((d, fmpq(1)),))
+    found = defects(standard)
+    assert len(found) == 1
+    assert "dual bound" in found[0]
+
+
+def test_any_law_gives_a_lower_bound() -> None:
+    d = 8
+    trace = optimal_ellipse(d, d).trace
+    for j in range(1, d + 1):
+        bound = dual_bound(d, ((j, fmpq(1, 3)), (d + 1 - j, fmpq(2, 3))))
+        with ctx.workprec(128):
+            assert bound.ball() <= trace.ball() or bound.ball().overlaps(trace.ball())
+
+
+def test_the_count_ellipse_ends_at_half_the_dimension() -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected sparsity=4 ≤ dimension/2 = 3\.5"):
+        count_ellipse(7, 4)
+    assert count_ellipse(1, 1).query_variance.equals(Surd.of(1))

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.core.adjacency import Adjacency
+from accountant.errors import InvalidInputError
+from accountant.geometry.covariances import Covariance, Diagonal, Exchangeable, Isotropic, Matrix
+from accountant.geometry.ellipse import optimal_ellipse
+from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
+from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
+from accountant.notation import parse
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.quadratic import inverse
+
+ENTRIES = st.fractions(min_value=-3, max_value=3, max_denominator=3)
+BOUNDS = st.fractions(min_value=0, max_value=3, max_denominator=3)
+
+
+@st.composite
+def positive_definite(draw: st.DrawFn, size: int) -> Matrix:
+    """B B' + I/4 of a random B."""
+    b = [[draw(ENTRIES) for _ in range(size)] for _ in range(size)]
+    rows = [
+        [sum((b[i][k] * b[j][k] for k in range(size)), Fraction(i == j, 4)) for j in range(size)]
+        for i in range(size)
+    ]
+    return Matrix(rows)
+
+
+def brute(covariance: Covariance, differences: Iterable[tuple[Fraction, ...]]) -> ExactReal:
+    """Root of the largest v'Σ⁻¹v, through the inverse."""
+    rows = inverse(covariance.matrix())
+    size = range(len(rows))
+    squares = [
+        sum((v[i] * v[j] * rows[i][j] for i in size for j in size), Fraction(0))
+        for v in differences
+    ]
+    return ExactReal.of_root(max(squares))
+
+
+def corners(bounds: list[Fraction]) -> list[tuple[Fraction, ...]]:
+    return list(itertools.product(*[(-bound, bound) for bound in bounds]))
+
+
+def sparse(d: int, k: int, bound: Fraction, *, signed: bool) -> list[tuple[Fraction, ...]]:
+    entries = (-bound, Fraction(0), bound) if signed else (Fraction(0), bound)
+    return [v for v in itertools.product(entries, repeat=d) if sum(e != 0 for e in v) <= k]
+
+
+@given(positive_definite(3), st.lists(BOUNDS, min_size=3, max_size=3))
+def test_box_against_all_corners(covariance: Matrix, bounds: list[Fraction]) -> None:
+    if not any(bounds):
+        return
+    norm = Box(bounds).largest_norm(covariance)
+    assert norm.exact == brute(covariance, corners(bounds))
+
+
+@given(positive_definite(4), st.integers(1, 4), st.booleans())
+def test_sparse_box_against_all_vertices(covariance: Matrix, k: int, signed: bool) -> None:
+    norm = SparseBox(4, k, "3/2", signed).largest_norm(covariance)
+    assert norm.exact == brute(covariance, sparse(4, k, Fraction(3, 2), signed=signed))
+
+
+@given(
+    st.integers(1, 6),
+    st.fractions(min_value=Fraction(1, 9), max_value=5, max_denominator=9),
+    st.fractions(min_value=Fraction(1, 50), max_value=Fraction(49, 50), max_denominator=50),
+)
+def test_closed_forms_of_exchangeable_noise(d: int, diagonal: Fraction, share: Fraction) -> None:
+    low = -diagonal / (d - 1) if d > 1 else -diagonal
+    noise = Exchangeable(d, diagonal, low + share * (diagonal - low))
+    for k in range(1, d + 1):
+        for signed in (True, False):
+            norm = SparseBox(d, k, 1, signed).largest_norm(noise)
+            assert norm.exact == brute(noise, sparse(d, k, Fraction(1), signed=signed))
+    equal = [Fraction(2, 3)] * d
+    assert Box(equal).largest_norm(noise).exact == brute(noise, corners(equal))
+    unequal = [Fraction(j + 1, 2) for j in range(d)]
+    assert Box(unequal).largest_norm(noise).exact == brute(noise, corners(unequal))
+
+
+@given(st.lists(st.fractions(Fraction(1, 9), 5, max_denominator=9), min_size=4, max_size=4))
+def test_closed_forms_of_independent_noise(variances: list[Fraction]) -> None:
+    noise = Diagonal(variances)
+    assert Box([1, 2, 0, 3]).largest_norm(noise).exact == brute(
+        noise, corners([Fraction(1), Fraction(2), Fraction(0), Fraction(3)])
+    )
+    for k in range(1, 5):
+        vertices = sparse(4, k, Fraction(1), signed=False)
+        assert SparseBox(4, k).largest_norm(noise).exact == brute(noise, vertices)
+
+
+@given(positive_definite(3), st.lists(st.tuples(ENTRIES, ENTRIES, ENTRIES), min_size=1, max_size=4))
+def test_finite_set(covariance: Matrix, vectors: list[tuple[Fraction, ...]]) -> None:
+    if not any(any(v) for v in vectors):
+        return
+    norm = FiniteSet(vectors).largest_norm(covariance)
+    assert norm.exact == brute(covariance, vectors)
+    assert FiniteSet([[-e for e in v] for v in vectors]).largest_norm(covariance).exact == (
+        norm.exact
+    )
+
+
+@given(positive_definite(3), st.tuples(ENTRIES, ENTRIES, ENTRIES))
+def test_the_ball_contains_every_vector(covariance: Matrix, vector: tuple[Fraction, ...]) -> None:
+    square = sum((e * e for e in vector), Fraction(0))
+    if not square:
+        return
+    with ctx.workprec(200):
+        ball = L2Ball(3, ExactReal.of_root(square)).largest_norm(covariance).ball()
+        inside = FiniteSet([vector]).largest_norm(covariance).ball()
+        assert inside <= ball or inside.overlaps(ball)
+        assert ball.rel_accuracy_bits() > 180
+
+
+def test_the_ball_is_the_least_eigenvalue() -> None:
+    covariance = Matrix([[2, 1, 0], [1, 3, 1], [0, 1, 2]])
+    values = np.linalg.eigvalsh(np.array([[2.0, 1, 0], [1, 3, 1], [0, 1, 2]]))
+    mu = float(L2Ball(3, 5).largest_norm(covariance).ball())
+    assert abs(mu - 5 / values[0] ** 0.5) < 1e-12 * mu
+    assert L2Ball(4, 3).largest_norm(Exchangeable(4, 2, 1)).exact == exact(3)
+    assert L2Ball(2).largest_norm(Diagonal([4, 9])).exact == exact("1/2")
+    assert L2Ball(2, "sqrt(2)").largest_norm(Isotropic(2, 8)).exact == exact("1/2")
+
+
+@given(positive_definite(4))
+def test_disjoint_groups_against_all_corners(covariance: Matrix) -> None:
+    unit, zero = [Fraction(1)] * 2, (Fraction(0), Fraction(0))
+    differences = [(*v, *zero) for v in corners(unit)] + [(*zero, *v) for v in corners(unit)]
+    norm = DisjointGroups(2, Box([1, 1])).largest_norm(covariance)
+    assert norm.exact == brute(covariance, differences)
+    with ctx.workprec(128):
+        balls = DisjointGroups(2, L2Ball(2, "sqrt(2)")).largest_norm(covariance).ball()
+        assert norm.exact is not None
+        assert norm.exact.ball() <= balls or balls.overlaps(norm.exact.ball())
+
+
+def test_disjoint_groups_of_structured_noise() -> None:
+    space = DisjointGroups(3, Box([1, 2]))
+    assert space.largest_norm(Isotropic(6, 5)).exact == exact(1)
+    assert space.largest_norm(Diagonal([5, 5, 1, 1, 5, 5])).exact == exact("sqrt(5)")
+    noise = Exchangeable(6, 2, 1)
+    differences = [
+        (*[Fraction(0)] * (2 * j), *v, *[Fraction(0)] * (4 - 2 * j))
+        for j in range(3)
+        for v in corners([Fraction(1), Fraction(2)])
+    ]
+    assert space.largest_norm(noise).exact == brute(noise, differences)
+
+
+@pytest.mark.parametrize(("d", "k"), [(2, 2), (5, 4), (8, 8), (15, 11)])
+def test_rational_optimal_ellipses_are_general_gaussians(d: int, k: int) -> None:
+    ellipse = optimal_ellipse(d, k)
+    query, shared = ellipse.query_variance, ellipse.correlated_variance
+    if query.coefficient != 0 or shared.coefficient != 0:
+        pytest.fail("choose a rational case")
+    noise = Exchangeable(d, str(query.rational), str(shared.rational))
+    general = GeneralGaussian(noise, SparseBox(d, k))
+    assert general.exact_gaussian_mu(None) == exact(1)
+    mechanism = OptimalEllipse(d, k, 1)
+    with ctx.workprec(128):
+        assert mechanism.covariance_matrix()[0][1].overlaps(arb(shared.rational))
+    difference = SparseBox(d, min(2 * k, d), 1, signed=True)
+    assert 2 * k < d or GeneralGaussian(noise, difference).exact_gaussian_mu(
+        None
+    ) == mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE)
+
+
+def test_large_dimensions_have_closed_forms() -> None:
+    d = 2000
+    assert Box([1] * d).largest_norm(Isotropic(d, d)).exact == exact(1)
+    assert Box([1] * d).largest_norm(Exchangeable(d, d + 1, 1)).exact == exact(1)
+    assert SparseBox(d, d // 2).largest_norm(Diagonal([2] * d)).exact == exact("sqrt(500)")
+
+
+def test_twenty_dimensions_are_enumerated() -> None:
+    size = 20
+    rows = [[3 * (i == j) + Fraction(1, 1 + abs(i - j)) for j in range(size)] for i in range(size)]
+    covariance = Matrix(rows)
+    whole = Box([1] * size).largest_norm(covariance).exact
+    assert whole is not None
+    signs = np.random.default_rng(5).choice([-1.0, 1.0], size=(2000, size))
+    inner = np.linalg.inv(np.array(rows, dtype=float))
+    assert np.einsum("si,ij,sj->s", signs, inner, signs).max() <= float(whole.square) * (1 + 1e-12)
+    # a positive definite Toeplitz matrix with decreasing entries: alternating signs are worst
+    alternating = [[(-1) ** j for j in range(size)]]
+    assert FiniteSet(alternating).largest_norm(covariance).exact == whole
+
+
+def test_singular_noise_serves_differences_inside_its_range() -> None:
+    noise = Matrix([[1, 1], [1, 1]])
+    assert FiniteSet([[1, 1], [2, 2]]).largest_norm(noise).exact == exact(2)
+    inside = Box([1, 0]).largest_norm(Matrix([[4, 0], [0, 0]]))
+    assert inside.exact == exact("1/2")
+    assert FiniteSet([[1, -1, 0]]).largest_norm(Exchangeable(3, 2, -1)).exact == exact("sqrt(2/3)")
+
+
+@pytest.mark.parametrize(
+    ("covariance", "space", "message"),
+    [
+        ("Matrix(rows=[[1, 1], [1, 1]])", "FiniteSet(vectors=[[1, 1], [1, 0]])", r"vectors\[1\]"),
+        ("Matrix(rows=[[1, 1], [1, 1]])", "Box(bounds=[1, 1])", "unit vector of coordinate 0"),
+        ("Matrix(rows=[[1, 1], [1, 1]])", "L2Ball(dimension=2)", "a vector of the ball"),
+        ("Exchangeable(dimension=2, diagonal=1, off_diagonal=1)", "Box(bounds=[1, 1])", "unit vec"),
+        ("Diagonal(variances=[1, 0])", "Box(bounds=[1, 1])", "change of coordinate 1"),
+        ("Diagonal(variances=[1, 0])", "SparseBox(dimension=2, sparsity=2)", "of variance 0"),
+    ],
+)
+def test_differences_outside_the_range(covariance: str, space: str, message: str) -> None:
+    mechanism = parse(f"GeneralGaussian(covariance={covariance}, space={space})")
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        mechanism.gaussian_mu(None)
+    assert "range of the covariance" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_too_many_vertices() -> None:
+    size = 40
+    rows = [[2 * (i == j) + Fraction(1, 1 + i + j) for j in range(size)] for i in range(size)]
+    mechanism = GeneralGaussian(Matrix(rows), Box([1] * size))
+    with pytest.raises(InvalidInputError, match="at most 1048576 vertices, not 549755813888"):
+        mechanism.gaussian_mu(None)
+
+
+def test_irrational_ratios_are_refused_with_correlated_noise_only() -> None:
+    bounds = ["1", "sqrt(2)"]
+    assert Box(bounds).largest_norm(Isotropic(2, 1)).exact == exact("sqrt(3)")
+    with pytest.raises(InvalidInputError, match="rational multiple of 1"):
+        Box(bounds).largest_norm(Matrix([[2, 1], [1, 2]]))
+    same = Box(["sqrt(2)", "sqrt(8)"]).largest_norm(Matrix([[2, 1], [1, 2]]))
+    assert same.exact == Box([2, 4]).largest_norm(Matrix([[4, 2], [2, 4]])).exact

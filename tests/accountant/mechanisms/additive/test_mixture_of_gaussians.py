@@ -1,0 +1,109 @@
+"""A random shift under Gaussian noise: closed cases, the independent route, refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import notation
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.mechanisms import Composed, Gaussian, MixtureOfGaussians, PoissonSubsampled
+from accountant.numbers.exact import exact
+from accountant.questions import profile, tradeoff, utility
+from tests.accountant.mechanisms.quadrature import divergence
+
+THREE = MixtureOfGaussians(1, [0, 1, 2], ["0.2", "0.6", "0.2"])
+BOTH = MixtureOfGaussians("3/2", [1, "sqrt(2)"], ["0.2", "0.8"])  # every loss can be far below 0
+
+
+def test_its_simple_cases_have_their_names() -> None:
+    relation = Adjacency.ADD_REMOVE
+    sampled = MixtureOfGaussians(2, [3, 0, 1], ["0.1", "0.9", 0])
+    assert sampled.worst_case(relation) == PoissonSubsampled(Gaussian(2, 3), "0.1").worst_case(
+        relation
+    )
+    certain = MixtureOfGaussians(2, [3, 3], ["0.1", "0.9"])
+    assert profile.delta(certain, 1, adjacency=relation) == profile.delta(Gaussian(2, 3), 1)
+    nothing = MixtureOfGaussians(2, [0], [1])
+    assert profile.delta(nothing, 0, adjacency=relation).upper == 0
+
+
+def test_losses_have_the_ends_of_their_limits() -> None:
+    # ADD: the loss is at most −ln of the weight of 0, here ln 5
+    for epsilon, positive in (("1.60943", True), ("1.60944", False)):
+        found = profile.delta(THREE, epsilon, adjacency="add-remove", direction=Direction.ADD)
+        assert (found.lower > 0) is positive
+    far = profile.delta(THREE, -2, adjacency="add-remove", direction=Direction.REMOVE)
+    assert Fraction(far.lower) <= 1 - Fraction(str(np.exp(-2))) + Fraction(1, 10**15)
+    everything = PoissonSubsampled(Gaussian(1), "0.5")  # whose losses are all above −2 too
+    assert far == profile.delta(everything, -2, adjacency="add-remove", direction=Direction.REMOVE)
+
+
+def test_tiny_numbers_keep_their_accuracy() -> None:
+    epsilon = profile.epsilon(THREE, "1e-300", adjacency="add-remove")
+    back = profile.delta(THREE, epsilon.upper, adjacency="add-remove")
+    assert abs(back.upper * 10**300 - 1) < Fraction(1, 10**20)
+    power = tradeoff.power(THREE, "1e-300", adjacency="add-remove")
+    assert power.relative_width is not None
+    assert power.relative_width < Fraction(1, 10**20)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=4),
+    st.integers(1, 30),
+    st.fractions(0, 2, max_denominator=20),
+)
+def test_more_contribution_never_has_less_delta(
+    tenths: list[int], sigma: int, epsilon: Fraction
+) -> None:
+    share = [Fraction(1, len(tenths))] * len(tenths)
+    small = MixtureOfGaussians(Fraction(sigma, 10), [Fraction(t, 10) for t in tenths], share)
+    large = MixtureOfGaussians(Fraction(sigma, 10), [Fraction(t, 9) for t in tenths], share)
+    values = [profile.delta(each, epsilon, adjacency="add-remove") for each in (small, large)]
+    assert values[0].lower <= values[1].upper
+
+
+def test_composed_on_a_grid() -> None:
+    two = Composed(THREE, 2)
+    found = profile.delta(two, 1, adjacency="add-remove", relative_width=Fraction(1, 100))
+    one = profile.delta(THREE, 1, adjacency="add-remove")
+    assert one.upper < found.lower
+
+
+def test_refusals_and_utility() -> None:
+    assert repr(THREE) == (
+        "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
+        "sampling_probs=['0.2', '0.6', '0.2'])"
+    )
+    assert notation.parse(repr(THREE)) == THREE
+    assert str(utility.variance(BOTH)[0]) == "2.25"
+    assert THREE.sample(3, rng=np.random.default_rng(1)).shape == (3,)
+    with pytest.raises(AdjacencyError, match="add-remove"):
+        profile.delta(THREE, 1)
+    with pytest.raises(AdjacencyError, match="replace-one"):
+        profile.delta(THREE, 1, adjacency="replace-one")
+    with pytest.raises(InvalidInputError, match="sum 1"):
+        MixtureOfGaussians(1, [0, 1], ["0.5", "0.4"])
+    with pytest.raises(InvalidInputError, match="2 entries"):
+        MixtureOfGaussians(1, [0, 1], [1])
+
+
+@pytest.mark.parametrize(
+    "order", ["2", *(pytest.param(order, marks=pytest.mark.slow) for order in ("1", "1.25", "9.5"))]
+)
+def test_divergences_against_quadrature(order: str) -> None:
+    replaced = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    for mechanism, relation in ((THREE, Adjacency.ADD_REMOVE), (replaced, Adjacency.REPLACE_ONE)):
+        for pair in mechanism.worst_case(relation).pairs(None):
+            with ctx.workprec(128):
+                at = exact(order).ball()
+                found = pair.kullback_leibler() if order == "1" else pair.renyi(at)
+                assert found.rel_accuracy_bits() > 90
+            assert abs(float(found.mid()) / divergence(pair, order) - 1) < 1e-13

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+
+from accountant.mechanisms import RandomizedResponse
+from accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import guarantees, profile, tradeoff, utility
+
+INFINITE = Interval(Decimal("Infinity"), Decimal("Infinity"))
+LAWS = [("1", "1/4", "1"), ("2", "0.5", "3"), ("1/3", "0.9", "sqrt(2)"), ("1", 0, 1), ("4", 1, 2)]
+EPSILONS = ["-5", "-0.3", "0", "0.1", "0.29"]
+
+
+def mpf(value: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+
+
+def density(mechanism: Staircase, x: mpmath.mpf) -> mpmath.mpf:
+    """The density in units of Δ, written down again from the paper's definition."""
+    b, gamma = mpmath.exp(-mechanism.epsilon.mpf()), mechanism.gamma.mpf()
+    a = (1 - b) / (2 * (gamma + b * (1 - gamma)))
+    k = mpmath.floor(abs(x))
+    return a * b**k * (1 if abs(x) - k < gamma else b)
+
+
+def pieces(mechanism: Staircase, reach: int) -> list[mpmath.mpf]:
+    gamma = mechanism.gamma.mpf()
+    cuts = {k + part for k in range(reach) for part in (mpmath.mpf(0), gamma)}
+    return sorted(cuts | {mpmath.mpf(reach)})
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_divergences_agree_with_the_sum_over_the_steps(law: tuple[str, str, str]) -> None:
+    mechanism = Staircase(*law)
+    pair = mechanism.worst_case(None).remove[0]
+    with mpmath.workdps(60):
+        for order in ("2", "7/2"):
+            value = mpf(guarantees.renyi(mechanism, order))
+            assert abs(value - pair.reference().renyi(exact(order), 50)) <= mpmath.mpf("1e-30")
+
+
+def test_the_loss_is_at_most_epsilon_and_attains_it() -> None:
+    mechanism = Staircase("1", "0.3")
+    assert profile.delta(mechanism, "1").upper == 0
+    assert profile.delta(mechanism, "0.999").lower > 0
+    assert 1 in profile.epsilon(mechanism, 0)
+    assert guarantees.loss_survival(mechanism, "1").upper == 0
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_full_shift_is_the_worst(law: tuple[str, str, str]) -> None:
+    # the profile of a smaller shift, by quadrature over both densities
+    mechanism = Staircase(*law)
+    with mpmath.workdps(30):
+        for shift in (mpmath.mpf(1) / 7, mpmath.mpf(1) / 2, mpmath.mpf("0.93")):
+            cuts = pieces(mechanism, 6)
+            line = sorted({-c for c in cuts} | set(cuts))
+            line = sorted(set(line) | {c + shift for c in line})
+            for epsilon in ("0", "0.2"):
+                eps = exact(epsilon).mpf()
+                total = mpmath.mpf(0)
+                for low, high in pairwise(line):
+                    middle = (low + high) / 2
+                    gain = density(mechanism, middle - shift) - mpmath.exp(eps) * density(
+                        mechanism, middle
+                    )
+                    total += max(gain, mpmath.mpf(0)) * (high - low)
+                # at least the mass within 6 sensitivities; the full shift is worse by far more
+                assert total <= mpf(profile.delta(mechanism, epsilon)) * (1 + mpmath.mpf("1e-20"))
+
+
+def test_half_and_half_is_binary_randomized_response() -> None:
+    stairs, bit = Staircase("1.7", "1/2"), RandomizedResponse("1.7")
+    for epsilon in ("-1", "0", "0.6", "1.69"):
+        assert profile.delta(stairs, epsilon).overlaps(profile.delta(bit, epsilon))
+    assert tradeoff.beta(stairs, "0.01").overlaps(tradeoff.beta(bit, "0.01"))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_moments_are_the_integrals(law: tuple[str, str, str]) -> None:
+    mechanism = Staircase(*law)
+    with mpmath.workdps(60):
+        delta, reach = mechanism.sensitivity.mpf(), 500 if law[0] == "1/3" else 150
+        cuts = pieces(mechanism, reach)
+        square = absolute = mpmath.mpf(0)
+        for low, high in pairwise(cuts):
+            height = density(mechanism, (low + high) / 2)
+            square += 2 * height * (high**3 - low**3) / 3
+            absolute += height * (high**2 - low**2)
+        (variance,) = utility.variance(mechanism)
+        assert abs(mpf(variance) - delta**2 * square) <= mpmath.mpf("1e-30") * square * delta**2
+        error = enclose(mechanism.mean_absolute_error)
+        assert abs(mpf(error) - delta * absolute) <= mpmath.mpf("1e-30") * absolute * delta
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("level", ["1e-50", "0.1", "0.4", "1/2", "0.77", "0.9999"])
+def test_quantile_inverts_the_distribution(law: tuple[str, str, str], level: str) -> None:
+    mechanism = Staircase(*law)
+    x = utility.quantile(mechanism, level)
+    with mpmath.workdps(60):
+        point = mpf(x) / mechanism.sensitivity.mpf()
+        p = exact(level).mpf()
+        target = min(p, 1 - p)
+        k = mpmath.floor(abs(point))
+        b = mpmath.exp(-mechanism.epsilon.mpf())
+        gamma, part = mechanism.gamma.mpf(), abs(point) - k
+        height = density(mechanism, mpmath.mpf(0)) if gamma > 0 else density(mechanism, 0) / b
+        inside = height * (min(part, gamma) + b * max(part - gamma, mpmath.mpf(0)))
+        if gamma == 0:
+            inside = density(mechanism, mpmath.mpf("0.5")) * part
+        tail = b**k * (mpmath.mpf(1) / 2 - inside)
+        assert abs(tail - target) <= mpmath.mpf("1e-25") * target
+        assert (point < 0) == (p < mpmath.mpf(1) / 2) or point == 0
+
+
+def test_quantile_ends() -> None:
+    mechanism = Staircase("1", "0.3")
+    assert utility.quantile(mechanism, 0) == Interval(Decimal("-Infinity"), Decimal("-Infinity"))
+    assert utility.quantile(mechanism, 1) == INFINITE
+    # at a whole number of steps, P(noise > 2Δ) = e^{−2}/2 is irrational, so bracket it
+    below, above = (utility.quantile(mechanism, level) for level in ("0.93233", "0.93234"))
+    assert below.upper < 2 < above.lower
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
+def test_optimal_gamma_beats_its_neighbours(epsilon: str) -> None:
+    for cost in ("absolute", "variance"):
+        best = optimal_gamma(epsilon, cost)
+        assert best.relative_width is not None
+        assert best.relative_width <= Fraction(1, 10**30)
+
+        def value(gamma: Fraction, cost: str = cost) -> Interval:
+            mechanism = Staircase(epsilon, gamma)
+            compute = (
+                mechanism.mean_absolute_error
+                if cost == "absolute"
+                else mechanism.mean_squared_error
+            )
+            return enclose(compute)
+
+        middle, step = Fraction(best.lower), Fraction(1, 10**6)
+        assert value(middle).upper < value(middle + step).lower
+        assert value(middle).upper < value(middle - step).lower
+
+
+def test_optimal_gamma_is_the_published_one() -> None:
+    # γ* = 1/(1 + e^{ε/2}) for the ℓ1 cost, and for ℓ2 the cubic root as printed
+    with mpmath.workdps(50):
+        b = mpmath.exp(-1)
+        assert abs(mpf(optimal_gamma(1, "absolute")) - 1 / (1 + mpmath.exp(0.5))) < 1e-30
+        printed = -b / (1 - b) + mpmath.cbrt(b - 2 * b**2 + 2 * b**4 - b**5) / (
+            mpmath.cbrt(2) * (1 - b) ** 2
+        )
+        assert abs(mpf(optimal_gamma(1, "variance")) - printed) < 1e-30
+
+
+def test_samples_follow_the_distribution() -> None:
+    # DKW: P(sup |F_n − F| > t) ≤ 2e^{−2nt²} = 1e-6 at t = √(ln(2e6)/2n)
+    mechanism, size = Staircase("0.7", "0.3", 2), 40_000
+    draws = np.sort(mechanism.sample(size, rng=np.random.default_rng(20)))
+    bound = np.sqrt(np.log(2e6) / (2 * size))
+    for level in np.linspace(0.01, 0.99, 99):
+        x = float(utility.quantile(mechanism, float(level)).upper)
+        assert abs(np.searchsorted(draws, x) / size - level) <= bound

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx, fmpq
+
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.mechanisms.counting import count_noise_law as law
+from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from accountant.numbers.exact import Number, exact
+from accountant.numbers.interval import Interval, ball, enclose
+from accountant.questions import profile, utility
+
+PARAMETERS = [
+    ("2.18", "0.8", 6),
+    ("1.1", "0.5", 8),
+    ("1.1", "0.02", 8),
+    ("0.3", "0.6", 4),
+    ("2", "0.9", 3),
+    ("1", "sqrt(0.2)", 4),
+    ("0", "1/3", 1),
+    ("0", "0.5", 4),
+    ("0", "0.2", 5),
+]
+# (E, η, D) with rational E; the last two are below the threshold of Theorem 3
+RATIONAL = [
+    (Fraction(3), Fraction(1, 2), 2),
+    (Fraction(9), Fraction(4, 5), 6),
+    (Fraction(2), Fraction(1, 3), 5),
+    (Fraction(1), Fraction(1, 4), 3),
+    (Fraction(4), Fraction(1, 100), 2),
+    (Fraction(3), Fraction(1, 20), 6),
+]
+
+
+def weights(ratio: Fraction, eta: Fraction, support: int) -> list[Fraction]:
+    """Return α_1, …, α_D by the recursion (37) to (39) in rational arithmetic."""
+    b, c = 2 / (1 - eta), 2 * eta / (1 - eta)
+    powers = [ratio**j for j in range(support + 1)]
+
+    def plain(m: int) -> Fraction:
+        return sum(powers[:m], start=Fraction(0))
+
+    def descending(m: int) -> Fraction:
+        return sum((plain(j) for j in range(1, m + 1)), start=Fraction(0))
+
+    def ascending(m: int) -> Fraction:
+        return sum(((j + 1) * powers[j] for j in range(m)), start=Fraction(0))
+
+    regime = next(
+        (k for k in range(1, support + 1) if c > plain(k + 1) / descending(k)), support + 1
+    )
+    if regime == support + 1:
+        return [plain(support + 1 - j) / descending(support) for j in range(1, support + 1)]
+    delta = (c * plain(regime) - powers[regime]) / (b * ascending(regime))
+    result = [(c - b * delta) / ratio]
+    for _ in range(1, regime):
+        result.append((result[-1] - b * delta) / ratio)
+    return result + [Fraction(0)] * (support - regime)
+
+
+def symmetric(ratio: Fraction, eta: Fraction, support: int) -> list[Fraction]:
+    side = [weight * (1 - eta) / 2 for weight in weights(ratio, eta, support)]
+    return [*reversed(side), eta, *side]
+
+
+def excesses(ratio: Fraction, masses: list[Fraction]) -> list[Fraction]:
+    """Return (p(z) − E p(z + 1))⁺ for every z."""
+    following = [*masses[1:], Fraction(0)]
+    return [max(p - ratio * q, Fraction(0)) for p, q in zip(masses, following, strict=True)]
+
+
+def logarithm(ratio: Fraction) -> arb:
+    return ball(ratio).log()
+
+
+def contains(found: arb, value: Fraction) -> bool:
+    inside = bool(found.contains(fmpq(value.numerator, value.denominator)))
+    return inside and bool(found.rad() < arb(2) ** -150)
+
+
+@pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
+def test_the_printed_law_is_that_of_the_recursion(
+    ratio: Fraction, eta: Fraction, support: int
+) -> None:
+    masses = symmetric(ratio, eta, support)
+    assert sum(masses) == 1
+    with ctx.workprec(256):
+        for z, mass in enumerate(masses, start=-support):
+            assert contains(law.count_noise_mass(z, logarithm(ratio), eta, support), mass)
+
+
+@pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
+def test_the_true_delta_is_the_hockey_stick_divergence(
+    ratio: Fraction, eta: Fraction, support: int
+) -> None:
+    masses = symmetric(ratio, eta, support)
+    expected = sum(excesses(ratio, masses), start=Fraction(0))
+    assert expected == sum(excesses(ratio, masses[::-1]))
+    with ctx.workprec(256):
+        assert contains(law.count_noise_true_delta(logarithm(ratio), eta, support), expected)
+
+
+@pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
+def test_the_printed_optimum_is_met_above_the_threshold_only(
+    ratio: Fraction, eta: Fraction, support: int
+) -> None:
+    singular = max(excesses(ratio, symmetric(ratio, eta, support)))
+    c = 2 * eta / (1 - eta)
+    with ctx.workprec(256):
+        epsilon = logarithm(ratio)
+        printed = law.count_noise_delta(epsilon, eta, support)
+        best = law.count_noise_optimal_delta(epsilon, eta, support)
+        if law.count_noise_threshold(epsilon, support) <= ball(c):
+            assert contains(printed, singular)
+            assert contains(best, singular)
+            claimed = (support + 1) * printed
+            assert not law.count_noise_true_delta(epsilon, eta, support) > claimed
+        else:
+            assert printed < best
+            assert best < ball(singular)
+
+
+def test_the_counterexample_to_theorem_3_and_remark_2() -> None:
+    # E = 4, η = 1/100, D = 2
+    with ctx.workprec(256):
+        arguments = logarithm(Fraction(4)), Fraction(1, 100), 2
+        assert contains(law.count_noise_delta(*arguments), Fraction(33, 400))
+        assert contains(law.count_noise_optimal_delta(*arguments), Fraction(91, 400))
+        assert contains(law.count_noise_true_delta(*arguments), Fraction(43, 80))
+        assert contains(law.count_noise_claimed_delta(*arguments), Fraction(33, 80))
+
+
+@pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
+def test_the_corrected_optimum_is_that_of_the_linear_program(
+    ratio: Fraction, eta: Fraction, support: int
+) -> None:
+    import numpy as np
+    from scipy.optimize import linprog
+
+    # variables p(−D..D) and δ; p(z) − E p(z ± 1) ≤ δ, also at the two points beyond the support
+    width, e = 2 * support + 1, float(ratio)
+    rows = []
+    for z in range(width):
+        for other in (z - 1, z + 1):
+            row = np.zeros(width + 1)
+            row[z], row[-1] = 1, -1
+            if 0 <= other < width:
+                row[other] = -e
+            rows.append(row)
+    equal = np.zeros((3, width + 1))
+    equal[0, :width], equal[1, support] = 1, 1
+    equal[2, :width] = np.arange(-support, support + 1)
+    cost = np.zeros(width + 1)
+    cost[-1] = 1
+    solved = linprog(cost, np.array(rows), np.zeros(len(rows)), equal, [1, float(eta), 0])
+    with ctx.workprec(128):
+        best = float(law.count_noise_optimal_delta(logarithm(ratio), eta, support))
+    # HiGHS solves to a feasibility tolerance of 1e-7, and 2D + 1 constraints bind
+    assert solved.fun is not None
+    assert abs(solved.fun - best) < 1e-6
+
+
+def test_crossovers_decrease_and_separate_the_regimes() -> None:
+    epsilon = exact("2.18")
+    with ctx.workprec(128):
+        values = [law.count_noise_crossover(k, epsilon) for k in range(1, 7)]
+        assert all(values[i] > values[i + 1] for i in range(5))
+        assert law.count_noise_regime(epsilon, exact("0.8"), 6) == 3  # C_3 < 8 ≤ C_2
+        bounds = [law.count_noise_bound(k, epsilon, exact("0.8"), 6) for k in range(1, 8)]
+        assert all(bounds[2] > bound for i, bound in enumerate(bounds) if i != 2)
+
+
+def test_a_tie_is_undecided_in_balls_and_decided_in_rationals() -> None:
+    # E = 1, C = 1 = C_2 at η = 1/3: the law of regimes 2 and 3 is the same
+    assert law.count_noise_regime(0, Fraction(1, 3), 5) == 3
+    with ctx.workprec(128), pytest.raises(UndecidedError, match="C and C_2 are too near"):
+        law.count_noise_regime(arb("0 +/- 1e-36").union(arb("1e-36")), Fraction(1, 3), 5)
+
+
+@pytest.mark.parametrize(("epsilon", "eta", "support"), PARAMETERS)
+def test_its_own_delta_has_the_closed_form(epsilon: str, eta: str, support: int) -> None:
+    mechanism = BoundedCountNoise(epsilon, eta, support)
+    found = profile.delta(mechanism, epsilon)
+    closed = enclose(lambda: law.count_noise_true_delta(exact(epsilon), exact(eta), support))
+    assert found.overlaps(closed)
+    assert found.relative_width is not None
+    assert found.relative_width <= Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize(("epsilon", "eta", "support"), PARAMETERS)
+def test_variance_and_quantiles_are_those_of_the_masses(
+    epsilon: str, eta: str, support: int
+) -> None:
+    mechanism = BoundedCountNoise(epsilon, eta, support)
+    with ctx.workprec(256):
+        parameters = exact(epsilon), exact(eta), support
+        masses = [law.count_noise_mass(z, *parameters) for z in range(-support, support + 1)]
+        second = [z * z * mass for z, mass in enumerate(masses, start=-support)]
+        (variance,) = utility.variance(mechanism)
+        assert Interval.of_ball(sum(second, start=arb(0))).overlaps(variance)
+        for level in ("0.003", "0.11", "0.77", "0.97"):
+            at_most = [sum(masses[: i + 1], start=arb(0)) for i in range(len(masses))]
+            expected = next(i for i, p in enumerate(at_most) if p > exact(level).ball()) - support
+            found = utility.quantile(mechanism, level)
+            assert found.lower == found.upper == expected
+
+
+def test_quantiles_at_the_jumps_around_zero() -> None:
+    # P(Z < 0) = 1/4 and P(Z ≤ 0) = 3/4 exactly
+    mechanism = BoundedCountNoise("1.1", "0.5", 8)
+    levels: list[Number] = ["0.25", "0.2500001", "0.75", "0.7500001", "1"]
+    found = [int(utility.quantile(mechanism, level).lower) for level in levels]
+    assert found == [-1, 0, 0, 1, 8]
+    short = BoundedCountNoise("2.18", "0.8", 6)
+    assert utility.quantile(short, 1).upper == 3  # α_4 = α_5 = α_6 = 0
+
+
+def test_equal_masses_are_decided() -> None:
+    # uniform on −1..1: the loss is 0 on two outcomes, so {L > 0} is the end alone
+    (pair,) = BoundedCountNoise(5, "1/3", 1).worst_case(None).remove
+    with ctx.workprec(128):
+        tails = pair.tails(exact(0))
+        assert tails.p_above.overlaps(arb(1) / 3)
+        assert tails.q_above.is_zero()
+
+
+def test_the_law_of_a_certificate() -> None:
+    (pair,) = BoundedCountNoise(2, "0.9", 2).worst_case(None).remove
+    assert pair.law() == {
+        "law": "finite",
+        "outcomes": [-2, -1, 0, 1, 2, 3],
+        "p": ["0", "0", "1/20", "9/10", "1/20", "0"],
+        "q": ["0", "1/20", "9/10", "1/20", "0", "0"],
+    }
+
+
+def test_bad_input_of_the_formulas_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected k=8 in 1\.\.7\."):
+        law.count_noise_bound(8, exact(1), exact("0.5"), 6)
+    with pytest.raises(InvalidInputError, match=r"Expected eta=1\.5 in \(0, 1\)\."):
+        law.count_noise_delta(exact(1), exact("1.5"), 6)

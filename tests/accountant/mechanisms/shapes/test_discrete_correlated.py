@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.core.adjacency import Adjacency
+from accountant.errors import AdjacencyError, NotApplicableError
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
+from accountant.mechanisms.shapes.discrete_correlated import DiscreteCorrelatedGaussian
+from accountant.notation import parse
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.questions import guarantees, profile, utility
+
+ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+PAIRS = [
+    DiscreteGaussianProductPair(Fraction(2), 1, 1, 1, 1),
+    DiscreteGaussianProductPair(Fraction(5, 4), 2, 1, 2, 3),
+    DiscreteGaussianProductPair(Fraction(3), 2, 2, 1, 0),
+    DiscreteGaussianProductPair(Fraction(1, 2), 3, 1, 1, 2),
+]
+EPSILONS = ["0.01", "0.25", "-0.7", "1.9", "sqrt(2)"]  # no atoms of these losses
+
+
+def middle(interval: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(interval.lower)) + mpmath.mpf(str(interval.upper))) / 2
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_renyi_divergence_is_the_sum_over_all_outcomes(pair: DiscreteGaussianProductPair) -> None:
+    with mpmath.workdps(60):
+        for order in ("1.5", "2", "3"):
+            value = middle(enclose(lambda a=order: pair.renyi(exact(a).ball())))  # type: ignore[misc]
+            other = pair.reference().renyi(exact(order), 50)
+            assert abs(value - other) <= mpmath.mpf("1e-28")
+        expected = pair.reference().integrate(
+            lambda p, q: p * mpmath.log(p / q) if p and q else mpmath.mpf(0), None
+        )
+        assert abs(middle(enclose(pair.kullback_leibler)) - expected) <= mpmath.mpf("1e-28")
+
+
+@given(
+    st.fractions(min_value=Fraction(1, 5), max_value=9, max_denominator=9),
+    st.integers(1, 3),
+    st.fractions(min_value=-2, max_value=4, max_denominator=7),
+)
+def test_one_coordinate_is_the_discrete_gaussian(
+    parameter: Fraction, shift: int, epsilon: Fraction
+) -> None:
+    single = DiscreteGaussianPair(exact(parameter), shift)
+    product = DiscreteGaussianProductPair(parameter, 1, shift, 1, 0)
+    eps = exact(epsilon)
+    mine = enclose(lambda: product.hockey_stick(eps), relative_width=Fraction(1, 10**20))
+    assert mine.overlaps(enclose(lambda: single.hockey_stick(eps)))
+    assert product.exact_closed_rho() == exact(Fraction(shift**2) / (2 * parameter))
+
+
+def test_the_note_for_practitioners_is_false_for_gaussian_dp() -> None:
+    mechanism = DiscreteCorrelatedGaussian(1, 1, 1)
+    assert mechanism.parameter == 2
+    discrete = profile.delta(mechanism, "1/4", adjacency=ADD)
+    assert Interval.of_exact(Fraction("0.31181628"), 8).lower <= discrete.lower
+    assert discrete.upper < Fraction("0.31181629")
+    assert discrete.lower > profile.delta(Gaussian(1), "1/4").upper
+    with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
+        guarantees.mu(mechanism, adjacency=ADD)
+
+
+@pytest.mark.parametrize(("dimension", "c"), [(1, 1), (4, "7/5"), (81, 3), (10_000, 10)])
+def test_zcdp_is_that_of_the_continuous_noise(dimension: int, c: int | str) -> None:
+    mechanism = DiscreteCorrelatedGaussian(dimension, "sqrt(2)", c)
+    assert guarantees.rho(mechanism, adjacency=ADD).lower == 1
+    assert mechanism.exact_rho(ADD) == exact(1)
+    (pair,) = mechanism.worst_case(REPLACE).pairs(None)
+    assert isinstance(pair, DiscreteGaussianProductPair)
+    assert pair.exact_closed_rho() == mechanism.exact_rho(REPLACE)
+    continuous = CorrelatedGaussian(dimension, "sqrt(2)", c)
+    assert continuous.exact_rho(REPLACE) == mechanism.exact_rho(REPLACE)
+    with ctx.workprec(256):
+        mine, theirs = mechanism.variances(), continuous.variances()
+        for discrete, other in zip(mine, theirs, strict=True):
+            # smaller, by about (2πv)² e^{−2π²v} of it
+            assert discrete < other or discrete.overlaps(other)
+            assert (other / discrete - 1).upper() < 1e-6
+
+
+def test_large_parameters_approach_the_gaussian() -> None:
+    mechanism = DiscreteCorrelatedGaussian(3, "1/20", 1)
+    discrete = profile.delta(mechanism, "0.1", adjacency=ADD, relative_width=Fraction(1, 10**12))
+    continuous = profile.delta(Gaussian(20), "0.1")
+    assert abs(float(discrete.lower) / float(continuous.lower) - 1) < 0.01
+
+
+def test_exact_profiles_end_where_too_many_masses_are_needed() -> None:
+    with pytest.raises(NotApplicableError, match="Ask for rho or a Rényi divergence"):
+        profile.delta(DiscreteCorrelatedGaussian(10_000, 1, 10), 1, adjacency=ADD)
+    value = guarantees.renyi(DiscreteCorrelatedGaussian(10_000, 1, 10), 2, adjacency=ADD)
+    assert 1 in value
+
+
+def test_an_atom_at_epsilon_is_below_it() -> None:
+    pair = PAIRS[2]  # L = (U − 4)/3 on even U, so that L = 2 is an atom
+    with ctx.workprec(128):
+        at, before = pair.tails(exact(2)), pair.tails(exact("1.99"))
+        assert at.p_above < before.p_above
+        assert at.p_above.overlaps(pair.tails(exact("2.01")).p_above)
+        assert (at.p_above + at.p_below).overlaps(arb(1))
+
+
+def test_more_noise_can_mean_a_larger_delta() -> None:
+    # why the mechanism names no argument to calibrate
+    with ctx.workprec(128):
+        less = DiscreteGaussianProductPair(Fraction(1, 2), 1, 1, 1, 0).hockey_stick(exact(1))
+        more = DiscreteGaussianProductPair(Fraction(14, 25), 1, 1, 1, 0).hockey_stick(exact(1))
+        assert more > less
+    assert DiscreteCorrelatedGaussian.noise_argument is None
+
+
+def test_samples_have_the_covariance_matrix() -> None:
+    # 100000 draws, 9 entries; |z| ≤ 6.5 fails with probability below 1e-9
+    draws = 100_000
+    mechanism = DiscreteCorrelatedGaussian(2, "3/2", "3/2")
+    noise = mechanism.sample(draws, rng=np.random.default_rng(7))
+    expected = np.array([[float(e) for e in row] for row in mechanism.covariance_matrix()])
+    observed = noise.T @ noise / draws
+    diagonal = np.diag(expected)
+    spread = np.sqrt((np.outer(diagonal, diagonal) + expected**2) / draws)
+    assert (np.abs(observed - expected) <= 6.5 * spread).all()
+    # sizes lie on the lattice of thirds, twice the counts minus the size on the integers
+    assert np.allclose(noise[:, 2] * 3, np.round(noise[:, 2] * 3), rtol=0, atol=1e-9)
+    assert utility.variance(mechanism)[0].relative_width is not None
+
+
+def test_the_notation_reads_back_and_the_relation_is_required() -> None:
+    mechanism = parse('DiscreteCorrelatedGaussian(dimension=2, mu="sqrt(2)", c="3/2")')
+    assert parse(repr(mechanism)) == mechanism
+    with pytest.raises(AdjacencyError, match="to be named"):
+        profile.delta(mechanism, 1)

@@ -1,0 +1,417 @@
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from scipy import integrate, special
+
+from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.core.adjacency import Direction
+from accountant.errors import NotApplicableError
+from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.pairs.rank_one import moments
+from accountant.pairs.rank_one.curve import Curve, TouchingError
+from accountant.pairs.rank_one.integrals import Boundary
+from accountant.pairs.rank_one.pair import RankOnePair
+from accountant.questions import guarantees, profile, utility
+
+TEN_DIGITS = Fraction(1, 10**10)
+FIFTEEN_DIGITS = Fraction(1, 10**15)
+
+_PCA = "sqrt(45000/2253001)"  # 2400√2/24016
+# (M, σ_*, Δ, ε, δ) of the case studies: the σ_* that Theorem 5 of Ji and Li prescribes at
+# δ = 1e-7, and the one that this guarantee needs.
+CASE_STUDIES = [
+    (7921, "402110.10", "sqrt(2)", "1e-5", 0.2166416),
+    (5760000, "1997352.7", _PCA, "0.2e-7", 0.2475538),
+    (5760000, "249669.09", _PCA, "1.6e-7", 0.4798777),
+    (7921, "2.43661034164205e19", "sqrt(2)", "1e-5", 1e-7),
+]
+
+
+def pair_of(dimension: int, ratio: Number) -> RankOnePair:
+    return RankOnePair(dimension, exact(ratio))
+
+
+def delta(pair: RankOnePair, epsilon: Number) -> Interval:
+    return enclose(lambda: pair.hockey_stick(exact(epsilon)), relative_width=FIFTEEN_DIGITS)
+
+
+def relative_error(ball: arb, number: mpf) -> mpf:
+    with mpmath.workdps(70):
+        return abs(mpf(ball.mid().str(65, radius=False)) / number - 1)
+
+
+# ---------------------------------------------------------------- two routes
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "digits"), [("4", 18), pytest.param("-4", 22, marks=pytest.mark.slow)]
+)
+def test_two_routes_agree(epsilon: str, digits: int) -> None:
+    pair = pair_of(3, "0.5")
+    number = pair.reference().hockey_stick(exact(epsilon), digits)
+    with ctx.workprec(200):
+        assert relative_error(pair.hockey_stick(exact(epsilon)), number) < mpf("1e-30")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dimension", "ratio", "epsilon"), [(3, "0.5", "4"), (3, "0.5", "-4"), (100, "0.1", "20")]
+)
+def test_two_routes_agree_at_50_digits(dimension: int, ratio: str, epsilon: str) -> None:
+    pair, eps = pair_of(dimension, ratio), exact(epsilon)
+    reference = pair.reference()
+    number = reference.hockey_stick(eps, 50)
+    p, q = reference.tails(eps, 50)
+    with ctx.workprec(240):
+        tails = pair.tails(eps)
+        assert relative_error(pair.hockey_stick(eps), number) < mpf("1e-30")
+        assert relative_error(tails.p_above, p) < mpf("1e-30")
+        assert relative_error(tails.q_above, q) < mpf("1e-30")
+
+
+@pytest.mark.slow
+def test_two_routes_agree_in_the_renyi_divergence() -> None:
+    pair = pair_of(3, 1)
+    number = pair.reference().renyi(exact("1.25"), 2)
+    with ctx.workprec(128):
+        assert relative_error(pair.renyi(arb("1.25")), number) < mpf("1e-9")
+
+
+def kullback_leibler_by_quadrature(dimension: int, ratio: float) -> float:
+    """Return κ²/2 + (M−1)/2 E ln(w²/ρ²) from the density of (ρ, angle), to about 1e-8."""
+
+    def integrand(theta: float, log_rho: float) -> float:
+        rho = np.exp(log_rho)
+        square = rho**2 + 2 * ratio * rho * np.cos(theta) + ratio**2
+        density = np.sqrt(2 / np.pi) * np.exp(-(rho**2) / 2) * rho
+        return float(density * np.sin(theta) ** (dimension - 2) * np.log(square / rho**2))
+
+    cuts = [-30.0, -5.0, float(np.log(ratio)), 1.0, 2.5]
+    parts = [
+        integrate.dblquad(integrand, low, high, 0, np.pi, epsabs=1e-11, epsrel=1e-10)[0]
+        for low, high in itertools.pairwise(cuts)
+    ]
+    mean = sum(parts) / special.beta((dimension - 1) / 2, 0.5)
+    return float(ratio**2 / 2 + (dimension - 1) / 2 * mean)
+
+
+def test_kullback_leibler_agrees_with_quadrature_of_the_loss() -> None:
+    pair = pair_of(4, "0.5")
+    interval = enclose(pair.kullback_leibler, relative_width=FIFTEEN_DIGITS)
+    assert float(interval.lower) == pytest.approx(
+        kullback_leibler_by_quadrature(4, 0.5), rel=1e-7, abs=0
+    )
+
+
+def apollonius_slope(dimension: int, epsilon: int) -> mpf:
+    """Return lim δ(ε)/κ as κ → 0: the worst event becomes {‖n + e‖ > λ‖n‖}, λ = e^{ε/(M−1)}.
+
+    With c = 1/(λ²−1) and D = 1 + c its rays from the two centres give
+    √(2/π) (E √(c²t² + c) − e^ε E √((D²t² − D)⁺)), t the cosine of a uniform direction.
+    """
+    with mpmath.workdps(30):
+        c = 1 / mp.expm1(mpf(2 * epsilon) / (dimension - 1))
+        wide = 1 + c
+        norm = mp.beta(mpf(dimension - 1) / 2, mpf(1) / 2) / 2
+
+        def near(t: mpf) -> mpf:
+            return mp.sqrt(c * c * t * t + c) * (1 - t * t) ** (mpf(dimension - 3) / 2)
+
+        def far(v: mpf) -> mpf:  # D t² − 1 = v²
+            square = (1 + v * v) / wide
+            density = (1 - square) ** (mpf(dimension - 3) / 2)
+            return mp.sqrt(wide) * v * v / wide * density / mp.sqrt(square)
+
+        root = mp.sqrt(wide - 1)
+        first = mp.quad(near, [0, 2 / mp.sqrt(dimension), 1])
+        second = mp.quad(far, [0, root / 4, root])
+        return mp.sqrt(2 / mp.pi) * (first - mp.exp(epsilon) * second) / norm
+
+
+@pytest.mark.parametrize("dimension", [3, 4, 9, 100])
+def test_profile_of_much_noise_follows_the_apollonius_ball(dimension: int) -> None:
+    ratio = Fraction(1, 10**30)
+    with ctx.workprec(128):
+        slope = pair_of(dimension, ratio).hockey_stick(exact(1)) * 10**30
+    assert relative_error(slope, apollonius_slope(dimension, 1)) < mpf("1e-20")
+
+
+# ---------------------------------------------------------------- enclosures
+
+
+@pytest.mark.parametrize(
+    ("dimension", "sigma_star", "sensitivity", "epsilon", "value"), CASE_STUDIES
+)
+def test_enclosures_are_narrow_at_the_case_studies(
+    dimension: int, sigma_star: str, sensitivity: str, epsilon: str, value: float
+) -> None:
+    mechanism = RankOneGaussian(dimension, sigma_star, sensitivity)
+    found = profile.delta(mechanism, epsilon, relative_width=TEN_DIGITS)
+    width = found.relative_width
+    assert width is not None
+    assert width <= TEN_DIGITS
+    assert float(found.lower) == pytest.approx(value, rel=5e-7, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "ratio", "epsilon"),
+    [
+        (3, "0.01", "100"),
+        (3, "0.01", "2000"),
+        pytest.param(4, "1e-9", "1e-9", marks=pytest.mark.slow),
+        pytest.param(6, "50", "2", marks=pytest.mark.slow),
+        (7921, "0.002", "80000"),
+        (5760000, "1e-30", "1"),
+        (26010, "1.645", "5.42"),
+    ],
+)
+def test_balls_are_narrow_in_the_corners(dimension: int, ratio: str, epsilon: str) -> None:
+    pair, eps = pair_of(dimension, ratio), exact(epsilon)
+    with ctx.workprec(64):
+        tails, value = pair.tails(eps), pair.hockey_stick(eps)
+        for ball in (value, tails.p_above, tails.p_below, tails.q_above, tails.q_below):
+            assert ball.rel_accuracy_bits() >= 60
+        assert (tails.p_above + tails.p_below).contains(1)
+        assert (tails.p_above - eps.ball().exp() * tails.q_above).overlaps(value)
+
+
+def test_a_curve_that_touches_the_axis_is_enclosed() -> None:
+    pair = pair_of(7, "0.5")
+    with ctx.workprec(400):
+        a = arb(3)
+        h = (arb(1) / 2 / (8 * a).sqrt()).asinh()
+        touching = Fraction(str((4 * a * h + h.coth() / 8).mid().str(100, radius=False)))
+    eps = exact(touching)
+    with ctx.workprec(64), pytest.raises(TouchingError):
+        Boundary.of(Curve(eps.ball(), arb(3), arb("0.5")))
+    with ctx.workprec(64):
+        value = pair.hockey_stick(eps)
+        assert value.rel_accuracy_bits() >= 50
+        shift = Fraction(1, 10**6)
+        assert value > pair.hockey_stick(exact(touching + shift))
+        assert value < pair.hockey_stick(exact(touching - shift))
+
+
+def test_a_loss_out_of_reach_is_bounded() -> None:
+    pair = pair_of(3, "0.1")
+    with ctx.workprec(64):
+        value = pair.hockey_stick(exact("1e9"))
+        assert value >= 0 or value.contains(0)
+        assert value < arb("1e-1700")
+
+
+def test_complement_keeps_its_accuracy_where_delta_is_near_one() -> None:
+    mechanism = RankOneGaussian(26010, "2.8212857")
+    found = profile.delta_complement(mechanism, "0.71", relative_width=TEN_DIGITS)
+    assert found.lower > 0
+    assert found.upper < 1e-19
+
+
+# ---------------------------------------------------------------- laws
+
+ratios = st.fractions(Fraction(1, 1000), 3, max_denominator=1000)
+dimensions = st.sampled_from([3, 4, 5, 9, 64, 1001])
+losses = st.fractions(0, 4, max_denominator=50)
+
+
+@settings(max_examples=4)
+@given(dimension=dimensions, ratio=ratios, epsilon=losses, step=st.fractions(Fraction(1, 50), 2))
+def test_delta_falls_with_epsilon_and_rises_with_the_shift(
+    dimension: int, ratio: Fraction, epsilon: Fraction, step: Fraction
+) -> None:
+    eps = exact(epsilon)
+    with ctx.workprec(53):
+        value = pair_of(dimension, ratio).hockey_stick(eps)
+        assert not pair_of(dimension, ratio).hockey_stick(exact(epsilon + step)) > value
+        assert not pair_of(dimension, ratio * (1 + step)).hockey_stick(eps) < value
+        assert not -eps.ball().expm1() > value
+
+
+@settings(max_examples=4)
+@given(dimension=dimensions, ratio=ratios, epsilon=losses)
+def test_negative_epsilon_is_the_reflection(
+    dimension: int, ratio: Fraction, epsilon: Fraction
+) -> None:
+    pair, eps = pair_of(dimension, ratio), exact(epsilon)
+    with ctx.workprec(53):
+        above, below = pair.tails(eps), pair.tails(-eps)
+        factor = (-eps.ball()).exp()
+        assert below.p_above.overlaps(above.q_below)
+        assert below.q_above.overlaps(above.p_below)
+        assert pair.hockey_stick(-eps).overlaps(below.p_above - factor * below.q_above)
+
+
+@settings(max_examples=4)
+@given(dimension=dimensions, ratio=ratios, epsilon=losses)
+def test_the_ball_event_is_a_lower_bound(
+    dimension: int, ratio: Fraction, epsilon: Fraction
+) -> None:
+    pair = pair_of(dimension, ratio)
+    with ctx.workprec(53):
+        assert not pair.ball_event(exact(epsilon)) > pair.hockey_stick(exact(epsilon))
+
+
+def test_both_directions_agree() -> None:
+    mechanism = RankOneGaussian(5, 4, 3)
+    remove, add = (
+        profile.delta(mechanism, "0.3", direction=direction, relative_width=FIFTEEN_DIGITS)
+        for direction in (Direction.REMOVE, Direction.ADD)
+    )
+    assert remove == add
+    (pair,) = mechanism.worst_case(None).remove
+    assert pair.reverse() is pair
+
+
+def test_only_the_ratio_of_shift_and_noise_counts() -> None:
+    first, second = RankOneGaussian(7, 2, 3), RankOneGaussian(7, "8/9", 2)
+    assert first.worst_case(None).remove == second.worst_case(None).remove
+    assert first.ratio == ExactReal.of_root(Fraction(9, 2))
+
+
+def test_profile_and_its_inverse_agree() -> None:
+    mechanism = RankOneGaussian(5, 100)
+    found = profile.epsilon(mechanism, "0.05", relative_width=TEN_DIGITS)
+    assert profile.delta(mechanism, found.lower, relative_width=FIFTEEN_DIGITS).upper >= 0.05
+    assert profile.delta(mechanism, found.upper, relative_width=FIFTEEN_DIGITS).lower <= 0.05
+
+
+# ---------------------------------------------------------------- unbounded loss
+
+
+@pytest.mark.parametrize(("dimension", "order"), [(3, "3/2"), (3, 2), (5, "5/4"), (7921, "1.01")])
+def test_renyi_divergence_is_infinite_from_the_pole_on(dimension: int, order: Number) -> None:
+    found = guarantees.renyi(RankOneGaussian(dimension, "1e6"), order)
+    assert found.lower.is_infinite()
+    assert found.lower > 0
+
+
+def test_renyi_divergence_below_the_pole_is_finite_and_grows_with_the_order() -> None:
+    pair = pair_of(5, "0.5")
+    with ctx.workprec(53):
+        values = [pair.kullback_leibler(), *(pair.renyi(arb(x)) for x in ("1.001", "1.1", "1.2"))]
+        assert all(value.rel_accuracy_bits() >= 40 for value in values)
+        assert all(low < high for low, high in itertools.pairwise(values))
+
+
+def test_kullback_leibler_is_the_limit_of_the_renyi_divergence() -> None:
+    pair = pair_of(7921, "0.002")
+    with ctx.workprec(128):
+        order = 1 + arb(2) ** -40
+        assert abs(pair.renyi(order) / pair.kullback_leibler() - 1) < arb("1e-8")
+
+
+def test_there_is_no_finite_zcdp_and_no_pure_guarantee() -> None:
+    mechanism = RankOneGaussian(7921, "1e30")
+    assert guarantees.rho(mechanism).lower.is_infinite()
+    assert profile.epsilon(mechanism, 0).lower.is_infinite()
+    with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
+        guarantees.mu(mechanism)
+
+
+# ---------------------------------------------------------------- calibration
+
+
+def test_calibration_is_certified_from_above() -> None:
+    result = calibrate("RankOneGaussian", EpsilonDelta(1, "1e-5"), dimension=3)
+    width = result.least.relative_width
+    assert width is not None
+    assert width <= Fraction(1, 10**12)
+    assert profile.delta(result.mechanism, 1, relative_width=FIFTEEN_DIGITS).upper <= 1e-5
+    smaller = RankOneGaussian(3, Fraction(result.least.lower) * Fraction(10**11 - 1, 10**11))
+    assert Fraction(profile.delta(smaller, 1, relative_width=FIFTEEN_DIGITS).lower) > Fraction(
+        1, 10**5
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dimension", "epsilon", "sensitivity", "least"),
+    [
+        (7921, "1e-5", "sqrt(2)", 2.43661034164205e19),
+        (5760000, "1.6e-7", _PCA, 3.15616307497123e20),
+    ],
+)
+def test_calibration_at_the_case_studies(
+    dimension: int, epsilon: str, sensitivity: str, least: float
+) -> None:
+    result = calibrate(
+        "RankOneGaussian",
+        EpsilonDelta(epsilon, "1e-7"),
+        dimension=dimension,
+        l2_sensitivity=sensitivity,
+    )
+    assert float(result.least.lower) == pytest.approx(least, rel=1e-11, abs=0)
+
+
+# ---------------------------------------------------------------- noise
+
+
+def test_variances_and_covariance() -> None:
+    mechanism = RankOneGaussian(4, 3)
+    assert [Fraction(entry.lower) for entry in utility.variance(mechanism)] == [Fraction(3, 4)]
+    assert utility.mean_squared_error(mechanism) == Interval.of_exact(Fraction(3, 4))
+    matrix = utility.covariance(mechanism)
+    assert [[float(entry.lower) for entry in row] for row in matrix] == (0.75 * np.eye(4)).tolist()
+    with pytest.raises(NotApplicableError, match="Ask for the variance"):
+        RankOneGaussian(5760000, 1).covariance_matrix()
+
+
+def test_norm_quantile_is_half_normal() -> None:
+    mechanism = RankOneGaussian(9, 4)
+    with ctx.workprec(100):
+        x = mechanism.norm_quantile(exact("0.3"))
+        assert ((x / 2 / arb(2).sqrt()).erf() - exact("0.3").ball()).contains(0)
+        assert x.rel_accuracy_bits() > 90
+        assert mechanism.norm_quantile(exact(1)) == arb.pos_inf()
+
+
+def test_moments_are_those_of_a_scaled_chi_square() -> None:
+    with ctx.workprec(100):
+        # E[z^{2k}] = (2k − 1)!!
+        e1, e2, e3, e4 = (arb(n) for n in (1, 3, 15, 105))
+        assert moments.raw_loss_kurtosis().overlaps(e4 / e2**2)
+        assert moments.raw_loss_skewness().overlaps(e3 / (e2 * e2.sqrt()))
+        variance = e2 - e1**2
+        third = e3 - 3 * e2 * e1 + 2 * e1**3
+        fourth = e4 - 4 * e3 * e1 + 6 * e2 * e1**2 - 3 * e1**4
+        assert moments.central_loss_skewness().overlaps(third / (variance * variance.sqrt()))
+        assert moments.central_loss_kurtosis().overlaps(fourth / variance**2)
+        found = moments.Moments(5, arb(7))
+        assert found.mean_square_norm == 7
+        assert found.loss_variance.overlaps(49 * variance)
+        assert found.mean_norm.overlaps(arb(7).sqrt() * (2 / arb.pi()).sqrt())
+        # E[z⁴] E[v_i⁴] / (1/M)², E[v_i⁴] = 3/(M(M+2))
+        assert found.coordinate_kurtosis.overlaps(e2 * 3 * 25 / arb(5 * 7))
+
+
+def test_the_printed_noise_of_theorem_5() -> None:
+    with ctx.workprec(100):
+        value = moments.theorem_5_sigma_star(arb("1e-5"), arb("1e-7"), 7921, arb(2).sqrt())
+        assert abs(value - arb("402110.10")) < arb("0.01")
+
+
+# ---------------------------------------------------------------- input and notation
+
+
+def test_the_event_is_described_with_a_bound_that_a_hand_can_check() -> None:
+    (pair,) = RankOneGaussian(7921, "402110.1", "sqrt(2)").worst_case(None).remove
+    text = pair.describe_event(exact("1e-5"))
+    assert "7920·ln(w/r)" in text
+    assert "≥ 0.001763" in text
+    assert "Checkable by hand" not in pair.describe_event(exact(20))
+    assert pair.law() == {
+        "law": "rank-one-gaussian",
+        "dimension": 7921,
+        "ratio": "sqrt(20/4021101)",
+    }

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import notation
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, UndecidedError
+from accountant.mechanisms import (
+    BoundedCountNoise,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    LaplaceVector,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Tabulated,
+)
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile, tradeoff, utility
+from tests.accountant.composition.mpmath_route import by_mpmath
+
+SKEWED = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
+SKEWED_TABLE = Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"])
+COIN = RandomizedResponse(epsilon="0.3")
+
+
+def assert_close(interval: Interval, value: object, relative: str = "1e-28") -> None:
+    """The interval is narrow and within the stated relative distance of an mpmath number."""
+    with mpmath.workdps(60):
+        middle = (mpmath.mpf(str(interval.lower)) + mpmath.mpf(str(interval.upper))) / 2
+        assert abs(middle / value - 1) < mpmath.mpf(relative), (interval, value)
+    width = interval.relative_width
+    assert width is not None
+    assert width <= Fraction(1, 10**30)
+
+
+def brute_force(p: list[Fraction], q: list[Fraction], count: int, factor: Fraction) -> Fraction:
+    """Return Σ (Πp − factor·Πq)⁺ over all sequences of outcomes, in fractions."""
+    total = Fraction(0)
+    for outcomes in itertools.product(range(len(p)), repeat=count):
+        total += max(
+            math.prod((p[i] for i in outcomes), start=Fraction(1))
+            - factor * math.prod((q[i] for i in outcomes), start=Fraction(1)),
+            Fraction(0),
+        )
+    return total
+
+
+# Gaussian laws: the closed form
+
+
+@pytest.mark.parametrize("count", [1, 10**3, 10**6, 10**12])
+def test_gaussian_composition_is_the_closed_form_at_any_count(count: int) -> None:
+    many = Composed(Gaussian(standard_deviation=10**6), count)
+    one = Gaussian(standard_deviation=10**6, l2_sensitivity=f"sqrt({count})")
+    assert guarantees.mu(many) == guarantees.mu(one)
+    for epsilon in ("-0.5", "0", "1", "3"):
+        assert profile.delta(many, epsilon) == profile.delta(one, epsilon)
+    assert guarantees.rho(many) == guarantees.rho(one)
+    assert tradeoff.beta(many, "0.01") == tradeoff.beta(one, "0.01")
+
+
+def test_heterogeneous_gaussians_add_their_squares() -> None:
+    both = Composed([Gaussian(standard_deviation="1/3"), Gaussian(standard_deviation="1/4")])
+    assert both.exact_gaussian_mu(None) == exact(5)
+    assert profile.delta(both, 7) == profile.delta(Gaussian(standard_deviation="1/5"), 7)
+
+
+# finite laws: brute force in fractions, and the mpmath route
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("direction", list(Direction))
+def test_integer_noise_against_every_sequence_of_outcomes(count: int, direction: Direction) -> None:
+    pair = Composed(SKEWED, count).worst_case(Adjacency.ADD_REMOVE).pairs(direction)[0]
+    p = [Fraction(0), Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    q = [*p[1:], Fraction(0)]
+    if direction is Direction.ADD:
+        p, q = q, p
+    mass = 1 - math.prod([Fraction(1) - p[0] * (q[0] == 0) - p[3] * (q[3] == 0)] * count)
+    assert pair.exact_infinity_mass() == exact(mass)
+    reference = by_mpmath(pair)
+    for epsilon in ("-1", "0", "0.4", "2"):
+        interval = profile.delta(
+            Composed(SKEWED, count), epsilon, adjacency="add-remove", direction=direction
+        )
+        assert_close(interval, reference.hockey_stick(exact(epsilon), 50))
+        if epsilon == "0":
+            assert_close(interval, mpmath.mpf(1) * _mpf(brute_force(p, q, count, Fraction(1))))
+
+
+def _mpf(value: Fraction) -> object:
+    with mpmath.workdps(60):
+        return mpmath.mpf(value.numerator) / value.denominator
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 60])
+@pytest.mark.parametrize("categories", [2, 4])
+def test_randomized_response_against_the_multinomial_sum(count: int, categories: int) -> None:
+    many = Composed(RandomizedResponse(epsilon="0.3", categories=categories), count)
+    with mpmath.workdps(60):
+        odds = mpmath.exp(mpmath.mpf("0.3"))
+        total = odds + categories - 1
+        p = [odds / total, (categories - 2) / total, 1 / total]
+        value = mpmath.mpf(0)
+        for true in range(count + 1):
+            for false in range(count + 1 - true):
+                rest = count - true - false
+                if rest and categories == 2:
+                    continue
+                ways = math.comb(count, true) * math.comb(count - true, false)
+                a = ways * p[0] ** true * p[1] ** rest * p[2] ** false
+                b = ways * p[2] ** true * p[1] ** rest * p[0] ** false
+                value += max(a - mpmath.exp(mpmath.mpf("0.2")) * b, 0)
+    assert_close(profile.delta(many, "0.2"), value)
+
+
+def test_a_loss_at_an_atom_is_not_above_it() -> None:
+    many = Composed(COIN, 4)  # losses −1.2, −0.6, 0, 0.6, 1.2: exact, also where ε is one of them
+    pair = many.worst_case(None).remove[0]
+    for epsilon in ("-1.2", "-0.6", "0", "0.6"):
+        tails = pair.tails(exact(epsilon))
+        assert tails.p_above.rel_accuracy_bits() > 40
+        assert abs(float(tails.p_above + tails.p_below) - 1) < 1e-12
+        assert abs(float(tails.q_above + tails.q_below) - 1) < 1e-12
+    assert pair.tails(exact("1.2")).p_above.is_zero()
+    assert pair.exact_max_loss() == exact("1.2")
+    assert Fraction(6, 5) in profile.epsilon(many, 0)
+
+
+def test_disjoint_supports_hide_nothing() -> None:
+    apart = Tabulated(["2/5", "3/5", 0], [0, 0, 1])
+    for count in (1, 3, 10**12):
+        assert Fraction(1) in profile.delta(Composed([apart, SKEWED_TABLE], count), 5)
+
+
+def test_powers_of_one_ratio_are_one_lattice() -> None:
+    """Ratios (2/3)^k have two prime factors but lie on a line: the sum has 6·400 + 1 values."""
+    weights = [Fraction(2, 3) ** abs(z) for z in range(-3, 4)]
+    law = [str(weight / sum(weights)) for weight in weights]
+    many = Composed(IntegerNoise(law, lowest=-3), 400)
+    assert profile.delta(many, 1, adjacency="add-remove").lower > Decimal("0.9")
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.5", "2"])
+def test_count_noise_and_mixed_products_against_mpmath(epsilon: str) -> None:
+    noise = BoundedCountNoise(epsilon=1, eta="1/3", support=2)
+    for mechanism in (
+        Composed(noise, 3),
+        Composed([noise, DiscreteLaplace(scale=2, sensitivity=3)], 2),
+        Composed([COIN, DiscreteLaplace(scale="sqrt(2)")], 3),
+        Composed([SKEWED, DiscreteLaplace(scale=3)], 2),
+    ):
+        relation = None if COIN in dict(mechanism.parts()) else "add-remove"
+        case = mechanism.worst_case(Adjacency.ADD_REMOVE if relation else None)
+        expected = max(
+            by_mpmath(pair).hockey_stick(exact(epsilon), 50) for pair in case.pairs(None)
+        )
+        assert_close(profile.delta(mechanism, epsilon, adjacency=relation), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", ["-0.7", "0.3"])
+def test_a_gaussian_times_finite_laws_against_quadrature(epsilon: str) -> None:
+    mixed = Composed([Gaussian(standard_deviation=2), COIN, DiscreteLaplace(scale=4)], 2)
+    pair = mixed.worst_case(None).remove[0]
+    assert_close(
+        profile.delta(mixed, epsilon), by_mpmath(pair).hockey_stick(exact(epsilon), 40), "1e-24"
+    )
+    above, below = by_mpmath(pair).tails(exact(epsilon), 40)
+    assert_close(guarantees.loss_survival(mixed, epsilon), above, "1e-24")
+    assert below < above
+
+
+# Laplace and discrete Gaussian laws
+
+
+def test_laplace_composition_is_the_vector_mechanism() -> None:
+    many = Composed([Laplace(scale=10), Laplace(scale=5)], 3)
+    vector = LaplaceVector(scale=10, shifts=[1, 2, 1, 2, 1, 2])
+    for epsilon in ("-0.2", "0.3", "0.85"):
+        assert profile.delta(many, epsilon) == profile.delta(vector, epsilon)
+    assert profile.delta(Composed([vector, vector], 2), 1) == profile.delta(
+        LaplaceVector(scale=10, shifts=[1, 1, 2, 2] * 6), 1
+    )
+
+
+def test_a_laplace_atom_meets_a_finite_loss_exactly() -> None:
+    """Laplace ±1 and a coin ±1: the sum is 0 with positive probability, and ≤ 0 there."""
+    mixed = Composed([Laplace(scale=1), RandomizedResponse(epsilon=1)])
+    assert guarantees.loss_cdf(mixed, 0).relative_width is not None
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_discrete_gaussian_against_mpmath(count: int) -> None:
+    many = Composed(DiscreteGaussian(parameter=5), count)
+    pair = many.worst_case(None).remove[0]
+    for epsilon in ("0", "1"):
+        value = by_mpmath(pair).hockey_stick(exact(epsilon), 40)
+        assert_close(profile.delta(many, epsilon), value)
+    assert Fraction(count, 10) in guarantees.rho(many)
+
+
+# additive quantities
+
+
+def test_divergences_add_up() -> None:
+    parts = [COIN, DiscreteLaplace(scale=3, sensitivity=2)]
+    mixed = Composed([parts[0], parts[1], parts[0]], 5)
+    for order in (1, "1.5", 2, 30):
+        values = [guarantees.renyi(part, order) for part in parts]
+        total = 10 * Fraction(values[0].lower) + 5 * Fraction(values[1].lower)
+        found = guarantees.renyi(mixed, order)
+        assert abs(Fraction(found.lower) / total - 1) < Fraction(1, 10**28)
+    pair = mixed.worst_case(None).remove[0]
+    assert abs(float(pair.max_loss()) - (10 * 0.3 + 5 * 2 / 3)) < 1e-12
+
+
+def test_what_adds_up_has_no_limit() -> None:
+    many = Composed(COIN, 10**12)
+    assert Fraction(3 * 10**11) in profile.epsilon(many, 0)
+    one, all_of_them = guarantees.renyi(COIN, 2), guarantees.renyi(many, 2)
+    assert abs(Fraction(all_of_them.lower) / Fraction(one.lower) / 10**12 - 1) < Fraction(1, 10**28)
+    mixed = Composed([Gaussian(standard_deviation=1), COIN], 20_000)
+    assert guarantees.renyi(mixed, 2).lower > 20_000
+
+
+# laws of the algebra
+
+coins = st.sampled_from(["0.1", "0.25", "1/2"]).map(lambda e: RandomizedResponse(epsilon=e))
+others = st.sampled_from(["2", "4", "5"]).map(lambda b: DiscreteLaplace(scale=b))
+releases = st.lists(st.one_of(coins, others), min_size=1, max_size=3)
+
+
+@settings(max_examples=15)
+@given(releases, st.integers(1, 3), st.integers(1, 2), st.sampled_from(["0", "0.2", "0.5"]))
+def test_composition_is_commutative_associative_and_adds_counts(
+    parts: list[Mechanism], count: int, more: int, epsilon: str
+) -> None:
+    value = profile.delta(Composed(parts, count * more), epsilon)
+    nested = Composed(Composed(parts, count), more)
+    reversed_order = Composed([Composed(part, count * more) for part in reversed(parts)])
+    split = Composed([Composed(parts, count * more - 1), *parts]) if count * more > 1 else nested
+    for other in (nested, reversed_order, split):
+        again = profile.delta(other, epsilon)
+        assert again.lower <= value.upper
+        assert value.lower <= again.upper
+    assert profile.delta(Composed(parts, count * more + 1), epsilon).upper >= value.lower
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=4), st.integers(1, 4), st.data())
+@settings(max_examples=15)
+def test_random_tables_against_fractions(p: list[int], count: int, data: st.DataObject) -> None:
+    q = data.draw(st.lists(st.integers(0, 9), min_size=len(p), max_size=len(p)))
+    if not sum(q):
+        return
+    first, second = ([Fraction(w, sum(row)) for w in row] for row in (p, q))
+    table = Composed(Tabulated(first, second), count)
+    value = brute_force(first, second, count, Fraction(1))
+    interval = profile.delta(
+        table, 0, direction=Direction.REMOVE, relative_width=Fraction(1, 10**9)
+    )
+    assert Fraction(interval.lower) <= value <= Fraction(interval.upper)
+
+
+# beside dp-accounting, whose two grids bracket the truth up to the rounding of its FFT
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_between_the_optimistic_and_pessimistic_peer(epsilon: float) -> None:
+    def peer(estimate: bool) -> list[float]:
+        step = {"pessimistic_estimate": estimate, "value_discretization_interval": 1e-3}
+        return [
+            pld.from_gaussian_mechanism(4, **step).self_compose(10).get_delta_for_epsilon(epsilon),
+            pld.from_laplace_mechanism(10, **step).self_compose(30).get_delta_for_epsilon(epsilon),
+            pld.from_discrete_laplace_mechanism(0.2, 2, **step)
+            .self_compose(8)
+            .get_delta_for_epsilon(epsilon),
+        ]
+
+    ours = [
+        Composed(Gaussian(standard_deviation=4), 10),
+        Composed(Laplace(scale=10), 30),
+        Composed(DiscreteLaplace(scale=5, sensitivity=2), 8),
+    ]
+    for mechanism, low, high in zip(ours, peer(False), peer(True), strict=True):
+        value = profile.delta(mechanism, epsilon)
+        assert low <= float(value.upper) + 1e-12
+        assert float(value.lower) <= high + 1e-12
+
+
+# noise
+
+
+def test_noise_and_error() -> None:
+    both = Composed([Gaussian(standard_deviation=2), LaplaceVector(scale=1, shifts=[1, 2])], 2)
+    assert both.dimension == 6
+    assert both.sample(5, rng=np.random.default_rng(7)).shape == (5, 6)
+    assert [float(v) for v in both.variances()] == [4, 4, 2, 2, 2, 2]
+    assert Fraction(16, 6) in utility.mean_squared_error(both)
+    many = Composed(Gaussian(standard_deviation=2), 10**12)
+    assert Fraction(4) in utility.mean_squared_error(many)
+    with pytest.raises(NotApplicableError, match="coordinates"):
+        many.sample(1, rng=np.random.default_rng(7))
+
+
+# input
+
+
+def test_the_mechanism_may_stand_without_its_name() -> None:
+    short = "Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob=1))"
+    assert notation.parse(short) == Composed(
+        PoissonSubsampled(Gaussian(standard_deviation="1.1"), sampling_prob=1)
+    )
+    with pytest.raises(InvalidInputError, match="given twice"):
+        notation.parse(f"Composed({short}, mechanism={short})")
+
+
+@pytest.mark.parametrize("what", ["[]", "3", "[Gaussian(standard_deviation=1), 'x']", "'Gaussian'"])
+def test_what_is_no_mechanism(what: str) -> None:
+    with pytest.raises(InvalidInputError, match="mechanism"):
+        notation.parse(f"Composed(mechanism={what})")
+
+
+def test_adjacency_that_does_not_fit() -> None:
+    subsampled = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+    with pytest.raises(AdjacencyError, match="add-remove"):
+        profile.delta(Composed([Gaussian(standard_deviation=1), subsampled]), 1)
+    with pytest.raises(AdjacencyError, match="RandomizedResponse"):
+        profile.delta(Composed([COIN, COIN]), 1, adjacency="add-remove")
+    with pytest.raises(AdjacencyError, match="Expected adjacency='sideways'"):
+        profile.delta(Composed(COIN, 2), 1, adjacency="sideways")
+    with pytest.raises(AdjacencyError, match="IntegerNoise"):
+        profile.delta(Composed(SKEWED, 2), 1)
+
+
+def test_a_width_out_of_reach_is_refused_with_what_was_reached() -> None:
+    million = Composed(Laplace(scale=10**6), 10**6)
+    with pytest.raises(UndecidedError, match="Reached delta in") as caught:
+        profile.delta(million, "0.001", relative_width="1e-30")
+    assert caught.value.interval is not None

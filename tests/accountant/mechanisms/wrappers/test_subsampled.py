@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from flint import ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import AdjacencyError, NotApplicableError
+from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    LaplaceVector,
+    PoissonSubsampled,
+    RandomizedResponse,
+)
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile, tradeoff, utility
+from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.accountant.mechanisms.quadrature import divergence
+
+RELEASES: list[Mechanism] = [
+    Gaussian(standard_deviation="1.1"),
+    Laplace(scale=2),
+    DiscreteLaplace(scale=1, sensitivity=3),
+    DiscreteGaussian(parameter=3),
+    IntegerNoise(["1/2", "1/3", "1/6"], lowest=0),
+    Composed(Laplace(scale=4), 3),
+]
+EPSILONS = ("-2", "-0.1", "0", "0.05", "0.6")
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+@pytest.mark.parametrize("direction", list(Direction))
+def test_profile_and_tails_against_mpmath(release: Mechanism, direction: Direction) -> None:
+    subsampled = PoissonSubsampled(release, "0.3")
+    (pair,) = subsampled.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    for epsilon in EPSILONS:
+        interval = profile.delta(subsampled, epsilon, adjacency="add-remove", direction=direction)
+        value = by_mpmath(pair).hockey_stick(exact(epsilon), 35)
+        above, below = by_mpmath(pair).tails(exact(epsilon), 35)
+        tails = pair.tails(exact(epsilon))
+        for ball, other in ((tails.p_above, above), (tails.q_above, below)):
+            assert abs(float(ball.mid()) - float(other)) <= 1e-13 * abs(float(other))
+        with mpmath.workdps(50):
+            middle = (mpmath.mpf(str(interval.lower)) + mpmath.mpf(str(interval.upper))) / 2
+            if value == 0:
+                assert interval == Interval.of_exact(0)
+            else:
+                assert abs(middle / value - 1) < mpmath.mpf("1e-26")
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+@pytest.mark.parametrize("direction", list(Direction))
+def test_the_reverse_pair_satisfies_the_symmetry(release: Mechanism, direction: Direction) -> None:
+    """H_{P,Q}(−ε) = 1 − e^{−ε} + e^{−ε} H_{Q,P}(ε)."""
+    subsampled = PoissonSubsampled(release, "1/5")
+    (pair,) = subsampled.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    for epsilon in EPSILONS:
+        eps = exact(epsilon)
+        factor = (-eps.ball()).exp()
+        right = -(-eps.ball()).expm1() + factor * pair.reverse().hockey_stick(eps)
+        assert pair.hockey_stick(-eps).overlaps(right)
+
+
+def test_fractions_of_a_finite_law() -> None:
+    release = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
+    q = Fraction(2, 5)
+    without = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6), Fraction(0)]
+    record = [Fraction(0), *without[:3]]
+    mixed = [(1 - q) * b + q * a for a, b in zip(record, without, strict=True)]
+    value = sum(max(m - b, Fraction(0)) for m, b in zip(mixed, without, strict=True))
+    assert value in profile.delta(PoissonSubsampled(release, q), 0, adjacency="add-remove")
+    two = sum(
+        max(a * b - c * d, Fraction(0))
+        for a, c in zip(mixed, without, strict=True)
+        for b, d in zip(mixed, without, strict=True)
+    )
+    twice = Composed(PoissonSubsampled(release, q), 2)
+    found = profile.delta(twice, 0, adjacency="add-remove", direction=Direction.REMOVE)
+    assert Fraction(found.lower) <= two <= Fraction(found.upper)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=repr)
+def test_sampling_everything_changes_nothing(release: Mechanism) -> None:
+    every = PoissonSubsampled(release, 1)
+    for epsilon in EPSILONS:
+        assert profile.delta(every, epsilon, adjacency="add-remove") == profile.delta(
+            release, epsilon, adjacency="add-remove"
+        )
+
+
+def test_the_mu_of_a_full_sample() -> None:
+    every = Composed(PoissonSubsampled(Gaussian(standard_deviation=2), 1), 16)
+    assert guarantees.mu(every, adjacency="add-remove") == Interval.of_exact(2)
+    with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
+        guarantees.mu(PoissonSubsampled(RELEASES[0], "0.5"), adjacency="add-remove")
+
+
+def test_sampling_nothing_releases_nothing() -> None:
+    nothing = PoissonSubsampled(Gaussian(standard_deviation="0.001"), 0)
+    assert profile.delta(nothing, 0, adjacency="add-remove") == Interval.of_exact(0)
+    assert profile.epsilon(nothing, 0, adjacency="add-remove") == Interval.of_exact(0)
+    assert profile.delta(Composed(nothing, 1000), 0, adjacency="add-remove").upper == 0
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from(RELEASES),
+    st.integers(1, 99),
+    st.integers(1, 99),
+    st.sampled_from(EPSILONS),
+    st.sampled_from(list(Direction)),
+)
+def test_delta_grows_with_the_sampling_probability(
+    release: Mechanism, first: int, second: int, epsilon: str, direction: Direction
+) -> None:
+    low, high = (
+        profile.delta(
+            PoissonSubsampled(release, Fraction(percent, 100)),
+            epsilon,
+            adjacency="add-remove",
+            direction=direction,
+        )
+        for percent in sorted((first, second))
+    )
+    assert low.lower <= high.upper
+
+
+def test_epsilon_far_in_the_tail_and_back() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
+    for delta in ("1e-5", "1e-50", "1e-300"):
+        epsilon = profile.epsilon(step, delta, adjacency="add-remove")
+        above = profile.delta(step, epsilon.lower, adjacency="add-remove").upper
+        below = profile.delta(step, epsilon.upper, adjacency="add-remove").lower
+        assert below <= Fraction(delta) <= above
+    # ADD has a largest loss, −ln(1 − q)
+    largest = profile.epsilon(step, 0, adjacency="add-remove", direction=Direction.ADD)
+    with mpmath.workdps(40):
+        value = -mpmath.log1p(-mpmath.mpf(256) / 60000)
+        assert abs(mpmath.mpf(str(largest.lower)) / value - 1) < mpmath.mpf("1e-28")
+
+
+@pytest.mark.parametrize("alpha", ["1e-20", "0.05"])
+def test_trade_off_lies_between_its_supporting_lines(alpha: str) -> None:
+    step = PoissonSubsampled(Laplace(scale=1), "1/10")
+    beta = tradeoff.beta(step, alpha, adjacency="add-remove")
+    for epsilon in ("-0.05", "0", "0.1"):
+        delta = profile.delta(step, epsilon, adjacency="add-remove")
+        line = 1 - float(delta.upper) - float(np.exp(float(epsilon))) * float(alpha)
+        assert float(beta.upper) >= line - 1e-15
+
+
+def test_integer_renyi_orders_against_quadrature() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    pair = step.worst_case(Adjacency.ADD_REMOVE).remove[0]
+    for order in (2, 5):
+        value = by_mpmath(pair).renyi(exact(order), 35)
+        found = pair.renyi(exact(order).ball())
+        assert abs(float(found.mid()) / float(value) - 1) < 1e-13
+    several = PoissonSubsampled(LaplaceVector(scale=2, shifts=[1, 2]), "1/10")
+    for text in ("2", "2.5"):  # in direction ADD, or at a fraction
+        with pytest.raises(NotApplicableError, match="integer orders"):
+            guarantees.renyi(several, text, adjacency="add-remove")
+    finite = PoissonSubsampled(DiscreteLaplace(scale=1), "1/10")
+    for pair in finite.worst_case(Adjacency.ADD_REMOVE).pairs(None):
+        value = by_mpmath(pair).renyi(exact("2.5"), 35)
+        assert abs(float(pair.renyi(exact("2.5").ball()).mid()) / float(value) - 1) < 1e-13
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Gaussian(standard_deviation=2),
+        Laplace(scale=2),
+        Laplace(scale="1/5"),
+        DiscreteGaussian(parameter=4),
+        DiscreteGaussian(parameter="1/4", sensitivity=2),
+    ],
+)
+@pytest.mark.parametrize("order", ["1", "1.25", "2", "7.5"])
+def test_divergences_of_samples_against_quadrature(noise: Mechanism, order: str) -> None:
+    step = PoissonSubsampled(noise, "1/10")
+    for pair in step.worst_case(Adjacency.ADD_REMOVE).pairs(None):
+        with ctx.workprec(128):
+            at = exact(order).ball()
+            value = pair.kullback_leibler() if order == "1" else pair.renyi(at)
+            assert value.rel_accuracy_bits() > 90
+        assert abs(float(value.mid()) / divergence(pair, order) - 1) < 1e-13
+    # a composition adds them up, and the limits of small and of large orders are those of zCDP
+    whole = guarantees.renyi(Composed(step, 50), order, adjacency="add-remove")
+    one = guarantees.renyi(step, order, adjacency="add-remove")
+    assert abs(float(whole.lower) / float(one.lower) / 50 - 1) < 1e-14
+
+
+def test_zcdp_of_a_sample_of_laplace_noise() -> None:
+    step = PoissonSubsampled(Laplace(scale=1), "1/10")
+    found = guarantees.rho(Composed(step, 10), adjacency="add-remove")
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**5)
+    slopes = [
+        float(guarantees.renyi(step, order, adjacency="add-remove").lower) / order * 10
+        for order in (1, 2, 4, 8, 16)
+    ]
+    assert max(slopes) <= float(found.upper) <= max(slopes) * 1.5
+
+
+@pytest.mark.parametrize("order", ["1.001", "3/2", "2", "20.5"])
+def test_every_renyi_order_of_a_subsampled_gaussian_against_quadrature(order: str) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation="5/2"), "1/100")
+    for pair in step.worst_case(Adjacency.ADD_REMOVE).pairs(None):
+        value = float(by_mpmath(pair).renyi(exact(order), 30))
+        with ctx.workprec(192):
+            found = pair.renyi(exact(order).ball())
+            assert abs(float(found.mid()) / value - 1) < 1e-14
+            assert float(found.rad()) < 1e-20 * value
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_a_subsampled_release_times_finite_laws(direction: Direction) -> None:
+    step = PoissonSubsampled(Laplace(scale=2), "1/4")
+    both = Composed([step, DiscreteLaplace(scale=3)])
+    (pair,) = both.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
+    for epsilon in ("-0.1", "0.1"):
+        value = by_mpmath(pair).hockey_stick(exact(epsilon), 35)
+        found = profile.delta(both, epsilon, adjacency="add-remove", direction=direction)
+        assert abs(float(found.lower) / float(value) - 1) < 1e-14
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3])
+def test_between_the_optimistic_and_pessimistic_peer(epsilon: float) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+    low, high = (
+        pld.from_gaussian_mechanism(
+            1,
+            sampling_prob=0.1,
+            pessimistic_estimate=estimate,
+            value_discretization_interval=1e-4,
+        ).get_delta_for_epsilon(epsilon)
+        for estimate in (False, True)
+    )
+    value = profile.delta(step, epsilon, adjacency="add-remove")
+    assert low <= float(value.upper) + 1e-12
+    assert float(value.lower) <= high + 1e-12
+
+
+def test_noise_is_that_of_the_release() -> None:
+    step = PoissonSubsampled(Laplace(scale=3), "0.1")
+    assert step.dimension == 1
+    assert Fraction(18) in utility.mean_squared_error(step)
+    assert step.sample(4, rng=np.random.default_rng(1)).shape == (4,)
+    assert step.quantile(exact("1/2")).is_zero()
+
+
+def test_adjacency_is_add_remove() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
+    with pytest.raises(AdjacencyError, match="adjacency to be named"):
+        profile.delta(step, 1)
+    with pytest.raises(NotApplicableError, match="Gaussian noise only"):
+        profile.delta(PoissonSubsampled(Laplace(scale=1), "0.1"), 1, adjacency="replace-one")
+    with pytest.raises(NotApplicableError, match="rational under replace-one"):
+        profile.delta(PoissonSubsampled(Gaussian(1), "sqrt(1/2)"), 1, adjacency="replace-one")
+    with pytest.raises(AdjacencyError, match="sideways"):
+        profile.delta(step, 1, adjacency="sideways")
+    with pytest.raises(AdjacencyError, match="cannot be added or removed"):
+        profile.delta(
+            PoissonSubsampled(RandomizedResponse(epsilon=1), "0.1"), 1, adjacency="add-remove"
+        )
+
+
+def _divergence(
+    q: float, first: tuple[float, float], second: tuple[float, float], at: float
+) -> float:
+    """Return H(ε) of two mixtures of normal laws in the plane, by the sum over a fine grid."""
+    line = np.linspace(-9, 9, 361)
+    x, y = np.meshgrid(line, line)
+
+    def density(centre: tuple[float, float]) -> np.ndarray:
+        return np.exp(-((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / 2) / (2 * math.pi)
+
+    p, r = ((1 - q) * density((0, 0)) + q * density(centre) for centre in (first, second))
+    area = (line[1] - line[0]) ** 2
+    return float(np.maximum(p - math.exp(at) * r, 0).sum() * area)
+
+
+@pytest.mark.parametrize("at", ["-1.2", "0", "0.4", "1.5"])
+@pytest.mark.parametrize("q", ["1/10", "2/3"])
+def test_no_two_shifts_in_the_plane_are_worse_than_opposite_ones(q: str, at: str) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=1), q)
+    worst = float(profile.delta(step, at, adjacency="replace-one").upper)
+    share, eps = float(Fraction(q)), float(at)
+    attained = _divergence(share, (1, 0), (-1, 0), eps)
+    slack = 3e-4 * max(worst, 1e-2)  # of the sum: (step²/8) times the slopes along the kink
+    assert abs(attained - worst) < slack
+    rng = np.random.default_rng(3)
+    for _ in range(25):
+        radii, turns = np.sqrt(rng.uniform(size=2)), rng.uniform(0, 2 * math.pi, size=2)
+        shifts = [(r * math.cos(t), r * math.sin(t)) for r, t in zip(radii, turns, strict=True)]
+        assert _divergence(share, shifts[0], shifts[1], eps) <= worst + slack
+
+
+def test_replaced_records_compose_and_end_in_gaussian_noise() -> None:
+    relation = {"adjacency": "replace-one"}
+    whole = PoissonSubsampled(Gaussian(standard_deviation=3), 1)
+    twice = Gaussian(standard_deviation=3, l2_sensitivity=2)
+    assert guarantees.mu(whole, **relation).overlaps(guarantees.mu(twice))
+    assert profile.delta(whole, 1, **relation).overlaps(profile.delta(twice, 1))  # type: ignore[arg-type]
+    assert str(profile.delta(PoissonSubsampled(Gaussian(1), 0), 1, **relation)) == "0"  # type: ignore[arg-type]
+    values = [
+        profile.delta(PoissonSubsampled(Gaussian(1), q), "0.5", **relation)  # type: ignore[arg-type]
+        for q in ("1/100", "1/10", "1/2", "9/10", "1")
+    ]
+    assert all(low.upper < high.lower for low, high in itertools.pairwise(values))
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/4")
+    replaced, added = (
+        profile.delta(Composed(step, 4), "1/2", adjacency=adjacency, relative_width=Fraction(1, 50))
+        for adjacency in ("replace-one", "add-remove")
+    )
+    assert added.upper < replaced.lower
+    many = PoissonSubsampled(Composed(Gaussian(standard_deviation=2), 4), "1/4")
+    same = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
+    ends = [profile.delta(each, "1/2", **relation) for each in (many, same)]  # type: ignore[arg-type]
+    assert ends[0].overlaps(ends[1])
+
+
+@pytest.mark.parametrize("order", ["256.1", "40", "1000/3"])
+def test_renyi_divergences_that_large_losses_make_up(order: str) -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation="0.1"), "1e-5")
+    found = guarantees.renyi(step, order, adjacency="add-remove")
+    with mpmath.mp.workdps(60):
+        a, mu = mpmath.mpf(Fraction(order).numerator) / Fraction(order).denominator, 10
+        q = mpmath.mpf(1) / 10**5
+        peak, top = a * mu, a * mpmath.log(q) + a * (a - 1) * mu * mu / 2
+
+        def integrand(x: mpmath.mpf) -> mpmath.mpf:
+            ratio = 1 - q + q * mpmath.exp(mu * x - mu * mu / 2)
+            return mpmath.exp(-x * x / 2 + a * mpmath.log(ratio) - top)
+
+        moment = mpmath.quad(integrand, [peak + 8 * i for i in range(-5, 6)])
+        moment /= mpmath.sqrt(2 * mpmath.pi)
+        truth = (top + mpmath.log(moment)) / (a - 1)
+        slack = abs(truth) * mpmath.mpf(10) ** -28
+        assert mpmath.mpf(str(found.lower)) <= truth + slack
+        assert mpmath.mpf(str(found.upper)) >= truth - slack

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx, fmpq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.numbers.interval import Interval, ball, enclose, sign
+
+fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
+
+
+def test_ends_are_in_order_and_never_nan() -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected lower=2 ≤ upper=1"):
+        Interval(Decimal(2), Decimal(1))
+    with pytest.raises(InvalidInputError, match="NaN"):
+        Interval(Decimal("NaN"), Decimal(1))
+    with pytest.raises(UndecidedError, match="NaN ball"):
+        Interval.of_ball(arb.nan())
+
+
+@given(fractions, st.integers(2, 60))
+def test_of_exact_contains_and_is_as_narrow_as_its_digits(value: Fraction, digits: int) -> None:
+    interval = Interval.of_exact(value, digits)
+    assert value in interval
+    width = interval.relative_width
+    assert width is not None
+    assert width <= Fraction(1, 10 ** (digits - 1))
+
+
+@given(fractions, st.integers(20, 300), st.integers(2, 50))
+def test_of_ball_rounds_outward(value: Fraction, bits: int, digits: int) -> None:
+    with ctx.workprec(bits):
+        enclosed = arb(fmpq(value.numerator, value.denominator))
+    interval = Interval.of_ball(enclosed, digits)
+    assert value in interval
+    low, high = Fraction(interval.lower), Fraction(interval.upper)
+    with ctx.workprec(500):
+        assert ball(low) <= enclosed.lower()
+        assert ball(high) >= enclosed.upper()
+
+
+@given(fractions)
+def test_ball_and_interval_contain_each_other(value: Fraction) -> None:
+    interval = Interval.of_exact(value, 20)
+    with ctx.workprec(200):
+        assert interval.ball().contains(ball(value))
+        assert value in Interval.of_ball(interval.ball())
+
+
+def test_infinite_ends() -> None:
+    infinite = Interval.of_ball(arb.pos_inf())
+    assert infinite.lower == infinite.upper == Decimal("Infinity")
+    assert str(infinite) == "Infinity"
+    half = Interval(Decimal(1), Decimal("Infinity"))
+    assert half.relative_width is None
+    assert Fraction(10**400) in half
+    assert Fraction(1, 2) not in half
+    assert half.overlaps(infinite)
+
+
+def test_hull_overlap_and_membership() -> None:
+    a, b = Interval(Decimal(1), Decimal(2)), Interval(Decimal(3), Decimal(4))
+    assert not a.overlaps(b)
+    assert a.hull(b) == Interval(Decimal(1), Decimal(4)) == b.hull(a)
+    assert 1 in a
+    assert 1.5 in a
+    assert Decimal("2.1") not in a
+    with pytest.raises(TypeError, match="not str"):
+        assert "1" in a
+
+
+def test_json_and_text() -> None:
+    third = Interval.of_exact(Fraction(1, 3), 20)
+    assert third.to_json() == {
+        "lower": "0.33333333333333333333",
+        "upper": "0.33333333333333333334",
+    }
+    assert str(third) == "0.333333333333"
+    assert str(Interval(Decimal("0.12"), Decimal("0.13"))) == "[0.12, 0.13]"
+    assert str(Interval(Decimal("1e-1000"), Decimal("1e-1000"))) == "1e-1000"
+    assert "E-1000" in Interval(Decimal("1E-1000"), Decimal(1)).to_json()["lower"]
+
+
+def test_enclose_climbs_until_it_is_narrow() -> None:
+    seen: list[int] = []
+
+    def cancelling() -> arb:
+        seen.append(int(ctx.prec))
+        tiny = arb(fmpq(1, 10**200))
+        return (1 + tiny) - 1
+
+    value = enclose(cancelling)
+    assert Fraction(1, 10**200) in value
+    assert value.relative_width is not None
+    assert value.relative_width <= Fraction(1, 10**30)
+    assert seen == sorted(set(seen))
+    assert seen[-1] >= 700
+
+
+@given(st.integers(1, 10**6), st.integers(4, 60))
+def test_ladder_answers_contain_one_another(n: int, digits: int) -> None:
+    """A narrower answer lies in a wider one: both contain √n."""
+    wide = enclose(lambda: arb(n).sqrt(), relative_width=Fraction(1, 10**4))
+    narrow = enclose(lambda: arb(n).sqrt(), relative_width=Fraction(1, 10**digits))
+    assert wide.overlaps(narrow)
+    assert Fraction(narrow.lower) ** 2 <= n <= Fraction(narrow.upper) ** 2
+    assert narrow.relative_width is not None
+    assert narrow.relative_width <= Fraction(1, 10**digits)
+
+
+def test_more_digits_than_the_longest_expansion() -> None:
+    # the mantissa has 40000 bits, but the number is near 1
+    width = Fraction(1, 10**12_000)
+    value = enclose(lambda: arb(2).sqrt(), relative_width=width)
+    assert value.relative_width is not None
+    assert value.relative_width <= width
+    assert Fraction(value.lower) ** 2 <= 2 <= Fraction(value.upper) ** 2
+
+
+def test_enclose_says_what_it_reached() -> None:
+    with pytest.raises(UndecidedError, match=r"1\.0e-30 was not reached at 256 bits.*Ask for"):
+        enclose(lambda: arb("0 +/- 1"), max_precision=256)
+    with pytest.raises(UndecidedError, match="no enclosure"):
+        enclose(arb.nan, max_precision=256)
+    for width in (Fraction(0), Fraction(1), Fraction(-1)):
+        with pytest.raises(InvalidInputError, match="relative_width"):
+            enclose(lambda: arb(1), relative_width=width)
+
+
+def test_exact_balls_need_no_ladder() -> None:
+    assert enclose(lambda: arb(0)) == Interval(Decimal(0), Decimal(0))
+    assert enclose(arb.neg_inf).upper == Decimal("-Infinity")
+
+
+def test_precision_is_left_alone() -> None:
+    before = ctx.prec
+    enclose(lambda: arb(2).sqrt())
+    sign(lambda: arb(2).sqrt() - 1)
+    assert ctx.prec == before
+
+
+def test_sign() -> None:
+    tiny = Fraction(1, 10**2000)
+    assert sign(lambda: ball(1 + tiny) - 1) == 1
+    assert sign(lambda: 1 - ball(1 + tiny)) == -1
+    assert sign(lambda: arb(0)) == 0
+    assert sign(lambda: arb(2).sqrt() ** 2 - 2, max_precision=512) is None

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.errors import UndecidedError
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+
+WIDTH = Fraction(1, 10**30)
+
+
+class Counted:
+    """A function that counts its evaluations."""
+
+    def __init__(self, function: solve.Function) -> None:
+        self.function, self.calls = function, 0
+
+    def __call__(self, x: ExactReal) -> arb:
+        self.calls += 1
+        return self.function(x)
+
+
+def find(function: solve.Function, width: Fraction = WIDTH) -> Interval:
+    return solve.root(function, solve.bracket(function, Fraction(1)), relative_width=width)
+
+
+@given(st.fractions(-(10**6), 10**6))
+def test_linear_root(at: Fraction) -> None:
+    root = find(lambda x: ExactReal.of_rational(at).ball() - x.ball())
+    assert at in root
+    if at:
+        assert root.relative_width is not None
+        assert root.relative_width <= WIDTH
+
+
+@given(st.integers(-300, 300))
+def test_roots_of_any_size(exponent: int) -> None:
+    at = Fraction(10) ** exponent
+    target = ExactReal.of_rational(at)
+    assert at in find(lambda x: target.ball() - x.ball())
+
+
+def test_transcendental_root_is_narrow_and_cheap() -> None:
+    function = Counted(lambda x: 3 - x.ball().exp())
+    root = find(function)
+    assert str(root.lower).startswith("1.098612288668109691395245236922")  # ln 3
+    assert root.relative_width is not None
+    assert root.relative_width <= WIDTH
+    assert function.calls <= 30
+
+
+def test_a_jump_is_found() -> None:
+    third = Fraction(1, 3)
+    root = find(lambda x: arb(1 if x < ExactReal.of_rational(third) else -1))
+    assert third in root
+    assert root.relative_width is not None
+    assert root.relative_width <= WIDTH
+
+
+def test_infinite_values_are_no_obstacle() -> None:
+    # ln((1 − x)₊): −∞ from 1 on
+    one = ExactReal.of_rational(1)
+
+    def logarithm(x: ExactReal) -> arb:
+        return arb.neg_inf() if x >= one else (2 * (1 - x.ball())).log()
+
+    assert Fraction(1, 2) in find(logarithm)
+
+
+def test_a_root_right_beside_a_pole() -> None:
+    # ln(1 − x) = −690: the root is within 1e-299 of 1
+    def logarithm(x: ExactReal) -> arb:
+        return arb.neg_inf() if x >= ExactReal.of_rational(1) else (1 - x.ball()).log() + 690
+
+    root = find(logarithm)
+    assert Fraction(root.lower) <= 1 - Fraction(1, 10**299) <= Fraction(root.upper)
+    assert root.relative_width is not None
+    assert root.relative_width <= WIDTH
+
+
+def test_zero_root_has_an_absolute_width() -> None:
+    # at 0 the sign of this is undecided at every precision
+    root = find(lambda x: arb(2).sqrt() ** 2 - 2 - x.ball())
+    assert 0 in root
+    assert root.upper - root.lower < Fraction(1, 10**100)
+
+
+def test_bracket_directions_and_floor() -> None:
+    def above(x: ExactReal) -> arb:
+        return 1000 - x.ball()
+
+    low, high = solve.bracket(above, Fraction(1))
+    assert low <= 1000 <= high
+    low, high = solve.bracket(lambda x: -1000 - x.ball(), Fraction(1))
+    assert low <= -1000 <= high
+    low, high = solve.bracket(above, Fraction(1, 8), floor=Fraction(10))
+    assert low >= 10
+    with pytest.raises(UndecidedError, match="No change of sign"):
+        solve.bracket(lambda _: arb(1), Fraction(1))
+
+
+def test_the_near_end_of_a_plateau_counts_as_the_root() -> None:
+    # on [1, 2] the function is 0 but for its rounding; from ≥ 0 to ≤ 0 it passes at 1
+    def plateau(x: ExactReal) -> arb:
+        noise = arb(2).sqrt() ** 2 - 2
+        value = x.ball()
+        return (1 - value).max(arb(0)) - (value - 2).max(arb(0)) + noise
+
+    assert 1 in find(plateau)
+
+
+def test_a_root_that_cannot_be_proved_is_refused() -> None:
+    # around 1/3 no precision tells the sign
+    third = Fraction(1, 3)
+
+    def flat(x: ExactReal) -> arb:
+        distance = third - (x.rational or 0)
+        noise = arb(2).sqrt() ** 2 - 2
+        return noise if abs(distance) < Fraction(1, 10) else arb(1 if distance > 0 else -1)
+
+    with pytest.raises(UndecidedError, match="could not be proved to relative width") as refusal:
+        find(flat, Fraction(1, 10**6))
+    reached = re.search(r"reached \[(.*), (.*)\]", str(refusal.value))
+    assert reached is not None
+    lower, upper = map(Fraction, reached.groups())
+    assert lower < third - Fraction(1, 10) < third + Fraction(1, 10) < upper
+    assert upper - lower < 1
+
+
+@pytest.mark.parametrize("share", ["0.1", "0.4", "0.6", "0.9", "1.5", "3"])
+@pytest.mark.parametrize("width", [Fraction(1, 10**9), Fraction(1, 10), Fraction(2)])
+def test_the_width_that_is_asked_for_is_reached_or_refused(share: str, width: Fraction) -> None:
+    """Where signs are told apart only `share` widths away, four widths were once returned."""
+    at = Fraction(1, 3)
+
+    def blurred(x: ExactReal) -> arb:
+        distance = (at - (x.rational or 0)) / (at * width)
+        noise = arb(0, float(Fraction(share) / 2))
+        return ExactReal.of_rational(distance).ball() + noise
+
+    between = (Fraction(0), Fraction(10))
+    try:
+        found = solve.root(blurred, between, relative_width=width)
+    except UndecidedError:
+        assert Fraction(share) > Fraction(1, 2) or width == 2
+    else:
+        assert at in found
+        assert found.relative_width is not None
+        assert found.relative_width <= width
+
+
+def test_a_good_guess_is_proved_by_few_signs() -> None:
+    function = Counted(lambda x: 3 - x.ball().exp())
+    width = Fraction(1, 10**10)
+    near = Fraction("1.09861228866811")
+    found = solve.beside(function, near, relative_width=width)
+    assert found is not None
+    assert function.calls == 2
+    assert found.relative_width is not None
+    assert found.relative_width <= width
+    moved = solve.beside(function, near * (1 + Fraction(1, 10**5)), relative_width=width)
+    assert moved is not None
+    assert moved.overlaps(found)
+
+
+@pytest.mark.parametrize("guess", ["2", "0", "1.2"])
+def test_a_bad_guess_proves_nothing(guess: str) -> None:
+    width = Fraction(1, 10**10)
+    assert solve.beside(lambda x: 3 - x.ball().exp(), Fraction(guess), relative_width=width) is None

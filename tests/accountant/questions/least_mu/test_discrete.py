@@ -1,0 +1,172 @@
+"""Least μ of discrete Gaussian noise beside mpmath: plain sums, test by test."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from flint import ctx
+from mpmath import mp
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import UndecidedError
+from accountant.mechanisms import Composed, DiscreteGaussian, Gaussian, Laplace, PoissonSubsampled
+from accountant.numbers.exact import exact
+from accountant.questions.gaussian_bounds import gaussian_bounds
+from accountant.questions.least_mu import exact_mu, least_mu
+from accountant.questions.least_mu.discrete import Beyond
+from tests.accountant.questions.least_mu.scores import score
+
+WIDTH = Fraction(1, 10**6)
+
+
+def masses(parameter: Any, count: int, reach: int) -> dict[int, Any]:
+    """Return the masses of the sum of `count` variables, by plain convolution."""
+    one = {z: mp.exp(-mp.mpf(z * z) / (2 * parameter)) for z in range(-reach, reach + 1)}
+    total = mp.fsum(one.values())
+    law = {0: mp.one}
+    for _ in range(count):
+        after: dict[int, Any] = {}
+        for a, p in law.items():
+            for b, q in one.items():
+                after[a + b] = after.get(a + b, mp.zero) + p * q / total
+        law = after
+    return law
+
+
+def needs(law: dict[int, Any], shift: int, last: int) -> list[Any]:
+    """Return μ_k for k from the middle up to `last`."""
+    above, tails = mp.zero, {}
+    for z in sorted(law, reverse=True):
+        above += law[z]
+        tails[z] = above
+    scores = {k: score(tails[k]) for k in range(1, last + 1)}
+    scores |= {1 - k: -value for k, value in scores.items()}
+    return [scores[k] - scores[k - shift] for k in range(shift // 2 + 1, last + 1)]
+
+
+def upper(mechanism: Mechanism, relation: Adjacency | None = None) -> Any:
+    """Return the best upper μ, required to be narrow, as an interval of mpmath."""
+    found = least_mu(mechanism.worst_case(relation).pairs(None), WIDTH)
+    assert (found.relative_width or 0) <= WIDTH
+    return mp.mpf(str(found.lower)), mp.mpf(str(found.upper))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "shift", "last"),
+    [("1/100", 1, 5), ("1/4", 1, 12), ("1", 1, 40), ("2", 3, 40), ("4", 1, 60), ("25", 4, 160)],
+)
+def test_one_release(parameter: str, shift: int, last: int) -> None:
+    value = Fraction(parameter)
+    with mp.workdps(40):
+        v = mp.mpf(value.numerator) / value.denominator
+        found = needs(masses(v, 1, last + 200), shift, last)
+        low, high = upper(DiscreteGaussian(parameter, shift))
+        assert low <= max(found) <= high
+        assert max(found) > shift / mp.sqrt(v)
+        assert found[-1] < max(found)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "count", "last"), [("1/4", 5, 40), ("1", 4, 60), ("4", 3, 120)]
+)
+def test_sums_of_releases(parameter: str, count: int, last: int) -> None:
+    value = Fraction(parameter)
+    with mp.workdps(40):
+        v = mp.mpf(value.numerator) / value.denominator
+        found = needs(masses(v, count, last), count, last)
+        low, high = upper(Composed(DiscreteGaussian(parameter), count))
+        assert low <= max(found) <= high
+        assert max(found) > mp.sqrt(count / v)
+
+
+def test_much_noise_needs_hardly_more_than_normal_noise() -> None:
+    low, high = upper(DiscreteGaussian(4_000_000))
+    assert high < mp.mpf("0.0005") * (1 + mp.mpf(10) ** -6)
+    assert low > mp.mpf("0.0005")
+
+
+@pytest.mark.parametrize(("parameter", "start"), [("1/4", 3), ("4", 12), ("100", 60)])
+def test_scores_far_out_rise_no_more_steeply_than_is_said(parameter: str, start: int) -> None:
+    value = Fraction(parameter)
+    with mp.workdps(40):
+        v = mp.mpf(value.numerator) / value.denominator
+        law = masses(v, 1, start + 200)
+        beyond, steps = Beyond(exact(parameter)), needs(law, 1, start + 8)[start:]
+        with ctx.workprec(128):
+            bounds = [mp.mpf(float(beyond.steepest(start + i).upper())) for i in range(len(steps))]
+        assert all(step < bound for step, bound in zip(steps, bounds, strict=True))
+        assert all(high >= low for high, low in pairwise(bounds))
+        assert bounds[0] < 2 / mp.sqrt(v)
+
+
+def sampled(law: dict[int, Any], shift: int, q: Any, reach: int) -> list[Any]:
+    """Return what {Z ≥ k} needs of a sample, for |k| up to `reach`."""
+    tails, lower, above, below = {}, {}, mp.zero, mp.zero
+    for z in sorted(law, reverse=True):
+        above += law[z]
+        tails[z] = above
+    for z in sorted(law):
+        lower[z] = below  # of less than z
+        below += law[z]
+
+    def t(k: int, share: Any) -> Any:
+        high = (1 - share) * tails[k] + share * tails[k - shift]
+        low = (1 - share) * lower[k] + share * lower[k - shift]
+        return score(high) if high < low else -score(low)
+
+    return [t(k, mp.zero) - t(k, q) for k in range(-reach, reach + 1)]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "shift", "q"), [("1/4", 1, "0.9"), ("1", 1, "0.9"), ("4", 2, "0.999")]
+)
+def test_samples_of_nearly_all_records(parameter: str, shift: int, q: str) -> None:
+    value = Fraction(parameter)
+    sample = PoissonSubsampled(DiscreteGaussian(parameter, shift), q)
+    with mp.workdps(60):
+        v = mp.mpf(value.numerator) / value.denominator
+        true = max(sampled(masses(v, 1, 160), shift, mp.mpf(q), 60))
+        assert true > shift / mp.sqrt(v)
+        low, high = upper(sample, Adjacency.ADD_REMOVE)
+        assert low <= true <= high
+
+
+@pytest.mark.parametrize("q", ["0.001", "0.1", "0.5"])
+def test_samples_of_few_records_need_what_they_do_in_the_limit(q: str) -> None:
+    sample = PoissonSubsampled(DiscreteGaussian(4), q)
+    pairs = Composed(sample, 9).worst_case(Adjacency.ADD_REMOVE).pairs(None)
+    assert exact_mu(pairs) == exact("3/2")
+    assert str(least_mu(pairs, WIDTH)) == "1.5"
+    with mp.workdps(60):
+        needs = sampled(masses(mp.mpf(4), 1, 260), 1, mp.mpf(q), 200)
+        assert 0.4 < max(needs) < 0.5
+
+
+def test_bounded_losses_beside_it() -> None:
+    both = Composed([DiscreteGaussian(4), Laplace(1)])
+    low, high = upper(both)
+    assert mp.mpf("1.0909") < low < high < mp.mpf("1.0910")
+
+
+def test_lower_mu_and_regret_too() -> None:
+    found = gaussian_bounds(DiscreteGaussian(4), down_to="1e-4")
+    assert found.lower.upper < found.upper.lower
+    assert 0 < found.regret.lower < Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "known"),
+    [
+        (Composed(DiscreteGaussian("1/100"), 2), r"\[14\.142.*27\.36"),
+        (Composed([DiscreteGaussian(4), Gaussian(1)]), r"\[1\.118.*, 1\.1204"),
+    ],
+)
+def test_what_is_known_is_said_where_no_narrow_enclosure_is(
+    mechanism: Mechanism, known: str
+) -> None:
+    with pytest.raises(UndecidedError, match=known):
+        upper(mechanism)

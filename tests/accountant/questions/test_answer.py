@@ -1,0 +1,111 @@
+"""Answers come without a width; a width that is named is kept, or refused with the enclosure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from flint import arb
+
+import dpassay
+from accountant.errors import UndecidedError
+from accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, enclose
+from accountant.numbers.solve import root
+from accountant.questions.answer import answer, best, joined, largest, smallest
+from accountant.questions.estimate import Estimate
+
+WHOLE = Interval(Decimal(0), Decimal(1))
+SAMPLE = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="0.6"), "0.001")
+
+
+def refusing(reached: Fraction) -> tuple[list[Fraction], dpassay.Interval, object]:
+    """Return a question that is answered from some width on, and what it was asked."""
+    asked: list[Fraction] = []
+    found = Interval(Decimal("0.25"), Decimal("0.2501"))
+
+    def ask(width: Fraction) -> Interval:
+        asked.append(width)
+        if width < reached:
+            raise UndecidedError("No.", reached=float(reached))
+        return found
+
+    return asked, found, ask
+
+
+def test_a_refusal_that_says_what_it_reached_is_asked_for_that() -> None:
+    asked, found, ask = refusing(Fraction(1, 3000))
+    assert callable(ask)
+    assert best(ask, COMPOSED_WIDTH, lambda: WHOLE) == found
+    assert asked == [COMPOSED_WIDTH, Fraction(1, 100)]
+
+
+def test_an_answer_that_nobody_has_is_what_is_known_anyway() -> None:
+    def ask(width: Fraction) -> Interval:
+        raise UndecidedError("No.")
+
+    assert answer(ask, None, COMPOSED_WIDTH, lambda: WHOLE) == WHOLE
+    with pytest.raises(UndecidedError, match=r"No\. Reached \[0, 1\]") as refusal:
+        answer(ask, "1e-9", COMPOSED_WIDTH, lambda: WHOLE)
+    assert refusal.value.interval == WHOLE
+
+
+def test_a_width_above_one_may_be_what_was_reached() -> None:
+    def ask(width: Fraction) -> Interval:
+        raise UndecidedError("No.", interval=Interval(Decimal(1), Decimal(3)))
+
+    assert answer(ask, 2, COMPOSED_WIDTH, lambda: WHOLE) == Interval(Decimal(1), Decimal(3))
+    with pytest.raises(UndecidedError):
+        answer(ask, "1.9", COMPOSED_WIDTH, lambda: WHOLE)
+
+
+def test_an_enclosure_of_another_number_is_not_taken() -> None:
+    """What a refusal within a computation encloses is not the value of the computation."""
+
+    def refuse(*_: object) -> arb:
+        raise UndecidedError("No.", interval=WHOLE)
+
+    with pytest.raises(UndecidedError) as refusal:
+        enclose(refuse)
+    assert refusal.value.interval is None
+    with pytest.raises(UndecidedError) as refusal:
+        root(refuse, (Fraction(0), Fraction(1)), relative_width=COMPOSED_WIDTH)
+    assert refusal.value.interval is None
+
+
+def test_parts_that_are_refused_still_bound_the_whole() -> None:
+    def refuse() -> Interval:
+        raise UndecidedError("No.", interval=Interval(Decimal("0.1"), Decimal("0.5")))
+
+    def known() -> Interval:
+        return Interval(Decimal("0.3"), Decimal("0.4"))
+
+    for join, ends in ((largest, ("0.3", "0.5")), (smallest, ("0.1", "0.4"))):
+        with pytest.raises(UndecidedError) as refusal:
+            joined([known, refuse], join)
+        assert refusal.value.interval == Interval(*map(Decimal, ends))
+
+
+def test_few_releases_of_a_rare_sample_are_answered() -> None:
+    """By default from a grid, and by inversion where a finer width is named."""
+    releases = dpassay.Composed(SAMPLE, 2)
+    found = dpassay.delta(releases, 3, adjacency="add-remove")
+    assert found.relative_width is not None
+    assert found.relative_width <= GRID_WIDTH
+    finer = dpassay.delta(releases, 3, adjacency="add-remove", relative_width=COMPOSED_WIDTH)
+    assert found.lower <= finer.lower <= finer.upper <= found.upper
+    assert str(finer).startswith("8.87063444")
+
+
+def test_estimates_carry_an_error_and_read_any_notation() -> None:
+    noise = dpassay.Gaussian(standard_deviation=1)
+    truth = dpassay.delta(noise, "1/2")
+    for at in (0.5, "1/2", Fraction(1, 2), Decimal("0.5")):
+        found = dpassay.estimate_delta(noise, at)
+        assert isinstance(found, Estimate)
+        assert found.error < 1e-12
+        assert abs(Fraction(float(found)) - Fraction(truth.lower)) <= 2 * Fraction(found.error)
+
+
+def test_wide_ends_are_printed_outward() -> None:
+    assert str(Interval(Decimal("0.12345678"), Decimal("9.87654321"))) == "[0.123456, 9.87655]"

@@ -1,0 +1,181 @@
+"""Conversions: two outcomes by brute force, round trips, and the order of the known bounds."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
+from accountant.numbers.interval import ball
+from accountant.questions import convert, guarantees, profile, tradeoff
+
+CASES = [
+    (2, "0.5", "1e-3"),
+    (8, 1, "1e-5"),
+    ("3/2", 0, "1e-2"),
+    (30, 3, "1e-12"),
+    (200, 2, "1e-40"),
+    ("1.3", "7.125", "1e-19"),  # the sum is 1 up to 1e-18
+]
+
+
+@pytest.mark.parametrize(("order", "epsilon", "delta"), CASES[:3])
+def test_budget_is_the_least_divergence_of_two_outcomes(
+    order: str, epsilon: str, delta: str
+) -> None:
+    a, e, d = float(Fraction(order)), float(Fraction(epsilon)), float(delta)
+    q = np.exp(np.linspace(-25, np.log((1 - d) * np.exp(-e)) - 1e-9, 400_001))
+    p = d + np.exp(e) * q
+    moment = p * (p / q) ** (a - 1) + (1 - p) * ((1 - p) / (1 - q)) ** (a - 1)
+    least = float(np.log(moment.min()) / (a - 1))
+    found = convert.renyi_budget(order, epsilon, delta)
+    # the grid of ln q has step 6e-5: its least value is above the true one by O(step²)
+    assert float(found.lower) <= least * (1 + 1e-12)
+    assert least <= float(found.upper) * (1 + 1e-7)
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize(("order", "epsilon", "delta"), CASES)
+def test_round_trips(order: str, epsilon: str, delta: str) -> None:
+    budget = convert.renyi_budget(order, epsilon, delta)
+    for end in (budget.lower, budget.upper):
+        back = convert.delta_of_renyi(order, end, epsilon)
+        assert abs(back.lower / Decimal(delta) - 1) < Decimal("1e-15")
+        eps = convert.epsilon_of_renyi(order, end, delta)
+        assert abs(eps.upper - Decimal(epsilon)) < Decimal("1e-15")
+
+
+def test_budget_where_the_whole_event_is_certain() -> None:
+    # δ a ≥ 1: the least divergence is that of p = 1, q = (1 − δ)e^{−ε}
+    found = convert.renyi_budget(4, 1, "1/2")
+    assert 1.6931471805599453 in found or abs(float(found.lower) - 1.6931471805599453) < 1e-15
+    near = convert.renyi_budget(10, 1, "0.1")
+    assert abs(float(near.lower) - (1 - np.log(0.9))) < 1e-12
+
+
+@pytest.mark.parametrize(("order", "divergence"), [(2, "0.1"), (16, "0.7"), (64, "0.2")])
+def test_optimal_beats_improved_beats_classic(order: int, divergence: str) -> None:
+    optimal = convert.epsilon_of_renyi(order, divergence, "1e-6")
+    improved = convert.improved_epsilon_of_renyi(order, divergence, "1e-6")
+    classic = convert.classic_epsilon_of_renyi(order, divergence, "1e-6")
+    assert optimal.upper <= improved.lower
+    assert improved.upper < classic.lower
+
+
+def test_no_mechanism_beats_its_conversion() -> None:
+    for mechanism in (Gaussian(standard_deviation=2), Laplace(scale=3)):
+        exact = profile.delta(mechanism, 1)
+        for order in (2, 5, 20):
+            divergence = guarantees.renyi(mechanism, order)
+            bound = convert.delta_of_renyi(order, divergence.upper, 1)
+            assert exact.lower <= bound.upper
+
+
+def test_pure_and_zcdp() -> None:
+    assert convert.renyi_of_pure(1, 2) == guarantees.renyi(RandomizedResponse(epsilon=1), 2)
+    rho = convert.zcdp_of_pure(1)
+    assert rho.upper < Decimal("0.5")  # Bun and Steinke 2016: at most ε²/2
+    assert abs(float(rho.lower) - np.tanh(0.5)) < 1e-6  # the divergence of order 1 is the worst
+    assert str(convert.zcdp_of_mu("sqrt(2)")) == "1"
+    for rho_given, epsilon in (("0.1", 1), ("0.5", 3)):
+        bounds = convert.delta_of_zcdp(rho_given, epsilon)
+        gaussian = Gaussian(standard_deviation=1, l2_sensitivity=f"sqrt({2 * float(rho_given)})")
+        assert bounds.lower <= profile.delta(gaussian, epsilon).upper
+        assert bounds.upper < 4 * bounds.lower
+        # the classical conversion: δ = exp(−(ε − ρ)²/(4ρ))
+        r = float(rho_given)
+        assert float(bounds.upper) < np.exp(-((epsilon - r) ** 2) / (4 * r))
+    pair = convert.epsilon_of_zcdp("0.1", "1e-5")
+    assert pair.lower < pair.upper
+    assert float(pair.upper) < 0.1 + 2 * np.sqrt(0.1 * np.log(1e5))
+
+
+def test_nothing_is_lost_at_zero() -> None:
+    assert str(convert.delta_of_renyi(3, 0, 1)) == "0"
+    assert str(convert.epsilon_of_renyi(3, 0, "1e-5")) == "0"
+    assert str(convert.delta_of_zcdp(0, 1)) == "0"
+    assert str(convert.epsilon_of_zcdp(0, "1e-5")) == "0"
+
+
+def test_refuses_arguments_out_of_range() -> None:
+    with pytest.raises(InvalidInputError, match="order=1 > 1"):
+        convert.renyi_budget(1, 1, "1e-5")
+    with pytest.raises(InvalidInputError, match="delta=0 in"):
+        convert.renyi_budget(2, 1, 0)
+    with pytest.raises(InvalidInputError, match="epsilon=-1 ≥ 0"):
+        convert.delta_of_renyi(2, 1, -1)
+    with pytest.raises(InvalidInputError, match="rho=-1 ≥ 0"):
+        convert.delta_of_zcdp(-1, 1)
+    with pytest.raises(InvalidInputError, match="mu=-1 ≥ 0"):
+        convert.zcdp_of_mu(-1)
+
+
+@pytest.mark.parametrize(
+    ("order", "divergence", "alpha"),
+    [(2, "0.5", "0.1"), (16, "0.7", "1e-6"), ("1.01", "0.1", "0.3")],
+)
+def test_power_is_the_largest_of_two_outcomes(order: str, divergence: str, alpha: str) -> None:
+    a, most, q = float(order), float(divergence), float(alpha)
+    p = np.linspace(q, 1, 2_000_001)[:-1]
+    spent = np.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1)
+    largest = float(p[spent <= most].max())
+    found = convert.power_of_renyi(order, divergence, alpha)
+    assert largest <= float(found.upper)
+    assert float(found.lower) <= largest + 1e-6
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**18)
+
+
+def test_no_attack_beats_the_power_of_its_divergence() -> None:
+    for mechanism in (Gaussian(standard_deviation=2), Laplace(scale=3)):
+        for alpha in ("1e-300", "1e-4", "0.3"):
+            true = tradeoff.power(mechanism, alpha)
+            for order in (2, 5, 20):
+                divergence = guarantees.renyi(mechanism, order)
+                assert true.lower <= convert.power_of_renyi(order, divergence.upper, alpha).upper
+    for alpha in ("1e-300", "0.2"):
+        bounds = convert.power_of_zcdp("1/8", alpha)
+        assert bounds.lower <= tradeoff.power(Gaussian(standard_deviation=2), alpha).upper
+        assert bounds.upper < 2 * bounds.lower
+
+
+def test_power_at_the_ends() -> None:
+    assert str(convert.power_of_renyi(2, 3, "0.2")) == "1"  # −ln 0.2 < 3
+    assert str(convert.power_of_renyi(2, 3, 0)) == "0"
+    assert str(convert.power_of_renyi(2, 0, "0.2")) == "0.2"
+    assert str(convert.power_of_zcdp("0.1", 1)) == "1"
+    with pytest.raises(InvalidInputError, match="alpha"):
+        convert.power_of_renyi(2, 1, 2)
+
+
+def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
+    """The least divergence is at 1 − p of about e^−20000: ε − ln(1 − δ), but for as little."""
+    found = convert.renyi_budget("1.0003", "2", "0.99895")
+    with ctx.workprec(200):
+        known = 2 - (-arb("0.99895")).log1p()
+        assert ball(Fraction(found.lower)) <= known <= ball(Fraction(found.upper))
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**10)
+    delta = convert.delta_of_zcdp("10", "2")
+    other = convert.delta_of_renyi("1.01", "10.1", "2")
+    assert Decimal("0.9") < delta.lower < delta.upper < other.upper < 1
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon", "least", "most"),
+    [("1e400", "1", "0.99", "1"), ("1e-400", "1", "0", "1e-4000"), ("1", "1e6", "0", "1e-4000")],
+)
+def test_numbers_beyond_floats(rho: str, epsilon: str, least: str, most: str) -> None:
+    found = convert.delta_of_zcdp(rho, epsilon)
+    assert Decimal(least) <= found.lower <= found.upper <= Decimal(most)
+
+
+def test_an_epsilon_without_meaning_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="epsilon='1e400' ≤ 1e6"):
+        convert.delta_of_zcdp(1, "1e400")

@@ -1,0 +1,227 @@
+"""Estimates in floats lie beside the certified enclosures; what they refuse, and bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpassay
+from accountant.composition.fourier.float_curve import FloatCurve
+from accountant.composition.fourier.measure import estimator
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.mechanisms import Composed, DiscreteLaplace, Gaussian, Laplace, PoissonSubsampled
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import estimate, guarantees, profile, tradeoff
+
+BOTH = "add-remove"
+NARROW = Fraction(1, 10**12)
+TRAINING = Composed(PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000"), 7032)
+MIXED = Composed(
+    [
+        Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "1/10"), 20),
+        Composed(Gaussian(standard_deviation=8), 3),
+        Composed(PoissonSubsampled(Gaussian(standard_deviation=2), "1/3"), 5),
+    ]
+)
+CASES = [
+    (TRAINING, "1"),
+    (TRAINING, "-2.5"),
+    (Composed(PoissonSubsampled(Gaussian(standard_deviation="1.1"), "1/250"), 1000), "0.58"),
+    (MIXED, "2"),
+    (MIXED, "0.25"),
+    (MIXED, "-1"),
+    (Composed(PoissonSubsampled(Gaussian(standard_deviation="0.3"), "1/2"), 100), "380"),
+    (Composed(PoissonSubsampled(Gaussian(standard_deviation=20), "0.9"), 10**5), "100"),
+    (Laplace(scale=2), "0.25"),
+    (Composed(DiscreteLaplace(scale=5), 9), "0.5"),
+]
+
+
+def near(found: object, truth: Interval, tolerance: float) -> bool:
+    """Whether a number lies within a relative tolerance of both ends, beside its own error."""
+    assert isinstance(found, float)
+    ends = (float(truth.lower), float(truth.upper))
+    room = getattr(found, "error", 0.0)
+    return all(abs(found - end) <= tolerance * abs(end) + room for end in ends)
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon"), CASES)
+def test_every_estimate_lies_beside_its_enclosure(mechanism: Mechanism, epsilon: str) -> None:
+    at = float(epsilon)
+    known = {"adjacency": BOTH, "relative_width": NARROW}
+    delta = profile.delta(mechanism, exact(at), **known)  # type: ignore[arg-type]
+    assert near(estimate.estimate_delta(mechanism, at, adjacency=BOTH), delta, 1e-11)
+    logarithm = profile.log_delta(mechanism, exact(at), **known)  # type: ignore[arg-type]
+    assert near(estimate.estimate_log_delta(mechanism, at, adjacency=BOTH), logarithm, 1e-11)
+    back = profile.epsilon(mechanism, exact(float(delta.upper)), **known)  # type: ignore[arg-type]
+    found = estimate.estimate_epsilon(mechanism, float(delta.upper), adjacency=BOTH)
+    assert near(found, back, 1e-11)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-5, 0.5, 1.0])
+def test_trade_off_functions(alpha: float) -> None:
+    beta = tradeoff.beta(MIXED, exact(alpha), adjacency=BOTH, relative_width=NARROW)
+    assert near(estimate.estimate_beta(MIXED, alpha, adjacency=BOTH), beta, 1e-10)
+    power = tradeoff.power(MIXED, exact(alpha), adjacency=BOTH, relative_width=NARROW)
+    assert near(estimate.estimate_power(MIXED, alpha, adjacency=BOTH), power, 1e-10)
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_tails_of_the_loss_and_slopes(direction: Direction) -> None:
+    for loss in (-1.0, 0.5, 3.0):
+        ends = []
+        for ask, question in (
+            (estimate.estimate_log_loss_survival, guarantees.loss_survival),
+            (estimate.estimate_log_loss_cdf, guarantees.loss_cdf),
+        ):
+            found = ask(MIXED, loss, adjacency=BOTH, direction=direction)
+            true = question(
+                MIXED, exact(loss), adjacency=BOTH, direction=direction, relative_width=NARROW
+            )
+            assert near(math.exp(found), true, 1e-11)
+            ends.append(found)
+        assert math.isclose(sum(math.exp(end) for end in ends), 1, rel_tol=1e-12)
+        # δ' = −e^ε Q(L > ε), and Q(L > ε) is P'(L' < −ε) of the other direction
+        slope = estimate.estimate_slope(MIXED, loss, adjacency=BOTH, direction=direction)
+        delta = estimate.estimate_delta(MIXED, loss, adjacency=BOTH, direction=direction)
+        other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
+        q_above = estimate.estimate_log_loss_cdf(MIXED, -loss, adjacency=BOTH, direction=other)
+        assert isinstance(delta, float)
+        assert math.isclose(slope, -math.exp(loss + q_above) / delta, rel_tol=1e-10)
+
+
+def test_slopes_of_a_listed_loss() -> None:
+    # δ(ε) = 1 − e^{(ε − 1)/2} for one Laplace release of distance 1
+    found = estimate.estimate_slope(Laplace(scale=1), [0.5, 2.0])
+    assert isinstance(found, np.ndarray)
+    half = math.exp(-0.25)
+    assert math.isclose(found[0], -half / 2 / (1 - half), rel_tol=1e-12)
+    assert found[1] == -math.inf
+
+
+def test_far_out_and_many() -> None:
+    gaussian = Composed(Gaussian(standard_deviation=1000), 10**12)
+    assert near(
+        estimate.estimate_epsilon(gaussian, 1e-100),
+        profile.epsilon(gaussian, "1e-100", relative_width=NARROW),
+        1e-12,
+    )
+    deep = estimate.estimate_epsilon(TRAINING, log_delta=-1e5, adjacency=BOTH)
+    assert isinstance(deep, float)
+    back = estimate.estimate_log_delta(TRAINING, deep, adjacency=BOTH)
+    assert math.isclose(back, -1e5, rel_tol=1e-12)
+    steps = PoissonSubsampled(Gaussian(standard_deviation=100), "1e-3")
+    many = estimate.estimate_epsilon(Composed(steps, 10**12), 1e-9, adjacency=BOTH)
+    true = profile.epsilon(Composed(steps, 10**12), 1e-9, adjacency=BOTH, relative_width=NARROW)
+    assert near(many, true, 1e-11)
+
+
+def test_arrays_keep_their_shape_and_ends_are_those_of_the_enclosure() -> None:
+    grid = np.array([[1e-5, 1e-9], [0.5, 0.25]])
+    found = dpassay.estimate_epsilon(TRAINING, grid, adjacency=BOTH)
+    assert isinstance(found, np.ndarray)
+    assert found.shape == (2, 2)
+    assert found[0, 1] == dpassay.estimate_epsilon(TRAINING, 1e-9, adjacency=BOTH)
+    assert estimate.estimate_epsilon(TRAINING, [0.0, 1.0], adjacency=BOTH).tolist() == [
+        math.inf,
+        -math.inf,
+    ]
+    add = {"adjacency": BOTH, "direction": Direction.ADD}
+    largest = -7032 * math.log1p(-256 / 60000)
+    assert math.isclose(estimate.estimate_epsilon(TRAINING, 0.0, **add), largest)
+    assert estimate.estimate_delta(TRAINING, 31.0, **add) == 0.0
+    assert estimate.estimate_slope(TRAINING, 31.0, **add) == -math.inf
+    assert estimate.estimate_log_loss_survival(TRAINING, 31.0, **add) == -math.inf
+    at = estimate.estimate_delta(TRAINING, -31.0, adjacency=BOTH, direction=Direction.REMOVE)
+    assert at == -math.expm1(-31.0)
+
+
+@pytest.mark.parametrize("count", [3, 28])
+def test_below_every_loss_the_profile_is_that_of_no_noise(count: int) -> None:
+    release = Composed(PoissonSubsampled(Gaussian(standard_deviation=2), "0.001359"), count)
+    for delta in (0.9, 0.5, 0.2):  # every loss is above ln(1 − q)·count > −0.04
+        found = estimate.estimate_epsilon(
+            release, delta, adjacency=BOTH, direction=Direction.REMOVE
+        )
+        assert isinstance(found, float)
+        assert math.isclose(found, math.log1p(-delta), rel_tol=1e-14)
+
+
+def test_compiled_loops_agree_with_numpy() -> None:
+    points = [1e-3, 1e-7, 1e-12]
+    plain = estimate.estimate_epsilon(MIXED, points, adjacency=BOTH)
+    compiled = estimate.estimate_epsilon(MIXED, points, adjacency=BOTH, compiled=True)
+    assert np.allclose(plain, compiled, rtol=1e-12, atol=0)
+
+
+def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
+    few = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01"), 2)
+    (pair,) = few.worst_case(Adjacency.ADD_REMOVE).remove
+    assert isinstance(pair, SmoothPair)
+    with pytest.raises(UndecidedError, match="Ask for the enclosure"):
+        FloatCurve(pair, compiled=False).epsilon(math.log(1e-8))
+    found = estimate.estimate_epsilon(few, 1e-8, adjacency=BOTH)
+    assert isinstance(found, float)
+    enclosed = profile.epsilon(few, 1e-8, adjacency=BOTH, relative_width=Fraction(1, 10**9))
+    assert abs(found / float(enclosed.lower) - 1) < 1e-6
+
+
+def test_a_delta_near_1_keeps_the_digits_of_its_complement() -> None:
+    found = estimate.estimate_epsilon(Gaussian(standard_deviation=1), 1 - 2.0**-29)
+    assert isinstance(found, float)
+    assert math.isclose(found, -29 * math.log(2), rel_tol=1e-14)  # 1 − δ = e^ε, all but exactly
+
+
+def test_bad_input_is_named() -> None:
+    cases: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: estimate.estimate_delta(TRAINING, math.nan, adjacency=BOTH), "epsilon=nan finite"),
+        (lambda: estimate.estimate_delta(TRAINING, "x", adjacency=BOTH), "epsilon='x' to be"),
+        (lambda: estimate.estimate_epsilon(TRAINING, [0.5, 1.5]), r"delta=1\.5 in \[0, 1\]"),
+        (lambda: estimate.estimate_epsilon(TRAINING, -1e-9), "delta=-1e-09 in"),
+        (lambda: estimate.estimate_epsilon(TRAINING, log_delta=1), r"log_delta=1\.0 in"),
+        (lambda: estimate.estimate_epsilon(TRAINING), "either delta or log_delta"),
+        (lambda: estimate.estimate_beta(TRAINING, 2), r"alpha=2\.0 in"),
+        (lambda: estimate.estimate_power(TRAINING, alpha=True), "alpha=True to be"),
+        (lambda: estimate.estimate_delta(TRAINING, 1, adjacency="none"), "adjacency='none'"),
+    )
+    for bad, message in cases:
+        with pytest.raises(InvalidInputError, match=message):
+            bad()
+
+
+@pytest.mark.parametrize("sigma", ["1.21", "1.22", "1.24", "1.25"])
+def test_newton_ends_where_rounding_is_all_that_moves(sigma: str) -> None:
+    release = PoissonSubsampled(Gaussian(standard_deviation=sigma), "0.0045")
+    for count in (10**9, 10**11):
+        (pair,) = Composed(release, count).worst_case(Adjacency.ADD_REMOVE).remove
+        assert isinstance(pair, SmoothPair)
+        found = estimator(pair.loss()).epsilon(math.log(1.3e-6))
+        slope = 0.04 * math.sqrt(1e9 / count)  # of ln δ, rounded up
+        ratio = pair.hockey_stick(exact(Fraction(found))) / 1.3e-6
+        assert abs(ratio.log()) < 1e-12 * found * slope
+
+
+def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:
+    """Beyond it size over distance is level, far above where it is least."""
+    release = PoissonSubsampled(Gaussian(standard_deviation="29.35"), "0.002845")
+    (pair,) = Composed(release, 461).worst_case(Adjacency.ADD_REMOVE).remove
+    assert isinstance(pair, SmoothPair)
+    found = estimator(pair.loss()).epsilon(math.log(3.89e-103))
+    assert math.isclose(found, 0.04467344264808897, rel_tol=1e-12)
+
+
+def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
+    """ε is all but the largest loss of ADD: the saddle is at −1.5e16. Enclosures have an answer."""
+    step = PoissonSubsampled(Gaussian(standard_deviation="0.4189"), "0.8903")
+    (pair,) = Composed(step, 2).worst_case(Adjacency.ADD_REMOVE).add
+    assert isinstance(pair, SmoothPair)
+    with pytest.raises(UndecidedError, match="digits"):
+        FloatCurve(pair, compiled=False).epsilon(math.log(2.8e-108))

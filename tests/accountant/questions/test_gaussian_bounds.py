@@ -1,0 +1,156 @@
+"""The best μ: closed forms, and points of the profiles between the two curves."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from scipy.stats import norm
+
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import Mu
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    MixtureOfGaussians,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Tabulated,
+)
+from accountant.questions import profile, tradeoff
+from accountant.questions.gaussian_bounds import gaussian_bounds
+
+WIDE = Fraction(1, 10**9)
+
+
+def test_exact_where_it_is() -> None:
+    bounds = gaussian_bounds(Gaussian(standard_deviation=2))
+    assert str(bounds.upper) == str(bounds.lower) == "0.5"
+    assert str(bounds.regret) == "0"
+
+
+def test_randomized_response_touches_at_the_total_variation() -> None:
+    # G_μ touches the profile of randomised response at ε = 0: 2Φ(μ/2) − 1 = tanh(1/2)
+    bounds = gaussian_bounds(RandomizedResponse(epsilon=1))
+    expected = 2 * norm.ppf(1 / (1 + 2.718281828459045**-1))
+    assert abs(float(bounds.upper.lower) - expected) < 2e-6
+    assert bounds.upper.relative_width is not None
+    assert bounds.upper.relative_width < 3e-6
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(scale=2), DiscreteLaplace(scale=2)])
+def test_the_curves_enclose_the_profile(mechanism: Mechanism) -> None:
+    bounds = gaussian_bounds(mechanism, down_to="1e-4")
+    above = Gaussian(standard_deviation=1, l2_sensitivity=bounds.upper.upper)
+    below = Gaussian(standard_deviation=1, l2_sensitivity=bounds.lower.lower)
+    largest = 0.0
+    for i in range(60):
+        epsilon = i / 100
+        own = profile.delta(mechanism, epsilon)
+        high = profile.delta(above, epsilon)
+        assert own.lower <= high.upper
+        largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
+        if own.lower > 1e-4:
+            assert profile.delta(below, epsilon).lower <= own.upper
+    assert largest <= float(bounds.regret.upper)
+    assert largest > 0.99 * float(bounds.regret.lower)
+
+
+def test_no_mu_where_an_outcome_gives_the_record_away() -> None:
+    # f(α) = 1/2 − α on [0, 1/2]: f(κ) = κ at 1/4, and no μ is enough
+    leaky = Tabulated(p=["1/2", "1/2", 0], q=[0, "1/2", "1/2"])
+    bounds = gaussian_bounds(leaky)
+    assert bounds.upper.lower == Decimal("Infinity")
+    assert float(bounds.regret.lower) == pytest.approx(1 / 4, rel=1e-3, abs=0)
+    assert bounds.regret.lower <= Decimal("0.25") <= bounds.regret.upper
+    # δ = 1/2 at every ε: δ_μ(0) = 2Φ(μ/2) − 1 is the largest of δ_μ
+    assert float(bounds.lower.lower) == pytest.approx(2 * norm.ppf(0.75), rel=2e-6, abs=0)
+
+    nothing_hidden = gaussian_bounds(Tabulated(p=[1, 0], q=[0, 1]))
+    assert nothing_hidden.upper.lower == nothing_hidden.lower.lower == Decimal("Infinity")
+    assert str(nothing_hidden.regret) == "0"
+
+
+def test_refusals() -> None:
+    with pytest.raises(UndecidedError, match=r"\[1\.118.*, 1\.1204"):
+        gaussian_bounds(Composed([DiscreteGaussian(4), Gaussian(1)]))
+    with pytest.raises(InvalidInputError, match="down_to=0 > 0"):
+        gaussian_bounds(Laplace(scale=1), down_to=0)
+    with pytest.raises(InvalidInputError, match="total variation"):
+        gaussian_bounds(Laplace(scale=1), down_to="0.9")
+
+
+def test_power_at_the_least_false_positive_rates() -> None:
+    # Laplace: the likelihood ratio is at most e^t, reached below α = e^{−t}/2
+    rate = tradeoff.power(Laplace(scale=1), "1e-300")
+    assert abs(float(rate.lower) / 2.718281828459045e-300 - 1) < 1e-12
+    # Gaussian: Φ(μ − z_α)
+    gaussian = tradeoff.power(Gaussian(standard_deviation=1), "1e-300")
+    assert abs(float(gaussian.lower) / norm.sf(norm.isf(1e-300) - 1) - 1) < 1e-9
+
+
+def test_a_subsampled_gaussian_release_keeps_its_mu() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    bounds = gaussian_bounds(step, adjacency="add-remove", down_to="1e-6")
+    assert str(bounds.upper) == "0.5"
+    # no smaller μ will do: a test of a small level has more power than it allows
+    power = tradeoff.power(step, "1e-300", adjacency="add-remove")
+    smaller = tradeoff.power(Gaussian(standard_deviation="2.5"), "1e-300")
+    assert power.lower > smaller.upper
+    below = Gaussian(standard_deviation=1, l2_sensitivity=bounds.lower.lower)
+    largest = 0.0
+    for i in range(40):
+        epsilon = i / 20
+        own = profile.delta(step, epsilon, adjacency="add-remove")
+        high = profile.delta(Gaussian(standard_deviation=2), epsilon)
+        assert own.lower <= high.upper
+        if own.lower > 1e-6:
+            assert profile.delta(below, epsilon).lower <= own.upper
+        largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
+    assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
+
+
+def test_the_least_noise_for_a_mu_of_samples() -> None:
+    # whatever the sampling rate, 100 releases of μ/10 have μ
+    found = calibrate("Gaussian", Mu(1), count=100, sampling_prob="0.1", adjacency="add-remove")
+    assert Fraction(10) in found.least
+    assert found.achieved["mu"].upper <= 1
+
+
+def test_a_mixture_has_the_mu_of_its_largest_shift() -> None:
+    mixture = MixtureOfGaussians(2, [0, 1, 3], ["0.9", "0.09", "0.01"])
+    bounds = gaussian_bounds(mixture, adjacency="add-remove", down_to="1e-4")
+    assert str(bounds.upper) == "1.5"
+    power = tradeoff.power(mixture, "1e-300", adjacency="add-remove")
+    smaller = tradeoff.power(Gaussian(standard_deviation=1, l2_sensitivity="1.3"), "1e-300")
+    assert power.lower > smaller.upper
+    for i in range(20):
+        own = profile.delta(mixture, Fraction(i, 20), adjacency="add-remove")
+        assert own.lower <= profile.delta(Gaussian("2/3"), Fraction(i, 20)).upper
+
+
+def test_subsampled_releases_keep_the_mu_of_all_of_them() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
+    whole = Composed([Composed(step, 12), Gaussian(standard_deviation=1)])
+    bounds = gaussian_bounds(whole, adjacency="add-remove", down_to="1e-4")
+    assert str(bounds.upper) == "2"  # 12/4 + 1 is its square
+    power = tradeoff.power(whole, "1e-300", adjacency="add-remove", relative_width=WIDE)
+    smaller = tradeoff.power(Gaussian(standard_deviation=1, l2_sensitivity="1.1"), "1e-300")
+    assert power.lower > smaller.upper
+    below = Gaussian(standard_deviation=1, l2_sensitivity=bounds.lower.lower)
+    largest = 0.0
+    for i in range(0, 60, 5):
+        epsilon = i / 20
+        own = profile.delta(whole, epsilon, adjacency="add-remove", relative_width=WIDE)
+        high = profile.delta(Gaussian(standard_deviation="1/2"), epsilon)
+        assert own.lower <= high.upper
+        if own.lower > 1e-4:
+            assert profile.delta(below, epsilon).lower <= own.upper
+        largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
+    assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)

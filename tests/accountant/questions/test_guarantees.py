@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    KaryTree,
+    Laplace,
+    LaplaceVector,
+    PoissonSubsampled,
+    RandomizedResponse,
+    Staircase,
+    Tabulated,
+    TruncatedGeometric,
+)
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile
+from tests.accountant.composition.mpmath_route import by_mpmath
+
+BOUNDED: list[Mechanism] = [
+    Laplace("0.5"),
+    Laplace(30),
+    DiscreteLaplace("2", 3),
+    Staircase("1", "0.3"),
+    RandomizedResponse("1.5", 4),
+    LaplaceVector(2, [1, "1/2", 3]),
+    Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"]),
+]
+
+
+def mpf(value: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+
+
+def narrow(value: Interval, width: Fraction = Fraction(1, 10**30)) -> bool:
+    return value.relative_width is not None and value.relative_width <= width
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
+def test_total_variation_is_delta_at_zero(mechanism: Mechanism) -> None:
+    assert guarantees.total_variation(mechanism) == profile.delta(mechanism, 0)
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(1), *BOUNDED], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("loss", ["-3", "-0.5", "0", "0.25", "1", "2"])
+def test_loss_distribution(mechanism: Mechanism, loss: str) -> None:
+    below = guarantees.loss_cdf(mechanism, loss)
+    above = guarantees.loss_survival(mechanism, loss)
+    assert narrow(below) or below.lower == below.upper
+    assert narrow(above) or above.lower == above.upper
+    assert Fraction(below.lower) + Fraction(above.lower) <= 1
+    assert Fraction(below.upper) + Fraction(above.upper) >= 1
+
+
+def test_loss_distribution_counts_an_atom_below() -> None:
+    with mpmath.workdps(50):
+        # P(L = t) = 1/2 for the Laplace mechanism
+        assert 1 in guarantees.loss_cdf(Laplace(1), 1)
+        just_below = guarantees.loss_cdf(Laplace(1), 1 - Fraction(1, 10**50))
+        assert abs(mpf(just_below) - mpmath.mpf("0.5")) < mpmath.mpf("1e-35")
+    table = Tabulated(["9/10", "1/10"], ["1/2", "1/2"])
+    remove = guarantees.loss_survival(table, 0, direction=Direction.REMOVE)
+    add = guarantees.loss_survival(table, 0, direction=Direction.ADD)
+    assert Fraction(9, 10) in remove
+    assert Fraction(1, 2) in add
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
+def test_renyi_agrees_with_the_second_route_and_does_not_decrease(mechanism: Mechanism) -> None:
+    pair = mechanism.worst_case(None).remove[0]
+    last = guarantees.renyi(mechanism, 1, direction=Direction.REMOVE)
+    assert narrow(last)
+    for order in ("1.5", "2", "9"):
+        value = guarantees.renyi(mechanism, order, direction=Direction.REMOVE)
+        assert narrow(value)
+        assert value.lower >= last.upper
+        last = value
+        if order == "9" and isinstance(mechanism, LaplaceVector):
+            continue  # one nested sum more adds nothing
+        with mpmath.workdps(60):
+            reference = by_mpmath(pair).renyi(exact(order), 50)
+            assert abs(mpf(value) - reference) <= mpmath.mpf("1e-29") * (1 + reference)
+    assert last.upper <= profile.epsilon(mechanism, 0).upper
+
+
+def test_renyi_near_order_one_tends_to_kullback_leibler() -> None:
+    for mechanism in BOUNDED:
+        near = guarantees.renyi(mechanism, 1 + Fraction(1, 10**20))
+        at = guarantees.renyi(mechanism, 1)
+        assert narrow(near)
+        assert at.lower <= near.upper
+        assert float(near.upper - at.lower) < 1e-18
+
+
+def test_gaussian_guarantees_are_closed_forms() -> None:
+    mechanism = Gaussian(2, "sqrt(3)")
+    assert Fraction(3, 8) in guarantees.rho(mechanism)
+    assert Fraction(15, 16) in guarantees.renyi(mechanism, "2.5")
+    assert guarantees.renyi(mechanism, 1).overlaps(guarantees.rho(mechanism))
+    mu = guarantees.mu(mechanism)
+    assert Fraction(mu.lower) ** 2 <= Fraction(3, 4) <= Fraction(mu.upper) ** 2
+    assert narrow(mu)
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
+def test_rho_is_the_supremum_of_renyi_over_order(mechanism: Mechanism) -> None:
+    rho = guarantees.rho(mechanism)
+    assert narrow(rho, Fraction(2, 10**6))
+    ratios = []
+    for order in ("1", "1.01", "1.3", "2", "3", "5", "11", "60"):
+        value = guarantees.renyi(mechanism, order)
+        ratios.append(Fraction(value.lower) / Fraction(Decimal(order)))
+    assert max(ratios) <= Fraction(rho.upper)
+    # no better than ε²/2, the bound for pure ε-DP
+    epsilon = Fraction(profile.epsilon(mechanism, 0).upper)
+    assert Fraction(rho.lower) <= epsilon**2 / 2
+
+
+def test_rho_with_its_supremum_inside() -> None:
+    # a rare large loss: D_a/a rises from the Kullback–Leibler divergence before it falls
+    table = Tabulated(
+        [Fraction(1, 1000), Fraction(999, 1000)], [Fraction(1, 10**6), 1 - Fraction(1, 10**6)]
+    )
+    rho = guarantees.rho(table, relative_width=Fraction(1, 10**9))
+    assert narrow(rho, Fraction(2, 10**9))
+    divergence = guarantees.renyi(table, 1)
+    assert rho.lower > divergence.upper * Decimal("1.01")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rho"),
+    [
+        (TruncatedGeometric(scale="1e100", low=0, high=10), "5e-201"),
+        (KaryTree(steps=10**6, arity=19, epsilon="8e-100"), "6.4e-200"),
+        (DiscreteLaplace(scale="1e60", sensitivity=3), "4.5e-120"),
+    ],
+)
+def test_rho_of_tiny_losses_is_half_the_sum_of_their_squares(
+    mechanism: Mechanism, rho: str
+) -> None:
+    """Its digits take more than 256 bits; as ε tanh(ε/2) < ρ ≤ ε²/2, this is what it is."""
+    found = guarantees.rho(mechanism)
+    assert abs(Fraction(found.lower) / Fraction(rho) - 1) < Fraction(1, 10**6)
+    assert found.relative_width is not None
+    assert found.relative_width <= Fraction(1, 10**6)
+
+
+def test_rho_is_infinite_with_an_infinite_loss() -> None:
+    rho = guarantees.rho(Tabulated(["1/2", "1/2"], [0, 1]))
+    assert rho.lower == Decimal("Infinity")
+
+
+def test_order_below_one_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected order=0\.5 ≥ 1.*Kullback"):
+        guarantees.renyi(Gaussian(1), 0.5)
+    with pytest.raises(InvalidInputError, match="order='two' to be a number"):
+        guarantees.renyi(Gaussian(1), "two")
+
+
+def test_mu_only_where_it_is_exact() -> None:
+    with pytest.raises(NotApplicableError, match="Laplace is not exactly Gaussian DP"):
+        guarantees.mu(Laplace(1))
+
+
+BOTH = Adjacency.ADD_REMOVE
+SAMPLED = PoissonSubsampled(Gaussian(2), "0.01")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rho"),
+    [
+        (SAMPLED, "1/8"),
+        (Composed(SAMPLED, 1000), "125"),
+        (Composed([Composed(SAMPLED, 8), Gaussian(1)]), "3/2"),
+        (PoissonSubsampled(SAMPLED, "0.5"), "1/8"),
+        (PoissonSubsampled(DiscreteGaussian(parameter=4), "0.1"), "1/8"),
+    ],
+)
+def test_sampling_gains_no_rho(mechanism: Mechanism, rho: str) -> None:
+    """D_a >= D_a(whole) + a ln q/(a - 1): the limit of D_a/a is that of the releases as a whole."""
+    found = guarantees.rho(mechanism, adjacency=BOTH)
+    assert Fraction(rho) in found
+    assert narrow(found, Fraction(1, 10**25))
+
+
+def test_rho_of_a_sample_is_approached_by_its_divergences() -> None:
+    orders = [2, 100, 10**4]
+    slopes = [
+        float(guarantees.renyi(SAMPLED, order, adjacency=BOTH).lower) / order for order in orders
+    ]
+    assert slopes == sorted(slopes)
+    # between ρ + ln q/(a − 1) and ρ = 1/8
+    assert all(
+        max(0.0, 0.125 - math.log(100) / (order - 1)) <= slope * (1 + 1e-12) and slope < 0.125
+        for order, slope in zip(orders, slopes, strict=True)
+    )
+
+
+def test_gaussian_releases_add_their_rho() -> None:
+    found = guarantees.rho(Composed([Gaussian(2), Laplace(3)], 5))
+    both = guarantees.rho(Laplace(3))
+    assert narrow(found, Fraction(1, 10**6))
+    for end in (both.lower, both.upper):
+        assert 5 * (Fraction(1, 8) + Fraction(end)) in Interval(
+            found.lower * Decimal("0.999999"), found.upper * Decimal("1.000001")
+        )
+
+
+def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:
+    mixed = Composed([PoissonSubsampled(Gaussian(1), "0.1"), Laplace(1)], 2)
+    with pytest.raises(UndecidedError, match=r"least rho of an unbounded privacy loss") as refusal:
+        guarantees.rho(mixed, adjacency=BOTH, relative_width="0.1")
+    assert "{" not in str(refusal.value)
+    found = guarantees.rho(mixed, adjacency=BOTH)
+    assert found.lower > 0
+    assert refusal.value.interval is not None
+    assert found.upper == refusal.value.interval.upper == Decimal("Infinity")
+
+
+def test_rho_of_a_loss_that_takes_many_digits_is_finite() -> None:
+    found = guarantees.rho(RandomizedResponse(epsilon="1e300"))
+    assert Decimal("0.99999e300") < found.lower <= Decimal("1e300") <= found.upper
+    assert found.upper < Decimal("1.00001e300")

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.mechanism import Mechanism
+from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse, Staircase, Tabulated
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
+
+WIDTH = Fraction(1, 10**30)
+SMOOTH: list[Mechanism] = [Gaussian(1), Gaussian("0.001"), Gaussian(100), Laplace("0.5")]
+BOUNDED: list[Mechanism] = [Laplace("0.5"), Staircase("2", "0.3"), RandomizedResponse("2", 5)]
+INFINITE = Interval(Decimal("Infinity"), Decimal("Infinity"))
+
+
+def narrow(value: Interval, width: Fraction = WIDTH) -> bool:
+    return value.relative_width is not None and value.relative_width <= width
+
+
+@pytest.mark.parametrize("mechanism", SMOOTH, ids=str)
+@pytest.mark.parametrize("delta", ["1e-1000", "1e-300", "1e-6", "0.3", "0.9999"])
+def test_inverse_round_trip(mechanism: Mechanism, delta: str) -> None:
+    """δ at the two ends of the enclosure of ε(δ) is on either side of δ, and near it."""
+    epsilon = profile.epsilon(mechanism, delta)
+    assert narrow(epsilon)
+    at_lower = profile.delta(mechanism, epsilon.lower)
+    at_upper = profile.delta(mechanism, epsilon.upper)
+    assert Fraction(at_lower.upper) >= Fraction(Decimal(delta))
+    assert Fraction(at_upper.lower) <= Fraction(Decimal(delta))
+
+
+def test_delta_of_ten_to_the_minus_thousand() -> None:
+    epsilon = profile.epsilon(Gaussian(1), "1e-1000")
+    assert str(epsilon.lower).startswith("68.2232603009469428214358217043")
+    delta = profile.delta(Gaussian(1), "68.22326030094694282143582170432")
+    assert narrow(delta)
+    assert delta.lower.adjusted() in (-1000, -1001)
+    log = profile.log_delta(Gaussian(1), "68.22326030094694282143582170432")
+    assert log.lower < -1000 * Decimal(10).ln() + Decimal("1e-20")
+    assert log.upper > -1000 * Decimal(10).ln() - Decimal("1e-20")
+
+
+@pytest.mark.parametrize("mechanism", [*SMOOTH, *BOUNDED], ids=str)
+@pytest.mark.parametrize("epsilon", ["-30", "-1", "-1e-300", "0", "1e-300", "1"])
+def test_logarithm_and_complement_agree_with_delta(mechanism: Mechanism, epsilon: str) -> None:
+    delta = profile.delta(mechanism, epsilon)
+    rest = profile.delta_complement(mechanism, epsilon)
+    log = profile.log_delta(mechanism, epsilon)
+    assert narrow(delta)
+    assert narrow(rest)
+    assert narrow(log) or log.upper == 0
+    assert Fraction(delta.lower) + Fraction(rest.lower) <= 1
+    assert Fraction(delta.upper) + Fraction(rest.upper) >= 1
+    with mpmath.workdps(60):
+        value = mpmath.log(mpmath.mpf(str(delta.lower)))
+        assert abs(value - mpmath.mpf(str(log.lower))) <= mpmath.mpf("1e-28") * (1 + abs(value))
+
+
+def test_a_delta_of_two_billion_zeros() -> None:
+    delta = profile.delta(Gaussian("1e5"), 1)
+    assert narrow(delta)
+    assert delta.lower.adjusted() == -2171472425
+    log = profile.log_delta(Gaussian("1e5"), 1)
+    assert str(log.lower).startswith("-5000000034.95771492842785")
+    assert delta.ball().log().overlaps(log.ball())
+
+
+def test_no_noise_worth_the_name_has_its_complement_exactly() -> None:
+    rest = profile.delta_complement(Gaussian("0.001"), "-50")
+    assert narrow(rest)
+    assert rest.lower.adjusted() == -54301
+
+
+@pytest.mark.parametrize("mechanism", BOUNDED, ids=str)
+def test_beyond_the_largest_loss_delta_is_zero(mechanism: Mechanism) -> None:
+    assert 2 in profile.epsilon(mechanism, 0)
+    assert profile.delta(mechanism, 2) == Interval.of_exact(0)
+    assert profile.log_delta(mechanism, 3).upper == Decimal("-Infinity")
+    assert 1 in profile.delta_complement(mechanism, 2)
+    # below −2 only the mass that Q misses remains: 1 − e^ε
+    assert profile.delta(mechanism, -2).overlaps(profile.delta(Laplace(10), -2))
+
+
+def test_epsilon_at_the_ends() -> None:
+    assert profile.epsilon(Gaussian(1), 0) == INFINITE
+    assert profile.epsilon(Gaussian(1), 1).upper == Decimal("-Infinity")
+    assert profile.epsilon(Laplace(1), 1).upper == Decimal("-Infinity")
+
+
+def test_epsilon_beside_the_mass_at_infinity() -> None:
+    """The inverse jumps at δ = P(L = ∞): nearer than any fixed width must still be told apart."""
+    table = Tabulated([0, "1/2", "1/2"], ["1/2", "1/2", 0])
+    mass, nearly = Fraction(1, 2), Fraction(1, 10**60)
+    assert profile.epsilon(table, mass - nearly) == INFINITE
+    assert profile.epsilon(table, mass) == Interval.of_exact(0)  # the largest finite loss
+    above = profile.epsilon(table, mass + nearly)
+    assert above.upper < 0
+    assert above.lower > Decimal("-1e-59")
+
+
+def test_direction_picks_one_side() -> None:
+    table = Tabulated(["9/10", "1/10"], ["1/2", "1/2"])
+    both = profile.delta(table, "0.5")
+    sides = [profile.delta(table, "0.5", direction=direction) for direction in Direction]
+    assert sides[0] != sides[1]
+    assert both == max(sides, key=lambda side: side.lower)
+
+
+def test_adjacency_is_read_and_checked() -> None:
+    by_name = profile.delta(Gaussian(1), 1, adjacency="add-remove")
+    assert by_name == profile.delta(Gaussian(1), 1, adjacency=Adjacency.REPLACE_ONE)
+    with pytest.raises(AdjacencyError, match="Did you mean 'replace-one'"):
+        profile.delta(Gaussian(1), 1, adjacency="replace_on")
+
+
+@pytest.mark.parametrize("delta", ["-0.1", "1.5", "-1e-1000", Fraction(10**5000)])
+def test_delta_must_be_a_probability(delta: str | Fraction) -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected delta=.* in \[0, 1\]"):
+        profile.epsilon(Gaussian(1), delta)
+
+
+def test_bad_epsilon_and_width() -> None:
+    with pytest.raises(InvalidInputError, match=r"epsilon='1e-3x' to be a number"):
+        profile.delta(Gaussian(1), "1e-3x")
+    with pytest.raises(InvalidInputError, match="relative_width"):
+        profile.delta(Gaussian(1), 1, relative_width=Fraction(0))
+    assert profile.delta(Gaussian(1), 1, relative_width="2").overlaps(profile.delta(Gaussian(1), 1))
+    deep = Fraction(1, 10**3000)
+    assert narrow(profile.delta(Gaussian(1), 1, relative_width=deep), deep)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+from flint import arb, ctx
+
+from accountant.core.adjacency import Direction
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace, Staircase, Tabulated
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval
+from accountant.questions import profile, tradeoff
+
+LEVELS = ["1e-300", "1e-5", "0.03", "0.3", "1/2", "0.7", "0.999999", 1 - Fraction(1, 10**300)]
+WIDTH = Fraction(1, 10**30)
+KINDS: list[Mechanism] = [
+    Gaussian(1),
+    Gaussian("1e5"),
+    Laplace("0.5"),
+    Laplace("1e300"),
+    DiscreteLaplace("2", 3),
+    Staircase("1", "0.3"),
+]
+
+
+def narrow(value: Interval) -> bool:
+    return value.relative_width is not None and value.relative_width <= WIDTH
+
+
+def mpf(value: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+
+
+@pytest.mark.parametrize("mechanism", KINDS, ids=str)
+@pytest.mark.parametrize("alpha", LEVELS, ids=lambda a: str(a)[:10])
+def test_beta_and_power_are_narrow_and_add_to_one(
+    mechanism: Mechanism, alpha: str | Fraction
+) -> None:
+    beta, power = tradeoff.beta(mechanism, alpha), tradeoff.power(mechanism, alpha)
+    assert narrow(beta)
+    assert narrow(power)
+    assert Fraction(beta.lower) + Fraction(power.lower) <= 1
+    assert Fraction(beta.upper) + Fraction(power.upper) >= 1
+    assert Fraction(power.upper) >= exact(alpha).rational  # type: ignore[operator]  # rational
+
+
+@pytest.mark.parametrize("mu", ["1", "0.01", "3"])
+@pytest.mark.parametrize("alpha", ["1e-300", "1e-5", "0.3", "1/2", "0.999999"])
+def test_gaussian_is_the_closed_form(mu: str, alpha: str) -> None:
+    # β = Φ(Φ⁻¹(1 − α) − μ), as arb's own inverse error function has it
+
+    value = tradeoff.beta(Gaussian(1, mu), alpha)
+    with ctx.workprec(400):
+        z = arb(2).sqrt() * (2 * exact(alpha).ball()).erfcinv()
+        closed = ((exact(mu).ball() - z) / arb(2).sqrt()).erfc() / 2
+        assert value.overlaps(Interval.of_ball(closed, 60))
+
+
+@pytest.mark.parametrize("t", ["2", "1/3", "20"])
+@pytest.mark.parametrize("alpha", LEVELS, ids=lambda a: str(a)[:10])
+def test_laplace_is_the_closed_form(t: str, alpha: str | Fraction) -> None:
+    """Straight on both atoms, a hyperbola between: Dong, Roth and Su, Section 2."""
+    value = tradeoff.beta(Laplace(1, t), alpha, relative_width=Fraction(1, 10**30))
+    with mpmath.workdps(400):
+        a, distance = exact(alpha).mpf(), exact(t).mpf()
+        if a < mpmath.exp(-distance) / 2:
+            closed = 1 - mpmath.exp(distance) * a
+        elif a <= mpmath.mpf(1) / 2:
+            closed = mpmath.exp(-distance) / (4 * a)
+        else:
+            closed = mpmath.exp(-distance) * (1 - a)
+        assert abs(mpf(value) - closed) <= mpmath.mpf("1e-29") * closed
+
+
+@pytest.mark.parametrize("t", ["2", "1/3"])
+def test_laplace_at_the_corners_of_its_atoms(t: str) -> None:
+    # α = 1/2 is exactly Q(L > −t); just beside it the two pieces must meet
+    levels = [Fraction(1, 2) + side * Fraction(1, 10**40) for side in (-1, 0, 1)]
+    values = [tradeoff.beta(Laplace(1, t), level) for level in levels]
+    assert all(narrow(value) for value in values)
+    assert values[0].upper >= values[1].lower >= values[2].lower
+    with mpmath.workdps(60):
+        assert abs(mpf(values[1]) - mpmath.exp(-exact(t).mpf()) / 2) <= mpmath.mpf("1e-30")
+
+
+def test_discrete_laws_are_straight_between_their_vertices() -> None:
+    # the geometric mechanism at sensitivity 1: three losses, and two lines like the bit's
+    mechanism = DiscreteLaplace(1)
+    with mpmath.workdps(60):
+        for alpha in ("0.001", "0.1", "0.26", "0.28", "0.6", "0.9"):
+            a = exact(alpha).mpf()
+            e = mpmath.e
+            closed = max(1 - e * a, (1 - a) / e)
+            # L is ±1 everywhere, so it is exactly randomised response
+            assert abs(mpf(tradeoff.beta(mechanism, alpha)) - closed) <= mpmath.mpf("1e-30")
+
+
+@pytest.mark.parametrize("mechanism", KINDS, ids=str)
+def test_beta_is_the_dual_of_delta(mechanism: Mechanism) -> None:
+    """β(α) ≥ 1 − δ(ε) − e^ε α for every ε, with equality at the likelihood-ratio tests."""
+    for alpha in ("1e-5", "0.2", "0.8"):
+        value = tradeoff.beta(mechanism, alpha)
+        level = exact(alpha)
+        for epsilon in ("-3", "-0.5", "0", "0.1", "1", "4"):
+            delta = profile.delta(mechanism, epsilon)
+            with mpmath.workdps(60):
+                line = 1 - mpf(delta) - mpmath.exp(exact(epsilon).mpf()) * level.mpf()
+                assert mpmath.mpf(str(value.upper)) >= line - mpmath.mpf("1e-29")
+
+
+@pytest.mark.parametrize("epsilon", ["-0.7", "0.2", "1.1"])
+def test_likelihood_ratio_tests_lie_on_the_curve(epsilon: str) -> None:
+    for mechanism in (Gaussian(1), Laplace("0.5"), DiscreteLaplace("2", 3)):
+        pair: Pair = mechanism.worst_case(None).remove[0]
+
+        with ctx.workprec(300):
+            tails = pair.tails(exact(epsilon))
+            level, error = Interval.of_ball(tails.q_above, 60), Interval.of_ball(tails.p_below, 60)
+        value = tradeoff.beta(mechanism, level.lower)
+        assert abs(mpf(value) - mpf(error)) <= mpmath.mpf("1e-29")
+
+
+def test_ends() -> None:
+    for mechanism in KINDS:
+        assert tradeoff.beta(mechanism, 0) == Interval.of_exact(1)
+        assert tradeoff.beta(mechanism, 1) == Interval.of_exact(0)
+        assert tradeoff.power(mechanism, 0) == Interval.of_exact(0)
+        assert tradeoff.power(mechanism, 1) == Interval.of_exact(1)
+
+
+def test_a_value_far_below_any_float() -> None:
+    beta = tradeoff.beta(Gaussian("0.001"), "0.5")
+    assert narrow(beta)
+    assert beta.lower.adjusted() == -217151
+    assert str(beta.lower).startswith("2.290646146545498410643109081138")
+
+
+def test_levels_on_a_plateau() -> None:
+    """At a vertex Q(L > ε) equals α on a whole interval of ε, and no precision tells them apart."""
+    table = Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"])
+    for alpha, beta in (("1/6", Fraction(1, 2)), ("1/2", Fraction(1, 6))):
+        value = tradeoff.beta(table, alpha)
+        assert beta in value
+        assert narrow(value)
+        power = tradeoff.power(table, alpha)
+        assert 1 - beta in power
+        assert narrow(power)
+
+
+def test_the_worse_direction_counts() -> None:
+    table = Tabulated([0, "1/2", "1/2"], ["1/4", "3/4", 0])
+    remove = tradeoff.beta(table, "0.1", direction=Direction.REMOVE)
+    add = tradeoff.beta(table, "0.1", direction=Direction.ADD)
+    both = tradeoff.beta(table, "0.1")
+    assert both.lower == min(remove.lower, add.lower)
+    assert Fraction(1, 2) in tradeoff.beta(table, 0, direction=Direction.REMOVE)
+    assert Fraction(3, 4) in tradeoff.beta(table, 0, direction=Direction.ADD)
+
+
+def test_identical_laws() -> None:
+    table = Tabulated(["1/3", "2/3"], ["1/3", "2/3"])
+    for alpha in ("1e-300", "1/3", "0.9"):
+        assert Fraction(1) - exact(alpha).rational in tradeoff.beta(table, alpha)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("alpha", ["-0.1", "1.0000001", Decimal("-1e-999")])
+def test_alpha_must_be_a_probability(alpha: str | Decimal) -> None:
+    with pytest.raises(InvalidInputError, match=r"Expected alpha=.* in \[0, 1\]"):
+        tradeoff.beta(Gaussian(1), alpha)
+    with pytest.raises(InvalidInputError, match=r"Expected alpha="):
+        tradeoff.power(Gaussian(1), alpha)

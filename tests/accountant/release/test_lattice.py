@@ -1,0 +1,311 @@
+"""Releases on a lattice: membership, exact law, exact decisions, bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.geometry.covariances import Exchangeable, Matrix
+from accountant.geometry.spaces import L2Ball
+from accountant.mechanisms import (
+    Composed,
+    CorrelatedGaussian,
+    CountEllipse,
+    DiscreteCorrelatedGaussian,
+    DiscreteGaussian,
+    DiscreteKaryTree,
+    DiscreteLaplace,
+    DisjointGroupsGaussian,
+    EllipticalGaussian,
+    Gaussian,
+    GeneralGaussian,
+    HonakerTree,
+    KaryTree,
+    KnownSizeGaussian,
+    Laplace,
+    LaplaceVector,
+    MatrixVariateGaussian,
+    PoissonSubsampled,
+    RandomizedResponse,
+    RankOneGaussian,
+    SquareRootFactorization,
+    Staircase,
+    Tabulated,
+)
+from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.numbers.exact import exact
+from accountant.release import lattice_noise
+from accountant.release.lattice import RESOLUTION, LatticeSampler
+from accountant.release.lattice_noise import StaircaseNoise, independent
+
+FALSE_ALARM = 1e-6
+
+CONTINUOUS: list[Mechanism] = [
+    Gaussian("1.3"),
+    Laplace("sqrt(2)"),
+    Staircase(1, "0.3"),
+    Staircase("0.01", 1),
+    LaplaceVector(2, [1, 1, "0.5"]),
+    EllipticalGaussian(["1", "0.01", "1000"], 1),
+    GeneralGaussian(Exchangeable(3, 2, "-1/2"), L2Ball(3, 1)),
+    GeneralGaussian(Matrix([[2, 1], [1, 3]]), L2Ball(2, 1)),
+    CountEllipse(4, 1, 1),
+    CountEllipse(1, 1, 1),
+    CorrelatedGaussian(5, 1),
+    CorrelatedGaussian(5, 1, release_size=False),
+    DisjointGroupsGaussian(2, 3, 1, "add-remove"),
+    KnownSizeGaussian(3, 1),
+    KnownSizeGaussian(3, 1, 2),
+    MatrixVariateGaussian(Exchangeable(2, 2, 1), Matrix([[2, 1], [1, 3]])),
+    RankOneGaussian(6, 4),
+    KaryTree(13, 3, 1),
+    HonakerTree(6, 1),
+    SquareRootFactorization(5, mu=1),
+]
+STREAMS = (KaryTree, LinearCounter)
+
+
+def steps_of(values: Any, lattice: tuple[Fraction, ...]) -> list[list[Fraction]]:
+    rows = np.asarray(values, dtype=float).reshape(-1, len(lattice))
+    return [[Fraction(x) / g for x, g in zip(row, lattice, strict=True)] for row in rows.tolist()]
+
+
+@pytest.mark.parametrize("mechanism", CONTINUOUS, ids=repr)
+def test_every_output_lies_on_one_lattice(mechanism: Mechanism) -> None:
+    sampler = mechanism.lattice_sampler()
+    rng = np.random.default_rng(1)
+    values = [0.0, 0.1] if isinstance(mechanism, STREAMS) else [0.0, 0.1, -1 / 3, 2e5 + 0.7, 1e22]
+    for value in values:
+        count = len(sampler.lattice)
+        answer = value if mechanism.dimension == 1 and count == 1 else np.full(count, value)
+        released = mechanism.release(answer, 20, rng=rng)
+        assert released.shape == (20, *np.shape(answer))
+        for row in steps_of(released, sampler.lattice):
+            assert all(step.denominator == 1 for step in row)
+    for step in sampler.lattice:
+        assert step.numerator == 1 or step.denominator == 1
+        assert (step.numerator * step.denominator).bit_count() == 1
+    assert sampler.extra_delta.upper == 0
+    assert mechanism.release(answer, rng=rng).shape == np.shape(answer)
+
+
+@pytest.mark.parametrize("mechanism", CONTINUOUS, ids=repr)
+def test_fast_decisions_are_the_exact_ones(mechanism: Mechanism) -> None:
+    """Every coordinate that double precision decided is decided the same by ball arithmetic."""
+    sampler = mechanism.lattice_sampler()
+    noise = sampler._noise
+    rows = np.full((12, noise.dimension), 0.1)
+    whole = sampler.whole_steps(rows, rng=np.random.default_rng(2))
+    drawn = noise.draw(12 * noise.inputs, rng=np.random.default_rng(2))
+    rng = np.random.default_rng(3)
+    for row in range(12):
+        for coordinate in range(noise.dimension):
+            exactly = sampler._exact(drawn, row, coordinate, Fraction(0.1), rng)
+            assert exactly == whole[row, coordinate]
+
+
+@pytest.mark.parametrize("mechanism", CONTINUOUS, ids=repr)
+def test_bound_holds_the_error_and_is_small(mechanism: Mechanism) -> None:
+    sampler = mechanism.lattice_sampler()
+    noise, rng = sampler._noise, np.random.default_rng(4)
+    drawn = noise.draw(3 * noise.inputs, rng=rng)
+    found, bound = noise.floats(drawn.floats().reshape(3, -1), sampler._steps)
+    assert float(bound.max()) < 0.01
+    for index in range(len(drawn)):
+        drawn.refine(index, rng=rng)
+    for row in range(3):
+        start = row * noise.inputs
+        for coordinate in range(noise.dimension):
+            ball = noise.ball(coordinate, drawn.numbers(start))
+            true = float((ball / float(sampler.lattice[coordinate])).mid())
+            assert abs(found[row, coordinate] - true) <= bound[row, coordinate]
+
+
+def law_distance(drawn: Any, at_most: Callable[[Any], Any]) -> float:
+    """Return the largest |F_n − F| over the integers drawn."""
+    values, counts = np.unique(drawn, return_counts=True)
+    return float(np.abs(np.cumsum(counts) / len(drawn) - at_most(values)).max())
+
+
+def staircase_cdf(x: Any) -> Any:
+    """Of epsilon 1, gamma 0.3, sensitivity 1, from the density."""
+    b, gamma = math.exp(-1), 0.3
+    height = (1 - b) / (2 * (gamma + b * (1 - gamma)))
+    size, whole = np.abs(x), np.floor(np.abs(x))
+    place = size - whole
+    part = np.minimum(place, gamma) + b * np.maximum(place - gamma, 0)
+    inside = (1 - b**whole) / 2 + height * b**whole * part
+    return np.where(x < 0, 0.5 - inside, 0.5 + inside)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "cdf"),
+    [
+        (LatticeSampler(independent(lambda: [exact(1).ball()]), resolution=1), stats.norm.cdf),
+        (
+            LatticeSampler(independent(lambda: [exact(1).ball()], "laplace"), resolution=1),
+            stats.laplace.cdf,
+        ),
+        (
+            LatticeSampler(
+                StaircaseNoise(exact(1).ball, exact("0.3").ball, exact(1).ball), resolution=1
+            ),
+            staircase_cdf,
+        ),
+    ],
+    ids=["normal", "laplace", "staircase"],
+)
+def test_law_is_that_of_the_rounded_noise(
+    sampler: LatticeSampler, cdf: Callable[[Any], Any]
+) -> None:
+    """On a coarse lattice: the mass of every cell, for a value between two lattice points."""
+    value, size = 0.2, 200_000
+    step = float(sampler.lattice[0])
+    assert 0.1 <= step <= 0.5
+    released = sampler.release([value], size, rng=np.random.default_rng(5))[:, 0] / step
+
+    def at_most(k: Any) -> Any:
+        return cdf((np.asarray(k) + 0.5) * step - value)
+
+    assert law_distance(released, at_most) < math.sqrt(math.log(2 / FALSE_ALARM) / (2 * size))
+    cells = np.arange(round(-2 / step), round(2 / step))
+    counts = np.array([np.sum(released == cell) for cell in cells])
+    masses = at_most(cells) - at_most(cells - 1)
+    observed = np.append(counts, size - counts.sum())
+    wanted = size * np.append(masses, 1 - masses.sum())
+    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > FALSE_ALARM
+
+
+def test_covariance_of_joint_noise() -> None:
+    """Each entry of the sample covariance, within 6 standard errors (21 entries: below 1e-7)."""
+    mechanism = MatrixVariateGaussian(Exchangeable(2, 2, 1), Exchangeable(3, 3, "-1"))
+    size = 40_000
+    noise = mechanism.lattice_sampler().noise(size, rng=np.random.default_rng(6))
+    found = noise.T @ noise / size
+    true = np.array([[float(entry) for entry in row] for row in mechanism.covariance_matrix()])
+    diagonal = np.diag(true)
+    error = np.sqrt((true**2 + np.outer(diagonal, diagonal)) / size)
+    assert (np.abs(found - true) < 6 * error).all()
+
+
+def test_rank_one_noise_has_one_direction() -> None:
+    """‖noise‖² is the square of a normal length, to the lattice."""
+    mechanism = RankOneGaussian(50, 9)
+    noise = mechanism.lattice_sampler().noise(20_000, rng=np.random.default_rng(7))
+    lengths = np.linalg.norm(noise, axis=1) / 3
+    bound = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * len(lengths)))
+    assert float(stats.kstest(lengths, stats.halfnorm.cdf).statistic) < bound
+
+
+def test_far_values_and_tiny_ones() -> None:
+    rng = np.random.default_rng(8)
+    mechanism = Gaussian(1)
+    assert mechanism.release(1e300, rng=rng) == 1e300
+    assert abs(float(mechanism.release(2.0**70, rng=rng)) - 2.0**70) <= 2.0**18
+    assert abs(float(mechanism.release(5e-324, rng=rng))) < 10
+    assert abs(float(Gaussian("1e200").release(1e-300, rng=rng))) < 1e201
+
+
+def test_integers_are_released_exactly() -> None:
+    rng = np.random.default_rng(9)
+    for mechanism in (DiscreteGaussian(2), DiscreteLaplace(3)):
+        released = mechanism.release([[5, 7]], 4, rng=rng)
+        assert released.shape == (4, 1, 2)
+        assert released.dtype == np.int64
+    assert DiscreteLaplace(2**70).release(1, 3, rng=rng).dtype == object
+    reports = RandomizedResponse(1, 3).release([0, 1, 2], 50, rng=rng)
+    assert set(np.unique(reports).tolist()) <= {0, 1, 2}
+    counts = DiscreteKaryTree(4, 2, 1).release([1, 0, 1, 1], 2000, rng=rng)
+    assert counts.dtype == np.int64
+    assert np.abs(counts.mean(axis=0) - [1, 1, 2, 3]).max() < 1
+    released = DiscreteCorrelatedGaussian(2, 1, "3/2").release([10, 20, 30], 500, rng=rng)
+    assert np.abs(released.mean(axis=0) - [10, 20, 30]).max() < 1
+    assert (released * 6 == np.round(released * 6)).all()
+
+
+@pytest.mark.parametrize("mechanism", [KaryTree(9, 3, 100), HonakerTree(6, 1)], ids=repr)
+def test_streams_are_counted_exactly(mechanism: Mechanism) -> None:
+    stream = np.array([0.1, 1, 0, 1, 0.75, 1, 0, 0, 1][: mechanism.dimension])
+    first, second = (
+        mechanism.release(inputs, 3, rng=np.random.default_rng(14))
+        for inputs in (stream, np.zeros_like(stream))
+    )
+    step = mechanism.lattice_sampler().lattice[0]
+    rounded = [math.floor(Fraction(x) / step + Fraction(1, 2)) * step for x in stream]
+    sums = [float(sum(rounded[: index + 1])) for index in range(len(stream))]
+    assert (first - second == sums).all()
+    assert step <= 1
+
+
+def test_composed_parts_keep_their_lattices() -> None:
+    both = Composed([Gaussian(1), DiscreteLaplace(2), CorrelatedGaussian(2, 1)], 2)
+    answer = [0.1, 0.2, 5, 6, 1, 2, 3, 1, 2, 3]
+    released = both.release(answer, 6, rng=np.random.default_rng(10))
+    assert released.shape == (6, 10)
+    assert both.sample(6, rng=np.random.default_rng(10)).shape == (6, 10)
+    assert both.release(answer, rng=np.random.default_rng(10)).shape == (10,)
+    with pytest.raises(InvalidInputError, match="10 coordinates"):
+        both.release([1, 2], rng=np.random.default_rng(10))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (math.nan, "finite"),
+        (math.inf, "finite"),
+        ([0, -math.inf], r"value\[1\]=-inf to be finite"),
+        (["a"], "numbers"),
+        ([Fraction(1, 3)], "numbers"),
+        (2**53 + 1, "at most 2"),
+    ],
+)
+def test_bad_values(value: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Gaussian(1).release(value, rng=np.random.default_rng(11))
+
+
+def test_bad_shapes_and_mechanisms() -> None:
+    rng = np.random.default_rng(12)
+    with pytest.raises(InvalidInputError, match="3 coordinates"):
+        CorrelatedGaussian(2, 1).release([1, 2], rng=rng)
+    with pytest.raises(InvalidInputError, match="to be an integer"):
+        DiscreteLaplace(1).release([1, 0.5], rng=rng)
+    with pytest.raises(InvalidInputError, match="3 coordinates"):
+        DiscreteCorrelatedGaussian(2, 1, 1).release([1, 2], rng=rng)
+    with pytest.raises(InvalidInputError, match=r"value\[1\]=2.0 in \[0, 1\]"):
+        KaryTree(2, 2, 1).release([0, 2], rng=rng)
+    with pytest.raises(InvalidInputError, match=r"value\[1\]=2 to be 0 or 1"):
+        DiscreteKaryTree(2, 2, 1).release([0, 2], rng=rng)
+    with pytest.raises(InvalidInputError, match="2 inputs"):
+        KaryTree(2, 2, 1).release([0, 1, 1], rng=rng)
+    with pytest.raises(NotApplicableError, match="inner"):
+        PoissonSubsampled(Gaussian(1), "0.1").release(1, rng=rng)
+    with pytest.raises(NotApplicableError, match="no lattice sampler"):
+        Tabulated(["1/2", "1/2"], ["1/3", "2/3"]).release(1, rng=rng)
+    with pytest.raises(InvalidInputError, match="scale of the noise of coordinate 1"):
+        GeneralGaussian(Matrix([[1, 0], [0, 0]]), L2Ball(2, 1)).lattice_sampler()
+
+
+def test_seeded_and_fine_enough() -> None:
+    first = Laplace(3).release(1.5, 10, rng=np.random.default_rng(13))
+    assert first.tolist() == Laplace(3).release(1.5, 10, rng=np.random.default_rng(13)).tolist()
+    assert Laplace(3).lattice_sampler().lattice == (Fraction(2) ** (1 - RESOLUTION),)
+    assert Laplace(3).release(1.5, 0, rng=np.random.default_rng(13)).shape == (0,)
+
+
+def test_squared_norms_of_many_coordinates() -> None:
+    """Within what `RankOneNoise.floats` allows for, against exact rationals."""
+    rows = np.random.default_rng(15).normal(size=(3, 500)) * [[1.0], [1e-3], [3e6]]
+    found = lattice_noise._squares(rows)[:, 0].tolist()
+    for row, square in zip(rows.tolist(), found, strict=True):
+        true = sum(Fraction(x) ** 2 for x in row)
+        error = (1 + 504 * 2.0**-22 * math.sqrt(500 / float(true))) * 2.0**-52
+        assert abs(Fraction(square) - true) <= true * Fraction(error)

@@ -1,0 +1,135 @@
+"""Real random numbers by their digits: laws, ties, tails, refinement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from numpy.typing import NDArray
+from scipy import stats
+
+from accountant.release import lazy_reals
+from accountant.release.lazy_reals import WORD, LazyReals, normal
+
+FALSE_ALARM = 1e-6
+
+
+def margin(size: int) -> float:
+    """Dvoretzky–Kiefer–Wolfowitz–Massart: sup |F_n − F| exceeds this with FALSE_ALARM at most."""
+    return math.sqrt(math.log(2 / FALSE_ALARM) / (2 * size))
+
+
+def distance(values: NDArray[np.float64], cdf: Callable[[Any], Any]) -> float:
+    return float(stats.kstest(values, cdf).statistic)
+
+
+LAWS = [(lazy_reals.normal, stats.norm.cdf), (lazy_reals.laplace, stats.laplace.cdf)]
+
+
+@pytest.mark.parametrize(("draw", "cdf"), LAWS)
+def test_law(draw: Callable[..., LazyReals], cdf: Callable[[Any], Any]) -> None:
+    values = draw(300_000, rng=np.random.default_rng(1)).floats()
+    assert distance(values, cdf) < margin(len(values))
+
+
+@pytest.mark.parametrize(("draw", "cdf"), LAWS)
+@pytest.mark.parametrize("bits", [1, 2])
+def test_ties_keep_the_law(
+    draw: Callable[..., LazyReals], cdf: Callable[[Any], Any], bits: int
+) -> None:
+    """With one or two digits at once nearly every comparison ties, and draws further ones."""
+    rng = np.random.default_rng(2)
+    reals = draw(20_000, rng=rng, bits=bits)
+    assert len(reals.further) > 3000
+    for index in range(len(reals)):
+        for _ in range(24 // bits):
+            reals.refine(index, rng=rng)
+    values = np.array([float(reals.ball(index).mid()) for index in range(len(reals))])
+    assert distance(values, cdf) < margin(len(values))
+
+
+@pytest.mark.parametrize(
+    ("law", "start", "mass"),
+    [
+        ("normal", 2, lambda j: math.exp(-2 * j - j * j / 2)),
+        ("normal", 1, lambda j: math.exp(-j - j * j / 2)),
+        ("exponential", 40, lambda j: math.exp(-j)),
+    ],
+)
+def test_tail(law: str, start: int, mass: Callable[[int], float]) -> None:
+    rng, size = np.random.default_rng(3), 4000
+    drawn = np.array([lazy_reals.tail(law, start, rng=rng) for _ in range(size)])
+    total = sum(mass(j) for j in range(100))
+    for j in range(3):
+        below = sum(mass(i) for i in range(j + 1)) / total
+        assert abs(float(np.mean(drawn <= j)) - below) < margin(size)
+
+
+def test_table_of_the_whole_part() -> None:
+    with ctx.workprec(200):
+        below = lazy_reals._cumulative("normal")
+        total = sum((arb(-n * n) / 2).exp() for n in range(60))
+        assert below[0].overlaps(1 / total)
+        assert below[0].rel_accuracy_bits() > 180
+        assert len(below) == 9
+
+
+def test_balls_hold_the_doubles_and_shrink() -> None:
+    rng = np.random.default_rng(4)
+    reals = lazy_reals.normal(50, rng=rng)
+    with ctx.workprec(300):
+        for index, value in enumerate(reals.floats()):
+            first = reals.ball(index)
+            assert abs(first.mid() - arb(float(value))) <= arb(2) ** -51 * (1 + abs(value))
+            reals.refine(index, rng=rng)
+            second = reals.ball(index)
+            assert first.contains(second)
+            assert second.rad() < arb(2) ** -100
+
+
+def test_kept_and_joined_numbers_keep_their_digits() -> None:
+    rng = np.random.default_rng(5)
+    reals = lazy_reals.uniform(4, rng=rng)
+    reals.refine(2, rng=rng)
+    kept = reals.keep(np.array([False, True, True, False]))
+    both = lazy_reals.join([lazy_reals.uniform(3, rng=rng), kept])
+    with ctx.workprec(200):
+        assert both.ball(4).mid() == reals.ball(2).mid()
+        assert both.ball(3).mid() == reals.ball(1).mid()
+
+
+def test_seeded_and_empty() -> None:
+    first = lazy_reals.laplace(100, rng=np.random.default_rng(6)).floats()
+    second = lazy_reals.laplace(100, rng=np.random.default_rng(6)).floats()
+    assert first.tolist() == second.tolist()
+    assert len(lazy_reals.normal(0, rng=np.random.default_rng(6))) == 0
+
+
+@pytest.mark.parametrize("bits", [6, WORD])
+@pytest.mark.parametrize("refined", [[], [4], range(30)])
+def test_sums_of_squares_hold_the_sum_of_the_balls(bits: int, refined: Sequence[int]) -> None:
+    """Both enclosures hold the number, so they meet; neither is much wider than the other."""
+    rng = np.random.default_rng(7)
+    drawn = normal(40, rng=rng, bits=bits)
+    for index in refined:
+        drawn.refine(index, rng=rng)
+    with ctx.workprec(256):
+        numbers = drawn.numbers(3)
+        slowly = sum((numbers(index) ** 2 for index in range(30)), start=arb(0))
+        quickly = numbers.squares(30)
+        assert quickly.overlaps(slowly)
+        assert quickly.rad() <= slowly.rad() * (1 + 2.0**-20)
+        assert slowly.rad() <= 2 * quickly.rad()
+
+
+def test_large_whole_parts_are_squared_exactly() -> None:
+    whole = np.array([3, 2**40], dtype=np.int64)
+    drawn = LazyReals(np.array([1, -1]), whole, np.array([5, 6], dtype=np.int64), WORD)
+    with ctx.workprec(256):
+        true = (3 + arb(5) * arb(2) ** -WORD) ** 2 + (2**40 + arb(6) * arb(2) ** -WORD) ** 2
+        assert drawn.numbers(0).squares(2).overlaps(true)
+        assert drawn.numbers(0).squares(2).rel_accuracy_bits() > 50

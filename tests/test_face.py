@@ -1,0 +1,220 @@
+"""What a newcomer types in Python: it works, or the answer says what to type."""
+
+from __future__ import annotations
+
+import contextlib
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpassay
+from accountant.numbers.interval import Interval
+
+NOISE = dpassay.Gaussian("1.1")
+WIDE = Interval(Decimal("0.0512"), Decimal("0.0559"))
+
+
+class TestTheFiveMistakesOfTheFirstUsers:
+    def test_verify_takes_the_words_of_the_command_line(self) -> None:
+        found = dpassay.verify(NOISE, epsilon=1, delta=1e-5)
+        assert found.verdict.value == "REFUTED"
+        assert dpassay.verify("Gaussian(4)", epsilon=1, delta="1e-5").verdict.value == "HOLDS"
+        assert dpassay.verify("Gaussian(2)", mu="0.5").verdict.value == "HOLDS"
+        assert dpassay.verify("Gaussian(2)", rho="0.125").verdict.value == "HOLDS"
+
+    def test_calibrate_and_compare_take_them_too(self) -> None:
+        found = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-5")
+        assert repr(found.mechanism) == "Gaussian(standard_deviation='3.73063163482')"
+        assert (
+            repr(dpassay.calibrate(dpassay.Laplace, epsilon=2).mechanism) == "Laplace(scale='0.5')"
+        )
+        compared = dpassay.compare(
+            epsilon=1, delta="1e-6", workload="Count()", only=["Laplace"], simulated=False
+        )
+        assert len(repr(compared)) < 200
+        assert compared.to_dict()["workload"] == "Count()"
+
+    def test_a_mechanism_may_be_a_text(self) -> None:
+        assert dpassay.delta("Gaussian(1.1)", 1) == dpassay.delta(NOISE, 1)
+        assert dpassay.mean_squared_error("Laplace(2)") == 8
+        assert dpassay.estimate_delta("Gaussian(1.1)", 1) == pytest.approx(0.0961455, abs=1e-6)
+
+    def test_an_answer_is_a_number(self) -> None:
+        answer = dpassay.delta(NOISE, 1)
+        assert float(answer) == pytest.approx(0.09614553598374448)
+        assert answer < 0.1
+        assert answer >= Fraction(1, 100)
+        assert not answer > "0.1"
+        assert f"{answer:.3g} {answer:.1%} {answer:>8.2f}" == "0.0961 9.6%     0.10"
+        assert round(answer, 3) == Decimal("0.096")
+        assert round(answer) == 0
+
+    def test_lists_and_arrays_of_epsilon(self) -> None:
+        one, two = dpassay.delta(NOISE, 1), dpassay.delta(NOISE, 2)
+        assert dpassay.delta(NOISE, [1, "2"]) == [one, two]
+        assert dpassay.delta(NOISE, epsilon=np.array([1, 2])) == [one, two]
+        assert dpassay.delta(NOISE, np.linspace(1.0, 2.0, 2)) == [one, two]
+        assert dpassay.delta(NOISE, np.float64(1)) == one
+        assert np.asarray(dpassay.delta(NOISE, [1, 2]), dtype=float).shape == (2,)
+
+    def test_a_question_about_training_is_one_line(self) -> None:
+        run = dpassay.dpsgd(
+            noise_multiplier="1.1",
+            batch_size=256,
+            dataset_size=60000,
+            epochs=30,
+            delta="1e-5",
+            sampling="poisson",
+        )
+        text = 'Composed(PoissonSubsampled(Gaussian(1.1), "256/60000"), 7032)'
+        exact = dpassay.epsilon(
+            text, "1e-5", adjacency="add-remove", relative_width=Fraction(1, 10**6)
+        )
+        assert run.epsilon.overlaps(exact)
+        assert run.adjacency.value == "add-remove"
+        assert len(repr(run)) < 200
+        assert "add-remove" in str(run)
+        assert "probability 256/60000, independently" in str(run)
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        ("Gaussian(sigma=1)", "Did you mean 'standard_deviation'?"),
+        ("Gaussian()", "Gaussian needs standard_deviation"),
+        ("Gaussian(1, 2, 3)", "Arguments: standard_deviation, l2_sensitivity"),
+        ("delta(Gaussian, 1)", "Write Gaussian(standard_deviation=…)"),
+        ("delta('Gausian(1)', 1)", "Did you mean 'Gaussian'?"),
+        ("delta(NOISE, delta=1e-5)", "Did you mean dpassay.epsilon(mechanism, delta=…)?"),
+        ("epsilon(NOISE, epsilon=1)", "Did you mean dpassay.delta(mechanism, epsilon=…)?"),
+        ("delta(NOISE)", "Write delta(mechanism, epsilon)"),
+        ("delta(NOISE, 1, neighbours='add')", "has no argument 'neighbours'"),
+        ("delta(3, 1)", "Write a mechanism such as Gaussian"),
+        ("verify(NOISE)", "epsilon=1, delta=1e-5"),
+        ("verify(NOISE, delta=1e-5)", "delta needs epsilon"),
+        ("verify('claims.toml')", "dpassay.read_file(path)"),
+        ("calibrate('Gaussian')", "epsilon=1, delta=1e-5"),
+        ("calibrate('Gaussian', 1)", "epsilon=1, delta=1e-5"),
+        ("calibrate('Gausian', epsilon=1)", "Did you mean 'Gaussian'?"),
+        ("compare(epsilon=1)", "workload=…"),
+        ("compare(epsilon=1, workload='Prefix(steps=3)')", "Did you mean 'PrefixSums'?"),
+        ("compare(epsilon=1, workload='Sum()')", "Did you mean 'VectorSum'?"),
+        ("Composed('Gaussian(1)', 10)", "dpassay.parse('Gaussian(1)')"),
+        ("certify('Gaussian(1)')", "epsilon=1, delta=1e-5"),
+        ("dpsgd(1, 10, 100, delta='1e-5')", "one of epochs=… and steps=…"),
+        ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='poison')", "'poisson'?"),
+        ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='shuffle')", "Composed(Gaussian"),
+        ("dpsgd(1, 200, 100, epochs=1, delta='1e-5')", "≤ dataset_size=100"),
+        ("float(WIDE_OPEN)", "float(x.lower)"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_type(code: str, remedy: str) -> None:
+    names = {name: getattr(dpassay, name) for name in dir(dpassay)}
+    names |= {"NOISE": NOISE, "WIDE_OPEN": Interval(Decimal(0), Decimal(1))}
+    with pytest.raises(dpassay.DpassayError) as caught:
+        eval(code, names)
+    assert remedy in str(caught.value)
+
+
+def test_an_unknown_name_is_answered_with_a_near_one() -> None:
+    with pytest.raises(AttributeError, match="Did you mean 'Gaussian'"):
+        _ = dpassay.Gausian  # type: ignore[attr-defined]
+
+
+def test_every_question_takes_a_text() -> None:
+    from accountant.ask import QUESTIONS
+
+    arguments = {"maximum_quantile": {"coordinates": 3}}
+    for name in QUESTIONS:
+        ask = getattr(dpassay, name)
+        for at in ((), ("0.5",), (2,)):
+            with contextlib.suppress(dpassay.DpassayError):  # no AttributeError, nor TypeError
+                ask("Laplace(1)", *at, **arguments.get(name, {}))
+
+
+class TestComparisonsAreDecidedOrRefused:
+    def test_a_number_outside_is_decided(self) -> None:
+        assert WIDE > 0.05
+        assert Decimal("0.06") > WIDE
+        assert WIDE != 0.05
+        assert dpassay.exact("sqrt(2)") > WIDE
+        assert float("inf") > WIDE
+        assert max(WIDE, dpassay.delta(NOISE, 1)) == dpassay.delta(NOISE, 1)
+
+    def test_ends_count(self) -> None:
+        assert Decimal("0.0512") <= WIDE
+        assert Decimal("0.0559") >= WIDE
+        assert not Decimal("0.0512") > WIDE
+        assert not Decimal("0.0559") < WIDE
+
+    @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "==", "!="])
+    def test_a_number_inside_is_refused_with_both_ends(self, sign: str) -> None:
+        with pytest.raises(dpassay.UndecidedError, match=r"0\.0512, 0\.0559.*relative_width"):
+            eval(f"WIDE {sign} 0.055")
+
+    def test_an_exact_answer_is_its_number(self) -> None:
+        one = dpassay.variance("Gaussian(1)")[0]
+        assert one == 1
+        assert {one: "kept"}[one] == "kept"
+        assert hash(one) == hash(Decimal(1)) == hash(1)
+
+    def test_what_is_no_number(self) -> None:
+        assert WIDE != "0.0512"
+        with pytest.raises(TypeError, match="not list"):
+            _ = WIDE < [1]  # type: ignore[operator]
+        with pytest.raises(dpassay.InvalidInputError, match="NaN"):
+            _ = Decimal("NaN") > WIDE
+
+
+class TestDigits:
+    def test_a_format_is_of_certain_digits(self) -> None:
+        assert f"{WIDE:.1f}" == "0.1"
+        assert f"{WIDE:.2g}" == "[0.051, 0.056]"
+        assert f"{WIDE}" == str(WIDE)
+        with pytest.raises(dpassay.InvalidInputError, match=r"such as '\.3g'"):
+            format(WIDE, ".3q")
+
+    def test_rounding_is_of_the_number(self) -> None:
+        assert round(WIDE, 1) == Decimal("0.1")
+        with pytest.raises(dpassay.UndecidedError, match="Round to fewer"):
+            round(WIDE, 2 + 1)
+
+    def test_digits(self) -> None:
+        assert WIDE.digits == 1
+        assert Interval(Decimal(0), Decimal(1)).digits == 0
+        assert Interval(Decimal(2), Decimal(2)).digits == float("inf")
+        assert repr(Interval(Decimal(2), Decimal(2))) == "Interval(2, exact)"
+        assert repr(WIDE) == "Interval([0.0512, 0.0559])"
+        assert WIDE.to_dict() == {"lower": "0.0512", "upper": "0.0559"}
+
+    def test_enormous_exponents(self) -> None:
+        tiny = Interval(Decimal("1e-1000000000"), Decimal("1.1e-1000000000"))
+        assert tiny < 1e-300
+        assert float(tiny) == 0
+        assert f"{tiny:.1e}" == "[1.0e-1000000000, 1.1e-1000000000]"
+
+
+def test_profile_in_one_call() -> None:
+    found = dpassay.profile("Gaussian(1)", epsilon=[0, 1], delta=1e-5, mu=True)
+    assert found["delta"] == dpassay.delta("Gaussian(1)", [0, 1])
+    assert found["mu"] == [Interval(Decimal(1), Decimal(1))]
+    assert len(found.to_dict()["answers"]) == 4
+    assert "0.126936737507" in str(found)
+    assert len(repr(found)) < 200
+    with pytest.raises(KeyError, match="was not asked"):
+        _ = found["beta"]
+    assert {"delta", "epsilon", "mu", "rho", "mse"} == {
+        answer.name for answer in dpassay.profile(NOISE).answers
+    }
+
+
+def test_groups_and_samples_without_replacement() -> None:
+    alone = dpassay.dpsgd(1, 10, 1000, steps=1, delta="1e-5")
+    group = dpassay.dpsgd(1, 10, 1000, steps=1, delta="1e-5", group=2)
+    fixed = dpassay.dpsgd(1, 10, 1000, steps=1, delta="1e-5", sampling="without-replacement")
+    assert group.epsilon > alone.epsilon
+    assert fixed.adjacency.value == "replace-one"
+    with pytest.raises(dpassay.NotApplicableError, match="Leave group out"):
+        dpassay.dpsgd(1, 10, 1000, steps=1, delta="1e-5", sampling="without-replacement", group=2)

@@ -1,0 +1,261 @@
+"""What a person sees in a terminal of 80 or 120 columns, with and without colour."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from verify import progress, report, tables
+from verify.cli import main
+from verify.cli.verify import ledger
+from verify.exact import verify
+from verify.remedy import remedy
+from verify.tables import Row
+from verify.verdict import Finding, Rigour, Verdict
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COMMANDS = [
+    "verify", "audit", "check", "profile", "training", "calibrate", "convert", "optimal", "stream",
+    "doctor", "demo",
+]  # fmt: skip
+
+
+class Terminal(io.StringIO):
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(params=[80, 120])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return int(request.param)
+
+
+def finding(identity: str, verdict: Verdict, cause: str = "", correction: str = "") -> Finding:
+    return Finding(
+        id=identity,
+        source="Theorem 1",
+        formal="for every d ≥ 1 (integer) and m > 0: CorrelatedGaussian(dimension=d) is m-GDP",
+        verdict=verdict,
+        kind="relation",
+        true={},
+        claimed={},
+        margin={},
+        rigour=Rigour.PROVED,
+        witness={},
+        reason="An event has too large a probability.",
+        statement="",
+        cause=cause,
+        correction=correction,
+    )
+
+
+LONG = "count-on-your-elders/abstract/gaussian-replaceable/small-epsilon"
+FINDINGS = [
+    finding(LONG, Verdict.HOLDS),
+    finding("a/theorem-5", Verdict.REFUTED, cause="Equation (13) divides by the wrong density."),
+    finding("a/lemma-2", Verdict.UNDECIDED),
+]
+
+
+class TestTheTableOfVerdicts:
+    def test_it_fits_and_keeps_every_id_whole(self, width: int) -> None:
+        screen = Terminal()
+        report.show_table(FINDINGS, screen)
+        lines = ESCAPE.sub("", screen.getvalue()).splitlines()
+        assert max(map(len, lines)) <= width
+        for one in FINDINGS:
+            assert any(one.id in line for line in lines)
+
+    def test_what_is_refuted_comes_first_with_its_cause(self, width: int) -> None:
+        screen = Terminal()
+        report.show_table(FINDINGS, screen)
+        lines = ESCAPE.sub("", screen.getvalue()).splitlines()
+        verdicts = [line.split()[0] for line in lines if line[:1].isupper()]
+        assert verdicts == ["REFUTED", "UNDECIDED", "HOLDS"]
+        text = " ".join(" ".join(lines).split())
+        assert "because: Equation (13) divides by the wrong density." in text
+        assert "for every d ≥ 1" in text
+        assert lines[-1] == "3 claims: 1 HOLDS, 1 REFUTED, 1 UNDECIDED"
+
+    @pytest.mark.parametrize("coloured", [True, False])
+    def test_colour_is_for_terminals_that_want_it(
+        self, width: int, coloured: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not coloured:
+            monkeypatch.setenv("NO_COLOR", "1")
+        screen = Terminal()
+        report.show_table(FINDINGS, screen)
+        assert ("\x1b[1;31m" in screen.getvalue()) == coloured  # bold and red
+
+    def test_a_pipe_has_one_line_for_each_claim(self) -> None:
+        stream = io.StringIO()
+        report.show_table(FINDINGS, stream)
+        lines = stream.getvalue().splitlines()
+        assert len(lines) == 1 + len(FINDINGS) + 2
+        assert "\x1b" not in stream.getvalue()
+        assert lines[1].endswith("because: Equation (13) divides by the wrong density.")
+
+    def test_a_narrow_window_breaks_ids_at_slashes_and_hyphens(self) -> None:
+        lines = [line for line, _, _ in tables.laid_out([Row(("HOLDS", LONG), "text")], 40)]
+        assert max(map(len, lines)) <= 40
+        assert "".join(part.strip() for part in lines[:-1]).endswith(LONG)
+        assert all(line.rstrip()[-1] in "/-" for line in lines[:-2])
+
+    def test_a_text_that_fits_stands_in_its_row(self) -> None:
+        rows = [Row(("less-is-more/1", "Figure 1"), "The loss")]
+        assert tables.laid_out(rows, 40) == [("less-is-more/1  Figure 1  The loss", "", False)]
+
+
+class TestRemedies:
+    def test_of_a_claim_that_was_typed(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["verify", "Gaussian(3)", "--epsilon", "1", "--delta", "1e-5"]) == 1
+        last = capsys.readouterr().out.strip().splitlines()[-1]
+        assert last.split(maxsplit=1) == [
+            "remedy",
+            "needs standard_deviation ≥ 3.7307; true at ε ≥ 1.2711 (δ = 0.00001) or "
+            "δ ≥ 0.00020752 (ε = 1)",
+        ]
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["Gaussian(3)", "--mu", "0.1"], "needs standard_deviation ≥ 10; true at μ ≥ 0.33334"),
+            (["Gaussian(3)", "--rho", "0.01"], "needs standard_deviation ≥ 7.0711; true at ρ ≥ "),
+            (["Laplace(1)", "--epsilon", "0.5"], "needs scale ≥ 2; true at ε ≥ 1"),
+        ],
+    )
+    def test_of_other_guarantees(
+        self, words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["verify", *words]) == 1
+        assert expected in capsys.readouterr().out.strip().splitlines()[-1]
+
+    def test_it_is_true(self) -> None:
+        from verify import ask
+
+        assert ask.verify("Gaussian(3.7307)", epsilon=1, delta="1e-5").verdict is Verdict.HOLDS
+        assert ask.verify("Gaussian(3.7306)", epsilon=1, delta="1e-5").verdict is Verdict.REFUTED
+        assert ask.verify("Gaussian(3)", epsilon="1.2711", delta="1e-5").verdict is Verdict.HOLDS
+        assert ask.verify("Gaussian(3)", epsilon=1, delta="0.00020752").verdict is Verdict.HOLDS
+
+    def test_every_refutation_ends_with_one(self) -> None:
+        corrected = finding("a", Verdict.REFUTED, correction="Use 2Δ.")
+        for refuted in (FINDINGS[1], corrected):
+            label, text = report.details(refuted)[-1]
+            assert (label, bool(text)) == ("remedy", True)
+        assert remedy(corrected) == "Use 2Δ."
+        assert remedy(FINDINGS[0]) == ""
+
+    def test_of_a_ledger(self) -> None:
+        claim = next(c for c in ledger("count-queries") if c.id.endswith("remark-2/guarantee"))
+        text = remedy(verify(claim))
+        assert text.startswith(
+            "true at ε ≥ 3.7846 (δ = 0.0000013643) or δ ≥ 0.34991 (ε = 2.2); For C"
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["verfy", "Gaussian(1)"], "Did you mean 'verify'?"),
+        (["verify", "Gaussian(1)", "--epsilonn", "1"], "Did you mean '--epsilon'?"),
+        (["calibrate", "Gaussian", "--find", "nois"], "Did you mean 'noise'?"),
+        (["verify", "Gausian(1)", "--epsilon", "1"], "Did you mean 'Gaussian'?"),
+        (["verify", "Gaussian(sigma=1)", "--epsilon", "1"], "Did you mean 'standard_deviation'?"),
+        (["verify", "--paper", "less-is-mor"], "Did you mean 'less-is-more'?"),
+        (["verify", "--paper", "less-is-more", "--only", "theorem-55"], "Did you mean"),
+    ],
+)
+def test_a_misspelt_word_gets_a_suggestion(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_an_unknown_workload_is_answered_with_workloads() -> None:
+    from accountant.errors import InvalidInputError
+    from verify.compare.document import read_workload
+
+    with pytest.raises(InvalidInputError, match=r"^Unknown workload 'Xyz'\. Known: .*PrefixSums"):
+        read_workload("Xyz(dimension=3)")
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_breaks_between_words_only(
+    command: str | None, width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [command] if command else []
+    assert main([*words, "--help"]) == 0
+    narrow = capsys.readouterr().out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "1000")
+        main([*words, "--help"])
+    assert narrow.split() == capsys.readouterr().out.split()
+
+
+def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 2))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    screen, pipe = Terminal(), io.StringIO()
+    for stream in (screen, pipe):
+        line = progress.Line(stream)
+        for number in range(40):
+            line.say(f"{number} of 40 blocks")
+        line.close()
+    assert "\n" not in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[2K")
+    assert len(pipe.getvalue().splitlines()) <= 9
+
+
+class TestTraining:
+    SETTINGS = ("--noise-multiplier", "1.1", "--batch", "256", "--size", "60000", "--delta", "1e-5")
+
+    def test_in_words(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["training", *self.SETTINGS, "--epochs", "30"]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("epsilon = 1.6362122")
+        for word in ("add-remove", "poisson", "256/60000", "7032 steps", "clipped"):
+            assert word in shown
+
+    def test_as_data(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["training", *self.SETTINGS, "--steps", "1", "--json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        assert data["adjacency"] == "add-remove"
+        assert data["sampling"] == "poisson"
+        assert set(data["epsilon"]) == {"lower", "upper"}
+        assert data["assumptions"]
+
+    def test_a_sampling_that_is_not_proved(self, capsys: pytest.CaptureFixture[str]) -> None:
+        words = ["training", *self.SETTINGS, "--epochs", "30", "--sampling", "shuffle"]
+        assert main(words) == 2
+        assert "Composed(Gaussian(noise_multiplier), count=epochs)" in capsys.readouterr().err
+
+
+def test_the_first_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPASSAY_COMMAND", "python3 run.py")
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 0
+    shown = capsys.readouterr().out
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 40
+    verdicts = [line.split()[0] for line in lines[3:9]]
+    assert verdicts == ["REFUTED", "REFUTED", "REFUTED", "ARGUED", "HOLDS", "HOLDS"]
+    assert shown.count("python3 run.py") == 4
+    assert "█" in shown
+    assert list(tmp_path.iterdir()) == []
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    assert "\n".join(lines[2:9]) in readme.read_text("utf-8")

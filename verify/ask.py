@@ -1,0 +1,272 @@
+"""`verify`, `certify`, `calibrate` and `compare` in the words of the command line.
+
+>>> from verify.ask import verify
+>>> verify("Gaussian(1)", epsilon=1, delta="1e-5").verdict.value
+'REFUTED'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accountant.ask import read_mechanism
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError
+from accountant.numbers.exact import Number, exact
+from verify.claim import Claim
+
+if TYPE_CHECKING:
+    from accountant.budget.calibrate import Calibration
+    from accountant.budget.target import Target
+    from accountant.geometry.workload import Workload
+    from verify.compare import Budget, Comparison
+    from verify.verdict import Finding
+
+_ONE_CLAIM = "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1 or rho=0.5."
+_ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1 or rho=0.5."
+
+
+def claims_about(
+    mechanism: Mechanism,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+    source: str = "",
+) -> list[Claim]:
+    """Return the claims that a mechanism is (ε, δ)-DP, μ-GDP, ρ-zCDP, as far as they are named."""
+    from verify import claims
+
+    relation = Adjacency.read(adjacency)
+    shared: dict[str, Any] = {
+        "mechanism": repr(mechanism),
+        "adjacency": None if relation is None else relation.value,
+        "source": source,
+    }
+    found: list[Claim] = []
+    if delta is not None and epsilon is None:
+        raise InvalidInputError("delta needs epsilon: the claim is (epsilon, delta)-DP.")
+    if epsilon is not None:
+        eps, most = str(exact(epsilon, "epsilon")), exact(delta or 0, "delta")
+        if most.sign == 0:
+            found.append(
+                claims.PureDP(id="pure-dp", statement=f"It is {eps}-DP.", epsilon=eps, **shared)
+            )
+        else:
+            shared_claim = {"epsilon": eps, "delta": str(most), **shared}
+            said = f"It is ({eps}, {most})-DP."
+            found.append(claims.ApproximateDP(id="approximate-dp", statement=said, **shared_claim))
+    if mu is not None:
+        least = str(exact(mu, "mu"))
+        said = f"It is {least}-GDP."
+        found.append(claims.GaussianDP(id="gaussian-dp", statement=said, mu=least, **shared))
+    if rho is not None:
+        least = str(exact(rho, "rho"))
+        said = f"It is {least}-zCDP."
+        found.append(claims.ZeroConcentratedDP(id="zcdp", statement=said, rho=least, **shared))
+    return found
+
+
+def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
+    """Return the one claim that is meant."""
+    if isinstance(about, Claim):
+        given = [name for name, value in words.items() if value is not None]
+        if given:
+            raise InvalidInputError(f"A claim states its own {given[0]}; leave {given[0]} out.")
+        return about
+    if isinstance(about, Path) or (isinstance(about, str) and about.endswith(".toml")):
+        raise InvalidInputError(
+            "Expected a claim or a mechanism, not a file. Read it first: "
+            "[dpassay.verify(claim) for claim in dpassay.read_file(path).claims]."
+        )
+    claims = claims_about(read_mechanism(about), **words)
+    if len(claims) != 1:
+        raise InvalidInputError(f"Expected one claim about the mechanism. {_ONE_CLAIM}")
+    return claims[0]
+
+
+def verify(
+    claim: Claim | Mechanism | str,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+    lemmas: Iterable[Claim] = (),
+) -> Finding:
+    """Decide a claim, or what `epsilon` and `delta`, `mu` or `rho` claim about a mechanism.
+
+    Parameters
+    ----------
+    claim
+        A claim, or a mechanism (as an object or as text) that the following words are about.
+    epsilon, delta
+        The claim that it is (ε, δ)-DP; ε-DP where δ is left out.
+    mu, rho
+        The claim that it is μ-GDP, or ρ-zCDP.
+    adjacency
+        The neighbouring relation, required where the guarantee depends on it.
+    lemmas
+        The claims that the proof of a claim may name: those of the same file.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is not exactly one claim, or it cannot be evaluated.
+
+    Examples
+    --------
+    >>> verify("Gaussian(standard_deviation=4)", epsilon=1, delta="1e-5").verdict.value
+    'HOLDS'
+    """
+    from verify.exact import verify as decide
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "adjacency": adjacency}
+    return decide(_claim(claim, words), lemmas=lemmas)
+
+
+def certify(
+    claim: Claim | Mechanism | str,
+    lemmas: Sequence[Claim] = (),
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+) -> tuple[Finding, dict[str, Any] | None]:
+    """Decide as `verify` does; return the finding and its certificate (None if undecided)."""
+    from verify.certificate import certify as decide
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "adjacency": adjacency}
+    return decide(_claim(claim, words), lemmas)
+
+
+def _target(
+    target: Target | None,
+    epsilon: Number | None,
+    delta: Number | None,
+    mu: Number | None,
+    rho: Number | None,
+) -> Target:
+    """Return the one guarantee that the words name."""
+    from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+
+    if target is not None and not isinstance(target, Target):
+        raise InvalidInputError(
+            f"Expected a target, not {type(target).__name__} {target!r}. {_ONE_TARGET}"
+        )
+    found: list[Target] = [] if target is None else [target]
+    if epsilon is not None:
+        found.append(EpsilonDelta(epsilon, 0 if delta is None else delta))
+    if mu is not None:
+        found.append(Mu(mu))
+    if rho is not None:
+        found.append(Rho(rho))
+    if len(found) != 1 or (delta is not None and epsilon is None):
+        raise InvalidInputError(f"Expected one target. {_ONE_TARGET}")
+    return found[0]
+
+
+def calibrate(
+    name: str | type[Mechanism],
+    target: Target | None = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+    **options: Any,
+) -> Calibration:
+    """Find the least noise with which a mechanism has a guarantee.
+
+    Parameters
+    ----------
+    name
+        The mechanism, by its name in the notation or its class.
+    target
+        A guarantee as an object (`EpsilonDelta`, `Mu`, `Rho`, `ProfileBelow`); or name it:
+    epsilon, delta, mu, rho
+        (ε, δ)-DP, ε-DP where δ is left out; μ-GDP; ρ-zCDP.
+    adjacency
+        The neighbouring relation, required where the guarantee depends on it.
+    options
+        `digits`, `count`, `sampling_prob`, `schedule`, and the other arguments of the mechanism:
+        see `accountant.budget.calibrate.calibrate`. With a `target`, `epsilon`, `delta`, `mu` and
+        `rho` are arguments of the mechanism too.
+
+    Examples
+    --------
+    >>> calibrate("Laplace", epsilon="0.1").mechanism
+    Laplace(scale=10)
+    """
+    from accountant.budget.calibrate import calibrate as least_noise
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    if target is None:
+        found = _target(None, **words)
+    else:
+        found = _target(target, None, None, None, None)
+        options.update((key, value) for key, value in words.items() if value is not None)
+    return least_noise(name, found, adjacency=adjacency, **options)
+
+
+def compare(
+    budget: Budget | Target | None = None,
+    workload: Workload | str | None = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+    releases: int = 1,
+    sampling_prob: Number = 1,
+    **options: Any,
+) -> Comparison:
+    """Judge every candidate for a workload under a budget.
+
+    Parameters
+    ----------
+    budget
+        A `Budget` or a target; or name it by `epsilon` and `delta`, `mu` or `rho`, with
+        `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
+    workload
+        What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
+    options
+        `candidates`, `only`, `metrics`, `seed`, `simulated` …: see
+        `verify.compare.comparison.compare`.
+    """
+    from verify.compare import Budget
+    from verify.compare.comparison import compare as judge
+    from verify.compare.document import read_workload
+
+    if workload is None:
+        raise InvalidInputError(
+            'Expected workload=… that says what is released, such as "Count()" or '
+            '"Counts(dimension=1000, sparsity=10)".'
+        )
+    if not isinstance(budget, Budget):
+        target = _target(budget, epsilon, delta, mu, rho)
+        budget = Budget(
+            target,
+            adjacency=adjacency or Adjacency.ADD_REMOVE,
+            releases=releases,
+            sampling_prob=sampling_prob,
+        )
+    elif any(value is not None for value in (epsilon, delta, mu, rho, adjacency)):
+        raise InvalidInputError("A Budget states its own guarantee; leave the other words out.")
+    asked = read_workload(workload) if isinstance(workload, str) else workload
+    if "candidates" in options:
+        given = options["candidates"]
+        options["candidates"] = [
+            read_mechanism(entry) if isinstance(entry, str) else entry for entry in given
+        ]
+    return judge(budget, asked, **options)

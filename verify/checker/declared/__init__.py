@@ -1,0 +1,14 @@
+"""Laws of additive noise that are declared in one file each, by mechanism and by pair.
+
+What is declared here is derived a second time, and shares nothing with the accountant. To add a law
+is to add its file, and its name to the list below.
+"""
+
+from verify.checker.declared.law import DeclaredLaw
+from verify.checker.declared.logistic import LOGISTIC
+
+__all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
+
+_ALL: tuple[DeclaredLaw, ...] = (LOGISTIC,)
+BY_MECHANISM = {law.mechanism: law for law in _ALL}
+BY_LAW = {law.name: law for law in _ALL}

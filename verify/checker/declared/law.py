@@ -1,0 +1,48 @@
+"""Everything that the checker needs to know of one law of additive noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from verify.checker.domains import Argument
+from verify.checker.noise import Noise
+
+Pair: TypeAlias = dict[str, Any]
+"""The worst pair: its name under "law", and its parameters."""
+
+
+@final
+@dataclass(frozen=True)
+class DeclaredLaw:
+    """One mechanism with one worst pair, which is its own reverse up to reflection.
+
+    Parameters
+    ----------
+    mechanism, arguments
+        The name in the notation, and the arguments in their order.
+    name, parameters
+        The name of the worst pair in a certificate, and its parameters.
+    pair
+        Returns the worst pair of the mechanism, with a proof in its docstring.
+    tails
+        Returns P(L > ε) and Q(L > ε).
+    renyi
+        Returns D_a for a > 1, and D_1 at a = 1.
+    largest_loss
+        Returns the supremum of the loss.
+    variance, quantile
+        Of the noise; a quantile at 0 < p < 1.
+    """
+
+    mechanism: str
+    arguments: Mapping[str, Argument]
+    name: str
+    parameters: tuple[str, ...]
+    pair: Callable[[Noise], Pair]
+    tails: Callable[[Pair, Any], tuple[Any, Any]]
+    renyi: Callable[[Pair, Any], Any]
+    largest_loss: Callable[[Pair], Any]
+    variance: Callable[[Noise], Any]
+    quantile: Callable[[Noise, Any], Any]

@@ -1,0 +1,74 @@
+"""Logistic noise, density e^{−x/s}/(s(1 + e^{−x/s})²).
+
+With y = e^{−x/s} the densities of P, moved by t scales, and Q have the ratio
+e^t ((1 + y)/(1 + e^t y))², which falls with y from e^t to e^{−t}. So L > ε where
+(1 + y)/(1 + e^t y) > r = e^{(ε−t)/2}, that is, for −t < ε < t, where y < (1 − r)/(e^t r − 1).
+The probability of y < c is c/(1 + c) under Q, and that of e^t y < e^t c under P.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.domains import Argument, positive
+from verify.checker.noise import Noise
+from verify.checker.numbers import exp, log, over, plus, times
+from verify.checker.reals import PI
+
+_NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
+
+
+def _pair(noise: Noise) -> Pair:
+    """Return the pair at the full distance: of a log-concave density it is worst.
+
+    The best event against a shift is a half-line, whose probability grows with the shift.
+    """
+    return {"law": "logistic", "distance": over(noise["sensitivity"], noise["scale"])}
+
+
+def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    t = pair["distance"]
+    if epsilon >= t:
+        return _NONE
+    if epsilon <= -t:
+        return _ALL
+    r, most = exp(over(plus(epsilon, -t), 2)), exp(t)
+    above = over(plus(1, -r), plus(most, -1))
+    return times(above, most), over(above, r)
+
+
+def _renyi(pair: Pair, order: Any) -> Any:
+    """Return ln M/(a − 1), M = (e^{at} − e^{(1−a)t})/((2a − 1)(e^t − 1)), and t coth(t/2) − 2.
+
+    V = e^{(t−L)/2} = (1 + e^t y)/(1 + y) is uniform on [1, e^t] under Q, where 1/(1 + y) is uniform
+    on [0, 1]. So M is the mean of e^{at} V^{−2a}, and D_1 the derivative of ln M at a = 1.
+    """
+    t = pair["distance"]
+    if order == 1:
+        return plus(over(times(t, plus(exp(t), 1)), plus(exp(t), -1)), -2)
+    moment = plus(exp(times(order, t)), -exp(times(plus(1, -order), t)))
+    return log(over(moment, times(plus(2 * order, -1), plus(exp(t), -1)))) / (order - 1)
+
+
+def _variance(noise: Noise) -> Any:
+    return over(times(PI, PI, noise["scale"], noise["scale"]), 3)
+
+
+def _quantile(noise: Noise, probability: Any) -> Any:
+    return times(noise["scale"], log(over(probability, plus(1, -probability))))
+
+
+LOGISTIC = DeclaredLaw(
+    mechanism="Logistic",
+    arguments={"scale": Argument(positive), "sensitivity": Argument(positive, Fraction(1))},
+    name="logistic",
+    parameters=("distance",),
+    pair=_pair,
+    tails=_tails,
+    renyi=_renyi,
+    largest_loss=lambda pair: pair["distance"],
+    variance=_variance,
+    quantile=_quantile,
+)

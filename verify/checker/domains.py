@@ -1,0 +1,156 @@
+"""What an argument of a mechanism may be: each domain reads a value, or says what it should be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, final
+
+from verify.checker.noise import Noise
+from verify.checker.numbers import root, sign
+
+Domain = Callable[[Any], Any]
+"""Returns what an argument says, or raises ValueError with what it should have been."""
+
+_DECIMAL = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?"
+_RATIO = re.compile(rf"[+-]?{_DECIMAL}(\s*/\s*{_DECIMAL})?")
+_ROOT = re.compile(r"(-?)sqrt\((.*)\)")
+_MOST_CHARACTERS: Final = 20_000
+_MOST_ENTRIES: Final = 100_000
+_RELATIONS = ("add-remove", "replace-one")
+
+
+def number(value: Any) -> Any:
+    """Require a real number: one of the language, or a text such as "1/3" or "sqrt(2)"."""
+    if isinstance(value, str):
+        return _written(value.strip())
+    if value is None or isinstance(value, (bool, list, Noise)):
+        raise ValueError("a number")
+    return Fraction(value) if isinstance(value, int) else value
+
+
+def _written(text: str) -> Any:
+    found = _ROOT.fullmatch(text)
+    square = found[2].strip() if found else text
+    if len(text) > _MOST_CHARACTERS or not _RATIO.fullmatch(square):
+        raise ValueError("a number")
+    above, _, below = square.partition("/")
+    value, divisor = Fraction(Decimal(above.strip())), Fraction(Decimal(below.strip() or "1"))
+    if divisor == 0 or (found and value < 0):
+        raise ValueError("a number")
+    value /= divisor
+    return value if not found else -root(value) if found[1] else root(value)
+
+
+def positive(value: Any) -> Any:
+    """Require a number > 0."""
+    return _ranged(value, lambda x: sign(x) > 0, "> 0")
+
+
+def not_negative(value: Any) -> Any:
+    """Require a number ≥ 0."""
+    return _ranged(value, lambda x: sign(x) >= 0, "≥ 0")
+
+
+def probability(value: Any) -> Any:
+    """Require a number in [0, 1]."""
+    return _ranged(value, lambda x: sign(x) >= 0 and sign(1 - x) >= 0, "in [0, 1]")
+
+
+def share(value: Any) -> Any:
+    """Require a number in (0, 1)."""
+    return _ranged(value, lambda x: sign(x) > 0 and sign(1 - x) > 0, "in (0, 1)")
+
+
+def _ranged(value: Any, inside: Callable[[Any], bool], domain: str) -> Any:
+    found = number(value)
+    if not inside(found):
+        raise ValueError(domain)
+    return found
+
+
+def rational(value: Any) -> Fraction:
+    """Require a rational number."""
+    found = number(value)
+    if not isinstance(found, Fraction):
+        raise ValueError("rational")
+    return found
+
+
+def both(*domains: Domain) -> Domain:
+    """Require what all domains require, read by one after the other."""
+
+    def read(value: Any) -> Any:
+        for domain in domains:
+            value = domain(value)
+        return value
+
+    return read
+
+
+def integer(least: int | None = None) -> Domain:
+    """Require an integer that is not too small."""
+
+    def read(value: Any) -> Fraction:
+        found = number(value)
+        if not isinstance(found, Fraction) or found.denominator != 1:
+            raise ValueError("an integer")
+        if least is not None and found < least:
+            raise ValueError(f"at least {least}")
+        return found
+
+    return read
+
+
+def each(domain: Domain) -> Domain:
+    """Require a list that is not empty, every entry in a domain."""
+
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, list) or not 0 < len(value) <= _MOST_ENTRIES:
+            raise ValueError("a list that is not empty")
+        return [domain(entry) for entry in value]
+
+    return read
+
+
+def optional(domain: Domain) -> Domain:
+    """Allow None besides a domain."""
+    return lambda value: None if value is None else domain(value)
+
+
+def switch(value: Any) -> bool:
+    """Require True or False."""
+    if not isinstance(value, bool):
+        raise ValueError("True or False")
+    return value
+
+
+def relation(value: Any) -> str:
+    """Require the name of a relation."""
+    if value not in _RELATIONS:
+        raise ValueError(f"one of {', '.join(_RELATIONS)}")
+    return str(value)
+
+
+def one_of(names: Iterable[str], what: str) -> Domain:
+    """Require something that has one of several names."""
+
+    def read(value: Any) -> Noise:
+        if not isinstance(value, Noise) or value.name not in names:
+            raise ValueError(what)
+        return value
+
+    return read
+
+
+@final
+@dataclass(frozen=True)
+class Argument:
+    """What an argument may be, and what it is where it is left out."""
+
+    domain: Domain
+    default: Any = ...
+    """The default; `...` where the argument is required."""

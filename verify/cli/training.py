@@ -1,0 +1,78 @@
+"""`dpassay training`: the epsilon of a DP-SGD run, with what it rests on."""
+
+from __future__ import annotations
+
+import argparse
+
+from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+
+_DESCRIPTION = """\
+Enclose the epsilon of a DP-SGD run from its settings. The neighbouring relation follows from the
+sampling; the answer says both, and what the training loop must do.
+"""
+_EPILOG = """\
+examples:
+  dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 30 --delta 1e-5
+  dpassay training --noise-multiplier 1 --batch 100 --size 10000 --steps 500 --delta 1e-6 --group 4
+  dpassay training --noise-multiplier 2 --batch 100 --size 10000 --steps 1 --delta 1e-6 \\
+      --sampling without-replacement
+
+with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
+optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
+shuffled data loader does not
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--noise-multiplier", required=True, metavar="S", help="noise / clipping norm"
+    )
+    parser.add_argument("--batch", required=True, metavar="B", help="records in a batch")
+    parser.add_argument("--size", required=True, metavar="N", help="records in the dataset")
+    parser.add_argument("--epochs", metavar="E", help="passes over the dataset")
+    parser.add_argument("--steps", metavar="T", help="steps, instead of epochs")
+    parser.add_argument("--delta", required=True, metavar="D", help="delta of the guarantee")
+    parser.add_argument(
+        "--sampling",
+        default="poisson",
+        metavar="HOW",
+        help="poisson (default; neighbours by add-remove) or without-replacement (by replace-one)",
+    )
+    parser.add_argument("--group", default="1", metavar="K", help="records of one person (1)")
+    add_output_options(parser, quiet="print the enclosure only")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask and print."""
+    from accountant.training import dpsgd
+
+    found = dpsgd(
+        options.noise_multiplier,
+        _whole("--batch", options.batch),
+        _whole("--size", options.size),
+        delta=options.delta,
+        epochs=options.epochs,
+        steps=None if options.steps is None else _whole("--steps", options.steps),
+        sampling=options.sampling,
+        group=_whole("--group", options.group),
+    )
+    if options.json:
+        say_json({"schema_version": 1, **found.to_dict()})
+    else:
+        say(str(found.epsilon) if options.quiet else str(found))
+    return ExitCode.DONE
+
+
+def _whole(option: str, text: str) -> int:
+    """Read a whole number, such as 60000, 60_000 or 6e4."""
+    from accountant.errors import InvalidInputError
+    from accountant.numbers.exact import exact
+
+    number = exact(text.replace("_", ""), option).rational
+    if number is None or number.denominator != 1:
+        raise InvalidInputError(f"Expected {option} {text} to be a whole number.")
+    return number.numerator
+
+
+COMMAND = Command("training", "the epsilon of a DP-SGD run", _DESCRIPTION, _EPILOG, configure, run)

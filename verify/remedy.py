@@ -1,0 +1,101 @@
+"""What would make a refuted claim true: more noise, a larger ε, the corrected statement."""
+
+from __future__ import annotations
+
+import contextlib
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
+
+from verify.verdict import Finding, Verdict
+
+COMMAND_LINE = "command line"
+"""The source of a claim that a user has typed, whose least noise is found as well."""
+_DIGITS = 5
+"""Digits of a bound in a remedy, rounded to the side on which the claim is true."""
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
+_FALLBACK = "claim it of fewer cases: the case that is shown refutes it"
+
+
+def remedy(finding: Finding) -> str:
+    """Return what would make a refuted claim true; empty for other verdicts."""
+    if finding.verdict is not Verdict.REFUTED:
+        return ""
+    parts = [_noise(finding), _true_at(finding), finding.correction]
+    return "; ".join(part for part in parts if part) or _value(finding) or _FALLBACK
+
+
+def _true_at(finding: Finding) -> str:
+    """Say from which ε, δ, μ or ρ on the mechanism has the guarantee."""
+    claimed = [name for name in _SYMBOLS if name in finding.claimed]
+    found = []
+    for name in claimed:
+        least = _upper(finding.true.get(name))
+        if least is None or not least.is_finite():
+            continue
+        others = [f"{_SYMBOLS[o]} = {_short(finding.claimed[o])}" for o in claimed if o != name]
+        at = f" ({', '.join(others)})" if others else ""
+        found.append(
+            f"{_SYMBOLS[name]} ≥ {least:f}{at}"
+            if _plain(least)
+            else f"{_SYMBOLS[name]} ≥ {least:g}{at}"
+        )
+    return f"true at {' or '.join(found)}" if found else ""
+
+
+def _noise(finding: Finding) -> str:
+    """Say with which noise a mechanism that a user typed has the guarantee."""
+    from accountant import notation
+    from accountant.errors import DpassayError
+
+    if finding.source != COMMAND_LINE:
+        return ""
+    with contextlib.suppress(DpassayError):
+        mechanism: Any = notation.parse(str(finding.witness.get("mechanism", "")))
+        argument = mechanism.noise_argument
+        if argument is None:
+            return ""
+        from verify.ask import calibrate
+
+        others = {
+            name: getattr(mechanism, name)
+            for name in notation.argument_names(type(mechanism).__name__)
+            if name not in (argument, "adjacency") and getattr(mechanism, name) is not None
+        }
+        words: dict[str, Any] = {n: finding.claimed[n] for n in _SYMBOLS if n in finding.claimed}
+        found = calibrate(
+            type(mechanism), adjacency=finding.adjacency, digits=_DIGITS, **words, **others
+        )
+        sign = "≥" if mechanism.noise_grows else "≤"
+        return f"needs {argument} {sign} {getattr(found.mechanism, argument)}"
+    return ""
+
+
+def _value(finding: Finding) -> str:
+    """Give the true value where a number was misprinted."""
+    from accountant.numbers.reading import text
+
+    value = finding.true.get("value")
+    if not isinstance(value, dict):
+        return ""
+    return f"print {text(Decimal(value['lower']), Decimal(value['upper']))}"
+
+
+def _upper(value: Any) -> Decimal | None:
+    if not isinstance(value, dict) or "upper" not in value:
+        return None
+    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    return context.create_decimal(value["upper"])
+
+
+def _plain(value: Decimal) -> bool:
+    """Whether a number is readable without an exponent."""
+    return -4 <= value.adjusted() < 6
+
+
+def _short(text: str) -> str:
+    """Shorten a long decimal: it is quoted, not claimed anew."""
+    try:
+        value = Decimal(text)
+    except ArithmeticError:
+        return text
+    return text if len(text) <= 2 * _DIGITS else f"{value:.{_DIGITS}g}"

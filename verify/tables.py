@@ -1,0 +1,148 @@
+"""One table for every list in the terminal: as wide as it is, whole words, colour where it shows.
+
+Where nobody looks (a pipe, a file) a row is one line with all of its text, for other programs.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO, final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_GAP = "  "
+_LEAST_INLINE = 36
+"""Columns that a text needs to stand in its row; with less it stands on a line of its own."""
+_INDENT = "    "
+_MOST_LINES = 2
+"""Lines of a text that stands below its row."""
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """Short cells, which are never cut, and a text that may be."""
+
+    cells: Sequence[str]
+    text: str = ""
+    below: str = ""
+    """What stands on a line of its own in any case, such as the cause of a refutation."""
+    style: str = ""
+    """Of the first cell."""
+
+
+def is_pretty(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that shows more than plain text."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def console(stream: TextIO) -> Console:
+    """Return a console that colours nothing of its own accord."""
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, soft_wrap=True)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Align the cells of rows with spaces."""
+    widths = _widths(rows)
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def show(rows: Sequence[Row], stream: TextIO, *, caption: str = "") -> None:
+    """Print rows: aligned on a terminal, within its width; else one line each, uncut."""
+    if not is_pretty(stream):
+        everything = [[*row.cells, *filter(None, (row.text, row.below))] for row in rows]
+        short = [row.cells for row in rows]
+        widths = _widths(short)
+        lines = [_line(row, widths) for row in everything]
+        stream.write("\n".join([*lines, *(("", caption) if caption else ())]) + "\n")
+        return
+    from rich.text import Text
+
+    screen = console(stream)
+    for line, style, faint in laid_out(rows, screen.width):
+        text = Text(line, style="dim" if faint else "", no_wrap=True)
+        if style:
+            text.stylize(style, 0, len(line.split(_GAP)[0]))
+        screen.print(text)
+    if caption:
+        screen.print()
+        screen.print(Text("\n".join(_wrapped(caption, screen.width))))
+
+
+def laid_out(rows: Sequence[Row], width: int) -> list[tuple[str, str, bool]]:
+    """Return the lines of a table of this width, each with the style of its first cell.
+
+    The last entry of a line tells whether it is an explanation of the row above.
+    """
+    widths = _widths([row.cells for row in rows])
+    room = width - sum(widths) - len(_GAP) * len(widths)
+    fits = room >= min(_LEAST_INLINE, max((len(row.text) for row in rows), default=0))
+    found: list[tuple[str, str, bool]] = []
+    for row in rows:
+        inline = [_cut(row.text, room)] if fits else []
+        line = _line([*row.cells, *inline], widths)
+        if len(line) > width:  # an id that is wider than a small window: break it at its slashes
+            found += [(part, row.style * (i == 0), False) for i, part in _broken(line, width)]
+        else:
+            found.append((line, row.style, False))
+        below = [] if fits or not row.text else [_cut(row.text, width - len(_INDENT))]
+        below += _wrapped(row.below, width - len(_INDENT))
+        found += [(_INDENT + part, "", True) for part in below]
+    return found
+
+
+def _cut(text: str, width: int) -> str:
+    """Shorten a text to one line, between words where that leaves most of it."""
+    text = " ".join(text.split())
+    if len(text) <= width:
+        return text
+    kept = text[: max(width, 1) - 1]
+    words = kept.rpartition(" ")[0]
+    return (words if len(words) > len(kept) / 2 else kept).rstrip() + "…"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Wrap between words, to a few lines that end with … where more is to say."""
+    return textwrap.wrap(
+        " ".join(text.split()),
+        max(width, 1),
+        max_lines=_MOST_LINES,
+        placeholder="…",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _broken(line: str, width: int) -> list[tuple[int, str]]:
+    """Break a line after blanks, slashes and hyphens only."""
+    parts, current = [], ""
+    for piece in _pieces(line):
+        if current.strip() and len((current + piece).rstrip()) > width:
+            parts.append(current.rstrip())
+            current = _INDENT
+        current += piece
+    return list(enumerate([*parts, current.rstrip()]))
+
+
+def _pieces(line: str) -> list[str]:
+    found, start = [], 0
+    for at, character in enumerate(line, start=1):
+        if character in " /-":
+            found.append(line[start:at])
+            start = at
+    return [*found, line[start:]]
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    aligned = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+    return _GAP.join([*aligned, *row[len(widths) :]]).rstrip()

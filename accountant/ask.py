@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from accountant import notation
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, argument_suggestion, expected
+from accountant.errors import InvalidInputError, expected, misused
 from accountant.numbers.exact import Number
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
         try:
             bound = signature.bind(*positional, **named)
         except TypeError as error:
-            raise _misused(ask.__name__, signature, named, str(error)) from None
+            raise misused(ask.__name__, signature, named, str(error), _ELSEWHERE) from None
         given = bound.arguments
         given["mechanism"] = read_mechanism(given["mechanism"])
         if many is None or not is_many(given.get(many)):
@@ -120,24 +120,6 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
 def _plain(value: Any) -> Any:
     """Return Python's number for one of NumPy's."""
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
-
-
-def _misused(
-    name: str, signature: inspect.Signature, named: dict[str, Any], problem: str
-) -> InvalidInputError:
-    """Return the error for arguments that do not fit, with what to write."""
-    known = list(signature.parameters)
-    required = [p.name for p in signature.parameters.values() if p.default is p.empty]
-    usage = f"Write {name}({', '.join(required)})."
-    unknown = next((argument for argument in named if argument not in known), None)
-    if unknown is None:
-        return InvalidInputError(f"{name}(): {problem}. {usage}")
-    if other := _ELSEWHERE.get((name, unknown)):
-        return InvalidInputError(
-            f"{name}() has no argument {unknown!r}. Did you mean dpassay.{other}?"
-        )
-    hint = argument_suggestion(unknown, known)
-    return InvalidInputError(f"{name}() has no argument {unknown!r}. {hint} {usage}")
 
 
 if TYPE_CHECKING:

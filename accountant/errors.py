@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 _MOST_NAMES = 40
+
+Answer = TypeVar("Answer")
+Parameters = ParamSpec("Parameters")
 
 
 class DpassayError(Exception):
@@ -144,3 +150,47 @@ def argument_suggestion(unknown: str, known: Iterable[str]) -> str:
     known = list(known)
     here = next((name for name in _OTHER_WORDS.get(unknown.lower(), ()) if name in known), None)
     return f"Did you mean {here!r}?" if here else suggestion(unknown, known)
+
+
+def misused(
+    name: str,
+    signature: inspect.Signature,
+    named: dict[str, Any],
+    problem: str,
+    elsewhere: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> InvalidInputError:
+    """Return the error for arguments that do not fit, with what to write.
+
+    `elsewhere` names the function that is likely meant, by function and unknown argument.
+    """
+    known = list(signature.parameters)
+    required = [
+        f"{p.name}=…" if p.kind is p.KEYWORD_ONLY else p.name
+        for p in signature.parameters.values()
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+    ]
+    usage = f"Write {name}({', '.join(required)})." if required else ""
+    unknown = next((argument for argument in named if argument not in known), None)
+    if unknown is None:
+        return InvalidInputError(f"{name}(): {problem}. {usage}".strip())
+    if other := elsewhere.get((name, unknown)):
+        return InvalidInputError(
+            f"{name}() has no argument {unknown!r}. Did you mean dpassay.{other}?"
+        )
+    hint = argument_suggestion(unknown, known)
+    return InvalidInputError(f"{name}() has no argument {unknown!r}. {hint} {usage}".strip())
+
+
+def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Return the function; a call with wrong arguments is answered with the right ones."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*positional: Parameters.args, **named: Parameters.kwargs) -> Answer:
+        try:
+            signature.bind(*positional, **named)
+        except TypeError as error:
+            raise misused(function.__name__, signature, named, str(error)) from None
+        return function(*positional, **named)
+
+    return called

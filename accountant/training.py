@@ -31,8 +31,8 @@ from accountant.core.validate import integer, probability
 from accountant.errors import (
     InvalidInputError,
     NotApplicableError,
-    UndecidedError,
     expected,
+    forgiving,
     suggestion,
 )
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -41,12 +41,10 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import COMPOSED_WIDTH, Interval
+from accountant.numbers.interval import Interval
 
 SAMPLINGS = ("poisson", "without-replacement")
 _REFUSED = ("random-allocation", "shuffle", "truncated-poisson")
-_COARSE = Fraction(1, 2)
-"""Relative width of ε that is asked for where `COMPOSED_WIDTH` is out of reach."""
 _CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (noise_multiplier·C)²)."
 
 
@@ -102,6 +100,7 @@ class Training:
         }
 
 
+@forgiving
 def dpsgd(
     noise_multiplier: Number,
     batch_size: int,
@@ -158,7 +157,7 @@ def dpsgd(
     release, relation, assumptions = _release(sampling, sigma, batch, size, people)
     whole = release if count == 1 else Composed(release, count)
     return Training(
-        epsilon=_epsilon(whole, most, relation),
+        epsilon=ask.epsilon(whole, most, adjacency=relation),
         delta=delta,
         adjacency=relation,
         sampling=sampling,
@@ -167,16 +166,6 @@ def dpsgd(
         sampling_prob=share,
         mechanism=whole,
     )
-
-
-def _epsilon(whole: Mechanism, delta: ExactReal, relation: Adjacency) -> Interval:
-    """Enclose ε(δ), to fewer digits where many steps give no more in seconds."""
-    if relation is Adjacency.REPLACE_ONE:  # known between two pairs only, however far apart
-        return ask.epsilon(whole, delta, adjacency=relation)
-    try:
-        return ask.epsilon(whole, delta, adjacency=relation, relative_width=COMPOSED_WIDTH)
-    except UndecidedError:
-        return ask.epsilon(whole, delta, adjacency=relation, relative_width=_COARSE)
 
 
 def _steps(epochs: Number | None, steps: int | None, share: Fraction) -> tuple[int, str]:

@@ -218,3 +218,39 @@ def test_groups_and_samples_without_replacement() -> None:
     assert fixed.adjacency.value == "replace-one"
     with pytest.raises(dpassay.NotApplicableError, match="Leave group out"):
         dpassay.dpsgd(1, 10, 1000, steps=1, delta="1e-5", sampling="without-replacement", group=2)
+
+
+class TestFloats:
+    def test_a_float_is_shown_as_one(self) -> None:
+        found = dpassay.verify("Gaussian(3)", epsilon=1, delta=1e-5)
+        assert "is (1, float(1e-05))-DP" in str(found)
+        assert "delta=float(1e-05)" in repr(found)
+        assert found.claimed["delta"] == str(dpassay.exact(1e-5))  # in data, to the last digit
+        assert "delta=float(1e-05)" in str(dpassay.calibrate("Gaussian", epsilon=1, delta=1e-5))
+
+    def test_a_decimal_that_is_no_float_is_shown_whole(self) -> None:
+        digits = "0.1" + 25 * "0" + "1"
+        assert digits in str(dpassay.verify("Gaussian(3)", rho=digits))
+
+
+class TestWrongWords:
+    @pytest.mark.parametrize("ask", ["verify", "certify", "compare"])
+    def test_an_unknown_word_is_answered_with_the_known_one(self, ask: str) -> None:
+        about = {"workload": "Count()"} if ask == "compare" else {}
+        positional = [] if ask == "compare" else ["Gaussian(3)"]
+        with pytest.raises(dpassay.InvalidInputError, match=r"'eps'.*'epsilon'"):
+            getattr(dpassay, ask)(*positional, eps=1, delta=1e-5, **about)
+
+    def test_settings_of_a_training_run_are_named(self) -> None:
+        with pytest.raises(dpassay.InvalidInputError, match=r"dataset_size, delta=…\)"):
+            dpassay.dpsgd(1.1, 256, 60000, 30, 1e-5)  # type: ignore[call-arg]
+
+
+def test_print_shows_what_was_decided() -> None:
+    compared = dpassay.compare(
+        epsilon=1, delta=1e-6, workload="Count()", only=["Laplace"], simulated=False
+    )
+    first, _, header, *rows = str(compared).splitlines()
+    assert first.startswith("Use `DiscreteLaplace(scale=")
+    assert header.split()[:3] == ["mechanism", "verdict", "noise"]
+    assert len(rows) == len(compared.rows)

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accountant.ask import read_mechanism
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
+from accountant.errors import InvalidInputError, forgiving
 from accountant.numbers.exact import Number, exact
 from verify.claim import Claim
 
@@ -90,6 +90,7 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
     return claims[0]
 
 
+@forgiving
 def verify(
     claim: Claim | Mechanism | str,
     *,
@@ -131,6 +132,7 @@ def verify(
     return decide(_claim(claim, words), lemmas=lemmas)
 
 
+@forgiving
 def certify(
     claim: Claim | Mechanism | str,
     lemmas: Sequence[Claim] = (),
@@ -174,6 +176,7 @@ def _target(
     return found[0]
 
 
+@forgiving
 def calibrate(
     name: str | type[Mechanism],
     target: Target | None = None,
@@ -218,6 +221,7 @@ def calibrate(
     return least_noise(name, found, adjacency=adjacency, **options)
 
 
+@forgiving
 def compare(
     budget: Budget | Target | None = None,
     workload: Workload | str | None = None,
@@ -229,7 +233,13 @@ def compare(
     adjacency: Adjacency | str | None = None,
     releases: int = 1,
     sampling_prob: Number = 1,
-    **options: Any,
+    candidates: Sequence[object] = (),
+    only: Sequence[str] = (),
+    metrics: Sequence[str] | None = None,
+    seed: int = 0,
+    simulated: bool = True,
+    published: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Judge every candidate for a workload under a budget.
 
@@ -240,9 +250,8 @@ def compare(
         `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
     workload
         What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
-    options
-        `candidates`, `only`, `metrics`, `seed`, `simulated` …: see
-        `verify.compare.comparison.compare`.
+    candidates, only, metrics, seed, simulated, published, progress
+        As for `verify.compare.comparison.compare`; a candidate may be the text of a mechanism.
     """
     from verify.compare import Budget
     from verify.compare.comparison import compare as judge
@@ -264,9 +273,16 @@ def compare(
     elif any(value is not None for value in (epsilon, delta, mu, rho, adjacency)):
         raise InvalidInputError("A Budget states its own guarantee; leave the other words out.")
     asked = read_workload(workload) if isinstance(workload, str) else workload
-    if "candidates" in options:
-        given = options["candidates"]
-        options["candidates"] = [
-            read_mechanism(entry) if isinstance(entry, str) else entry for entry in given
-        ]
-    return judge(budget, asked, **options)
+    return judge(
+        budget,
+        asked,
+        candidates=[
+            read_mechanism(entry) if isinstance(entry, str) else entry for entry in candidates
+        ],
+        only=only,
+        metrics=metrics,
+        seed=seed,
+        simulated=simulated,
+        published=published,
+        progress=progress,
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
+from accountant.numbers.exact import floats_in_short
 from accountant.numbers.interval import Interval
 from verify.remedy import remedy
 from verify.ruler import Ruler
@@ -110,7 +111,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
     rows = [
         Row(
             (finding.verdict.value, finding.id, _factor(finding)),
-            finding.formal,
+            floats_in_short(finding.formal),
             _why(finding),
             f"bold {_STYLES[finding.verdict]}",
         )
@@ -138,7 +139,7 @@ def details(finding: Finding) -> list[tuple[str, str]]:
     """Return everything that is said about a finding, label by label."""
     witness = finding.witness
     rows = [
-        ("claim", finding.formal),
+        ("claim", floats_in_short(finding.formal)),
         ("in words", f"“{finding.statement}”" if finding.statement else ""),
         ("note", finding.note),
         ("expected", finding.expected),
@@ -186,7 +187,7 @@ def panel(finding: Finding) -> RenderableType:
         if label != "claim":
             strong = f"bold {style}" if label.startswith("true ") else ""
             grid.add_row(label, Text(text, style=strong))
-    parts: list[RenderableType] = [Text(finding.formal, style="bold")]
+    parts: list[RenderableType] = [Text(floats_in_short(finding.formal), style="bold")]
     ruler = _ruler(finding)
     if ruler is not None:
         parts.append(Padding(Text("\n").join(ruler.lines(style)), (1, 0, 0, 0)))

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from accountant.numbers.exact import floats_in_short
+
 
 class Verdict(Enum):
     """What was decided about a claim."""
@@ -77,13 +79,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         """Return the verdict, the claim and what is true, in short; `print` shows the reason."""
         true = ", ".join(f"true {name} {_short(value)}" for name, value in self.true.items())
-        claimed = ", ".join(f"{name}={value:.12}" for name, value in self.claimed.items())
+        claimed = ", ".join(
+            f"{name}={floats_in_short(value):.20}" for name, value in self.claimed.items()
+        )
         parts = [f"{self.verdict.value} {self.id}", f"claimed {claimed}" * bool(claimed), true]
         return f"<Finding: {'; '.join(part for part in parts if part)}>"
 
     def __str__(self) -> str:
         """Return the verdict, the claim, and the reason."""
-        return f"{self.verdict.value}: {self.formal}\n{self.reason}"
+        return f"{self.verdict.value}: {floats_in_short(self.formal)}\n{self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -102,7 +106,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
         entries = [
             ("verdict", badge(self.verdict.value)),
-            ("claim", escape(self.formal)),
+            ("claim", escape(floats_in_short(self.formal))),
             ("in words", escape(f"“{self.statement}”" if self.statement else "")),
             ("note", escape(self.note)),
             ("reason", escape(self.reason)),
@@ -116,7 +120,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def _repr_markdown_(self) -> str:
         """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
         words = f" (“{self.statement}”)" if self.statement else ""
-        return f"**{self.verdict.value}** {self.formal}{words}\n\n{self.reason}"
+        return f"**{self.verdict.value}** {floats_in_short(self.formal)}{words}\n\n{self.reason}"
 
 
 def _short(value: Any) -> str:

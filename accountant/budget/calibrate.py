@@ -31,7 +31,7 @@ from accountant.mechanisms import DESCRIPTIONS
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.exact import ExactReal, Number, floats_in_short
 from accountant.numbers.interval import COMPOSED_WIDTH, MAX_PRECISION, Interval, narrowed
 from accountant.numbers.precision import ctx
 from accountant.questions.utility import mean_squared_error
@@ -54,7 +54,7 @@ _VARIANCES = ("parameter", "sigma_star")
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Calibration:
     """The result of a calibration."""
 
@@ -72,6 +72,19 @@ class Calibration:
     """What was asked for."""
     reason: str = ""
     """Why this kind of noise, of a mechanism that has two."""
+
+    def __str__(self) -> str:
+        """Return the mechanism, and below it what was asked for and what it has."""
+        rows = [("target", str(self.target)), (f"least {self.argument}", str(self.least))]
+        rows += [("chosen by", self.reason)] * bool(self.reason)
+        rows += [(f"its {name}", str(value)) for name, value in self.achieved.items()]
+        width = max(len(name) for name, _ in rows)
+        lines = [f"  {name:{width}}  {value}" for name, value in rows]
+        return floats_in_short("\n".join([repr(self.mechanism), *lines]))
+
+    def __repr__(self) -> str:
+        """Return the mechanism and what was asked for."""
+        return floats_in_short(f"<Calibration: {self.mechanism!r} for {self.target}>")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""

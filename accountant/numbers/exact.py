@@ -18,6 +18,8 @@ from accountant.errors import UndecidedError, expected
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
+_LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
+"""A decimal as long as only a float has, with the quotation marks of an argument."""
 _MAX_LENGTH = 20_000
 _SHOWN_DIGITS = 40
 _REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
@@ -136,6 +138,21 @@ class ExactReal:
 
 Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
 """What a caller may pass for a real number. A float is the binary number that it is."""
+
+
+def floats_in_short(text: str) -> str:
+    """Write the long decimals of a text that are floats as such: no less exact, and readable.
+
+    >>> floats_in_short(f"It is {exact(0.1)}-DP.")
+    'It is float(0.1)-DP.'
+    """
+
+    def short(found: re.Match[str]) -> str:
+        digits = found[1]
+        nearest = float(digits)
+        return f"float({nearest!r})" if Fraction(digits) == nearest else found[0]
+
+    return _LONG_BINARY.sub(short, text)
 
 
 def _rational_text(value: Fraction) -> str:

@@ -10,7 +10,7 @@ from verify.cli.allot import FOUND, allot
 from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from accountant.budget.calibrate import Calibration, Target
+    from accountant.budget.calibrate import Target
 
 _DESCRIPTION = """\
 Find the least noise with which a mechanism has a guarantee, certified from above: the printed
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     elif options.quiet:
         say(repr(found.mechanism))
     else:
-        _show(found)
+        say(str(found))
     return ExitCode.DONE
 
 
@@ -171,16 +171,6 @@ def _value(text: str) -> object:
     if text in ("True", "False"):
         return text == "True"
     return notation.parse_value(text) if _NOTATION.match(text) else text
-
-
-def _show(found: Calibration) -> None:
-    from verify import report
-
-    rows = [(f"least {found.argument}", str(found.least))]
-    rows += [("chosen by", found.reason)] * bool(found.reason)
-    rows += [(f"its {name}", str(value)) for name, value in found.achieved.items()]
-    say(repr(found.mechanism))
-    say(report.columns([("  target", str(found.target)), *((f"  {a}", b) for a, b in rows)]))
 
 
 COMMAND = Command(

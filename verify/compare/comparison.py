@@ -12,6 +12,7 @@ from accountant.budget.target import Mu
 from accountant.composition.invert import most
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
 from accountant.geometry.workload import Workload
+from accountant.numbers.exact import floats_in_short
 from accountant.numbers.interval import Interval
 from accountant.questions.least_mu import limiting_mu
 from verify.certificate import certify
@@ -101,7 +102,16 @@ class Comparison:
     def __repr__(self) -> str:
         """Return the budget, the workload and the candidate that is listed first."""
         first = f"; first {self.rows[0].candidate.name}" if self.rows else ""
-        return f"<Comparison: {self.budget}, {self.workload!r}, {len(self.rows)} candidates{first}>"
+        return floats_in_short(
+            f"<Comparison: {self.budget}, {self.workload!r}, {len(self.rows)} candidates{first}>"
+        )
+
+    def __str__(self) -> str:
+        """Return the decision, and the table that it rests on."""
+        from verify.compare.output import headline, table
+        from verify.tables import columns
+
+        return floats_in_short(f"{headline(self)}\n\n{columns(table(self))}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

@@ -61,18 +61,32 @@ _HALF_EXACTLY = Fraction(1, 2)
 def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
     """Enclose the largest ε at which the H of a pair passes δ, 0 < δ < 1.
 
-    A refusal carries an enclosure where there is one pair: that of one of several is not the whole.
+    A refusal carries an enclosure where each pair that was refused has one.
     """
-    if len(pairs) == 1:
-        return _inverse(pairs, target, relative_width)
-    with within():
-        return _inverse(pairs, target, relative_width)
+    # The enclosure of one of several pairs is not that of the largest.
+    with contextlib.nullcontext() if len(pairs) == 1 else within():
+        found, refusals = _inverse(pairs, target, relative_width)
+    if refusals and len(pairs) == 1:
+        raise refusals[0]
+    ends = [refusal.interval for refusal in refusals if refusal.interval is not None]
+    whole = [*found, *(Interval(end.lower, end.upper) for end in ends)]
+    if len(ends) < len(refusals):
+        raise UndecidedError(str(refusals[0]), reached=max(each.reached for each in refusals))
+    answer = Interval(max(each.lower for each in whole), max(each.upper for each in whole))
+    if refusals:
+        width = answer.relative_width
+        reached = math.inf if width is None else float(width)
+        raise UndecidedError(str(refusals[0]), reached=reached, interval=answer)
+    return answer
 
 
-def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
+def _inverse(
+    pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
+) -> tuple[list[Interval], list[UndecidedError]]:
+    """Return the enclosures of the pairs that matter, and the refusals of others."""
     sides = [_infinity_against(pair, target) for pair in pairs]
     if 1 in sides:
-        return Interval.of_ball(arb.pos_inf())
+        return [Interval.of_ball(arb.pos_inf())], []
     found = [
         enclose(pair.max_finite_loss, relative_width=relative_width)
         for pair, side in zip(pairs, sides, strict=True)
@@ -94,10 +108,7 @@ def _inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction)
             open_pairs.append(pair)
     if open_pairs:
         found.append(inverse_by_values(open_pairs, target, relative_width))
-    for pair, reached in refused:
-        if not _cannot_matter(pair, found):
-            raise reached
-    return Interval(max(f.lower for f in found), max(f.upper for f in found))
+    return found, [refusal for pair, refusal in refused if not _cannot_matter(pair, found)]
 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:

@@ -108,10 +108,11 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return the decision, and the table that it rests on."""
-        from verify.compare.output import headline, table
+        from verify.compare.output import best_lines, headline, table
         from verify.tables import columns
 
-        return floats_in_short(f"{headline(self)}\n\n{columns(table(self))}")
+        parts = [headline(self), columns(table(self)), "\n".join(best_lines(self))]
+        return floats_in_short("\n\n".join(filter(None, parts)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

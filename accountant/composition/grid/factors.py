@@ -21,6 +21,7 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
@@ -93,6 +94,8 @@ def _survival(pair: Pair) -> Survival | None:
     match pair:
         case LaplacePair(distance):
             return tails.laplace(float(distance.ball().mid()))
+        case DiscreteGaussianPair(parameter, shift):
+            return tails.discrete_gaussian(float(parameter.ball().mid()), shift)
         case SubsampledPair(inner, q, mixed_first):
             return _sampled(inner, q, mixed_first=mixed_first)
         case EnvelopePair(family):
@@ -111,10 +114,10 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
     if isinstance(inner, GaussianPair):
         mu = float(inner.mu().mid())
         return tails.sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
-    if isinstance(inner, LaplacePair):
-        known = tails.laplace(float(inner.distance.ball().mid()))
-        return tails.sampled(known, share, rest, mixed_first=mixed_first)
-    return None
+    if not isinstance(inner, (LaplacePair, DiscreteGaussianPair)):
+        return None
+    known = _survival(inner)
+    return known and tails.sampled(known, share, rest, mixed_first=mixed_first)
 
 
 def _envelope(family: Family) -> Survival | None:

@@ -24,7 +24,8 @@ _T = TypeVar("_T")
 
 POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
 """Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
-_SHOWN = 8  # digits
+_DIGITS = 20
+"""Of the ends, which are rounded outward."""
 _LEAST_SIZE = Fraction(1, 10**9)
 """Losses below it have widths relative to it."""
 _SOUGHT = 1 / 64
@@ -90,9 +91,11 @@ class GridPair(FactorsPair):
             return
         lower, upper = self.bounds(epsilon, POINTS[0])
         if not upper < 2 * lower:
+            shown = _ends((lower, upper))
             raise UndecidedError(
-                f"Reached delta in {_ends((lower, upper))} on a grid of {POINTS[0]} points, and no "
-                "contour was short enough. Ask for a larger relative_width.",
+                f"Reached delta in [{shown.lower:.8g}, {shown.upper:.8g}] on a grid of "
+                f"{POINTS[0]} points, and no contour was short enough. Ask for a larger "
+                "relative_width.",
                 reached=float((upper - lower) / lower) if lower > 0 else math.inf,
             )
 
@@ -123,11 +126,11 @@ class GridPair(FactorsPair):
             widths.append(reached)
             return reached, (low, high)
 
-        found = _refined(width, float(relative_width) * _ROOM, "epsilon", _places, self.most)
-        if found is None:
+        found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, self.most)
+        answer = _between(found)
+        if answer is None:
             raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
-        low, high = found
-        return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
+        return answer
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""
@@ -165,7 +168,7 @@ def _refined(
     width: Callable[[int], tuple[float, _T]],
     wanted: float,
     name: str,
-    show: Callable[[_T], str],
+    enclosed: Callable[[_T], Interval | None],
     most: int = engine.MOST,
 ) -> _T:
     """Return the bounds on the first grid on which they are as near as is wanted.
@@ -180,24 +183,28 @@ def _refined(
             return found
         following = engine.next_points(points, widths, wanted, most)
         if following is None:
+            known = enclosed(found)
+            shown = f"[{known.lower:.8g}, {known.upper:.8g}]" if known else "no range"
             raise UndecidedError(
-                f"Reached {name} in {show(found)}, of relative width {reached:.1e}, on a grid of "
+                f"Reached {name} in {shown}, of relative width {reached:.1e}, on a grid of "
                 f"{points} points, and {most} points are the most. Ask for a larger "
                 "relative_width.",
                 reached=reached,
+                interval=known,
             )
         points = following
 
 
-def _ends(bounds: tuple[arb, arb]) -> str:
-    """Return the ends as decimals, which reach as far as the numbers do."""
-    low = Interval.of_ball(bounds[0].lower().max(arb(0)), _SHOWN).lower
-    high = Interval.of_ball(bounds[1].upper(), _SHOWN).upper
-    return f"[{low.normalize():g}, {high.normalize():g}]"
+def _ends(bounds: tuple[arb, arb]) -> Interval:
+    low = Interval.of_ball(bounds[0].lower().max(arb(0)), _DIGITS).lower
+    return Interval(low, Interval.of_ball(bounds[1].upper(), _DIGITS).upper)
 
 
-def _places(found: tuple[Fraction, Fraction] | None) -> str:
-    return "no range" if found is None else f"[{float(found[0]):.8g}, {float(found[1]):.8g}]"
+def _between(found: tuple[Fraction, Fraction] | None) -> Interval | None:
+    if found is None:
+        return None
+    low, high = found
+    return Interval.of_exact(low, _DIGITS).hull(Interval.of_exact(high, _DIGITS))
 
 
 def _points() -> int:

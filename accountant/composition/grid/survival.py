@@ -45,6 +45,8 @@ _EDGE = 40.0
 """Standard deviations beyond which normal laws have a mass below 1e-340."""
 _TABLE = 1 << 13
 """Points of the table that the inverse of a loss is read from, before Newton's steps."""
+_MOST_INTEGERS = 1 << 17
+"""Integers on each side of 0 of a table: a second of work, and standard deviations to 3,200."""
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""
 
@@ -189,6 +191,46 @@ def laplace(distance: float) -> Survival:
         near = np.abs(l) <= distance * (1 + 8 * UNIT)
         error_p = np.where(near, 8 * UNIT * distance, 0.0)
         return Tail(f, zg, error_p + 4 * UNIT * f, error_q)
+
+    return survival
+
+
+def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
+    """Return the laws of Z + s and Z, P(Z = z) ∝ e^{−z²/2v}; None where a table would be long.
+
+    L(z) = (2zs − s²)/2v, so that {L > l} = {z ≥ m} with the least integer m > x = lv/s + s/2.
+    Sums of masses over |z| ≤ K = ⌈_EDGE √v⌉ + s + 1 are kept with the sums of their errors: each
+    exponent z²/2v is off by at most three roundings of floats. What lies beyond K has less than
+    e^{−_EDGE²/2} < _TINY of the mass. Where x is so near an integer that m may be the next one, the
+    set is that of a loss l' at a distance `off` from l.
+    """
+    last = math.ceil(_EDGE * math.sqrt(parameter)) + shift + 1
+    if last > _MOST_INTEGERS:
+        return None
+    z = np.arange(-last, last + 1, dtype=np.longdouble)
+    exponents = z * z / (2 * parameter)
+    masses = np.exp(-exponents)
+    sums, errors = (
+        np.concatenate([np.cumsum(each[::-1])[::-1], [np.longdouble(0)]])
+        for each in (masses, masses * (3 * exponents + 1) * UNIT)
+    )
+    ratio = errors[0] / sums[0] + 2 * len(z) * np.finfo(np.longdouble).eps  # of the whole, and sums
+    tails = (sums / sums[0]).astype(float)
+    margins = ((errors + 2 * ratio * sums) / sums[0]).astype(float) + 2 * UNIT * tails + _TINY
+
+    def at_least(m: Array) -> tuple[Array, Array]:
+        index = np.clip(m + last, 0, len(tails) - 1).astype(np.int64)
+        return tails[index], margins[index]
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        m = np.floor(l * parameter / shift + shift / 2) + 1
+        growth = np.exp(l)
+        above_p, error_p = at_least(m - shift)
+        above, error_q = at_least(m)
+        off = 8 * UNIT * (np.abs(l) + shift * shift / parameter)
+        error_p += 2 * off * at_least(m - 1 - shift)[0]
+        error_q = growth * (error_q + 4 * UNIT * (1 + np.abs(l)) * above)
+        return Tail(above_p, growth * above, error_p, error_q)
 
     return survival
 

@@ -39,7 +39,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from accountant.composition.grid.survival import UNIT, Array, Survival
 
@@ -193,6 +192,8 @@ def _convex(
     Also the values of their profile at the grid points, and the sum of all masses, each with a
     relative error of at most `_rounding`.
     """
+    from scipy.optimize import isotonic_regression  # as in `survival`: only grids pay for it
+
     z = np.exp(l)
     widths = np.concatenate([[z[0]], z[:-1] * np.expm1(gaps)])
     slopes = np.diff(np.concatenate([[most], values])) / widths

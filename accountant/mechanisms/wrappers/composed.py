@@ -132,14 +132,16 @@ class Composed(Mechanism):
     def _product(
         self, cases: Sequence[tuple[Mechanism, int, Pair]], adjacency: Adjacency | None
     ) -> Pair:
-        from accountant.composition.choose import product
-
         gaussian = [(part, n) for part, n, pair in cases if isinstance(pair, GaussianPair)]
         factors = [(pair, n) for _, n, pair in cases if not isinstance(pair, GaussianPair)]
         if gaussian:
             whole = Composed(tuple(Composed(part, n) for part, n in gaussian))
             joint = GaussianPair(whole if factors else self, adjacency)
+            if not factors:
+                return joint
             factors.insert(0, (joint, 1))
+        from accountant.composition.choose import product  # takes NumPy and SciPy, and a second
+
         return product(factors)
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:

@@ -94,6 +94,7 @@ _HOME = {
     "profile": "accountant.summary",
     "Training": "accountant.training",
     "dpsgd": "accountant.training",
+    "dpsgd_noise": "accountant.training",
     "Budget": "verify.compare",
     "sweep": "verify.compare",
     **dict.fromkeys(("calibrate", "certify", "compare", "verify"), "verify.ask"),

@@ -20,17 +20,21 @@ can leak more than Poisson batches; see Chua, Ghazi, Kamath, Kumar, Manurangsi, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 from accountant import ask
+from accountant.budget.calibrate import calibrate
+from accountant.budget.target import EpsilonDelta
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import integer, probability
 from accountant.errors import (
     InvalidInputError,
     NotApplicableError,
+    UndecidedError,
     expected,
     forgiving,
     suggestion,
@@ -40,9 +44,17 @@ from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussia
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short
 from accountant.numbers.interval import Interval
 
+_AIM = 0.995
+"""Share of the budget that the next run aims at."""
+_CLOSE = 0.99
+"""Share of the budget that is used at least: a closer one takes more runs."""
+_MOST_RUNS = 12
+"""Runs that are tried: about five are needed, and each takes seconds."""
+_USUAL_SLOPE = -1.5
+"""Of ln ε against ln σ, where only one run is known."""
 SAMPLINGS = ("poisson", "without-replacement")
 _REFUSED = ("random-allocation", "shuffle", "truncated-poisson")
 _CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (noise_multiplier·C)²)."
@@ -53,6 +65,7 @@ _CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (nois
 class Training:
     """The privacy of a training run, and what it rests on."""
 
+    noise_multiplier: ExactReal
     epsilon: Interval
     """Encloses ε(δ) of the whole run."""
     delta: Number
@@ -68,7 +81,8 @@ class Training:
     def __str__(self) -> str:
         """Return the answer, and below it what it rests on."""
         head = (
-            f"epsilon = {self.epsilon} at delta = {self.delta}\n"
+            f"epsilon = {self.epsilon} at delta = {self.delta}, "
+            f"with noise_multiplier = {floats_in_short(str(self.noise_multiplier))}\n"
             f"adjacency: {self.adjacency.value}; sampling: {self.sampling}, "
             f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
         )
@@ -90,6 +104,7 @@ class Training:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
+            "noise_multiplier": str(self.noise_multiplier),
             "epsilon": self.epsilon.to_dict(),
             "delta": str(self.delta),
             "adjacency": self.adjacency.value,
@@ -154,9 +169,10 @@ def dpsgd(
         raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
     share = Fraction(batch, size)
     count, how_long = _steps(epochs, steps, share)
-    release, relation, assumptions = _release(sampling, sigma, batch, size, people)
+    release, relation, assumptions = _step(sampling, sigma, batch, size, people)
     whole = release if count == 1 else Composed(release, count)
     return Training(
+        noise_multiplier=sigma,
         epsilon=ask.epsilon(whole, most, adjacency=relation),
         delta=delta,
         adjacency=relation,
@@ -166,6 +182,96 @@ def dpsgd(
         sampling_prob=share,
         mechanism=whole,
     )
+
+
+@forgiving
+def dpsgd_noise(
+    epsilon: Number,
+    batch_size: int,
+    dataset_size: int,
+    *,
+    delta: Number,
+    epochs: Number | None = None,
+    steps: int | None = None,
+    sampling: str = "poisson",
+    group: int = 1,
+) -> Training:
+    """Find a noise multiplier with which ε(δ) of a DP-SGD run is at most `epsilon`.
+
+    With Poisson sampling it is the least one, rounded up at twelve digits (or at fewer, where fewer
+    are known soon). For groups, and without replacement, where ε is known between two bounds, it is
+    one with which the upper bound is at most `epsilon` and not below `_CLOSE` of it: this takes
+    half a minute.
+
+    Parameters, errors and the answer are those of `dpsgd`.
+
+    Examples
+    --------
+    >>> run = dpsgd_noise(3, batch_size=256, dataset_size=60000, epochs=30, delta="1e-5")
+    >>> print(run.noise_multiplier)
+    0.817603254606
+    """
+    batch = integer("batch_size", batch_size, least=1)
+    size = integer("dataset_size", dataset_size, least=1)
+    budget, most = exact(epsilon, "epsilon"), probability("delta", delta)
+    if budget.sign <= 0:
+        raise expected("epsilon", epsilon, "> 0", "Give the ε that the whole run may have.")
+    count, _ = _steps(epochs, steps, Fraction(batch, size))
+
+    def run(sigma: Number) -> Training:
+        return dpsgd(
+            sigma,
+            batch,
+            size,
+            delta=delta,
+            epochs=epochs,
+            steps=steps,
+            sampling=sampling,
+            group=group,
+        )
+
+    if most.sign == 0:
+        raise expected("delta", delta, "> 0", "At delta = 0 no Gaussian noise is enough.")
+    if sampling != "poisson" or group != 1:
+        return _between(run, float(budget.ball().mid()))
+    found = calibrate(
+        Gaussian,
+        EpsilonDelta(budget, most),
+        adjacency=Adjacency.ADD_REMOVE,
+        count=count,
+        sampling_prob=Fraction(batch, size),
+    )
+    return run(getattr(found.mechanism, found.argument))
+
+
+def _between(run: Callable[[Number], Training], budget: float) -> Training:
+    """Return a run whose upper bound of ε is at most the budget, and hardly less.
+
+    Of two runs on both sides the next one is on the line through them, of ln ε against ln σ.
+    """
+    low, high = None, None  # with more ε than the budget, and with less
+    tried, aim = run(1), _AIM * budget
+    for _ in range(_MOST_RUNS):
+        upper = float(tried.epsilon.upper)
+        if upper <= budget:
+            high = tried if high is None or tried.noise_multiplier < high.noise_multiplier else high
+            if upper >= _CLOSE * budget:
+                break
+        elif low is None or tried.noise_multiplier > low.noise_multiplier:
+            low = tried
+        known = [each for each in (low, high) if each is not None]
+        x, y = (
+            [math.log(float(each.noise_multiplier)) for each in known],
+            [math.log(float(each.epsilon.upper)) for each in known],
+        )
+        slope = (y[1] - y[0]) / (x[1] - x[0]) if len(known) == 2 else _USUAL_SLOPE
+        tried = run(f"{math.exp(x[-1] + (math.log(aim) - y[-1]) / slope):.4g}")
+    if high is None:
+        raise UndecidedError(
+            f"Found no noise multiplier up to {low and low.noise_multiplier} with epsilon at most "
+            f"{budget:g}. Ask dpsgd with one of your own."
+        )
+    return high
 
 
 def _steps(epochs: Number | None, steps: int | None, share: Fraction) -> tuple[int, str]:
@@ -182,7 +288,7 @@ def _steps(epochs: Number | None, steps: int | None, share: Fraction) -> tuple[i
     return count, f"{number} epochs are {count} steps (rounded up)."
 
 
-def _release(
+def _step(
     sampling: str, sigma: ExactReal, batch: int, size: int, group: int
 ) -> tuple[Mechanism, Adjacency, list[str]]:
     """Return one step, the relation, and what the sampling assumes."""

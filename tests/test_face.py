@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -254,3 +255,32 @@ def test_print_shows_what_was_decided() -> None:
     assert first.startswith("Use `DiscreteLaplace(scale=")
     assert header.split()[:3] == ["mechanism", "verdict", "noise"]
     assert len(rows) == len(compared.rows)
+
+
+class TestTheNoiseOfATrainingRun:
+    def test_it_has_the_epsilon_and_a_little_less_has_not(self) -> None:
+        settings: dict[str, Any] = {
+            "batch_size": 256,
+            "dataset_size": 60000,
+            "epochs": 30,
+            "delta": "1e-5",
+        }
+        found = dpassay.dpsgd_noise(3, **settings)
+        assert str(found.noise_multiplier) == "0.817603254606"
+        assert found.epsilon.upper <= Decimal("3.00000001")
+        less = dpassay.dpsgd("0.8176", **settings)
+        assert less.epsilon > 3
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("words", [{"sampling": "without-replacement"}, {"group": 2}])
+    def test_where_two_bounds_are_known_the_upper_one_is_kept(self, words: dict[str, Any]) -> None:
+        found = dpassay.dpsgd_noise(2, 100, 10000, steps=500, delta="1e-5", **words)
+        assert Decimal("1.98") <= found.epsilon.upper <= 2
+
+    def test_no_noise_is_enough_for_nothing(self) -> None:
+        with pytest.raises(dpassay.InvalidInputError, match="epsilon=0 > 0"):
+            dpassay.dpsgd_noise(0, 256, 60000, epochs=30, delta="1e-5")
+        with pytest.raises(dpassay.InvalidInputError, match="delta=0 > 0"):
+            dpassay.dpsgd_noise(1, 256, 60000, epochs=30, delta=0)
+        with pytest.raises(dpassay.NotApplicableError, match="shuffle"):
+            dpassay.dpsgd_noise(1, 256, 60000, epochs=30, delta="1e-5", sampling="shuffle")

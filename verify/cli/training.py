@@ -1,4 +1,4 @@
-"""`dpassay training`: the epsilon of a DP-SGD run, with what it rests on."""
+"""`dpassay training`: the epsilon of a DP-SGD run, or its noise, with what it rests on."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import argparse
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 _DESCRIPTION = """\
-Enclose the epsilon of a DP-SGD run from its settings. The neighbouring relation follows from the
-sampling; the answer says both, and what the training loop must do.
+Enclose the epsilon of a DP-SGD run from its settings, or find the noise for an epsilon. The
+neighbouring relation follows from the sampling; the answer says both, and what the training loop
+must do.
 """
 _EPILOG = """\
 examples:
   dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 30 --delta 1e-5
+  dpassay training --epsilon 3 --batch 256 --size 60000 --epochs 30 --delta 1e-5
   dpassay training --noise-multiplier 1 --batch 100 --size 10000 --steps 500 --delta 1e-6 --group 4
   dpassay training --noise-multiplier 2 --batch 100 --size 10000 --steps 1 --delta 1e-6 \\
       --sampling without-replacement
@@ -25,9 +27,9 @@ shuffled data loader does not
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "--noise-multiplier", required=True, metavar="S", help="noise / clipping norm"
-    )
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--noise-multiplier", metavar="S", help="noise / clipping norm")
+    asked.add_argument("--epsilon", metavar="E", help="instead: find the noise for this epsilon")
     parser.add_argument("--batch", required=True, metavar="B", help="records in a batch")
     parser.add_argument("--size", required=True, metavar="N", help="records in the dataset")
     parser.add_argument("--epochs", metavar="E", help="passes over the dataset")
@@ -40,15 +42,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="poisson (default; neighbours by add-remove) or without-replacement (by replace-one)",
     )
     parser.add_argument("--group", default="1", metavar="K", help="records of one person (1)")
-    add_output_options(parser, quiet="print the enclosure only")
+    add_output_options(parser, quiet="print the answer only")
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask and print."""
-    from accountant.training import dpsgd
+    from accountant.training import dpsgd, dpsgd_noise
 
-    found = dpsgd(
-        options.noise_multiplier,
+    wants_noise = options.noise_multiplier is None
+    ask = dpsgd_noise if wants_noise else dpsgd
+    found = ask(
+        options.epsilon if wants_noise else options.noise_multiplier,
         _whole("--batch", options.batch),
         _whole("--size", options.size),
         delta=options.delta,
@@ -60,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"schema_version": 1, **found.to_dict()})
     else:
-        say(str(found.epsilon) if options.quiet else str(found))
+        answer = found.noise_multiplier if wants_noise else found.epsilon
+        say(str(answer) if options.quiet else str(found))
     return ExitCode.DONE
 
 
@@ -75,4 +80,6 @@ def _whole(option: str, text: str) -> int:
     return number.numerator
 
 
-COMMAND = Command("training", "the epsilon of a DP-SGD run", _DESCRIPTION, _EPILOG, configure, run)
+COMMAND = Command(
+    "training", "the epsilon of a DP-SGD run, or its noise", _DESCRIPTION, _EPILOG, configure, run
+)

@@ -39,6 +39,7 @@ from lp.laws import Law
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
 from lp.search import Answer, Search, first_magnitude
 from lp.true_delta import true_answers
+from lp.weights import Weights, mixture_weights, symmetric_weights
 
 NARROW = Fraction(1, 10**30)
 WIDE = Fraction(1, 10**12)
@@ -86,6 +87,20 @@ class Solution:
     def law(self, count: int) -> Law:
         """Return the law of the noise at a count."""
         return self.laws[min(count - self.problem.min_count, len(self.laws) - 1)]
+
+    def alphas(self, count: int) -> Weights:
+        """Return the weights α_{i1,i2,n} of Proposition 2 that make up the law at a count n."""
+        return mixture_weights(self.law(count))
+
+    @property
+    def alpha_star(self) -> tuple[Fraction, ...] | None:
+        """α_1, …, α_D of the one law, p(±j) = α_j (1 − η)/2; None where each count has its own.
+
+        The mirror image of an optimal law is optimal, and so is the mean of both, which is taken.
+        """
+        if self.problem.max_count is not None:
+            return None
+        return symmetric_weights(self.laws[0], self.problem.support)
 
     def mechanism(self) -> IntegerNoise | None:
         """Return the law as a mechanism for counts n ≥ D; None where each count has its own."""

@@ -7,8 +7,10 @@ the program (9) to (13) is
     minimise δ   subject to   α ≥ 0,  Σ_{i1,i2} α_{i1,i2,n} = 1,
                               P(Y = y | n) ≤ E·P(Y = y | n ± 1) + δ   for all y in 0..N + D.
 
-Its answers have the accuracy of a floating-point solver: an absolute error near 1e-8, which is
-larger than δ itself at the sizes of the paper. `lp.count_noise` gives the proved optimum.
+For one law that serves all counts n ≥ D it is Proposition 3 with the variables α_1, …, α_D:
+p(±j) = α_j (1 − η)/2, Σ α_j = 1, and p(z) ≤ E·p(z ± 1) + δ for all z. Its answers
+have the accuracy of a floating-point solver: an absolute error near 1e-8, which is larger than δ
+itself at the sizes of the paper. `lp.count_noise` gives the proved optimum and its α's.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ class ReferenceModel(Description):
     Parameters
     ----------
     problem
-        η, D, ε or E, and N, which must be given.
+        η, D, ε or E, and N; without N the program of Proposition 3.
     """
 
     problem: CountNoiseProblem
 
     def __post_init__(self) -> None:
-        """Require N, and a number of variables that a solver can read."""
+        """Require a number of variables that a solver can read."""
         count = self.problem.max_count
         if count is None:
-            raise expected("max_count", None, "≥ 1", "Proposition 2 has a law for each count.")
+            return
         if self.problem.min_count != 1:
             raise expected(
                 "min_count", self.problem.min_count, "to be 1", "The model starts there."
@@ -69,10 +71,13 @@ class ReferenceModel(Description):
         """Write the program down."""
         import cvxpy as cp
 
-        problem, count = self.problem, self.problem.max_count or 1
+        problem, count = self.problem, self.problem.max_count
+        if count is None:
+            return self._one_law()
         ratio, eta, support = ratio_of(problem), float(problem.eta), problem.support
         delta = cp.Variable(nonneg=True)
         laws: list[Any] = []  # P(Y = y | n), a vector over y = 0..N + D for each n
+        alphas: list[Any] = []
         constraints: list[Any] = []
         for n in range(1, count + 1):
             if variables == "mixtures":
@@ -80,6 +85,7 @@ class ReferenceModel(Description):
                 weights = cp.Variable(matrix.shape[1], nonneg=True)
                 constraints.append(cp.sum(weights) == 1)
                 laws.append(matrix @ weights)
+                alphas.append(weights)
             else:
                 lowest = problem.lowest(n)
                 place = placement(n, lowest, count, support)
@@ -89,7 +95,19 @@ class ReferenceModel(Description):
                 laws.append(place @ law)
         for own, other in itertools.pairwise(laws):
             constraints += [own <= ratio * other + delta, other <= ratio * own + delta]
-        return Model(cp.Problem(cp.Minimize(delta), constraints), tuple(laws))
+        return Model(cp.Problem(cp.Minimize(delta), constraints), tuple(laws), tuple(alphas))
+
+    def _one_law(self) -> Model:
+        """Write down the program of Proposition 3."""
+        import cvxpy as cp
+
+        ratio, eta = ratio_of(self.problem), float(self.problem.eta)
+        delta, alpha = cp.Variable(nonneg=True), cp.Variable(self.problem.support, nonneg=True)
+        law = cp.hstack([0, alpha[::-1] * (1 - eta) / 2, eta, alpha * (1 - eta) / 2, 0])
+        constraints = [cp.sum(alpha) == 1]
+        for own, other in ((law[1:], law[:-1]), (law[:-1], law[1:])):
+            constraints.append(own <= ratio * other + delta)
+        return Model(cp.Problem(cp.Minimize(delta), constraints), (law,), (alpha,))
 
 
 @final
@@ -99,6 +117,8 @@ class Model:
 
     program: Any
     laws: tuple[Any, ...]
+    alphas: tuple[Any, ...] = ()
+    """The variables α of each count, in the order of `two_point_pairs`; or α_1, …, α_D."""
 
     def solve(self, solver: str = "HIGHS", **options: Any) -> float:
         """Return δ as a solver finds it.

@@ -10,15 +10,18 @@ from flint import fmpq
 from lp.count_noise import Solution
 from lp.laws import Law
 from lp.problem import to_fraction
+from lp.weights import mixture_weights
 
 SCHEMA_VERSION = 1
 
 
 def to_json(solution: Solution) -> dict[str, Any]:
-    """Return {"delta", "exact", "law", …}.
+    """Return {"delta", "exact", "law", "alphas", …}.
 
-    "law" lists the laws with the counts that each is for; "exact" is a fraction or None;
-    "mechanism" is the one law for all counts, in the notation of mechanisms, or None.
+    "law" lists the laws with the counts that each is for; "exact" is a fraction or None; "alphas"
+    lists the weights α_{i1,i2,n} that are not 0, "below" i1 and "above" i2, of each law at its
+    first count n; "alpha_star" the α_j of one law for all counts, or None; "mechanism" is this law
+    in the notation of mechanisms, or None.
     """
     mechanism = solution.mechanism()
     return {
@@ -28,6 +31,8 @@ def to_json(solution: Solution) -> dict[str, Any]:
         "delta": solution.delta.to_json(),
         "exact": None if solution.exact is None else str(solution.exact),
         "law": _laws(solution),
+        "alphas": _alphas(solution),
+        "alpha_star": None if solution.alpha_star is None else [*map(str, solution.alpha_star)],
         "mechanism": None if mechanism is None else repr(mechanism),
         "seconds": round(solution.seconds, 6),
     }
@@ -81,6 +86,16 @@ def _laws(solution: Solution) -> list[dict[str, Any]]:
     counted = enumerate(solution.laws, solution.problem.min_count)
     entries = [_law(law, count, count) for count, law in counted]
     return [*entries[:-1], {**entries[-1], "to": last}]
+
+
+def _alphas(solution: Solution) -> list[dict[str, Any]]:
+    problem = solution.problem
+    first = problem.support if problem.max_count is None else problem.min_count
+    return [
+        {"below": i1, "above": i2, "count": count, "alpha": str(alpha)}
+        for count, law in enumerate(solution.laws, first)
+        for (i1, i2), alpha in mixture_weights(law).items()
+    ]
 
 
 def _law(law: Law, first: int, last: int | None) -> dict[str, Any]:

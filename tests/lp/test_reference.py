@@ -74,10 +74,7 @@ def test_a_solver_that_is_missing_is_named_with_those_that_are_there() -> None:
         model.solve("GUROBY")
 
 
-@pytest.mark.parametrize(
-    ("count", "message"), [(None, "max_count=None"), (10**6, "max_count=1000000")]
-)
-def test_models_that_no_solver_can_read_are_refused(count: int | None, message: str) -> None:
-    problem = CountNoiseProblem(ratio=2, eta="1/2", support=4, max_count=count)
-    with pytest.raises(InvalidInputError, match=message):
+def test_a_model_that_no_solver_can_read_is_refused() -> None:
+    problem = CountNoiseProblem(ratio=2, eta="1/2", support=4, max_count=10**6)
+    with pytest.raises(InvalidInputError, match="max_count=1000000"):
         ReferenceModel(problem)

@@ -69,6 +69,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="singular (default): of single outcomes; true-delta: of (epsilon, delta)-DP",
     )
+    add(
+        "--alphas",
+        action="store_true",
+        help="also print the weights α[i1,i2,n] of the two-point laws",
+    )
     add("--relative-width", metavar="W", help="of the enclosure (default 1e-30 or 1e-12)")
     add("--certificate", metavar="FILE", help="write laws and multipliers, for dpassay check")
     add("--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)")
@@ -104,7 +109,7 @@ def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
     elif options.quiet:
         say(str(solution.delta))
     else:
-        _show(solution)
+        _show(solution, alphas=options.alphas)
     if path is not None and draw is not None:
         _draw(solution, path, draw)
         note(f"wrote {path}")
@@ -147,7 +152,7 @@ def _line(answer: Mapping[str, Any]) -> str:
     return f"delta={answer['exact'] or shown(answer['delta'])}"
 
 
-def _show(solution: Solution) -> None:
+def _show(solution: Solution, *, alphas: bool) -> None:
     from verify import report
 
     rows = [("least delta", str(solution.delta))]
@@ -157,11 +162,19 @@ def _show(solution: Solution) -> None:
         ("of", "single outcomes" if solution.problem.objective == "singular" else "all events")
     )
     say(report.columns([(f"  {name}", value) for name, value in rows]))
+    star = dict(enumerate(solution.alpha_star or (), start=1))
     for label, lowest, law in _laws(solution):
         say(f"  law of {label}")
         for z, mass in enumerate(law, start=lowest):
             if mass:
-                say(f"    P(Z = {z:3}) = {mass:.12g}")
+                own = f"   α_{z} = {float(star[z]):.12g}" if z in star else ""
+                say(f"    P(Z = {z:3}) = {mass:<18.12g}{own}".rstrip())
+    if alphas:
+        first = solution.problem.support if star else solution.problem.min_count
+        for n, _ in enumerate(solution.laws, start=first):
+            say(f"  weights of n = {n}")
+            for (i1, i2), alpha in solution.alphas(n).items():
+                say(f"    α[{i1},{i2},{n}] = {float(alpha):.12g}")
 
 
 def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:

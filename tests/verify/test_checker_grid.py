@@ -94,6 +94,7 @@ def test_what_is_not_for_a_grid() -> None:
             both(factors, epsilon)
 
 
+@pytest.mark.slow
 def test_a_composition_of_few_releases_is_enclosed() -> None:
     """Where a contour would take too long, H is enclosed; Chernoff's bound has no lower end."""
     pair = {"law": "gaussian", "mu": Fraction(5, 4)}

@@ -760,6 +760,7 @@ def test_doctor_finds_what_is_missing_or_too_old(
     assert " ".join(said.split()) in shown
 
 
+@pytest.mark.slow
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--details", "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out

@@ -56,6 +56,7 @@ def test_the_documented_kinds_are_the_kinds() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.M)) == set(KINDS)
 
 
+@pytest.mark.slow
 def test_the_tables_of_verdicts_are_those_of_a_run(
     decided: Callable[[str], dict[str, Finding]],
 ) -> None:

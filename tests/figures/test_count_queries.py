@@ -142,6 +142,7 @@ def test_the_optimum_by_another_linear_program(epsilon: float, eta: float) -> No
     )
 
 
+@pytest.mark.slow
 def test_figure_3_at_the_points_of_the_text_and_at_small_eta() -> None:
     table = fig03.compute(Settings())
     for panel, eta, printed, exact in (

@@ -31,11 +31,13 @@ def random_level() -> float:
     return float(abs(values - values.mean()).sum())
 
 
+@pytest.mark.slow
 def test_the_face_names_the_stand_in() -> None:
     assert "stand-in" in table().parameters["data"]
     assert table().parameters["factor"] == pytest.approx(0.576 / 120**2, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_non_private_components_have_no_deviation() -> None:
     for kind in ("printed", "verified"):
         where = {"kind": kind, "mechanism": "non-private"}
@@ -43,6 +45,7 @@ def test_the_non_private_components_have_no_deviation() -> None:
         assert min(table().numbers("accuracy", **where)) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "mechanism"), [("printed", "MVG"), ("verified", "R1SMG"),
                                                  ("verified", "Wishart")])  # fmt: skip
 def test_too_much_noise_gives_random_directions(kind: str, mechanism: str) -> None:
@@ -50,6 +53,7 @@ def test_too_much_noise_gives_random_directions(kind: str, mechanism: str) -> No
     assert found == pytest.approx([random_level()] * 3, rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_order_that_the_noises_have() -> None:
     large = {"epsilon": 1.6}
     deviation = {

@@ -95,6 +95,7 @@ def test_figure_5_draws_have_the_expected_mean() -> None:
         assert found / expected == pytest.approx(1, abs=most)
 
 
+@pytest.mark.slow
 def test_figure_9_by_other_routes() -> None:
     table = expected_losses()
     where = {"panel": "printed", "epsilon": "1e-7"}
@@ -121,6 +122,7 @@ def _exact_excess(at: float) -> float:
         return float((first - second) * 10**10 - 1)
 
 
+@pytest.mark.slow
 def test_figure_9_verified_noise_is_that_of_the_ledger() -> None:
     table = expected_losses()
     losses = table.points("M", "loss", panel="verified", mechanism="R1SMG", epsilon="1e-7")

@@ -25,12 +25,14 @@ def error(number: int, kind: str, mechanism: str, epsilon: str) -> float:
     return found[0]
 
 
+@pytest.mark.slow
 def test_the_data_are_shown_as_they_are_and_called_a_stand_in() -> None:
     assert "stand-in" in table(4).parameters["data"]
     assert error(4, "data", "non-private", "") == 0
     assert table(4).numbers("largest", kind="data")[0] == pytest.approx(27, abs=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "epsilon", "factor"), [(4, "0.5", 1.0), (10, "1e-5", 0.5 / 1e-5)]
 )
@@ -48,6 +50,7 @@ def test_errors_of_the_formulas(number: int, epsilon: str, factor: float) -> Non
         assert exact == pytest.approx(math.sqrt(2 * 80.922), rel=0.05)
 
 
+@pytest.mark.slow
 def test_rank_one_noise_has_the_norm_of_one_normal_variable() -> None:
     """Printed and verified maps have the same z and direction: their errors are as √σ_*."""
     printed = error(4, "printed", "R1SMG", "1e-5")
@@ -56,12 +59,14 @@ def test_rank_one_noise_has_the_norm_of_one_normal_variable() -> None:
     assert error(10, "verified", "R1SMG", "1e-5") == verified
 
 
+@pytest.mark.slow
 def test_dawa_and_the_hierarchy_pay_twice_for_a_moved_pickup() -> None:
     for name in ("DAWA", "H_b"):
         once, twice = (error(4, kind, name, "0.5") for kind in ("printed", "verified"))
         assert 1.3 * once < twice < 2.6 * once
 
 
+@pytest.mark.slow
 def test_cells_that_are_not_valid_are_blank() -> None:
     released = table(4)
     cells = [c.name for c in released.columns if c.name.startswith("c")]

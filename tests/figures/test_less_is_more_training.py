@@ -29,6 +29,7 @@ def about(total: str, kind: str, curve: str) -> float:
     return table().numbers("about", **where)[0]
 
 
+@pytest.mark.slow
 def test_the_exact_epsilons_of_30_epochs() -> None:
     """From above by dp_accounting's privacy loss distribution (interval 1e-4)."""
     for total, above in (("1.795", 1.636146), ("16.983", 14.942545)):
@@ -36,6 +37,7 @@ def test_the_exact_epsilons_of_30_epochs() -> None:
         assert above - 2e-4 < found <= above < float(total)
 
 
+@pytest.mark.slow
 def test_the_steps_of_rank_one_noise_hide_nothing() -> None:
     """One step leaks a sampled record nearly always: δ is q to two digits."""
     for total in ("1.795", "16.983"):
@@ -44,6 +46,7 @@ def test_the_steps_of_rank_one_noise_hide_nothing() -> None:
         assert about(total, "verified", "R1SMG-SGD") > 1e15
 
 
+@pytest.mark.slow
 def test_the_calibrated_noise_meets_the_total() -> None:
     for total in ("1.795", "16.983"):
         sigma = about(total, "verified", "DP-SGD")
@@ -51,6 +54,7 @@ def test_the_calibrated_noise_meets_the_total() -> None:
         assert training.exact_epsilon(f"{sigma * 0.998:.6g}", 7031) > float(total)
 
 
+@pytest.mark.slow
 def test_who_learns() -> None:
     for total in ("1.795", "16.983"):
         accuracy = {
@@ -66,6 +70,7 @@ def test_who_learns() -> None:
         assert accuracy["verified", "R1SMG-SGD"] < 0.3
 
 
+@pytest.mark.slow
 def test_the_face_names_the_stand_in_and_the_model() -> None:
     assert "stand-in" in table().parameters["data"]
     assert table().parameters["parameters"] == 7850

@@ -43,6 +43,7 @@ def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None
     assert {"query", "size"} <= {column["name"] for column in written["columns"]}
 
 
+@pytest.mark.slow
 def test_a_finished_figure_is_kept_until_something_changes(tmp_path: Path) -> None:
     production.make(NAME, FAST, tmp_path)
     assert production.make(NAME, FAST, tmp_path).kept

@@ -25,6 +25,7 @@ from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
 from accountant.mechanisms.counting.count_noise_law import count_noise_mass
 from accountant.numbers.exact import exact
 from accountant.release import sampling
+from tests.quick import quick
 
 SIGNIFICANCE = 1e-8
 SIZE = 100_000
@@ -88,7 +89,7 @@ def test_discrete_gaussian(parameter: Any) -> None:
     assert_fits(values, bell(v), grid(math.sqrt(v)))
 
 
-@pytest.mark.parametrize("parameter", ["1e12", "123456789.123456789", "1e40"])
+@pytest.mark.parametrize("parameter", quick(["1e12", "123456789.123456789", "1e40"], 0))
 def test_wide_discrete_gaussian_against_the_continuous_law(parameter: str) -> None:
     # with the edges moved by one half the two laws differ by less than 1/v in each cell
     mechanism = DiscreteGaussian(parameter)

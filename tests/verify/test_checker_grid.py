@@ -63,6 +63,7 @@ def test_the_true_value_is_between_both(case: int) -> None:
     assert high - low < width * high
 
 
+@pytest.mark.slow
 def test_the_other_direction_and_three_components(monkeypatch: pytest.MonkeyPatch) -> None:
     """H of (Q, P) is 1 − e^ε + e^ε H(−ε): two enclosures of one number."""
     monkeypatch.setattr(grid, "_POINTS", 500)
@@ -93,6 +94,7 @@ def test_what_is_not_for_a_grid() -> None:
             both(factors, epsilon)
 
 
+@pytest.mark.slow
 def test_a_composition_of_few_releases_is_enclosed() -> None:
     """Where a contour would take too long, H is enclosed; Chernoff's bound has no lower end."""
     pair = {"law": "gaussian", "mu": Fraction(5, 4)}

@@ -39,7 +39,11 @@ MECHANISMS = {
     "RankOneGaussian(dimension=4, sigma_star='1/9')": ("5",),
     "RankOneGaussian(dimension=5760000, sigma_star='1e9')": ("1e-8",),
 }
-CASES = [(text, epsilon) for text, levels in MECHANISMS.items() for epsilon in levels]
+CASES = [
+    pytest.param(text, epsilon, marks=[pytest.mark.slow] * ("dimension=4" in text))
+    for text, levels in MECHANISMS.items()
+    for epsilon in levels
+]
 
 
 def inside(value: Any, enclosure: Interval) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import dpassay
+from tests.quick import quick
 from verify import certificate
 from verify.batch import fingerprint
 from verify.cli import joined, main
@@ -572,7 +573,7 @@ def test_results_come_in_the_order_of_the_file_from_several_processes(tmp_path: 
     assert result.returncode == 0
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", quick(["1", "2"], 1))
 def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, jobs: str) -> None:
     path, kept = tmp_path / "claims.toml", tmp_path / "kept.jsonl"
     count = 60
@@ -759,6 +760,7 @@ def test_doctor_finds_what_is_missing_or_too_old(
     assert " ".join(said.split()) in shown
 
 
+@pytest.mark.slow
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--details", "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out

@@ -21,6 +21,7 @@ from accountant import notation
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem
 from lp.report import certificate as count_certificate
+from tests.quick import quick
 from verify import checker, document, seal
 from verify.audit import audit, audit_until_refuted
 from verify.certificate import certify
@@ -213,19 +214,24 @@ def test_foreign_texts_are_printed_on_one_line_between_quotes() -> None:
 @pytest.mark.parametrize("form", [[], ["--json"]])
 @pytest.mark.parametrize(
     ("name", "path"),
-    [
-        ("relation/equal", "claim.id"),
-        ("relation/equal", "claim.statement"),
-        ("relation/equal", "claim.kind"),
-        ("relation/equal", "verdict"),
-        ("relation/equal", "conclusion"),
-        ("relation/equal", FOREIGN),
-        ("approximate-dp/supported", "claim.for_all.x.statement"),
-        ("approximate-dp/holds", "claim.mechanism"),
-        ("audit", "target"),
-        ("audit", "claim.description"),
-        ("audit", "kind"),
-    ],
+    quick(
+        [
+            ("relation/equal", "claim.id"),
+            ("relation/equal", "claim.statement"),
+            ("relation/equal", "claim.kind"),
+            ("relation/equal", "verdict"),
+            ("relation/equal", "conclusion"),
+            ("relation/equal", FOREIGN),
+            ("approximate-dp/supported", "claim.for_all.x.statement"),
+            ("approximate-dp/holds", "claim.mechanism"),
+            ("audit", "target"),
+            ("audit", "claim.description"),
+            ("audit", "kind"),
+        ],
+        1,
+        5,
+        8,
+    ),
 )
 def test_no_text_forges_a_line(
     form: list[str], name: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -462,6 +468,7 @@ def test_another_target_than_the_one_that_is_replayed_is_named(
     assert "  target: is not what the seed gives" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_foreign_code_runs_only_when_it_is_asked_for(
     audited: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

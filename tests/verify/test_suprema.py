@@ -128,7 +128,7 @@ FEW += "sampling_prob='0.01'), count=2)"
         pytest.param(FEW, "1", marks=pytest.mark.slow),
         pytest.param(FEW, "1.7", marks=pytest.mark.slow),
         (STEP, "0.905"),
-        (TRAINING, "0.5"),
+        pytest.param(TRAINING, "0.5", marks=pytest.mark.slow),
     ],
 )
 def test_a_false_mu_of_few_samples_is_refuted(noise: str, bound: str) -> None:

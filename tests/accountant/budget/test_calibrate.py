@@ -347,6 +347,7 @@ def test_a_counter_gets_the_noise_with_the_smaller_error() -> None:
     assert repr(mu.mechanism) == "SquareRootFactorization(steps=1000, mu=1)"
 
 
+@pytest.mark.slow
 def test_fewer_digits_where_twelve_are_out_of_reach() -> None:
     found = calibrate(
         "Laplace",

@@ -26,6 +26,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.pairs.finite import FinitePair
 from accountant.questions import profile
+from tests.quick import quick
 from verify.cli import main
 
 SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
@@ -62,7 +63,7 @@ def best_adaptive_delta(pairs: Iterable[Pair], count: int, epsilon: float) -> fl
     return best(count, epsilon)
 
 
-@pytest.mark.parametrize("epsilon", ["0", "0.2", "1", "2.5"])
+@pytest.mark.parametrize("epsilon", quick(["0", "0.2", "1", "2.5"], 1))
 @pytest.mark.parametrize(("mechanism", "relation"), [(SKEW, "replace-one"), (WIDE, "add-remove")])
 def test_the_enclosure_holds_the_best_adaptive_choice(
     mechanism: IntegerNoise, relation: str, epsilon: str
@@ -166,6 +167,7 @@ def test_the_relation_must_still_be_named() -> None:
         Composed(SKEW, 2).worst_case(None)
 
 
+@pytest.mark.slow
 def test_verdicts_rest_on_the_end_that_proves_them(capsys: pytest.CaptureFixture[str]) -> None:
     with ctx.workprec(256):
         pair = Composed(SKEW, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]

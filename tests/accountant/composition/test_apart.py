@@ -62,6 +62,7 @@ def test_discrete_noise_on_coordinates_is_that_of_the_coordinates() -> None:
     assert replaced.relative_width <= 1e-30
 
 
+@pytest.mark.slow
 def test_coordinates_of_several_parameters_on_the_grid() -> None:
     one = DiscreteCorrelatedGaussian(dimension=2, mu="1/2", c="3/2")
     width = Fraction(1, 100)

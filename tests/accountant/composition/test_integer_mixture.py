@@ -19,6 +19,7 @@ from accountant.numbers.interval import narrowed
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import theta
 from accountant.questions import profile
+from tests.quick import quick
 
 NINE = Fraction(1, 10**9)
 
@@ -31,8 +32,8 @@ def factors_of(mechanism: Composed, direction: Direction = Direction.REMOVE) -> 
     return apart([(mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(direction)[0], 1)])
 
 
-@pytest.mark.parametrize(("parameter", "shift", "count"), [("4", 1, 1), ("5/2", 2, 3)])
-@pytest.mark.parametrize("epsilon", ["-1", "0", "5"])
+@pytest.mark.parametrize(("parameter", "shift", "count"), quick([("4", 1, 1), ("5/2", 2, 3)], 0))
+@pytest.mark.parametrize("epsilon", quick(["-1", "0", "5"], 1))
 def test_against_the_grid(parameter: str, shift: int, count: int, epsilon: str) -> None:
     integer = DiscreteGaussianPair(exact(parameter), shift)
     first = pair_of(Composed(Laplace(scale=1), 4))
@@ -74,7 +75,7 @@ def test_too_many_values_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "delta", "near"), [(2, "1e-6", 3.29214037), (10, "1e-12", 11.98563303)]
+    ("count", "delta", "near"), quick([(2, "1e-6", 3.29214037), (10, "1e-12", 11.98563303)], 0)
 )
 def test_sampled_laplace_noise_beside_integers(count: int, delta: str, near: float) -> None:
     """Atoms of two lattices: a grid has two digits. Reference: Fourier inversion to nine digits."""

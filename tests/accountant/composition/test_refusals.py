@@ -30,6 +30,7 @@ def releases(sigma: str, q: str, count: int) -> Composed:
     return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
 
 
+@pytest.mark.slow
 def test_a_grid_that_says_nothing_is_not_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took a minute to refuse a δ of about e^−3730, as one in [0, 0]."""
     sizes = []

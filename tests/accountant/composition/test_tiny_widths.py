@@ -8,12 +8,15 @@ import pytest
 
 import dpassay
 from accountant.errors import UndecidedError
+from tests.quick import quick
 
 STEP = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="1.1"), "256/60000")
 
 
-@pytest.mark.parametrize("count", [2, 7032])
-@pytest.mark.parametrize(("question", "at"), [(dpassay.delta, "1"), (dpassay.epsilon, "1e-5")])
+@pytest.mark.parametrize("count", quick([2, 7032], 1))
+@pytest.mark.parametrize(
+    ("question", "at"), quick([(dpassay.delta, "1"), (dpassay.epsilon, "1e-5")], 0)
+)
 def test_three_hundred_digits_are_refused(count: int, question: object, at: str) -> None:
     """They took more than a hundred seconds, without an end."""
     assert callable(question)
@@ -27,6 +30,7 @@ def test_three_hundred_digits_are_refused(count: int, question: object, at: str)
     assert f"[{found.lower}, {found.upper}]" in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_a_hundred_digits_of_epsilon() -> None:
     releases = dpassay.Composed(STEP, 7032)
     width = Fraction(1, 10**100)

@@ -12,6 +12,7 @@ from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.quick import quick
 
 CLOSE = mpmath.mpf("1e-29")
 WHERE = {
@@ -75,7 +76,7 @@ def assert_close(found: arb, known: mpmath.mpf) -> None:
     assert float(found.rad()) <= 1e-30
 
 
-@pytest.mark.parametrize("text", CASES)
+@pytest.mark.parametrize("text", quick(CASES, 0, 4, 7, 10, 12, 14, 18, 23, 25, 28, 31, 34, 36))
 def test_two_routes_agree(text: str) -> None:
     worst = parse(text).worst_case(Adjacency.ADD_REMOVE if "Mixture" in text else None)
     for pair in {*worst.remove, *worst.add}:

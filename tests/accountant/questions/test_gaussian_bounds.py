@@ -135,6 +135,7 @@ def test_a_mixture_has_the_mu_of_its_largest_shift() -> None:
         assert own.lower <= profile.delta(Gaussian("2/3"), Fraction(i, 20)).upper
 
 
+@pytest.mark.slow
 def test_subsampled_releases_keep_the_mu_of_all_of_them() -> None:
     step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
     whole = Composed([Composed(step, 12), Gaussian(standard_deviation=1)])

@@ -17,6 +17,7 @@ from accountant.numbers.dominance import proved_below
 from accountant.numbers.exact import ExactReal
 from accountant.questions import profile
 from accountant.questions.profile_threshold import Limit
+from tests.quick import quick
 
 BOTH = Adjacency.ADD_REMOVE
 WIDTH = Fraction(1, 10**6)
@@ -47,10 +48,13 @@ def room(mechanism: Mechanism, limit: Limit, epsilon: Fraction) -> float:
 
 @pytest.mark.parametrize(
     ("q", "count", "limit", "stop", "inside"),
-    [
-        ("0.01", 1000, gaussian, Fraction(1), False),
-        ("0.5", 20, steep, Fraction(1), True),
-    ],
+    quick(
+        [
+            ("0.01", 1000, gaussian, Fraction(1), False),
+            ("0.5", 20, steep, Fraction(1), True),
+        ],
+        1,
+    ),
 )
 def test_the_profile_keeps_below_and_hardly_less_noise_does_not(
     q: str, count: int, limit: Limit, stop: Fraction, inside: bool

@@ -50,6 +50,7 @@ def test_the_columns_are_orthonormal() -> None:
     assert np.array_equal(whole[:, :3], found)
 
 
+@pytest.mark.slow
 def test_two_columns_in_three_dimensions_are_the_complement_of_one() -> None:
     """tr(V'BV) = tr(B) − w'Bw: the third direction has the vector law of −B."""
     b = np.array([4.0, 1, 0])

@@ -171,10 +171,9 @@ def test_a_rare_shape_does_not_touch_its_neighbours_in_the_block() -> None:
         noise = int(rng.geometric(1 - np.exp(-1)) - rng.geometric(1 - np.exp(-1)))
         return None if rng.random() < 1e-3 else [dataset + noise, 0]
 
-    for seed in range(3):
-        result = audit(rare_shapes, 1, pairs=[(0, 1)], samples=20_000, significance=1e-6, seed=seed)
-        assert not result.refuted
-        assert result.epsilon > 0.7
+    result = audit(rare_shapes, 1, pairs=[(0, 1)], samples=20_000, significance=1e-6, seed=0)
+    assert not result.refuted
+    assert result.epsilon > 0.7
 
 
 def test_too_few_samples_are_counted_beforehand() -> None:

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from accountant.mechanisms import Laplace
+from tests.quick import quick
 from verify.audit import bit_features, bits, zoo
 from verify.audit.auditor import audit
 
@@ -136,7 +137,7 @@ NAIVE = [case for case in zoo.cases(broken=True) if case.name.startswith("float"
 
 
 @pytest.mark.parametrize("case", NAIVE, ids=lambda case: case.name)
-@pytest.mark.parametrize("pair", [(0.0, 1.0), (0.1, 1.1)])
+@pytest.mark.parametrize("pair", [(0.0, 1.0), pytest.param((0.1, 1.1), marks=pytest.mark.slow)])
 def test_naive_noise_is_found_in_ten_thousand_runs(
     case: zoo.Case, pair: tuple[float, float]
 ) -> None:
@@ -151,6 +152,7 @@ def test_naive_noise_is_found_in_ten_thousand_runs(
     assert found.refuted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -176,7 +178,7 @@ def test_the_bad_pair_is_searched(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lattice-laplace", "lattice-normal", "rounded-laplace", "snapping"]
+    "name", quick(["lattice-laplace", "lattice-normal", "rounded-laplace", "snapping"], 0)
 )
 def test_private_noise_is_not_accused(name: str) -> None:
     case = zoo.case(name)

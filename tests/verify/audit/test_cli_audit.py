@@ -46,6 +46,7 @@ def test_a_mechanism_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert data["tested"] == {"epsilon": "0.8", "delta": "0"}
 
 
+@pytest.mark.slow
 def test_the_certificate_is_checked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for extra in ([], ["--until-refuted"], ["--until"]):
         arguments = ["audit", "releases:noisy", "--claim", "0.5", "--pair", "0", "1", "--seed", "2"]

@@ -126,12 +126,12 @@ def test_of_few_values_the_better_event_is_chosen() -> None:
     first = [0.41811208, 0.20329914, 0.1156271, 0.07178054, 0.04721116, 0.14396998]
     second = [0.5, 5 / 24, 5 / 48, 7 / 120, 17 / 480, 3 / 32]
     chosen = 0
-    for seed in range(100):
+    for seed in range(40):
         rule = _chosen(first, second, 10_000, guarantee("0.429"), seed)
         events = [rule.feature(np.array([[k]])) for k in (4.0, 5.0)]
         marks = [int(rule.marks[rule.partition.cell(event)[0]]) for event in events]
         chosen += rule.design is Design.SIDES and marks == [0, 1]
-    assert chosen >= 85
+    assert chosen >= 34  # 33 or fewer of 40: in 0.4 per cent of such runs
 
 
 def test_of_few_values_a_lucky_rare_event_is_not_chosen() -> None:

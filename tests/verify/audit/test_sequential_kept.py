@@ -124,6 +124,7 @@ print(result.evidence, len(result.rounds))
 """
 
 
+@pytest.mark.slow
 def test_a_killed_audit_goes_on(tmp_path: Path) -> None:
     def program(path: str, stop: int) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -16,18 +16,11 @@ LEVEL = 1e-6
 
 FAST = [
     "laplace",
-    "laplace-truncated",
-    "geometric-wrong-ratio",
     "randomized-response-many",
-    "randomized-response-two-coins",
-    "sparse-vector-5",
     "noisy-max",
     "tie-break-by-truth",
-    "histogram-keys-present",
     "subsampled-first-records",
-    "gaussian-analytic",
     "gaussian-variance-for-deviation",
-    "seed-reused-across-coordinates",
 ]
 
 

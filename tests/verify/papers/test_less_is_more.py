@@ -27,6 +27,9 @@ from mpmath import (
 from verify.document import Document, read_paper
 from verify.verdict import Finding, Verdict
 
+pytestmark = pytest.mark.slow
+"""The ledger takes 40 s; those of the other papers are decided in the default suite."""
+
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "less-is-more.md"
 
 REFUTED = """

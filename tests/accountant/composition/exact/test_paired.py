@@ -21,6 +21,7 @@ from accountant.mechanisms import Composed, DiscreteGaussian, DiscreteLaplace, P
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
+from tests.quick import quick
 
 RELATION = Adjacency.ADD_REMOVE
 COARSE = Fraction(1, 100)
@@ -74,12 +75,16 @@ def contains(found: Interval, true: mpmath.mpf) -> bool:
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(
     ("parameter", "share", "count", "epsilon", "reach"),
-    [
-        (4, "0.01", 2, "0.67", 45),  # about 1e-20
-        (1, "0.001", 2, "2.2", 24),
-        (1, "0.1", 2, "-0.02", 20),
-        (1, "0.01", 3, "0.9", 18),
-    ],
+    quick(
+        [
+            (4, "0.01", 2, "0.67", 45),  # about 1e-20
+            (1, "0.001", 2, "2.2", 24),
+            (1, "0.1", 2, "-0.02", 20),
+            (1, "0.01", 3, "0.9", 18),
+        ],
+        1,
+        2,
+    ),
 )
 def test_the_sum_over_all_outcomes_is_inside(
     parameter: int, share: str, count: int, epsilon: str, reach: int, *, add: bool
@@ -91,7 +96,7 @@ def test_the_sum_over_all_outcomes_is_inside(
 
 @pytest.mark.parametrize(
     ("parameter", "share", "count", "log_delta", "reach"),
-    [(4, "0.01", 2, -20, 45), (1, "0.001", 2, -20, 24), (1, "0.01", 3, -6, 18)],
+    quick([(4, "0.01", 2, -20, 45), (1, "0.001", 2, -20, 24), (1, "0.01", 3, -6, 18)], 1),
 )
 def test_epsilon_is_between_two_sums(
     parameter: int, share: str, count: int, log_delta: int, reach: int
@@ -114,6 +119,7 @@ def test_epsilon_is_between_two_sums(
     assert estimate == pytest.approx(float(found.lower), rel=2e-9, abs=0)
 
 
+@pytest.mark.slow
 def test_sampled_noise_beside_unsampled_noise_and_lists() -> None:
     """Two laws, one of them on the lattice of integers, where equal sums are not told apart."""
     mixed = factors((sampled("2", "0.1"), 1), (DiscreteGaussian(parameter=3), 2))

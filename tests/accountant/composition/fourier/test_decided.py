@@ -19,6 +19,7 @@ from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.questions import profile
+from tests.quick import quick
 
 NEAR = Fraction(1, 10**9)
 KERNELS = [(Kernel.CALL, CALL), (Kernel.ABOVE_P, ABOVE_P), (Kernel.ABOVE_Q, ABOVE_Q)]
@@ -44,12 +45,15 @@ def removal(mechanism: Composed) -> SmoothPair:
 @pytest.mark.parametrize(("kernel", "strip"), KERNELS)
 @pytest.mark.parametrize(
     ("parts", "epsilon"),
-    [
-        ([("1.1", "0.004", 1000)], "1"),
-        ([("1.1", "0.004", 1000)], "3"),
-        ([("0.6", "1e-4", 1000)], "0.1"),
-        ([("0.8", "0.01", 300), ("2", "0.05", 50)], "0.7"),
-    ],
+    quick(
+        [
+            ([("1.1", "0.004", 1000)], "1"),
+            ([("1.1", "0.004", 1000)], "3"),
+            ([("0.6", "1e-4", 1000)], "0.1"),
+            ([("0.8", "0.01", 300), ("2", "0.05", 50)], "0.7"),
+        ],
+        0,
+    ),
 )
 def test_it_agrees_with_other_lines(
     parts: list[tuple[str, str, int]], epsilon: str, kernel: Kernel, strip: object
@@ -66,7 +70,7 @@ def test_it_agrees_with_other_lines(
         assert fine.rel_accuracy_bits() >= 58
 
 
-@pytest.mark.parametrize("epsilon", ["1e-4", "0.0066", "0.02"])
+@pytest.mark.parametrize("epsilon", quick(["1e-4", "0.0066", "0.02"], 1))
 def test_the_profile_is_the_difference_of_the_tails(epsilon: str) -> None:
     loss, at = removal(composed(MIXED)).loss(), exact(epsilon)
     with ctx.workprec(160):
@@ -78,6 +82,7 @@ def test_the_profile_is_the_difference_of_the_tails(epsilon: str) -> None:
         assert (above_p - above_q).rel_accuracy_bits() > 25
 
 
+@pytest.mark.slow
 def test_small_losses_and_rare_jumps() -> None:
     mechanism = composed(MIXED)
     found = profile.epsilon(mechanism, "8.89e-6", adjacency="add-remove", relative_width=NEAR)
@@ -112,6 +117,7 @@ def by_fourier(epsilon: float) -> float:
     return sure + float((total * -np.expm1(np.minimum(epsilon - sums, 0.0))).sum())
 
 
+@pytest.mark.slow
 def test_far_below_the_scale_of_the_losses() -> None:
     """The profile falls by at most Q(L > ε) e^ε dε, and is convex in e^ε."""
     mechanism = composed(("0.366", "1.325e-6", 160144))

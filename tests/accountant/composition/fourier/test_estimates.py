@@ -30,6 +30,7 @@ from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, narrowed
 from accountant.questions import guarantees, profile, tradeoff
 from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.quick import quick
 
 BOTH = (Direction.REMOVE, Direction.ADD)
 NARROW = Fraction(1, 10**9)
@@ -184,12 +185,15 @@ def test_monotone_in_q_and_count(sigma: int, q: int, count: int) -> None:
 
 @pytest.mark.parametrize(
     ("sigma", "q", "count", "delta"),
-    [
-        ("1.1", "256/60000", 7032, "1e-5"),
-        ("2", "0.001", 10**6, "1e-12"),
-        ("20", "0.9", 10**5, "1e-300"),
-        ("0.8", "0.01", 10**9, "1e-2"),
-    ],
+    quick(
+        [
+            ("1.1", "256/60000", 7032, "1e-5"),
+            ("2", "0.001", 10**6, "1e-12"),
+            ("20", "0.9", 10**5, "1e-300"),
+            ("0.8", "0.01", 10**9, "1e-2"),
+        ],
+        1,
+    ),
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_estimates_against_enclosures(

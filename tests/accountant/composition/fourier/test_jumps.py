@@ -39,6 +39,7 @@ from accountant.numbers.exact import exact
 from accountant.numbers.interval import ball
 from accountant.questions import profile
 from tests.accountant.composition.two_releases import two_releases
+from tests.quick import quick
 
 WIDTH = Fraction(1, 10**9)
 SPARE = 6.0
@@ -156,13 +157,16 @@ def test_two_lines_agree(kernel: Kernel, strip: Strip, epsilon: str) -> None:
 
 @pytest.mark.parametrize(
     ("sigma", "q", "epsilon"),
-    [
-        ("0.5", "0.0001", "22"),
-        ("2", "0.01", "1.5"),
-        ("3.365", "3.154e-05", "0.1223712291"),  # cut where a larger loss decides alone
-        ("2.733", "0.0002338", "0.0046"),
-        ("15.76", "3.819e-06", "0.00001"),
-    ],
+    quick(
+        [
+            ("0.5", "0.0001", "22"),
+            ("2", "0.01", "1.5"),
+            ("3.365", "3.154e-05", "0.1223712291"),  # cut where a larger loss decides alone
+            ("2.733", "0.0002338", "0.0046"),
+            ("15.76", "3.819e-06", "0.00001"),
+        ],
+        2,
+    ),
 )
 def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
     at = exact(epsilon, "epsilon")

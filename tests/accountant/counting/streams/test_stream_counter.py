@@ -23,6 +23,7 @@ from accountant.mechanisms import (
 )
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from tests.accountant.counting.streams.one_hot import STEPS, exact_variables, generator
+from tests.quick import quick
 
 Feed = Callable[[StreamCounter, NDArray[np.float64]], NDArray[np.float64]]
 MECHANISMS: list[LinearCounter] = [
@@ -110,8 +111,8 @@ def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
     assert columns(mechanism, feed, floats=True) == left_columns(mechanism)
 
 
-@pytest.mark.parametrize("feed", [one_block, mixed])
-@pytest.mark.parametrize("mechanism", INTEGER, ids=repr)
+@pytest.mark.parametrize("feed", quick([one_block, mixed], 1))
+@pytest.mark.parametrize("mechanism", quick(INTEGER, *range(0, 22, 2)), ids=repr)
 def test_so_are_those_of_a_stream_on_the_lattice(
     mechanism: LinearCounter, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +239,7 @@ def test_simulated_error_at_a_million(mechanism: LinearCounter) -> None:
     assert error < exact / 20
 
 
-@pytest.mark.parametrize("floats", [False, True])
+@pytest.mark.parametrize("floats", quick([False, True], 1))
 def test_marginal_law_is_laplace(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first output that is one variable alone has its law (false alarm 1e-6)."""
     monkeypatch.setattr(noise, "_BUFFERED", 4)

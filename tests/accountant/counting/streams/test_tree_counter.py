@@ -17,6 +17,7 @@ from accountant.counting.tree_walk import nodes, parent
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import DiscreteKaryTree, KaryTree
 from tests.accountant.counting.streams.one_hot import STEPS, exact_variables, generator
+from tests.quick import quick
 
 Feed = Callable[[TreeCounter, NDArray[np.float64]], NDArray[np.float64]]
 TREES = [
@@ -45,7 +46,7 @@ def mixed(counter: TreeCounter, inputs: NDArray[np.float64]) -> NDArray[np.float
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("feed", [one_by_one, one_block, mixed])
+@pytest.mark.parametrize("feed", quick([one_by_one, one_block, mixed], 2))
 @pytest.mark.parametrize(
     ("tree", "floats"), [(tree, floats) for tree in TREES for floats in (False, True)]
 )

@@ -25,6 +25,7 @@ from accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture, mixt
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from accountant.questions.least_mu import least_mu
 from tests.accountant.questions.least_mu.scores import score
+from tests.quick import quick
 
 WIDTH = Fraction(1, 10**6)
 _DIGITS = 40
@@ -66,7 +67,8 @@ def replaced(q: Any, mu: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("q", "deviation", "far"), [("0.6", 1, 60), ("0.9", 1, 20), ("0.9", "1/5", 60), ("0.99", 4, 60)]
+    ("q", "deviation", "far"),
+    quick([("0.6", 1, 60), ("0.9", 1, 20), ("0.9", "1/5", 60), ("0.99", 4, 60)], 0),
 )
 def test_replaced_records_of_many_samples(q: str, deviation: int | str, far: int) -> None:
     with mp.workdps(_DIGITS):
@@ -108,7 +110,7 @@ def with_laplace(mu: Any, t: Any, c: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("deviation", "scale", "far"), [(2, 2, 20), (1, 10, 40), (10, 1, 12), (1, "1/3", 40)]
+    ("deviation", "scale", "far"), quick([(2, 2, 20), (1, 10, 40), (10, 1, 12), (1, "1/3", 40)], 0)
 )
 def test_laplace_noise_beside_gaussian_noise(deviation: int, scale: int | str, far: int) -> None:
     both = Composed([Gaussian(deviation), Laplace(scale)])
@@ -138,6 +140,7 @@ def test_randomized_response_beside_gaussian_noise() -> None:
         contained(both, "replace-one", highest(needs, mp.zero, mp.mpf(20)))
 
 
+@pytest.mark.slow
 def test_what_is_not_reached_is_said() -> None:
     pairs = Composed([Gaussian(1), Laplace(100)]).worst_case(None).pairs(None)
     with pytest.raises(UndecidedError, match=r"\[1\.00004.*, 1\.00007"):

@@ -16,7 +16,7 @@ from verify.audit.blocks import PROBING, Datasets
 from verify.audit.exact_test import SPARED, Counts, p_value
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Alphabet, Matrix
-from verify.audit.target import MechanismError, Target, target
+from verify.audit.target import NOT_REPEATABLE, MechanismError, Target, target
 
 _PROBE = 8
 
@@ -115,7 +115,8 @@ def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
 
 def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
     """Run a few times: learn the form of an output, and whether runs follow the rng."""
-    widths = []
+    widths: list[int] = []
+    worked = 0
     for index, pair in enumerate(plan.pairs[:4]):
         for side, dataset in enumerate(pair):
             for form in (Alphabet(width=alphabet.width), alphabet):
@@ -127,15 +128,31 @@ def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
                     if len(plan.pairs) == 1:
                         raise
                     continue
+                worked = index if not widths else worked
                 widths.append(rows.shape[1])
-    if not widths or len(plan.pairs) > 1:
-        return int(max(widths, default=1))
+    if called := getattr(plan.target, "called", ""):
+        notes.append(f"called as {called}")
+    if widths:
+        require_independent(plan, worked, alphabet, notes)
+    return int(max(widths, default=1))
+
+
+def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[str]) -> None:
+    """Look at runs of a pair: do other generators give other outputs, and the same the same?
+
+    Raises
+    ------
+    MechanismError
+        If other generators give the same outputs: such runs are not independent.
+    """
     drawn = [
-        blocks.draw(plan.target, plan.pairs[0][0], 64, rng, alphabet=Alphabet(width=alphabet.width))
+        blocks.draw(
+            plan.target, plan.pairs[index][0], 64, rng, alphabet=Alphabet(width=alphabet.width)
+        )
         for rng in (
-            blocks.generator(plan.seed, PROBING, 0, 1, 0),
-            blocks.generator(plan.seed, PROBING, 0, 1, 0),
-            blocks.generator(plan.seed, PROBING, 0, 2, 0),
+            blocks.generator(plan.seed, PROBING, index, 1, 0),
+            blocks.generator(plan.seed, PROBING, index, 1, 0),
+            blocks.generator(plan.seed, PROBING, index, 2, 0),
         )
     ]
     again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
@@ -145,13 +162,12 @@ def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
             f"{plan.target.name} returned the same outputs for different random generators: its "
             "runs are not independent. Does it seed a generator of its own?"
         )
+    found = ""
     if constant and again and other:
-        notes.append("64 runs gave one output: the mechanism may be deterministic on this dataset")
+        found = "64 runs gave one output: the mechanism may be deterministic on this dataset"
     elif not again:
-        notes.append(
-            "the mechanism does not follow the rng it is given: runs cannot be drawn again"
-        )
-    return int(max(widths))
+        found = NOT_REPEATABLE
+    notes += [found] * (bool(found) and found not in notes)
 
 
 def _same(first: Matrix, second: Matrix) -> bool:

@@ -13,6 +13,7 @@ from verify.audit.curve import Curve
 from verify.audit.exact_test import Counts
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.rule import Histogram, Rule
+from verify.audit.target import NOT_REPEATABLE
 from verify.seal import seal
 
 HINT = 1e-4
@@ -80,9 +81,10 @@ class AuditResult:
                 f"{self.significance:g}. To confirm it, audit again with another seed and "
                 "significance 1e-6 (fresh runs, the event chosen anew)."
             )
+        again = "cannot" if NOT_REPEATABLE in self.notes else "can"
         return (
             f"A private mechanism is accused with probability at most {self.significance:g}. The "
-            "runs can be drawn again from the seed."
+            f"runs {again} be drawn again from the seed."
         )
 
     def curve(self, significance: float | None = None) -> Curve:

@@ -10,7 +10,6 @@ methods; neither library is imported), a command that prints samples.
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import re
 import shlex
@@ -25,7 +24,10 @@ import numpy as np
 from accountant import notation
 from accountant.core.mechanism import Mechanism
 from accountant.errors import DpassayError, InvalidInputError
+from verify.audit.binding import BLOCK, RUN, Binding, binding
 
+NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot be drawn again"
+"""A note of results."""
 _NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 
 
@@ -65,19 +67,22 @@ class Target(Protocol):
 @final
 @dataclass(frozen=True)
 class PerRun:
-    """A callable `mechanism(dataset, rng)` that returns one output."""
+    """A callable, such as `mechanism(dataset, rng)`, that returns one output."""
 
     mechanism: Callable[..., Any]
     name: str
-    takes_rng: bool = True
+    binding: Binding = RUN
+
+    @property
+    def called(self) -> str:
+        """How it is called."""
+        return self.binding.described(self.name)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
         """Call it `size` times."""
-        call = self.mechanism
+        call = self.binding.call
         try:
-            if self.takes_rng:
-                return [call(dataset, rng) for _ in range(size)]
-            return [call(dataset) for _ in range(size)]
+            return [call(self.mechanism, dataset, 1, rng) for _ in range(size)]
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
@@ -89,15 +94,21 @@ class PerRun:
 @final
 @dataclass(frozen=True)
 class PerBlock:
-    """A callable `mechanism(dataset, size, rng)` that returns the outputs of many runs."""
+    """A callable, such as `mechanism(dataset, size, rng)`, that returns outputs of many runs."""
 
     mechanism: Callable[..., Any]
     name: str
+    binding: Binding = BLOCK
+
+    @property
+    def called(self) -> str:
+        """How it is called."""
+        return self.binding.described(self.name)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
         """Call it once."""
         try:
-            outputs = self.mechanism(dataset, size, rng)
+            outputs = self.binding.call(self.mechanism, dataset, size, rng)
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
@@ -175,11 +186,11 @@ def target(thing: Any, name: str = "") -> Target:
     if isinstance(thing, (PerRun, PerBlock, Command)):
         return thing
     if callable(getattr(thing, "sample", None)):
-        return thing if isinstance(thing, Target) else PerBlock(thing.sample, name)
+        return thing if isinstance(thing, Target) else _of_callable(thing.sample, name)
     if callable(getattr(thing, "randomise", None)):  # diffprivlib
-        return PerRun(thing.randomise, name, takes_rng=False)
+        return PerRun(thing.randomise, name, Binding())
     if hasattr(thing, "input_domain") and callable(thing):  # OpenDP
-        return PerRun(thing, name, takes_rng=False)
+        return PerRun(thing, name, Binding())
     if callable(thing):
         return _of_callable(thing, name)
     raise InvalidInputError(
@@ -220,23 +231,9 @@ def named(text: str) -> Any:
 
 
 def _of_callable(function: Callable[..., Any], name: str) -> Target:
-    """Tell by its parameters how a callable wants to be called."""
-    try:
-        known = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a built-in without a signature
-        return PerRun(function, name)
-    required = [
-        p
-        for p in known
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    named = {p.name: p for p in known}
-    if "rng" in named and named["rng"].kind is inspect.Parameter.KEYWORD_ONLY:
-        return PerRun(lambda dataset, rng: function(dataset, rng=rng), name)
-    if len(required) == 3 or "size" in named:
-        return PerBlock(function, name)
-    positional = any(p.kind is p.VAR_POSITIONAL for p in known)
-    return PerRun(function, name, takes_rng=len(named) > 1 or positional)
+    """Return a callable with the arguments that it wants."""
+    found = binding(function, name)
+    return (PerBlock if found.takes_size else PerRun)(function, name, found)
 
 
 def _filled(part: str, values: dict[str, str]) -> str:

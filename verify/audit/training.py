@@ -22,7 +22,7 @@ from verify.audit.blocks import TESTING, TRAINING, Blocks, Task
 from verify.audit.features import Proposer
 from verify.audit.learn import choose
 from verify.audit.outputs import Alphabet, Matrix, stacked
-from verify.audit.plan import Plan, oddities, probe
+from verify.audit.plan import Plan, oddities, probe, require_independent
 from verify.audit.rule import Rule
 from verify.audit.target import MechanismError
 
@@ -116,6 +116,8 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
             break
     notes += refused[:3] + ([f"{len(refused)} pairs were left out"] if len(refused) > 3 else [])
     best = ranked[0]
+    if best:  # `probe` looked at the first pair
+        require_independent(plan, best, alphabet, notes)
     return Trained(rules[best], best, width, alphabet.width, training, tuple(notes))
 
 

@@ -132,6 +132,7 @@ def test_sampling_without_replacement_composes() -> None:
         profile.epsilon(whole, "1e-2", adjacency=NOT_LISTED, relative_width=fine)
 
 
+@pytest.mark.slow
 def test_more_choice_is_worse_and_one_direction_is_less() -> None:
     for epsilon in ("0.3", "1.5"):
         both = Composed(SKEW, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]

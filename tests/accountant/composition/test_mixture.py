@@ -22,6 +22,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import asked_width, narrowed
 from accountant.questions import profile
+from tests.quick import quick
 
 BOTH = Adjacency.ADD_REMOVE
 NINE = Fraction(1, 10**9)
@@ -44,7 +45,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
     return found
 
 
-@pytest.mark.parametrize(("mechanism", "epsilon"), [(WHOLE, "5"), (WHOLE, "11"), (LEAKY, "5")])
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"), quick([(WHOLE, "5"), (WHOLE, "11"), (LEAKY, "5")], 1, 2)
+)
 def test_the_sum_is_the_same(mechanism: Mechanism, epsilon: str, asked: list[Fraction]) -> None:
     pair = mechanism.worst_case(BOTH).remove[0]
     assert isinstance(pair, MixedPair)

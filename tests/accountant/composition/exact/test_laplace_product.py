@@ -20,6 +20,7 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
 from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.quick import quick
 
 CASES: list[tuple[list[Number], list[str]]] = [
     (["3/2"], ["0", "1/3", "-1", "-1.5"]),
@@ -42,7 +43,7 @@ def all_four(tails: Tails) -> list[arb]:
 
 @pytest.mark.parametrize(
     ("distances", "epsilons"),
-    [*CASES, pytest.param([1, "1/3", "1/2"], ["2/5", "-2/5", "-5/6"], marks=pytest.mark.slow)],
+    quick([*CASES, ([1, "1/3", "1/2"], ["2/5", "-2/5", "-5/6"])], 0),
 )
 def test_two_routes_agree(distances: list[Number], epsilons: list[str]) -> None:
     pair = product(distances)

@@ -165,7 +165,7 @@ def test_two_lines_agree(kernel: Kernel, strip: Strip, epsilon: str) -> None:
             ("2.733", "0.0002338", "0.0046"),
             ("15.76", "3.819e-06", "0.00001"),
         ],
-        2,
+        1,
     ),
 )
 def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
@@ -180,12 +180,16 @@ def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) 
 
 @pytest.mark.parametrize(
     ("parts", "delta", "epsilon"),
-    [
-        ((("0.5081", "0.0001127", 6),), "5.5e-74", "35.3724536"),  # also by a bent contour
-        ((("1.668", "0.002014", 182),), "2.58e-72", "4.59777725"),
-        ((("5.796", "0.001352", 59),), "6.31e-110", "0.061276683"),
-        ((("1", "1e-4", 10000),), "1e-8", "0.062303267"),
-    ],
+    quick(
+        [
+            ((("0.5081", "0.0001127", 6),), "5.5e-74", "35.3724536"),  # also by a bent contour
+            ((("1.668", "0.002014", 182),), "2.58e-72", "4.59777725"),
+            ((("5.796", "0.001352", 59),), "6.31e-110", "0.061276683"),
+            ((("1", "1e-4", 10000),), "1e-8", "0.062303267"),
+        ],
+        1,
+        3,
+    ),
 )
 def test_epsilon_is_enclosed(
     parts: tuple[tuple[str, str, int], ...], delta: str, epsilon: str
@@ -221,11 +225,14 @@ def test_lines_from_floats_lie_beside_those_in_balls(
 
 @pytest.mark.parametrize(
     ("parts", "epsilon"),
-    [
-        ((("10.68", "0.0002628", 23),), "0.0041971137"),
-        ((("2.971", "1.879e-05", 1003),), "0.0030453918"),
-        ((("0.4611", "1.179e-05", 8), ("0.9165", "5.561e-05", 55814597)), "45.98"),
-    ],
+    quick(
+        [
+            ((("10.68", "0.0002628", 23),), "0.0041971137"),
+            ((("2.971", "1.879e-05", 1003),), "0.0030453918"),
+            ((("0.4611", "1.179e-05", 8), ("0.9165", "5.561e-05", 55814597)), "45.98"),
+        ],
+        1,
+    ),
 )
 def test_below_a_plateau_small_losses_are_nearly_everything(
     parts: tuple[tuple[str, str, int], ...], epsilon: str
@@ -261,12 +268,9 @@ def test_three_mechanisms_of_which_one_jumps() -> None:
     assert found == pytest.approx(0.8099552985, rel=1e-9, abs=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sigma", "q", "delta"),
-    [
-        pytest.param("0.4173", "4.194e-05", "0.0006", marks=pytest.mark.slow),
-        ("45.24", "1.744e-06", "1e-4"),
-    ],
+    ("sigma", "q", "delta"), [("0.4173", "4.194e-05", "0.0006"), ("45.24", "1.744e-06", "1e-4")]
 )
 def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
     sigma: str, q: str, delta: str

@@ -41,6 +41,7 @@ def test_a_law_too_wide_for_a_table_is_left_to_balls() -> None:
     assert survival.discrete_gaussian(1e9, 1) is None
 
 
+@pytest.mark.slow
 def test_many_samples_are_close_to_those_of_a_gaussian() -> None:
     """At σ = 10 the lattice hardly shows: the ε differ by the law's own distance, below 1e-3."""
     found = [
@@ -55,6 +56,7 @@ def test_many_samples_are_close_to_those_of_a_gaussian() -> None:
     assert abs(float(found[0]) / float(found[1]) - 1) < 1e-3
 
 
+@pytest.mark.slow
 def test_a_refusal_carries_what_the_grid_reached() -> None:
     whole = dpassay.Composed(dpassay.PoissonSubsampled(dpassay.DiscreteGaussian(20), "0.01"), 1000)
     with pytest.raises(dpassay.UndecidedError) as refusal:

@@ -12,6 +12,7 @@ from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.float_mixture import FloatMixture, log_one_plus
 from accountant.composition.losses.lists import FloatList
 from accountant.composition.numeric.kernels import kernels
+from tests.quick import quick
 
 KINDS = [False, True]
 LAWS = [(1 / 1.1, 0.004), (0.05, 0.9), (1 / 0.3, 0.5), (1 / 2.4, 1e-6)]
@@ -49,7 +50,7 @@ def test_losses_at_the_nodes_keep_their_relative_accuracy(
 
 @pytest.mark.parametrize("compiled", KINDS)
 @pytest.mark.parametrize(("mu", "share"), LAWS)
-@pytest.mark.parametrize("c", [-6.5, 0.75, 11.5])
+@pytest.mark.parametrize("c", quick([-6.5, 0.75, 11.5], 1))
 def test_one_raised_line_serves_small_and_large_arguments(
     mu: float, share: float, c: float, compiled: bool
 ) -> None:

@@ -14,7 +14,7 @@ from flint import arb
 from accountant.core.pair import Pair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
+from accountant.numbers.precision import cached_property, ctx
 
 if TYPE_CHECKING:
     from accountant.numbers.reference import Discrete, Reference
@@ -145,7 +145,19 @@ class FinitePair(Pair):
     index: int
     flipped: bool = False
 
+    @cached_property
+    def _kept(self) -> dict[int, list[_Outcome]]:
+        """The outcomes at the precision that was asked for last: questions ask many times."""
+        return {}
+
     def _outcomes(self) -> list[_Outcome]:
+        bits = ctx.prec
+        if bits not in self._kept:
+            self._kept.clear()
+            self._kept[bits] = self._enclosed()
+        return self._kept[bits]
+
+    def _enclosed(self) -> list[_Outcome]:
         p, q = self.source.masses(self.index)
         losses = self.source.exact_losses(self.index)
         labels = self.source.outcomes(self.index)

@@ -16,6 +16,8 @@ from accountant.questions import profile
 from verify.document import Document, read_paper
 from verify.verdict import Finding, Verdict
 
+pytestmark = pytest.mark.slow  # the default run decides the two shorter ledgers
+
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "count-on-your-elders.md"
 
 REFUTED = "section-1-1/huu-bound corollary-5-5/ratio-2 claim-1/worse"

@@ -14,6 +14,8 @@ from mpmath import exp, fsum, log, mp, mpf
 from verify.document import Document, read_paper
 from verify.verdict import Finding, Verdict
 
+pytestmark = pytest.mark.slow  # the default run decides the two shorter ledgers
+
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "count-queries.md"
 
 REFUTED = """

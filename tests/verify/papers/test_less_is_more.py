@@ -28,7 +28,7 @@ from verify.document import Document, read_paper
 from verify.verdict import Finding, Verdict
 
 pytestmark = pytest.mark.slow
-"""The ledger takes 40 s; those of the other papers are decided in the default suite."""
+"""The ledger takes 40 s; two shorter ones are decided in the default suite."""
 
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "less-is-more.md"
 

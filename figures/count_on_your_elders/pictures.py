@@ -13,13 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS: tuple[Column, ...] = (
-    label("panel"),
-    number("level", "levels above the leaves"),
-    number("first", "inputs"),
-    number("last", "inputs"),
-    number("parent_middle", "inputs"),
-    number("sign", "1"),
-)
+    label("panel"), number("level", "levels above the leaves"), number("first", "inputs"),
+    number("last", "inputs"), number("parent_middle", "inputs"), number("sign", "1"),
+)  # fmt: skip
 
 
 def rows(panel: str, tree: Tree, height: int, step: int) -> Iterator[tuple[object, ...]]:
@@ -89,4 +85,4 @@ def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
     axes.set_xlabel("inputs (time steps)")
     axes.set_ylabel("level")
     axes.grid(visible=False)
-    axes.legend(loc="upper left", title=None)
+    axes.legend(loc="upper left", title="vertices")

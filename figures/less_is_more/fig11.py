@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures.description import Description, Settings
 from figures.less_is_more import pca
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 11",
@@ -36,6 +31,4 @@ def compute(settings: Settings) -> Table:
     return pca.compute(settings, same_budget=True)
 
 
-def draw(table: Table) -> Figure:
-    """Draw the four panels."""
-    return pca.draw(table)
+draw = pca.draw

@@ -87,8 +87,8 @@ def draw(table: Table) -> style.Figure:
         least, wide = (table.value("query", C=c) for c in (10.0, 100.0))
         style.finding(
             figure,
-            f"Algorithm 1 answers {_D} counts with variance {least:g} instead of {_D}; at C = 100 "
-            f"{wide:g}, and the total with {table.value('size', C=100.0):g} at the same budget",
+            f"Algorithm 1 answers {_D} counts with variance {least:g} instead of {_D}; C = 100 "
+            f"gives {wide:g}, and {table.value('size', C=100.0):g} for the number of records",
         )
         return figure
 

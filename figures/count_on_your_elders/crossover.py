@@ -71,9 +71,8 @@ def draw(table: Table) -> style.Figure:
         axes.set_ylabel("lg₁₀ of the largest δ (decades)")
         style.key(figure, [axes], 3)
         n = max(table.numbers("n"))
-        bound, least = (
-            table.value("lg_delta", curve=curve, n=n)
-            for curve in ("printed bound, k = 19", "exact, best k, ε = 1")
+        bound, least = table.values(
+            "lg_delta", "curve", ("printed bound, k = 19", "exact, best k, ε = 1"), n=n
         )
         style.finding(
             figure,

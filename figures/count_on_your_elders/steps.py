@@ -44,17 +44,10 @@ _DELTAS = ("1e-6", "1e-12")
 _LEVELS = range(2, 13)
 _WITHOUT, _WITH, _ALL = "without subtraction", "with subtraction", "mechanisms"
 _SINCE = "beyond the paper"
-_LOOKS = dict(
-    zip(
-        (
-            "binary tree", "Honaker", "k = 17", "k = 19, subtraction", "Gaussian, δ = 1e-6",
-            "Gaussian, δ = 1e-12", "smooth binary tree", "bridged grids, k = 17",
-            "chains, best height",
-        ),
-        style.CURVES,
-        strict=True,
-    )
-) | {"k = 3": style.Curve("0.4", "solid", "")}  # fmt: skip
+_LOOKS = {"k = 3": style.Curve("0.4", "solid", "")} | dict(zip((
+    "binary tree", "Honaker", "k = 17", "k = 19, subtraction", "Gaussian, δ = 1e-6",
+    "Gaussian, δ = 1e-12", "smooth binary tree", "bridged grids, k = 17", "chains, best height",
+), style.CURVES, strict=True))  # fmt: skip
 """One look for each counter, in both panels that have it."""
 _NAMED = {_WITHOUT: {"k = 2": "binary tree", "k = 17": "k = 17"},
           _WITH: {"k = 3": "k = 3", "k = 19": "k = 19, subtraction"}}  # fmt: skip
@@ -138,13 +131,11 @@ def draw(table: Table) -> style.Figure:
         titles = (_ALL, *(f"{p}; grey: other arities" for p in panels[1:3]), _SINCE)
         style.letter(grid, titles)
         n = max(table.numbers("n"))
-        binary, honaker, best = (
-            table.value("error", panel=_ALL, curve=curve, n=n)
-            for curve in ("binary tree", "Honaker", "k = 19, subtraction")
+        binary, honaker, best = table.values(
+            "error", "curve", ("binary tree", "Honaker", "k = 19, subtraction"), panel=_ALL, n=n
         )
-        ours, bridged = (
-            table.value("error", panel=_SINCE, curve=curve, n=n)
-            for curve in ("k = 19, subtraction", "bridged grids, k = 17")
+        ours, bridged = table.values(
+            "error", "curve", ("k = 19, subtraction", "bridged grids, k = 17"), panel=_SINCE, n=n
         )
         style.finding(
             figure,

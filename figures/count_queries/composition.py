@@ -80,9 +80,8 @@ def draw(table: Table) -> style.Figure:
             # Beyond ε = 1.1 for each release, where the law of the paper is made for.
             beyond = [e for e in table.numbers("epsilon", releases=count) if e >= 1.1 * count]
             at = {"releases": count, "epsilon": min(beyond)}
-            ours, other = (
-                table.value("delta", curve=curve, **at)
-                for curve in ("Definition 2", "discrete Gaussian, same variance")
+            ours, other = table.values(
+                "delta", "curve", ("Definition 2", "discrete Gaussian, same variance"), **at
             )
             words.append(f"{ours:.1g} against {other:.1g} at ε = {min(beyond):.3g} for {count:g}")
         style.finding(

@@ -73,9 +73,8 @@ def draw(table: Table) -> style.Figure:
         grid[0].legend(loc="upper left", ncols=3)
         style.key(figure, grid[2:3])
         least = min(table.numbers("eta"))
-        printed, exact = (
-            table.value("delta", panel="compared 1.1", eta=least, curve=curve)
-            for curve in ("printed, (2D + 1)δ*", "exact δ")
+        printed, exact = table.values(
+            "delta", "curve", ("printed, (2D + 1)δ*", "exact δ"), panel="compared 1.1", eta=least
         )
         style.finding(
             figure,

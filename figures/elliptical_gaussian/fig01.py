@@ -105,9 +105,8 @@ def draw(table: Table) -> style.Figure:
         grid[2].set_ylim(10, 500)
         style.key(figure, grid)
         saved = max(table.numbers("y", panel=_POWER, curve="d = 100"))
-        formula, least = (
-            table.value("y", panel=_EACH, curve=curve, x=1.0)
-            for curve in ("elliptical, Theorem 1", "elliptical")
+        formula, least = table.values(
+            "y", "curve", ("elliptical, Theorem 1", "elliptical"), panel=_EACH, x=1.0
         )
         style.finding(
             figure,

@@ -93,9 +93,8 @@ def draw(table: Table) -> style.Figure:
         axes.set_ylabel("sum of two sides (‖v‖)")
         style.key(figure, grid[3:])
         at = max(table.numbers("x", panel="bounds"))
-        bound, largest = (
-            table.value("y", panel="bounds", curve=curve, x=at)
-            for curve in table.distinct("curve", panel="bounds")
+        bound, largest = table.values(
+            "y", "curve", table.distinct("curve", panel="bounds"), panel="bounds", x=at
         )
         style.finding(
             figure,

@@ -47,6 +47,7 @@ _SIZE = _CELLS**2
 _EPSILON_ONE, _EPSILON, _DELTA = "1e-5", "0.5", "1e-7"
 _DRAWS = 100
 _NAMES = ("R1SMG", "classic", "analytic", "MVG")
+_ROWS = [f"R1SMG, ε = {_EPSILON_ONE}", *(f"{name}, ε = {_EPSILON}" for name in _NAMES[1:])]
 _PAPER = {"R1SMG": 1.5e4, "classic": 5e4, "analytic": 5e4, "MVG": 5e4}
 """The means that the paper prints."""
 
@@ -114,20 +115,15 @@ def draw(table: Table) -> style.Figure:
             axes.set_xscale("log")
             axes.set_xlim(1e0, 1e23)
             axes.set_ylim(3.6, -0.6)
-            axes.set_yticks(range(len(_NAMES)), [f"{n}, ε = {_epsilon(n)}" for n in _NAMES])
+            axes.set_yticks(range(len(_NAMES)), _ROWS)
             axes.set_ylabel("mechanism")
         grid[0].sharex(grid[1])
         grid[1].set_xlabel("L = ‖n‖² of each of 100 draws; |: its mean; ×: mean that the paper "
                            "prints (counts²)")  # fmt: skip
         style.letter(grid, calibrations.KINDS.values())
-        printed, needed, gaussian = (
-            table.value("loss", kind=kind, what="expected", mechanism=name)
-            for kind, name in (
-                ("printed", "R1SMG"),
-                ("verified", "R1SMG"),
-                ("verified", "analytic"),
-            )
-        )
+        where = {"what": "expected", "mechanism": "R1SMG"}
+        printed, needed = table.values("loss", "kind", calibrations.KINDS, **where)
+        gaussian = table.value("loss", kind="verified", what="expected", mechanism="analytic")
         style.finding(
             figure,
             f"Printed: R1SMG loses {printed:.0e}, less than all. True: privacy takes {needed:.0e}, "
@@ -135,7 +131,3 @@ def draw(table: Table) -> style.Figure:
             f"{math.log10(needed / gaussian):.0f} above Gaussian noise",
         )
         return figure
-
-
-def _epsilon(name: str) -> str:
-    return _EPSILON_ONE if name == "R1SMG" else _EPSILON

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from figures.description import Description, Settings
+from functools import partial
+
+from figures.description import Description
 from figures.less_is_more import pca
-from figures.table import Table
 
 DESCRIPTION = Description(
     number="Figure 6",
@@ -37,9 +38,5 @@ DESCRIPTION = Description(
 )  # fmt: skip
 
 
-def compute(settings: Settings) -> Table:
-    """Tabulate deviation and accuracy."""
-    return pca.compute(settings, same_budget=False)
-
-
+compute = partial(pca.compute, same_budget=False)
 draw = pca.draw

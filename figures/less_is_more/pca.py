@@ -48,17 +48,10 @@ ASSUMPTIONS = (
 
 
 def compute(settings: Settings, *, same_budget: bool) -> Table:
-    """Tabulate total deviation and accuracy for both kinds of noise, in one thread.
+    """Tabulate total deviation and accuracy for both kinds of noise.
 
-    More threads cost more than they save at the sizes of the matrices.
-
-    Parameters
-    ----------
-    settings
-        Size, seed, data.
-    same_budget
-        Whether all mechanisms get the small budget of R1SMG as printed, 0.576ε/M²: a
-        ten-millionth of ε at the paper's M = 2400.
+    With `same_budget` all mechanisms get the small budget of R1SMG as printed, 0.576ε/M². In one
+    thread: more cost more than they save at the sizes of the matrices.
     """
     from threadpoolctl import threadpool_limits
 
@@ -254,10 +247,8 @@ def draw(table: Table) -> style.Figure:
                 else:
                     axes.set_ylim(0.4, 1)
                     axes.set_ylabel("accuracy on test records")
-        style.letter(
-            grid,
-            [f"{w}: {calibrations.KINDS[k]}" for k in _KINDS for w in ("deviation", "accuracy")],
-        )
+        kinds = [calibrations.KINDS[kind] for kind in _KINDS]
+        style.letter(grid, [f"{w}: {k}" for k in kinds for w in ("deviation", "accuracy")])
         style.key(figure, grid, 5)
         data, n, m, trials = (
             table.parameters[key] for key in ("data", "records", "features", "trials")

@@ -47,18 +47,9 @@ def compute(
     settings: Settings, name: str, data: Images, model: Model, size: int, *,
     budgets: tuple[Budget, ...], all_epochs: int, epochs: int,
 ) -> Table:  # fmt: skip
-    """Train by each mechanism, and account for the printed number of epochs.
+    """Train by each mechanism for `epochs`, and account for `all_epochs`, the printed number.
 
-    Parameters
-    ----------
-    settings, name
-        Settings, and the figure's id.
-    data, model, size
-        Images, the model, and the number of its parameters.
-    budgets
-        The panels.
-    all_epochs, epochs
-        The paper's number of epochs, which the accounting is for, and how many are trained.
+    `name` is the figure's id, `size` the number of the model's parameters.
     """
     from threadpoolctl import threadpool_limits
 
@@ -208,14 +199,9 @@ def draw(table: Table) -> style.Figure:
                 axes.set_ylim(0, 1)
                 axes.set_xlabel("epochs")
                 axes.set_ylabel("accuracy")
-        style.letter(
-            grid,
-            [
-                f"{calibrations.KINDS[kind]}, ε = {total}\n{_about(table, kind, total)}"
-                for kind in _KINDS
-                for total in totals
-            ],
-        )
+        panels = [(kind, total) for kind in _KINDS for total in totals]
+        words = [f"{calibrations.KINDS[k]}, ε = {t}\n{_about(table, k, t)}" for k, t in panels]
+        style.letter(grid, words)
         keys = [
             Line2D([], [], label=curve, color=look.colour, marker=look.marker)
             for look, curve in zip(style.CURVES, _CURVES, strict=False)
@@ -235,10 +221,10 @@ def draw(table: Table) -> style.Figure:
             for curve in _CURVES
         }
         whole = last == about["accounted_epochs"]
-        words = "" if whole else ", too few for the paper's comparison"
+        why = "" if whole else ", too few for the paper's comparison"
         style.finding(
             figure,
-            f"After {last:g} of {about['accounted_epochs']} epochs{words}, R1SMG-SGD has "
+            f"After {last:g} of {about['accounted_epochs']} epochs{why}, R1SMG-SGD has "
             f"{ends['printed', 'R1SMG-SGD']:.0%} on test with the printed noise, DP-SGD "
             f"{ends['printed', 'DP-SGD']:.0%}. Really private at ε = {totals[0]}: "
             f"{ends['verified', 'R1SMG-SGD']:.0%} and {ends['verified', 'DP-SGD']:.0%}",

@@ -141,7 +141,10 @@ def draw(
     import numpy as np
 
     cells = [c.name for c in table.columns if c.name.startswith("c")]
-    with style.panels(rows, columns, height=2.1 * rows + 1.0) as (figure, grid):
+    with style.panels(rows, columns, height=rows * (style.PAGE / columns + 0.5) + 1.2) as (
+        figure,
+        grid,
+    ):
         for axes in grid:
             style.schematic(axes)
         image = None

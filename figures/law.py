@@ -15,7 +15,6 @@ _ROOM = 3.0
 """Empty space below the least probability, as a factor."""
 _LEAST_SHOWN = 1e-300
 """A smaller probability is no normal float, and is left out."""
-_MARKERS = ("o", "s", "^", "D", "v")
 
 
 def plot(laws: Sequence[tuple[str, int, Sequence[float]]], path: Path, *, title: str) -> None:
@@ -33,10 +32,9 @@ def draw(laws: Sequence[tuple[str, int, Sequence[float]]], *, title: str) -> Fig
             axes.plot(
                 [z for z, _ in points],
                 [p for _, p in points],
-                marker=_MARKERS[index % len(_MARKERS)],
                 markersize=4,
                 label=label,
-                **style.CURVES[index % len(style.CURVES)].options(),
+                **style.CURVES[index % len(style.CURVES)].dots(),
             )
         axes.set_yscale("log")
         axes.set_ylim(least / _ROOM, 1)

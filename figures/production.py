@@ -75,7 +75,8 @@ def make(name: str, settings: Settings, out: Path) -> Made:
         style.save(figure, paths[suffix])
     paths[".csv"].write_text(table.to_csv(), encoding="utf-8")
     seconds = time.perf_counter() - started
-    _write(paths[".json"], _provenance(name, settings, table, seconds))
+    about = _provenance(name, settings, table, seconds)
+    _write(paths[".json"], about | {"finding": figure.get_label()})
     return Made(name, seconds)
 
 

@@ -13,6 +13,8 @@ To add a figure:
      tolerance of `--check`. What the numbers depend on goes into the table's parameters.
      Chance comes from `settings.rng("what for")` only, sizes from `settings.pick(...)`;
    * `draw(table) -> Figure`: the picture, with `figures.style.panels`; nothing is computed here.
+     Its title, by `figures.style.finding`, is what a reader shall take away, with numbers of the
+     table; it is kept as "finding" in the provenance.
 
    matplotlib, numpy, scipy and what is heavier are imported inside the functions.
 2. Add a line to FIGURES below.

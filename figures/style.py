@@ -7,7 +7,8 @@ file, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure  # noqa: PLC0414 (style.Figure elsewhere)
+
+    from figures.table import Table, Value
 
 WIDTH, HEIGHT = 6.0, 4.0
 """Inches."""
@@ -24,6 +27,8 @@ COLUMN, PAGE = 3.4, 7.0
 _SMALL = 7.5
 """Points: what is read at the width of a column."""
 _DOTS_PER_INCH = 200
+_LETTERS_PER_INCH = 13.5
+"""Of the bold title: fewer break its lines early, more push it beyond the edge."""
 _PARAMETERS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -84,8 +89,10 @@ CURVES = (
     Curve("#009e73", (0, (8, 2)), "P"),
     Curve("#4d4d4d", (0, (3, 2)), "X"),
     Curve("#cc79a7", (0, (10, 2, 2, 2)), "*"),
+    Curve("#7f3c8d", (0, (2, 2)), "<"),
 )
-"""In the order of use: the colours of Okabe and Ito, neighbours of different lightness."""
+"""In the order of use: the colours of Okabe and Ito and a violet, neighbours of different
+lightness."""
 
 BEHIND: dict[str, Any] = {"color": "0.75", "linestyle": "solid", "linewidth": 4.0}
 """For a curve that others are seen to lie on."""
@@ -130,7 +137,52 @@ def schematic(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def letter(axes: Sequence[Axes], titles: Sequence[str]) -> None:
+def curves(
+    axes: Axes,
+    table: Table,
+    x: str,
+    y: str,
+    *,
+    marks: int = 6,
+    looks: Mapping[str, Curve] | None = None,
+    **where: Value,
+) -> None:
+    """Draw one line for each curve of a table, in the table's order."""
+    for place, name in enumerate(table.distinct("curve", **where)):
+        look = CURVES[place] if looks is None else looks[str(name)]
+        xs, ys = table.points(x, y, curve=name, **where)
+        axes.plot(xs, ys, label=str(name), **look.marked(len(xs), marks=marks))
+
+
+_TIED = "\u00a0=\u00a0"
+"""An equality that no line breaks."""
+
+
+def finding(figure: Figure, text: str, note: str = "") -> None:
+    """Write above a figure what is found, and on which data; cards take it from the label."""
+    figure.set_label(text)
+    width = round(_LETTERS_PER_INCH * figure.get_figwidth())
+    lines = [
+        line for part in (text, note) for line in textwrap.wrap(part.replace(" = ", _TIED), width)
+    ]
+    figure.suptitle("\n".join(lines), fontsize=8.5, fontweight="bold", x=0.01, ha="left")
+
+
+def key(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
+    """Put one legend of all curves below the panels."""
+    found: dict[str, Any] = {}
+    for one in axes:
+        for handle, name in zip(*one.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+
+
+def tag(axes: Axes, at: tuple[float, float], text: str, *, shift: tuple[float, float]) -> None:
+    """Write a curve's name beside one of its points, in place of a legend."""
+    axes.annotate(text, at, textcoords="offset points", xytext=shift, annotation_clip=False)
+
+
+def letter(axes: Sequence[Axes], titles: Iterable[str]) -> None:
     """Put (a), (b), … and a title above each pair of axes."""
     for place, (one, title) in enumerate(zip(axes, titles, strict=True)):
         one.set_title(f"({chr(ord('a') + place)}) {title}", loc="left")

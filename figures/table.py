@@ -108,6 +108,12 @@ class Table:
         (found,) = self.numbers(name, **where)
         return found
 
+    def values(
+        self, name: str, column: str, labels: Iterable[Value], **where: Value
+    ) -> list[float]:
+        """Return the number of the only row for each cell of a column."""
+        return [self.value(name, **{column: one}, **where) for one in labels]
+
     def distinct(self, name: str, **where: Value) -> list[Value]:
         """Return the different cells of a column, in the order of their first row."""
         return list(dict.fromkeys(self.column(name, **where)))

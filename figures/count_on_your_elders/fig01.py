@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures import style
 from figures.count_on_your_elders import pictures
 from figures.description import Description, Settings
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 1",
@@ -35,8 +30,14 @@ def compute(settings: Settings) -> Table:
     return Table.of(pictures.COLUMNS, rows, arity=_ARITY, height=_HEIGHT, step=_STEP)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the tree."""
     with style.panels(height=2.4) as (figure, (axes,)):
         pictures.draw(axes, table, _PANEL, _STEP)
+        used = sum(sign != 0 for sign in table.numbers("sign"))
+        style.finding(
+            figure,
+            f"The sum of {_STEP} inputs takes {used} noisy vertices of the tree, at most "
+            f"k − 1 = {_ARITY - 1} on a level",
+        )
         return figure

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures import style
 from figures.count_on_your_elders import pictures
 from figures.description import Description, Settings
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 2",
@@ -40,10 +35,17 @@ def compute(settings: Settings) -> Table:
     return Table.of(pictures.COLUMNS, rows, arity=_ARITY, height=_HEIGHT, step=_STEP)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw both trees."""
-    with style.panels(1, 2, height=2.2) as (figure, grid):
+    with style.panels(1, 2, height=2.4, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, _PANELS, strict=True):
             pictures.draw(axes, table, panel, _STEP)
         style.letter(grid, list(_PANELS))
+        plain, signed = (
+            sum(sign != 0 for sign in table.numbers("sign", panel=panel)) for panel in _PANELS
+        )
+        style.finding(
+            figure,
+            f"Subtraction: {signed} noisy vertices instead of {plain} for the same {_STEP} inputs",
+        )
         return figure

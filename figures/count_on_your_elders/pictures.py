@@ -13,13 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS: tuple[Column, ...] = (
-    label("panel"),
-    number("level", "levels above the leaves"),
-    number("first", "inputs"),
-    number("last", "inputs"),
-    number("parent_middle", "inputs"),
-    number("sign", "1"),
-)
+    label("panel"), number("level", "levels above the leaves"), number("first", "inputs"),
+    number("last", "inputs"), number("parent_middle", "inputs"), number("sign", "1"),
+)  # fmt: skip
 
 
 def rows(panel: str, tree: Tree, height: int, step: int) -> Iterator[tuple[object, ...]]:
@@ -48,8 +44,8 @@ def tree(arity: int, steps: int, *, signed: bool) -> Tree:
 
 def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
     """Draw a tree with the used vertices marked, and the prefix below the leaves."""
-    cells = ("level", "first", "last", "parent_middle", "sign")
-    columns = [table.column(name, panel=panel) for name in cells]
+    names = ("level", "first", "last", "sign")
+    cells = zip(*(table.numbers(name, panel=panel) for name in names), strict=True)
     top = max(table.numbers("level", panel=panel))
     marks = {
         1.0: ("o", style.CURVES[0].colour, 6.5, "added"),
@@ -57,28 +53,16 @@ def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
         0.0: ("o", "0.8", 3.0, None),
     }
     named: set[str | None] = {None}
-    for level, first, last, above, sign in zip(*columns, strict=True):
-        assert isinstance(level, float)
-        assert isinstance(first, float)
-        assert isinstance(last, float)
-        assert isinstance(sign, float)
+    above = table.column("parent_middle", panel=panel)
+    for (level, first, last, sign), parent in zip(cells, above, strict=True):
         middle = (first + last) / 2
-        if isinstance(above, float):
-            axes.plot([middle, above], [level, level + 1], color="0.8", linewidth=0.6, zorder=1)
+        if isinstance(parent, float):
+            axes.plot([middle, parent], [level, level + 1], color="0.8", linewidth=0.6, zorder=1)
         marker, colour, size, name = marks[sign]
         text = None if name in named else name
         named.add(name)
-        axes.plot(
-            [middle],
-            [level],
-            marker,
-            color=colour,
-            markersize=size,
-            markeredgewidth=0,
-            label=text,
-            zorder=3,
-            linestyle="none",
-        )
+        look: dict[str, Any] = {"color": colour, "markersize": size, "markeredgewidth": 0}
+        axes.plot([middle], [level], marker, label=text, zorder=3, linestyle="none", **look)
         if sign:
             shade: dict[str, Any] = {"color": colour, "alpha": 0.25, "linewidth": 0}
             axes.fill_between([first + 0.1, last - 0.1], level - 0.3, level - 0.16, **shade)
@@ -89,4 +73,4 @@ def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
     axes.set_xlabel("inputs (time steps)")
     axes.set_ylabel("level")
     axes.grid(visible=False)
-    axes.legend(loc="upper left", title=None)
+    axes.legend(loc="upper left", title="vertices")

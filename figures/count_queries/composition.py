@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -13,9 +12,6 @@ from figures import quantities, style
 from figures.count_queries import laws
 from figures.description import Description, Settings
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Section V, the open question",
@@ -60,29 +56,38 @@ def compute(settings: Settings) -> Table:
                 value = float((found.lower + found.upper) / 2)
                 rows.append((count, name, eps, value if value >= _LEAST else None))
     columns = (
-        number("releases", "1"),
-        label("curve"),
-        number("epsilon", "nats"),
+        number("releases", "1"), label("curve"), number("epsilon", "nats"),
         number("delta", "probability", relative=1e-7),
-    )
+    )  # fmt: skip
     return Table.of(
         columns, rows, epsilon=_EPSILON, eta=_ETA, support=_SUPPORT, releases=list(counts)
     )
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw one panel for each number of releases."""
-    counts = table.distinct("releases")
-    with style.panels(1, len(counts), height=2.7, share_y=True) as (figure, grid):
+    counts = sorted(set(table.numbers("releases")))
+    with style.panels(1, len(counts), height=3.1, share_y=True) as (figure, grid):
         for axes, count in zip(grid, counts, strict=True):
-            for look, curve in zip(style.CURVES, table.distinct("curve"), strict=False):
-                xs, ys = table.points("epsilon", "delta", releases=count, curve=curve)
-                axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=5))
+            style.curves(axes, table, "epsilon", "delta", looks=laws.LOOKS, releases=count)
             axes.set_xlabel("ε (nats)")
         grid[0].set_yscale("log")
         grid[0].set_ylim(_LEAST, 2)
         grid[0].set_ylabel("exact δ(ε) (probability)")
-        handles, texts = grid[0].get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside lower center", ncols=4)
-        style.letter(grid, [f"releases: {c:g}" for c in counts if isinstance(c, float)])
+        style.key(figure, grid)
+        words = []
+        for count in (counts[0], counts[-1]):
+            # Beyond ε = 1.1 for each release, where the law of the paper is made for.
+            beyond = [e for e in table.numbers("epsilon", releases=count) if e >= 1.1 * count]
+            at = {"releases": count, "epsilon": min(beyond)}
+            ours, other = table.values(
+                "delta", "curve", ("Definition 2", "discrete Gaussian, same variance"), **at
+            )
+            words.append(f"{ours:.1g} against {other:.1g} at ε = {min(beyond):.3g} for {count:g}")
+        style.finding(
+            figure,
+            "Exact δ of Definition 2 and the discrete Gaussian of its variance: "
+            f"{', '.join(words)} releases",
+        )
+        style.letter(grid, [f"releases: {c:g}" for c in counts])
         return figure

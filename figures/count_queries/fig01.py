@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures import quantities, style
 from figures.count_queries import laws
 from figures.description import Description, Settings
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 1",
@@ -27,26 +22,19 @@ DESCRIPTION = Description(
     "0.0004 and 0.0007, the geometric law a straight line. Right: the exact profiles; the "
     "geometric law's ends at ε = 2.197, the mechanism's is far below the Gaussians' there.",
     claims=(
-        "figure-1/delta-3",
-        "figure-1/p-1",
-        "figure-1/p-2",
-        "figure-1/ratio",
-        "figure-1/identical-variance",
-        "figure-1/identical-variance/corrected",
-        "figure-1/gaussian-p-1",
-        "figure-1/gaussian-p-1/corrected",
-        "figure-1/gaussian-p-2",
-        "figure-1/gaussian-ratio",
-        "figure-1/gaussian-epsilon",
-        "figure-1/gaussian-epsilon/corrected",
-        "figure-1/mechanism-epsilon",
-        "figure-1/improves",
+        "figure-1/delta-3", "figure-1/p-1", "figure-1/p-2", "figure-1/ratio",
+        "figure-1/identical-variance", "figure-1/identical-variance/corrected",
+        "figure-1/gaussian-p-1", "figure-1/gaussian-p-1/corrected", "figure-1/gaussian-p-2",
+        "figure-1/gaussian-ratio", "figure-1/gaussian-epsilon",
+        "figure-1/gaussian-epsilon/corrected", "figure-1/mechanism-epsilon", "figure-1/improves",
         "figure-1/graceful",
     ),
     differs="The printed Gaussian numbers belong to the parameter 0.2660, whose variance is "
     "0.2370, 11 % less than the mechanism's.",
-)
+)  # fmt: skip
 _EPSILON, _ETA, _SUPPORT = "2.18", "4/5", 6
+_BESIDE = 0.12
+"""Between the points of two laws, in records."""
 
 
 def compute(settings: Settings) -> Table:
@@ -68,41 +56,45 @@ def compute(settings: Settings) -> Table:
             found = laws.delta(mechanism, f"{eps:.6f}")
             rows.append(("profile", name, eps, found if found >= 1e-6 else None))
     columns = (
-        label("panel"),
-        label("curve"),
-        number("x", "records, or nats"),
+        label("panel"), label("curve"), number("x", "records, or nats"),
         number("y", "probability", relative=1e-8),
-    )
+    )  # fmt: skip
     variances = {name: laws.variance(mechanism) for name, mechanism in compared.items()}
     rounded = {name: float(f"{value:.8g}") for name, value in variances.items()}
     return Table.of(columns, rows, epsilon=_EPSILON, eta=_ETA, support=_SUPPORT, variances=rounded)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the laws and the profiles."""
     names = table.distinct("curve")
-    looks = dict(zip(names, style.CURVES, strict=False))
-    with style.panels(1, 3, height=2.9) as (figure, (plain, log, profile)):
-        for name in names[:2]:
-            xs, ys = table.points("x", "y", panel="law", curve=name)
-            plain.plot(xs, ys, **looks[name].marked(len(xs)))
-        for name in names:
-            xs, ys = table.points("x", "y", panel="law", curve=name)
-            reached = sum(y > 0 for y in ys)  # the masses of a bounded law end
-            look = looks[name].marked(reached)
-            log.plot(xs[:reached], ys[:reached], label=str(name), **look)
-            xs, ys = table.points("x", "y", panel="profile", curve=name)
-            profile.plot(xs, ys, **looks[name].options())
+    with style.panels(1, 3, height=3.3) as (figure, (plain, log, profile)):
+        for axes, shown in ((plain, names[:2]), (log, names)):
+            for place, name in enumerate(shown):  # side by side: each law is on the integers
+                shift = _BESIDE * (place - (len(shown) - 1) / 2)
+                xs, ys = table.points("x", "y", panel="law", curve=name)
+                there = [(x + shift, y) for x, y in zip(xs, ys, strict=True) if y > 0]
+                axes.plot(*zip(*there, strict=True), label=name, **laws.LOOKS[str(name)].dots())
+        style.curves(profile, table, "x", "y", looks=laws.LOOKS, panel="profile")
         log.set_yscale("log")
         log.set_ylim(1e-8, 2)
         profile.set_yscale("log")
-        profile.axvline(2.18, color="0.5", linewidth=0.8, zorder=1)
+        profile.axvline(float(_EPSILON), color="0.5", linewidth=0.8, zorder=1)
+        style.tag(profile, (float(_EPSILON), 0.6), f"ε = {_EPSILON}", shift=(3, 0))
         for axes in (plain, log):
             axes.set_xlabel("noise z (records)")
             axes.set_ylabel("P(Z = z) (probability)")
         profile.set_xlabel("ε (nats)")
         profile.set_ylabel("exact δ(ε) (probability)")
         style.letter((plain, log, profile), ("as printed", "with others", "exact δ(ε)"))
-        handles, texts = log.get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside lower center", ncols=3)
+        style.key(figure, [log], 3)
+        near = min(table.numbers("x", panel="profile"), key=lambda x: abs(x - float(_EPSILON)))
+        ours, other, last = (
+            sum(table.numbers("y", panel="profile", curve=names[place], x=near))
+            for place in (0, 2, 4)
+        )
+        style.finding(
+            figure,
+            f"At ε = {near:g} the mechanism has δ = {ours:.1g}, the discrete Gaussian of the same "
+            f"variance {other:.1g}, and the geometric law with the same η {last:.1g}",
+        )
         return figure

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures import quantities, style
 from figures.count_queries import laws
 from figures.description import Description, Settings
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 2",
@@ -23,18 +18,13 @@ DESCRIPTION = Description(
     "D = 8. Middle: the exact δ, about half as large there. Right: the exact δ is below the "
     "printed one, the optimum still lower, and the geometric law's δ ends at ε = ln 3 = 1.0986.",
     claims=(
-        "figure-2",
-        "figure-2/d-8",
-        "figure-2/d-8/end",
-        "figure-2/within-3",
-        "section-1/epsilon-monotone",
-        "section-1/support-monotone",
-        "remark-2/guarantee/corrected",
+        "figure-2", "figure-2/d-8", "figure-2/d-8/end", "figure-2/within-3",
+        "section-1/epsilon-monotone", "section-1/support-monotone", "remark-2/guarantee/corrected",
     ),
     assumptions=("D = 2, 4, 6, 8, 10: the text names D = 8 only.", "ε from 0 to 4."),
     differs="(2D + 1)δ* is a valid bound here, about twice the exact δ; the mechanism that the "
     "paper compares least with, the geometric law, is (ln 3, 0)-DP at the same η.",
-)
+)  # fmt: skip
 SUPPORTS = (2, 4, 6, 8, 10)
 _ETA, _SHOWN_SUPPORT = "1/2", 8
 
@@ -57,29 +47,34 @@ def compute(settings: Settings) -> Table:
                 rows.append(("compared", "least true δ", eps, best))
                 rows.append(("compared", "geometric", eps, laws.shown(other)))
     columns = (
-        label("panel"),
-        label("curve"),
-        number("epsilon", "nats"),
+        label("panel"), label("curve"), number("epsilon", "nats"),
         number("delta", "probability", relative=1e-8),
-    )
+    )  # fmt: skip
     rows.sort(key=lambda row: ("printed", "exact", "compared").index(str(row[0])))
     return Table.of(columns, rows, eta=_ETA, supports=list(SUPPORTS))
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the three panels."""
     panels = ("printed", "exact", "compared")
-    with style.panels(1, 3, height=2.8, share_y=True) as (figure, grid):
+    with style.panels(1, 3, height=3.3, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, panels, strict=True):
-            for look, curve in zip(
-                style.CURVES, table.distinct("curve", panel=panel), strict=False
-            ):
-                xs, ys = table.points("epsilon", "delta", panel=panel, curve=curve)
-                axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=6))
+            looks = laws.LOOKS if panel == "compared" else None
+            style.curves(axes, table, "epsilon", "delta", looks=looks, panel=panel)
             axes.set_xlabel("ε (nats)")
-            axes.legend(loc="lower left")
         grid[0].set_yscale("log")
         grid[0].set_ylim(1e-13, 20)
         grid[0].set_ylabel("δ (probability; printed up to 2D + 1)")
         style.letter(grid, ("printed: (2D + 1)δ*", "exact δ", "D = 8"))
+        grid[0].legend(loc="lower left")
+        style.key(figure, grid[2:])
+        printed, exact, geometric = (
+            sum(table.numbers("delta", panel="compared", epsilon=1.1, curve=curve))
+            for curve in ("printed, (2D + 1)δ*", "exact δ", "geometric")
+        )
+        style.finding(
+            figure,
+            f"Printed: δ = {printed:.1g} at ε = 1.1, D = 8. True: {exact:.1g}. "
+            f"The geometric law with the same η: {geometric:.1g}",
+        )
         return figure

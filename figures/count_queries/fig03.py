@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures import quantities, style
 from figures.count_queries import laws
 from figures.count_queries.fig02 import SUPPORTS
 from figures.description import Description, Settings
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 3",
@@ -25,20 +20,14 @@ DESCRIPTION = Description(
     "2D + 1. Below: the exact δ is about half the printed number around the knee, but far above it "
     "for small η: 0.27 against 0.0017 at η = 0.02, ε = 1.1; the optimum is lower everywhere.",
     claims=(
-        "figure-3/threshold",
-        "figure-3/left",
-        "figure-3/right",
-        "figure-3/knees",
-        "figure-3/small-eta",
-        "section-1/eta-threshold",
-        "section-1/support-9-13",
-        "remark-2/guarantee",
-        "remark-2/below-threshold",
+        "figure-3/threshold", "figure-3/left", "figure-3/right", "figure-3/knees",
+        "figure-3/small-eta", "section-1/eta-threshold", "section-1/support-9-13",
+        "remark-2/guarantee", "remark-2/below-threshold",
     ),
     assumptions=("D = 2, 4, 6, 8, 10: the text names D = 8 only.", "η from 0.01 to 0.99."),
     differs="For small η the printed number is no DP parameter of the mechanism: a constraint is "
     "missing from the paper's program. Without the minimum with 1 it grows to 2D + 1.",
-)
+)  # fmt: skip
 _EPSILONS = ("1.1", "2.2")
 _SHOWN_SUPPORT = 8
 
@@ -65,29 +54,33 @@ def compute(settings: Settings) -> Table:
             rows.append((panel, "least true δ", eta, laws.shown(best)))
             rows.append((panel, "geometric", eta, laws.shown(other)))
     columns = (
-        label("panel"),
-        label("curve"),
-        number("eta", "probability"),
+        label("panel"), label("curve"), number("eta", "probability"),
         number("delta", "probability", relative=1e-8),
-    )
+    )  # fmt: skip
     return Table.of(columns, rows, epsilons=list(_EPSILONS), supports=list(SUPPORTS))
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the four panels."""
-    with style.panels(2, 2, height=4.4) as (figure, grid):
+    with style.panels(2, 2, height=4.9) as (figure, grid):
         for axes, panel in zip(grid, table.distinct("panel"), strict=True):
-            for look, curve in zip(
-                style.CURVES, table.distinct("curve", panel=panel), strict=False
-            ):
-                xs, ys = table.points("eta", "delta", panel=panel, curve=curve)
-                axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=6))
+            looks = laws.LOOKS if str(panel).startswith("compared") else None
+            style.curves(axes, table, "eta", "delta", looks=looks, panel=panel)
             axes.set_yscale("log")
             axes.set_ylim(1e-9 if "2.2" in str(panel) else 1e-5, 3e3)
             axes.set_xlabel("η, probability of a correct count (1)")
             axes.set_ylabel("δ (probability)")
         grid[0].legend(loc="upper left", ncols=3)
-        grid[2].legend(loc="upper left", ncols=2)
+        style.key(figure, grid[2:3])
+        least = min(table.numbers("eta"))
+        printed, exact = table.values(
+            "delta", "curve", ("printed, (2D + 1)δ*", "exact δ"), panel="compared 1.1", eta=least
+        )
+        style.finding(
+            figure,
+            f"For small η the printed δ is no guarantee: at ε = 1.1, η = {least:g} it is "
+            f"{printed:.1g}, the true one {exact:.2g}",
+        )
         titles = ("printed, ε = 1.1", "printed, ε = 2.2", "D = 8, ε = 1.1", "D = 8, ε = 2.2")
         style.letter(grid, titles)
         return figure

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from figures import quantities, style
 from figures.count_queries import laws
 from figures.description import Description, Settings
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 4",
@@ -25,19 +21,13 @@ DESCRIPTION = Description(
     "discrete Gaussian slowly. Right: the exact curves cross near 0.29 and 0.81, the mechanism is "
     "lower from there on; the geometric law ends at ε = 1.0986.",
     claims=(
-        "figure-4",
-        "figure-4/superiority",
-        "figure-4/superiority/exact",
-        "figure-4/superiority/reversed",
-        "figure-4/same-variance",
-        "figure-4/same-utility",
-        "equation-45",
-        "figure-4/poor-below-1.1",
-        "abstract/superiority",
+        "figure-4", "figure-4/superiority", "figure-4/superiority/exact",
+        "figure-4/superiority/reversed", "figure-4/same-variance", "figure-4/same-utility",
+        "equation-45", "figure-4/poor-below-1.1", "abstract/superiority",
     ),
     assumptions=("ε from 0 to 4.",),
     differs="Equal variance is not equal utility: P(Z = 0) of the discrete Gaussian is not 0.5.",
-)
+)  # fmt: skip
 _ETA, _SUPPORT = "1/2", 6
 
 
@@ -59,11 +49,9 @@ def compute(settings: Settings) -> Table:
         other = laws.delta(laws.geometric(0.5), eps)
         rows.append(("exact", "geometric, same P(Z = 0)", eps, laws.shown(other)))
     columns = (
-        label("panel"),
-        label("curve"),
-        number("epsilon", "nats"),
+        label("panel"), label("curve"), number("epsilon", "nats"),
         number("delta", "probability", relative=1e-8),
-    )
+    )  # fmt: skip
     return Table.of(columns, rows, eta=_ETA, support=_SUPPORT)
 
 
@@ -77,19 +65,33 @@ def equation_45(epsilon: float, square: float) -> float:
     return (upper - math.exp(epsilon) * lower) / total
 
 
-def draw(table: Table) -> Figure:
+def _superior_from(table: Table, panel: str) -> float:
+    """Return the least ε of the grid from which on the mechanism has the smaller δ."""
+    ours, other = (
+        table.points("epsilon", "delta", panel=panel, curve=curve)
+        for curve in table.distinct("curve", panel=panel)[:2]
+    )
+    last = max(x for x, a, b in zip(*ours, other[1], strict=True) if a >= b)
+    return min(x for x in ours[0] if x > last)
+
+
+def draw(table: Table) -> style.Figure:
     """Draw both panels."""
-    with style.panels(1, 2, height=2.9, share_y=True) as (figure, grid):
+    with style.panels(1, 2, height=3.5, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, ("printed", "exact"), strict=True):
-            for look, curve in zip(
-                style.CURVES, table.distinct("curve", panel=panel), strict=False
-            ):
-                xs, ys = table.points("epsilon", "delta", panel=panel, curve=curve)
-                axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=6))
+            style.curves(axes, table, "epsilon", "delta", looks=laws.LOOKS, panel=panel)
             axes.set_xlabel("ε (nats)")
-            axes.legend(loc="lower left")
         grid[0].set_yscale("log")
         grid[0].set_ylim(1e-10, 20)
         grid[0].set_ylabel("δ (probability)")
         style.letter(grid, ("as printed", "exact δ"))
+        style.key(figure, grid, 3)
+        printed, exact = (_superior_from(table, panel) for panel in ("printed", "exact"))
+        shown = table.points("epsilon", "delta", panel="exact", curve="geometric, same P(Z = 0)")[0]
+        zero = min(x for x in table.numbers("epsilon", panel="exact") if x > max(shown))
+        style.finding(
+            figure,
+            f"Printed: less δ than the discrete Gaussian from ε = {printed:g}. True: already from "
+            f"{exact:g}; but from {zero:g} on the geometric law with the same η has δ = 0",
+        )
         return figure

@@ -14,10 +14,25 @@ from accountant.mechanisms.counting.count_noise_law import count_noise_delta
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
-from figures import quantities
+from figures import quantities, style
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem
 
+_MECHANISM, _GAUSSIAN, _PRINTED, _BEST, _GEOMETRIC = style.CURVES[:5]
+LOOKS = {
+    "Definition 2": _MECHANISM,
+    "mechanism": _MECHANISM,
+    "exact δ": _MECHANISM,
+    "discrete Gaussian, same variance": _GAUSSIAN,
+    "discrete Gaussian, as printed": _PRINTED,
+    "discrete Gaussian, eq. (45)": _PRINTED,
+    "mechanism, (2D + 1)δ*": style.CURVES[5],
+    "printed, (2D + 1)δ*": style.CURVES[5],
+    "least true δ": _BEST,
+    "geometric": _GEOMETRIC,
+    "geometric, same P(Z = 0)": _GEOMETRIC,
+}
+"""One look for each noise in all figures."""
 LEAST = 1e-15
 """A smaller δ is not plotted."""
 _RELATION = Adjacency.ADD_REMOVE

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.mechanisms import EllipticalGaussian
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Sections 2 and 3",
@@ -29,19 +25,15 @@ DESCRIPTION = Description(
     "every coordinate; elliptical noise has more in the first and less in all others; the "
     "formula of Theorem 1 lies 1.9 times above the least noise in both cases.",
     claims=(
-        "elliptical/guarantee",
-        "elliptical/optimal",
-        "elliptical/improvement",
-        "theorem-1",
-        "theorem-1/smaller",
-        "section-2/same-variance",
+        "elliptical/guarantee", "elliptical/optimal", "elliptical/improvement", "theorem-1",
+        "theorem-1/smaller", "section-2/same-variance",
     ),
     assumptions=(
         "The note states no sensitivities: power laws and one large coordinate.",
         "Replace-one adjacency, data in the box, (ε, δ) = (½, 10⁻⁵).",
     ),
     differs="The note prints no plot.",
-)
+)  # fmt: skip
 _DIMENSIONS = (2, 10, 100)
 _EPSILON, _DELTA = "0.5", "1e-5"
 _POWER, _LARGE, _EACH = "power", "one large", "coordinates"
@@ -89,27 +81,37 @@ def _theorem_1() -> float:
     return 2 * math.log(1.25 / float(_DELTA)) / float(_EPSILON) ** 2
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the three panels."""
-    with style.panels(1, 3, height=2.7) as (figure, grid):
+    with style.panels(1, 3, height=3.2) as (figure, grid):
         for axes, panel in zip(grid, (_POWER, _LARGE, _EACH), strict=True):
-            for look, curve in zip(
-                style.CURVES, table.distinct("curve", panel=panel), strict=False
-            ):
-                xs, ys = table.points("x", "y", panel=panel, curve=curve)
-                axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=10))
+            if panel != _EACH:
+                style.curves(axes, table, "x", "y", panel=panel)
             axes.set_yscale("log")
+        for look, curve in zip(
+            style.CURVES[3:], table.distinct("curve", panel=_EACH), strict=False
+        ):  # coordinates are discrete: no line joins them
+            xs, ys = table.points("x", "y", panel=_EACH, curve=curve)
+            grid[2].plot(xs, ys, label=str(curve), **look.dots())
         for axes in grid[:2]:
             axes.set_ylim(0.9, 130)
             axes.set_ylabel("variance, spherical over elliptical (1)")
-            axes.legend(loc="upper left")
         grid[0].set_xlabel("s in Δⱼ = j⁻ˢ (1)")
         grid[1].set_xscale("log")
         grid[1].set_xlabel("t, largest over other Δⱼ (1)")
         grid[2].set_xlabel("coordinate j (1)")
         grid[2].set_xticks(range(1, 11))
         grid[2].set_ylabel("variance of the noise (data units²)")
-        grid[2].set_ylim(10, 3000)
-        grid[2].legend(loc="upper right", ncols=1)
+        grid[2].set_ylim(10, 500)
+        style.key(figure, grid)
+        saved = max(table.numbers("y", panel=_POWER, curve="d = 100"))
+        formula, least = table.values(
+            "y", "curve", ("elliptical, Theorem 1", "elliptical"), panel=_EACH, x=1.0
+        )
+        style.finding(
+            figure,
+            f"Elliptical noise saves more the more the sensitivities differ: {saved:.0f}-fold at "
+            f"d = 100, s = 4. Theorem 1 asks for {formula / least:.1f} times the variance needed",
+        )
         style.letter(grid, ("power law", "one large", "d = 10, Δⱼ = 1/j"))
         return figure

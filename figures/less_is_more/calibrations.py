@@ -20,6 +20,10 @@ _MOST_STEPS = 40
 _ACCURACY = Fraction(1, 10**10)
 
 
+KINDS = {"printed": "noise as printed", "verified": "noise that is really (ε, δ)-DP"}
+"""What the two kinds of panels are called."""
+
+
 def sigma_star_of_theorem_5(dimension: int, epsilon: float, delta: float) -> float:
     """Return σ_* = 2/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}."""
     log_ratio = math.lgamma(dimension / 2) - math.lgamma((dimension - 1) / 2)

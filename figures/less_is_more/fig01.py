@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.less_is_more import geometry
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 1",
@@ -84,19 +80,26 @@ def _triangle(panel: str, degrees: float) -> list[geometry.Row]:
     return rows
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the triangles and the bounds."""
-    with style.panels(1, 4, height=2.2) as (figure, grid):
+    with style.panels(1, 4, height=2.7) as (figure, grid):
         for axes, panel in zip(grid[:3], ("noises", "acute", "obtuse"), strict=True):
             geometry.draw(axes, table, panel)
         axes = grid[3]
-        for look, curve in zip(style.CURVES, table.distinct("curve", panel="bounds"), strict=False):
-            xs, ys = table.points("x", "y", panel="bounds", curve=curve)
-            axes.plot(xs, ys, label=str(curve), **look.options())
+        style.curves(axes, table, "x", "y", marks=4, panel="bounds")
         axes.set_ylim(0, 15)
         axes.set_xticks([0, 90, 180])
         axes.set_xlabel("θ (degrees)")
         axes.set_ylabel("sum of two sides (‖v‖)")
-        axes.legend(loc="upper center")
+        style.key(figure, grid[3:])
+        at = max(table.numbers("x", panel="bounds"))
+        bound, largest = table.values(
+            "y", "curve", table.distinct("curve", panel="bounds"), panel="bounds", x=at
+        )
+        style.finding(
+            figure,
+            f"The proof of Theorem 5 bounds the two sides by 2/sin θ; it is {bound / largest:.0f} "
+            f"times too large at θ = {at:g}°, where their sum is at most {largest:.2f}‖v‖",
+        )
         style.letter(grid, ("|ρ₁| + |ρ₂|", "θ < π/2", "θ > π/2", "bounds"))
         return figure

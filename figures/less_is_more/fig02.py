@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.less_is_more import geometry
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 2",
@@ -84,24 +80,29 @@ def _pair(
     return rows
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the arrows and the probabilities."""
-    with style.panels(1, 5, height=1.9) as (figure, grid):
+    with style.panels(1, 5, height=2.5) as (figure, grid):
         for axes, panel in zip(grid[:4], _DRAWN, strict=True):
             geometry.draw(axes, table, panel)
             axes.set_xlim(-0.8, 0.8)
             axes.set_ylim(-0.25, 1.25)
         axes = grid[4]
-        for look, curve in zip(
-            style.CURVES, table.distinct("curve", panel="probability"), strict=False
-        ):
-            xs, ys = table.points("x", "y", panel="probability", curve=curve)
-            axes.plot(xs, ys, label=str(curve), **look.options())
+        style.curves(axes, table, "x", "y", marks=4, panel="probability")
         axes.set_xscale("log")
         axes.set_xticks([1e-6, 1e-3, 1])
         axes.set_ylim(0, 1.05)
         axes.set_xlabel("ε (nats)")
         axes.set_ylabel("probability (1)")
-        axes.legend(loc="lower left", handlelength=1.6)
+        style.key(figure, grid[4:])
+        name = f"M = {_DIMENSIONS[-1]}"
+        xs, ys = table.points("x", "y", panel="probability", curve=name)
+        place = max(i for i, x in enumerate(xs) if x <= 1)
+        style.finding(
+            figure,
+            f"Printed: the triangle needs a small ε. True: it is possible at every ε, with "
+            f"probability {ys[place]:.2f} at ε = {xs[place]:.2g} and {ys[-1]:.1g} at {xs[-1]:g} "
+            f"({name})",
+        )
         style.letter(grid, [*_DRAWN, "P(triangle)"])
         return figure

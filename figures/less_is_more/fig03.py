@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.less_is_more import geometry
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 3",
@@ -33,6 +29,8 @@ _FIRST = (-1 / math.sqrt(5), 2 / math.sqrt(5))
 _SECOND = (1 / math.sqrt(3), -1 / math.sqrt(3), 1 / math.sqrt(3))
 _AZIMUTH, _ELEVATION = 15.0, 10.0
 _DIMENSIONS = (3, 100, 7921)
+_LIKELY = 0.5
+"""The probability of the strip that the title is about."""
 
 Vector = tuple[float, float, float]
 
@@ -106,19 +104,25 @@ def _seen(point: Vector) -> Vector:
     return right, up, ahead * math.cos(elevation) + z * math.sin(elevation)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw circle, sphere, and probabilities."""
-    with style.panels(1, 3, height=2.5) as (figure, grid):
+    with style.panels(1, 3, height=2.9) as (figure, grid):
         for axes, panel in zip(grid[:2], ("circle", "sphere"), strict=True):
             geometry.draw(axes, table, panel)
         axes = grid[2]
-        for look, curve in zip(style.CURVES, table.distinct("curve", panel="mass"), strict=False):
-            xs, ys = table.points("x", "y", panel="mass", curve=curve)
-            axes.plot(xs, ys, label=str(curve), **look.options())
+        style.curves(axes, table, "x", "y", panel="mass")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("w (1)")
         axes.set_ylabel("P(|⟨u, v⟩| ≤ w) (probability)")
-        axes.legend(loc="lower right")
+        style.key(figure, grid[2:])
+        name = f"M = {_DIMENSIONS[-1]}"
+        xs, ys = table.points("x", "y", panel="mass", curve=name)
+        place = min(i for i, y in enumerate(ys) if y >= _LIKELY)
+        style.finding(
+            figure,
+            f"Printed: no direction is without noise. True: at {name} any direction is within "
+            f"{xs[place]:.1g} of orthogonal to all noise with probability {ys[place]:.2f}",
+        )
         style.letter(grid, ("M = 2", "M = 3", "near the null space"))
         return figure

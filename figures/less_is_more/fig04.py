@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from figures import style
 from figures.description import Description, Settings
 from figures.less_is_more import maps
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 4",
@@ -24,23 +20,16 @@ DESCRIPTION = Description(
     "maps are speckled, MVG is saturated. In the last row R1SMG is saturated noise at both ε, "
     "the Gaussian map is speckled as before, DAWA and H_b still show the city.",
     claims=(
-        "section-7-1/sensitivity",
-        "section-7-1/sensitivity/replacement",
-        "section-7-1/epsilon-bound",
-        "section-7-1/budget-10000-times",
-        "section-7-1/budget-below",
-        "section-7-1/max-counts",
-        "section-7-1/comparable-dawa",
-        "section-7-1/dawa",
-        "section-7-1/h-b",
-        "section-7-1/dp-claim",
-        "theorem-5/needed",
+        "section-7-1/sensitivity", "section-7-1/sensitivity/replacement",
+        "section-7-1/epsilon-bound", "section-7-1/budget-10000-times", "section-7-1/budget-below",
+        "section-7-1/max-counts", "section-7-1/comparable-dawa", "section-7-1/dawa",
+        "section-7-1/h-b", "section-7-1/dp-claim", "theorem-5/needed",
     ),
     assumptions=maps.ASSUMPTIONS,
     differs="MVG by Theorem 3 needs a standard deviation of 1.1·10⁷ pickups per cell; the printed "
     "map with a maximum near 50 cannot have been made by it. R1SMG multiplies one map by one "
-    "z ~ N(0, 1): its error is 7.1|z|, and small here because |z| is. The last row is added.",
-)
+    "z ~ N(0, 1): its error is 7.1|z|, and shown is the median of several. The last row is added.",
+)  # fmt: skip
 _OTHERS = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
 _REQUESTS: tuple[maps.Request, ...] = (
     ("printed", "R1SMG", "1e-5"),
@@ -59,7 +48,7 @@ def compute(settings: Settings) -> Table:
     return maps.compute(settings, _REQUESTS)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the printed maps in two rows, the verified ones in a third."""
     requests = [("data", "non-private", ""), *_REQUESTS]
     return maps.draw(table, 3, 5, dict(zip(requests, _PLACES, strict=True)))

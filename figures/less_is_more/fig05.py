@@ -3,105 +3,70 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from figures import quantities, style
+from figures import style
 from figures.description import Description, Settings
 from figures.less_is_more import calibrations
 from figures.table import Table, label, number
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 DESCRIPTION = Description(
     number="Figure 5",
     title="Loss of the noise on 89×89 counts, δ = 1e-7",
     plotted="L = ‖n‖² of 100 draws; Δ² = 2, ε = 1e-5 for R1SMG and 0.5 for the others. "
-    "(a), (c) Histograms and densities on one axis; (b), (d) each against its own mean. Top: noise "
-    "by Theorems 5, 1, 2 and 3. Bottom: the least noise that is really (ε, δ)-DP.",
+    "Each draw is a point; marked are the expected loss and the mean that the paper prints. Top: "
+    "noise by Theorems 5, 1, 2 and 3. Bottom: the least noise that is really (ε, δ)-DP.",
     says="R1SMG's loss is around 1.5·10⁴, the others' around 5·10⁴; its histogram is the most "
     "leptokurtic and right-skewed, so it is less likely to generate noise of large magnitude.",
-    alt="Top: R1SMG's losses spread over six decades around 10⁵, the classic and analytic ones are "
-    "spikes near 2·10⁶ and 1.3·10⁶, MVG's near 10¹⁸. Against their means the Gaussian losses are "
-    "narrow peaks at 1 and R1SMG's reach beyond 4. Bottom: R1SMG's losses are around 10¹⁹, all "
-    "others are spikes at 1.3·10⁶.",
+    alt="Two rows of points on one logarithmic axis. Top: R1SMG's losses spread over decades "
+    "around 10⁵, the classic and analytic ones are dots near 2·10⁶ and 1.3·10⁶, MVG's near 10¹⁸; "
+    "the paper's means lie to the left of all. Bottom: R1SMG's losses are around 10¹⁹, all others "
+    "are dots at 1.3·10⁶.",
     claims=(
-        "section-7-1/sensitivity",
-        "section-7-1/loss-r1smg",
-        "section-7-1/loss-r1smg/corrected",
-        "section-7-1/loss-others/classic",
-        "section-7-1/loss-others/classic/corrected",
-        "section-7-1/loss-others/analytic",
-        "section-7-1/loss-others/analytic/corrected",
-        "section-7-1/loss-others/mvg",
-        "section-7-1/loss-others/mvg/corrected",
-        "section-7-1/smaller-mean",
-        "section-7-1/less-likely-large",
-        "section-7-1/dp-claim",
+        "section-7-1/sensitivity", "section-7-1/loss-r1smg", "section-7-1/loss-r1smg/corrected",
+        "section-7-1/loss-others/classic", "section-7-1/loss-others/classic/corrected",
+        "section-7-1/loss-others/analytic", "section-7-1/loss-others/analytic/corrected",
+        "section-7-1/loss-others/mvg", "section-7-1/loss-others/mvg/corrected",
+        "section-7-1/smaller-mean", "section-7-1/less-likely-large", "section-7-1/dp-claim",
         "theorem-5/needed",
     ),
     assumptions=(
         "MVG: equal eigenvalues and γ = Δ/2, which make its noise by Theorem 3 least.",
-        "The densities are kernel estimates with Scott's bandwidth, of log₁₀ L in (c).",
         "L sums over all 7921 cells, as Definition 1 says.",
     ),
     differs="The printed means, 1.5·10⁴ and 5·10⁴, do not follow from the printed formulas, which "
-    "give 4.0·10⁵, 2.1·10⁶, 1.3·10⁶ and 9.7·10¹⁷; the axes of (a) and (c) are logarithmic.",
-)
+    "give 4.0·10⁵, 2.1·10⁶, 1.3·10⁶ and 9.7·10¹⁷. Points on a logarithmic axis take the place of "
+    "histograms and densities, which cannot show so many decades.",
+)  # fmt: skip
 _CELLS = 89
 _SIZE = _CELLS**2
 _EPSILON_ONE, _EPSILON, _DELTA = "1e-5", "0.5", "1e-7"
 _DRAWS = 100
-_KINDS = ("printed", "verified")
 _NAMES = ("R1SMG", "classic", "analytic", "MVG")
-_WORDS = {"printed": "as printed", "verified": "as verified"}
+_ROWS = [f"R1SMG, ε = {_EPSILON_ONE}", *(f"{name}, ε = {_EPSILON}" for name in _NAMES[1:])]
+_PAPER = {"R1SMG": 1.5e4, "classic": 5e4, "analytic": 5e4, "MVG": 5e4}
+"""The means that the paper prints."""
 
 
 def compute(settings: Settings) -> Table:
-    """Draw losses; tabulate means, histograms and densities."""
-    import numpy as np
-
+    """Draw losses; tabulate them beside the expected ones and those that the paper prints."""
     rows: list[tuple[object, ...]] = []
-    for kind, amounts in zip(_KINDS, (_printed(), _verified()), strict=True):
-        losses = {
-            name: _losses(name, amount, _DRAWS, settings.rng(f"losses of {name}"))
-            for name, amount in amounts.items()
-        }
-        low = math.floor(min(math.log10(float(x.min())) for x in losses.values()))
-        high = math.ceil(max(math.log10(float(x.max())) for x in losses.values()))
-        for name, found in losses.items():
-            mean = float(found.mean())
-            expected = amounts[name] if name == "R1SMG" else _SIZE * amounts[name]
-            rows.append((kind, "expected", name, expected, None))
-            rows.append((kind, "mean", name, mean, None))
-            logs, ratios = np.log10(found), found / mean
-            # Four bins to a decade; forty to five times the mean.
-            points = settings.pick(61, 241)
-            for panel, values, least, most, bins in (
-                ("", logs, low, high, 4 * (high - low)),
-                (", zoomed", ratios, 0, 5, 40),
-            ):
-                rows += _histogram(
-                    kind, f"histogram{panel}", name, values=values, low=least, high=most, bins=bins
-                )
-                rows += _density(
-                    kind,
-                    f"density{panel}",
-                    name,
-                    values=values,
-                    low=least,
-                    high=most,
-                    points=points,
-                )
+    for kind, amounts in zip(calibrations.KINDS, (_printed(), _verified()), strict=True):
+        for name, amount in amounts.items():
+            found = _losses(name, amount, _DRAWS, settings.rng(f"losses of {name}"))
+            expected = amount if name == "R1SMG" else _SIZE * amount
+            rows.append((kind, "expected", name, expected))
+            rows.append((kind, "mean", name, float(found.mean())))
+            if kind == "printed":
+                rows.append((kind, "paper", name, _PAPER[name]))
+            rows += [(kind, "draw", name, float(loss)) for loss in sorted(found)]
     columns = (
-        label("kind"),
-        label("panel"),
-        label("mechanism"),
-        number("x", "counts², log₁₀ counts², or means", relative=1e-6, absolute=1e-12),
-        number("y", "draws, or density", relative=1e-6, absolute=1e-9),
-    )
+        label("kind"), label("what"), label("mechanism"), number("loss", "counts²", relative=1e-6),
+    )  # fmt: skip
     return Table.of(
         columns, rows, M=_SIZE, squared_sensitivity=2, epsilon=_EPSILON, delta=_DELTA,
         epsilon_r1smg=_EPSILON_ONE, draws=_DRAWS, seed=settings.seed,
@@ -137,53 +102,32 @@ def _losses(name: str, amount: float, draws: int, rng: np.random.Generator) -> N
     return amount * rng.chisquare(_SIZE, draws)
 
 
-def _histogram(
-    *where: str, values: NDArray[Any], low: float, high: float, bins: int
-) -> list[tuple[object, ...]]:
-    import numpy as np
-
-    counts, edges = np.histogram(values, bins=bins, range=(low, high))
-    return [(*where, x, n) for x, n in zip(edges[:-1], counts, strict=True)]
-
-
-def _density(
-    *where: str, values: NDArray[Any], low: float, high: float, points: int
-) -> list[tuple[object, ...]]:
-    from scipy.stats import gaussian_kde
-
-    if values.std() < 0.05:  # a peak narrower than the grid: its own grid around it
-        middle, half = float(values.mean()), 5 * float(values.std())
-        low, high = middle - half, middle + half
-    xs = quantities.spaced(low, high, points)
-    return [(*where, x, y) for x, y in zip(xs, gaussian_kde(values)(xs), strict=True)]
-
-
-def draw(table: Table) -> Figure:
-    """Draw the four panels for both calibrations."""
-    panels = ("histogram", "histogram, zoomed", "density", "density, zoomed")
-    with style.panels(2, 4, height=4.2) as (figure, grid):
-        for row, kind in enumerate(_KINDS):
-            for column, panel in enumerate(panels):
-                axes = grid[4 * row + column]
-                for look, name in zip(style.CURVES, _NAMES, strict=False):
-                    where = {"kind": kind, "panel": panel, "mechanism": name}
-                    xs, ys = table.points("x", "y", **where)
-                    if panel.startswith("histogram"):
-                        step = xs[1] - xs[0]
-                        axes.stairs(ys, [*xs, xs[-1] + step], label=name, **look.options())
-                    else:
-                        axes.plot(xs, ys, label=name, **look.options())
-                        if column == 2:
-                            mean = table.numbers("x", kind=kind, panel="mean", mechanism=name)[0]
-                            axes.axvline(math.log10(mean), color=look.colour, linewidth=0.5)
-                zoomed = "zoomed" in panel
-                axes.set_xlabel("L (own mean)" if zoomed else "log₁₀ L (counts²)")
-                if column > 1:
-                    axes.set_yscale("log")
-                    axes.set_ylim(1e-2, 1e2)
-                what = "draws" if column < 2 else "density"
-                axes.set_ylabel(f"{_WORDS[kind]}\n{what}" if column == 0 else what)
-                axes.set_title(f"({'abcd'[column]}) {panel}", loc="left")
-        lines, names = grid[2].get_legend_handles_labels()
-        figure.legend(lines, names, loc="outside lower center", ncols=4)
+def draw(table: Table) -> style.Figure:
+    """Draw every loss as a point, one row for each mechanism, above for the printed noise."""
+    with style.panels(2, 1, height=3.6) as (figure, grid):
+        for axes, kind in zip(grid, calibrations.KINDS, strict=True):
+            for row, (look, name) in enumerate(zip(style.CURVES, _NAMES, strict=False)):
+                losses = table.numbers("loss", kind=kind, what="draw", mechanism=name)
+                axes.plot(losses, [row] * len(losses), alpha=0.3, **look.dots())
+                for what, mark in (("expected", "|"), ("paper", "x")):
+                    xs = table.numbers("loss", kind=kind, what=what, mechanism=name)
+                    axes.plot(xs, [row] * len(xs), mark, color="black", markersize=9, zorder=4)
+            axes.set_xscale("log")
+            axes.set_xlim(1e0, 1e23)
+            axes.set_ylim(3.6, -0.6)
+            axes.set_yticks(range(len(_NAMES)), _ROWS)
+            axes.set_ylabel("mechanism")
+        grid[0].sharex(grid[1])
+        grid[1].set_xlabel("L = ‖n‖² of each of 100 draws; |: its mean; ×: mean that the paper "
+                           "prints (counts²)")  # fmt: skip
+        style.letter(grid, calibrations.KINDS.values())
+        where = {"what": "expected", "mechanism": "R1SMG"}
+        printed, needed = table.values("loss", "kind", calibrations.KINDS, **where)
+        gaussian = table.value("loss", kind="verified", what="expected", mechanism="analytic")
+        style.finding(
+            figure,
+            f"Printed: R1SMG loses {printed:.0e}, less than all. True: privacy takes {needed:.0e}, "
+            f"{math.log10(needed / printed):.0f} decades more and "
+            f"{math.log10(needed / gaussian):.0f} above Gaussian noise",
+        )
         return figure

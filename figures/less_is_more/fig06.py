@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
-from figures.description import Description, Settings
+from figures.description import Description
 from figures.less_is_more import pca
-from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 6",
@@ -26,37 +22,21 @@ DESCRIPTION = Description(
     "Bottom left: the exact Gaussian and MOD-SULQ fall with ε, R1SMG and Wishart are as bad as "
     "random directions. Right: accuracies between 0.65 and 0.83, the non-private line at 0.96.",
     claims=(
-        "section-7-2/sensitivity",
-        "section-7-2/epsilon",
-        "section-7-2/one-ten-millionth",
-        "section-7-2/classic-above-one",
-        "section-7-2/mvg-0.011",
-        "section-7-2/mvg-0.011/corrected",
-        "section-7-2/dp-claim",
-        "section-7-2/total-deviation-2041",
-        "section-7-2/nonprivate-zero",
-        "section-7-2/accuracy-96.89",
-        "section-7-2/figure-6",
-        "section-7-2/symmetrise",
-        "section-7-2/mod-sulq",
-        "section-7-2/ppca",
-        "section-7-2/wishart",
-        "section-7-2/wishart/corrected",
-        "theorem-5/needed/pca",
+        "section-7-2/sensitivity", "section-7-2/epsilon", "section-7-2/one-ten-millionth",
+        "section-7-2/classic-above-one", "section-7-2/mvg-0.011",
+        "section-7-2/mvg-0.011/corrected", "section-7-2/dp-claim",
+        "section-7-2/total-deviation-2041", "section-7-2/nonprivate-zero",
+        "section-7-2/accuracy-96.89", "section-7-2/figure-6", "section-7-2/symmetrise",
+        "section-7-2/mod-sulq", "section-7-2/ppca", "section-7-2/wishart",
+        "section-7-2/wishart/corrected", "theorem-5/needed/pca",
     ),
     assumptions=pca.ASSUMPTIONS,
     differs="By default 20 boids and 2402 records (the paper: 200 and 24016, --full): the same "
     "M/n, and R1SMG's share of ε grows with 1/M² as its bound on ε does. Wishart noise is not "
     "ε-DP at any scale; what is verified is (0, δ)-DP.",
     needs=("sklearn",),
-)
+)  # fmt: skip
 
 
-def compute(settings: Settings) -> Table:
-    """Tabulate deviation and accuracy."""
-    return pca.compute(settings, same_budget=False)
-
-
-def draw(table: Table) -> Figure:
-    """Draw the four panels."""
-    return pca.draw(table)
+compute = partial(pca.compute, same_budget=False)
+draw = pca.draw

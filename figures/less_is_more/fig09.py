@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from figures import quantities, style
 from figures.description import Description, Settings
 from figures.less_is_more import calibrations
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 9",
@@ -23,19 +20,13 @@ DESCRIPTION = Description(
     alt="Left: rising lines of the two Gaussian mechanisms above nearly level lines of R1SMG. "
     "Right: all lines rise; R1SMG lies a factor of thousands to millions above the Gaussian ones.",
     claims=(
-        "appendix-b/linear",
-        "appendix-b/parameters",
-        "appendix-b/converges",
-        "appendix-b/dp",
-        "appendix-b/dp/r1smg",
-        "appendix-b/dp/needed",
-        "theorem-7/decreasing",
-        "theorem-7/limit",
+        "appendix-b/linear", "appendix-b/parameters", "appendix-b/converges", "appendix-b/dp",
+        "appendix-b/dp/r1smg", "appendix-b/dp/needed", "theorem-7/decreasing", "theorem-7/limit",
         "theorem-7/as-low-as",
     ),
     differs="Panel (b) is added. The classic formula is far from least at these ε, and R1SMG with "
     "the printed σ_* is not (ε, δ)-DP at any of the plotted M.",
-)
+)  # fmt: skip
 _DELTA = "1e-10"
 _EPSILONS = ("1e-7", "1e-8", "1e-9")
 _MECHANISMS = ("R1SMG", "classic Gaussian", "analytic Gaussian")
@@ -61,22 +52,19 @@ def compute(settings: Settings) -> Table:
             least = calibrations.exact_sigma_star(m, eps, _DELTA)
             rows.append(("verified", "R1SMG", eps, m, least))
     columns = (
-        label("panel"),
-        label("mechanism"),
-        label("epsilon"),
-        number("M", "coordinates"),
+        label("panel"), label("mechanism"), label("epsilon"), number("M", "coordinates"),
         number("loss", "Δ²", relative=1e-5),
-    )
+    )  # fmt: skip
     return Table.of(columns, rows, delta=_DELTA)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw both panels."""
     from matplotlib.lines import Line2D
 
     dashes: dict[str, Any] = {"1e-7": "solid", "1e-8": (0, (5, 2)), "1e-9": (0, (1, 1.5))}
     looks = dict(zip((*_MECHANISMS, "Gaussian"), [*style.CURVES[:3], style.CURVES[2]], strict=True))
-    with style.panels(1, 2, height=3.0, share_y=True) as (figure, grid):
+    with style.panels(1, 2, height=3.6, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, ("printed", "verified"), strict=True):
             names = table.distinct("mechanism", panel=panel)
             for name in names:
@@ -87,15 +75,29 @@ def draw(table: Table) -> Figure:
                     axes.plot(xs, ys, **marked)
             keys = [Line2D([], [], label=str(n), **looks[str(n)].dots()) for n in names]
             if panel == "printed":
-                keys += [
+                both = keys + [
                     Line2D([], [], color="0.3", linestyle=dash, label=f"ε = {eps}")
                     for eps, dash in dashes.items()
                 ]
-            axes.legend(handles=keys, loc="upper left", ncols=2)
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.set_xlabel("M (coordinates)")
         grid[0].set_ylim(1e6, 1e36)
         grid[0].set_ylabel("E‖n‖² (Δ²)")
-        style.letter(grid, ("as printed", "as verified: least noise that is (ε, δ)-DP"))
+        style.letter(grid, (calibrations.KINDS[panel] for panel in ("printed", "verified")))
+        figure.legend(handles=both, loc="outside lower center", ncols=3)
+        grow = {}
+        for panel in ("printed", "verified"):
+            where = {"panel": panel, "mechanism": "R1SMG", "epsilon": _EPSILONS[0]}
+            ms, ys = table.points("M", "loss", **where)
+            grow[panel] = ys[-1] / ys[0]
+        gaussian = table.value(
+            "loss", panel="verified", mechanism="Gaussian", epsilon=_EPSILONS[0], M=ms[-1]
+        )
+        style.finding(
+            figure,
+            f"Printed: R1SMG's loss stays constant (from M = {ms[0]:g} to {ms[-1]:,.0f}: "
+            f"× {grow['printed']:.2g}). True: it grows like M (× {grow['verified']:.2g}), and is "
+            f"{ys[-1] / gaussian:,.0f} times that of Gaussian noise",
+        )
         return figure

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from figures import style
 from figures.description import Description, Settings
 from figures.less_is_more import maps
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 10",
@@ -41,7 +37,7 @@ def compute(settings: Settings) -> Table:
     return maps.compute(settings, _REQUESTS)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the printed maps in two rows, the verified ones in a third."""
     requests = [("data", "non-private", ""), *_REQUESTS]
     return maps.draw(table, 3, 4, dict(zip(requests, range(12), strict=True)))

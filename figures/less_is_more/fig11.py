@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
-from figures.description import Description, Settings
+from figures.description import Description
 from figures.less_is_more import pca
-from figures.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DESCRIPTION = Description(
     number="Figure 11",
@@ -31,11 +27,5 @@ DESCRIPTION = Description(
 )
 
 
-def compute(settings: Settings) -> Table:
-    """Tabulate deviation and accuracy."""
-    return pca.compute(settings, same_budget=True)
-
-
-def draw(table: Table) -> Figure:
-    """Draw the four panels."""
-    return pca.draw(table)
+compute = partial(pca.compute, same_budget=True)
+draw = pca.draw

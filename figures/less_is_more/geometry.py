@@ -16,12 +16,9 @@ Point = tuple[float, float]
 Row = tuple[object, ...]
 
 COLUMNS: tuple[Column, ...] = (
-    label("panel"),
-    label("kind"),
-    label("curve"),
-    number("x", "units of Δ, or of the axis"),
+    label("panel"), label("kind"), label("curve"), number("x", "units of Δ, or of the axis"),
     number("y", "units of Δ, or of the axis", absolute=1e-11),
-)
+)  # fmt: skip
 """The kind is line, back (a hidden line), arrow, or name."""
 
 _LOOKS: dict[str, dict[str, Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from figures import style
@@ -13,8 +14,6 @@ from figures.table import Table, label, number
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.artist import Artist
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from figures.data.swarm import Swarms
@@ -22,8 +21,15 @@ if TYPE_CHECKING:
 DELTA = "1e-7"
 COMPONENTS = 20
 EPSILONS: tuple[str, ...] = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.2", "1.4", "1.6")
+_FEWER = ("0.2", "0.4", "0.8", "1.2", "1.6")
+_TRIALS = 5
+"""Releases of which median and range are shown, at fewer ε by default."""
 _TRAINING_SHARE = 0.6
 _KINDS = ("printed", "verified")
+_RANGE = ("", "_least", "_most")
+_EXACT = "Gaussian, exact"
+_BESIDE = 0.008
+"""Between the marks of two mechanisms, in nats."""
 _PPCA = ("printed", "PPCA")
 _SHARE = 0.576
 NAMES = (
@@ -42,17 +48,10 @@ ASSUMPTIONS = (
 
 
 def compute(settings: Settings, *, same_budget: bool) -> Table:
-    """Tabulate total deviation and accuracy for both kinds of noise, in one thread.
+    """Tabulate total deviation and accuracy for both kinds of noise.
 
-    More threads cost more than they save at the sizes of the matrices.
-
-    Parameters
-    ----------
-    settings
-        Size, seed, data.
-    same_budget
-        Whether all mechanisms get the small budget of R1SMG as printed, 0.576ε/M²: a
-        ten-millionth of ε at the paper's M = 2400.
+    With `same_budget` all mechanisms get the small budget of R1SMG as printed, 0.576ε/M². In one
+    thread: more cost more than they save at the sizes of the matrices.
     """
     from threadpoolctl import threadpool_limits
 
@@ -66,19 +65,17 @@ def compute(settings: Settings, *, same_budget: bool) -> Table:
 
 
 def _computed(settings: Settings, data: Swarms, *, same_budget: bool) -> Table:
-    import numpy as np
-
-    epsilons = settings.pick(("0.2", "0.8", "1.6"), EPSILONS)
-    trials = settings.pick(1, 3, 3)
+    epsilons = settings.pick(("0.2", "0.8", "1.6"), _FEWER, EPSILONS)
+    trials = settings.pick(1, _TRIALS)
     truth = _Truth(data.features, data.classes, settings.rng("split"))
     factor = _SHARE / len(truth.covariance) ** 2
     rows: list[tuple[object, ...]] = [
-        (kind, "non-private", epsilon, *truth.judge(truth.vectors))
+        (kind, "non-private", epsilon, *_summary([truth.judge(truth.vectors)]))
         for kind in _KINDS
         for epsilon in (epsilons[0], epsilons[-1])
     ]
     for kind in _KINDS:
-        for name in NAMES if kind == "printed" else ("R1SMG", "Gaussian, exact", *NAMES[5:]):
+        for name in NAMES if kind == "printed" else ("R1SMG", _EXACT, *NAMES[5:]):
             for epsilon in epsilons:
                 if (kind, name) == ("verified", "PPCA"):
                     rows += [("verified", *row[1:]) for row in rows if row[:3] == (*_PPCA, epsilon)]
@@ -89,20 +86,23 @@ def _computed(settings: Settings, data: Swarms, *, same_budget: bool) -> Table:
                 draw_one = release(kind, name, truth.covariance, truth.records, budget)
                 # Gibbs sampling is slow, and its components hardly differ.
                 count = 1 if name == "PPCA" else trials
-                judged = np.array([truth.judge(draw_one(rng)) for _ in range(count)])
-                rows.append((kind, name, epsilon, *judged.mean(axis=0)))
+                judged = [truth.judge(draw_one(rng)) for _ in range(count)]
+                rows.append((kind, name, epsilon, *_summary(judged)))
     columns = (
-        label("kind"),
-        label("mechanism"),
-        number("epsilon", "nats"),
-        number("deviation", "features²", relative=1e-3, absolute=1e-6),
-        number("accuracy", "share of the test records", absolute=0.02),
-    )
+        label("kind"), label("mechanism"), number("epsilon", "nats"),
+        *(number(f"deviation{x}", "features²", relative=1e-3, absolute=1e-6) for x in _RANGE),
+        *(number(f"accuracy{x}", "share of the test records", absolute=0.02) for x in _RANGE),
+    )  # fmt: skip
     return Table.of(
         columns, rows, data=data.source.words(), records=truth.records,
         features=len(truth.covariance), delta=DELTA, trials=trials, seed=settings.seed,
         factor=factor, same_budget=same_budget,
     )  # fmt: skip
+
+
+def _summary(judged: list[tuple[float, float]]) -> list[float]:
+    """Return median, least and largest of the deviations, then of the accuracies."""
+    return [f(values) for values in zip(*judged, strict=True) for f in (median, min, max)]
 
 
 class _Truth:
@@ -210,12 +210,13 @@ def _leading(noisy: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.linalg.eigh((noisy + noisy.T) / 2)[1][:, ::-1])
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw deviation and accuracy for both kinds."""
-    looks = {"non-private": style.Curve("0.6", (0, (1, 1)), ""), "Gaussian, exact": style.CURVES[2]}
-    looks |= dict(zip(NAMES, style.CURVES, strict=True))
+    looks = {"non-private": style.Curve("0.6", (0, (1, 1)), "")}
+    looks |= dict(zip((*NAMES, _EXACT), style.CURVES, strict=True))
     factor = f"{table.parameters['factor']:.2g}"
-    with style.panels(2, 2, height=5.2) as (figure, grid):
+    with style.panels(2, 2, height=5.6) as (figure, grid):
+        grid[2].sharey(grid[0])
         for row, kind in enumerate(_KINDS):
             for column, what in enumerate(("deviation", "accuracy")):
                 axes = grid[2 * row + column]
@@ -223,8 +224,16 @@ def draw(table: Table) -> Figure:
                     if what == "deviation" and name == "non-private":
                         continue
                     xs, ys = table.points("epsilon", what, kind=kind, mechanism=name)
+                    where = {"kind": kind, "mechanism": name}
+                    least, most = (table.numbers(f"{what}{x}", **where) for x in _RANGE[1:])
+                    below = [y - low for y, low in zip(ys, least, strict=True)]
+                    above = [high - y for y, high in zip(ys, most, strict=True)]
                     look = looks[str(name)]
-                    axes.plot(xs, ys, label=str(name), **look.marked(len(xs), start=place))
+                    axes.errorbar(
+                        [x + _BESIDE * (place - len(NAMES) / 2) for x in xs], ys, [below, above],
+                        label=str(name), marker=look.marker, capsize=2, elinewidth=0.8,
+                        **look.options(),
+                    )  # fmt: skip
                 axes.set_xlabel(
                     f"ε ({factor} nats)"
                     if table.parameters["same_budget"]
@@ -238,15 +247,23 @@ def draw(table: Table) -> Figure:
                 else:
                     axes.set_ylim(0.4, 1)
                     axes.set_ylabel("accuracy on test records")
-        style.letter(
-            grid,
-            [f"{w}, as {k}" for k in _KINDS for w in ("total deviation", "accuracy of linear SVM")],
+        kinds = [calibrations.KINDS[kind] for kind in _KINDS]
+        style.letter(grid, [f"{w}: {k}" for k in kinds for w in ("deviation", "accuracy")])
+        style.key(figure, grid, 5)
+        data, n, m, trials = (
+            table.parameters[key] for key in ("data", "records", "features", "trials")
         )
-        handles: dict[str, Artist] = {}
-        for axes in grid:
-            for line, name in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.setdefault(name, line)
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5)
-        data, n, m = (table.parameters[key] for key in ("data", "records", "features"))
-        figure.suptitle(f"Data: {data}, {n} records of {m} features", fontsize=8, x=0.01, ha="left")
+        last = max(table.numbers("epsilon"))
+        printed, needed, gaussian = (
+            table.value("deviation", kind=kind, mechanism=name, epsilon=last)
+            for kind, name in (("printed", "R1SMG"), ("verified", "R1SMG"), ("verified", _EXACT))
+        )
+        style.finding(
+            figure,
+            f"Printed: R1SMG's components deviate by {printed:.3g} at {factor} of ε = {last:g}. "
+            f"Really private at {'this' if table.parameters['same_budget'] else 'all of'} ε: "
+            f"{needed:.3g}; Gaussian noise: {gaussian:.3g}",
+            f"Data: {data}, {n} records of {m} features; median and range of {trials} releases "
+            "(PPCA: 1)",
+        )
         return figure

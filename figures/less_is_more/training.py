@@ -14,8 +14,6 @@ from figures.less_is_more import calibrations
 from figures.table import Table, label, number
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from figures.baselines.private_sgd import Model, Noise
     from figures.data.digits import Images
 
@@ -49,18 +47,9 @@ def compute(
     settings: Settings, name: str, data: Images, model: Model, size: int, *,
     budgets: tuple[Budget, ...], all_epochs: int, epochs: int,
 ) -> Table:  # fmt: skip
-    """Train by each mechanism, and account for the printed number of epochs.
+    """Train by each mechanism for `epochs`, and account for `all_epochs`, the printed number.
 
-    Parameters
-    ----------
-    settings, name
-        Settings, and the figure's id.
-    data, model, size
-        Images, the model, and the number of its parameters.
-    budgets
-        The panels.
-    all_epochs, epochs
-        The paper's number of epochs, which the accounting is for, and how many are trained.
+    `name` is the figure's id, `size` the number of the model's parameters.
     """
     from threadpoolctl import threadpool_limits
 
@@ -190,12 +179,12 @@ def require_torch(settings: Settings, name: str) -> None:
         extras.require(("torch",), name)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> style.Figure:
     """Draw the accuracies, printed above verified; solid: test, dashed: training."""
     from matplotlib.lines import Line2D
 
     totals = [str(x) for x in table.distinct("total epsilon")]
-    with style.panels(2, 2, height=4.8, share_y=True) as (figure, grid):
+    with style.panels(2, 2, height=5.2, share_y=True) as (figure, grid):
         for row, kind in enumerate(_KINDS):
             for column, total in enumerate(totals):
                 axes = grid[2 * row + column]
@@ -210,14 +199,9 @@ def draw(table: Table) -> Figure:
                 axes.set_ylim(0, 1)
                 axes.set_xlabel("epochs")
                 axes.set_ylabel("accuracy")
-        style.letter(
-            grid,
-            [
-                f"as {kind}, ε = {total}\n{_about(table, kind, total)}"
-                for kind in _KINDS
-                for total in totals
-            ],
-        )
+        panels = [(kind, total) for kind in _KINDS for total in totals]
+        words = [f"{calibrations.KINDS[k]}, ε = {t}\n{_about(table, k, t)}" for k, t in panels]
+        style.letter(grid, words)
         keys = [
             Line2D([], [], label=curve, color=look.colour, marker=look.marker)
             for look, curve in zip(style.CURVES, _CURVES, strict=False)
@@ -228,11 +212,24 @@ def draw(table: Table) -> Figure:
         ]
         figure.legend(handles=keys, loc="outside lower center", ncols=5)
         about = table.parameters
-        figure.suptitle(
-            f"Data: {about['data']}; {about['model']} with {about['parameters']} parameters; the "
-            f"first epochs of {about['accounted_epochs']}",
-            fontsize=8, x=0.01, ha="left",
-        )  # fmt: skip
+        last = max(table.numbers("epoch"))
+        ends = {
+            (kind, curve): table.value(
+                "test", kind=kind, curve=curve, epoch=last, **{"total epsilon": totals[0]}
+            )
+            for kind in _KINDS
+            for curve in _CURVES
+        }
+        whole = last == about["accounted_epochs"]
+        why = "" if whole else ", too few for the paper's comparison"
+        style.finding(
+            figure,
+            f"After {last:g} of {about['accounted_epochs']} epochs{why}, R1SMG-SGD has "
+            f"{ends['printed', 'R1SMG-SGD']:.0%} on test with the printed noise, DP-SGD "
+            f"{ends['printed', 'DP-SGD']:.0%}. Really private at ε = {totals[0]}: "
+            f"{ends['verified', 'R1SMG-SGD']:.0%} and {ends['verified', 'DP-SGD']:.0%}",
+            f"Data: {about['data']}; {about['model']} with {about['parameters']} parameters",
+        )
         return figure
 
 

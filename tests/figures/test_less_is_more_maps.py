@@ -59,6 +59,16 @@ def test_rank_one_noise_has_the_norm_of_one_normal_variable() -> None:
     assert error(10, "verified", "R1SMG", "1e-5") == verified
 
 
+def test_the_shown_map_is_the_one_of_median_error() -> None:
+    found = table(10)
+    for mechanism in ("R1SMG", "DAWA"):
+        where = {"kind": "printed", "mechanism": mechanism}
+        least, middle, most = (
+            found.numbers(column, **where)[0] for column in ("error_least", "error", "error_most")
+        )
+        assert least < middle < most
+
+
 @pytest.mark.slow
 def test_dawa_and_the_hierarchy_pay_twice_for_a_moved_pickup() -> None:
     for name in ("DAWA", "H_b"):

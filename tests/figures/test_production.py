@@ -40,6 +40,9 @@ def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None
     assert written is not None
     assert written["parameters"]["d"] == 10_000
     assert written["seed"] == FAST.seed
+    assert "2550.25 instead of 10000" in written["finding"]
+    svg = (folders[0] / f"{NAME}.svg").read_text("utf-8").replace("\u00a0", " ")
+    assert written["finding"].split(";")[0] in svg.replace("&#160;", " ")
     assert {"query", "size"} <= {column["name"] for column in written["columns"]}
 
 

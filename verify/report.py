@@ -17,6 +17,7 @@ from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict
 
 __all__ = [
+    "VERDICTS",
     "columns",
     "comparisons",
     "counts",
@@ -49,6 +50,8 @@ _WORST_FIRST = (
     Verdict.HOLDS,
     Verdict.PENDING,
 )
+VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
+"""The words of the verdicts, what a reader wants to know first."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
 _NEARLY_ONE = Decimal("1e-3")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -25,6 +25,8 @@ _DROP = 1e-7
 """Densities are drawn down to this fraction of their largest value."""
 _RARE = 0.02
 """An event of smaller probability needs a logarithmic scale to be seen."""
+_FEW = 5
+"""Named outcomes between the first and last of which a legend has room."""
 _MOST = 200
 """Outcomes of a law on integers that are drawn."""
 
@@ -187,8 +189,15 @@ def draw(table: Table) -> Figure:
         else:
             axes.set_xlabel("outcome")
         axes.set_ylabel("probability" if table.discrete else "density")
-        axes.legend(loc="upper center" if table.names else "best")
+        axes.legend(loc=_place(table))
         return figure
+
+
+def _place(table: Table) -> Literal["best", "upper center", "upper right"]:
+    """Return where the legend covers nothing: named outcomes stand in the order of a list."""
+    if not table.names:
+        return "best"
+    return "upper center" if len(table.names) < _FEW else "upper right"
 
 
 def _wrapped(name: str) -> str:

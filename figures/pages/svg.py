@@ -25,6 +25,10 @@ _THEME = {
 }
 """Colours of `figures.style` that would be lost by night, and what the page calls them."""
 
+_DARK = {"paper": "#15181b", "ink": "#e9e9e6", "faint": "#a9adb1", "grid": "#33383d"}
+_DARK |= {"blue": "#4fb0ea"}
+"""The same by night, for a picture that stands alone."""
+
 
 def of(figure: Figure) -> str:
     """Return a figure as SVG, without a date."""
@@ -48,6 +52,18 @@ def inline(svg: str, *, slug: str, title: str, alt: str) -> Markup:
         f'{head} role="img" aria-labelledby="{labels}"><title id="{slug}-title">{escape(title)}'
         f'</title><desc id="{slug}-alt">{escape(alt)}</desc>{rest.strip()}'
     )
+
+
+def alone(svg: str) -> str:
+    """Return an SVG file that follows the reader's choice of light or dark by itself."""
+    head, close, rest = _COLOUR.sub(_themed, _METADATA.sub("", svg)).partition("<defs>")
+    light = "".join(f"--{name}: {colour}; " for colour, name in reversed(_THEME.items()))
+    dark = "".join(f"--{name}: {colour}; " for name, colour in _DARK.items())
+    style = (
+        f"svg {{ {light}}} text {{ fill: var(--ink); }}\n"
+        f"@media (prefers-color-scheme: dark) {{ svg {{ {dark}}} }}"
+    )
+    return f"{head}<style>{style}</style>{close}{rest}"
 
 
 def slug(name: str) -> str:

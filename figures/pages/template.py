@@ -8,33 +8,43 @@ from __future__ import annotations
 import base64
 import functools
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures.pages.svg import slug
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BaseLoader, Environment
+
+FOLDER = Path(__file__).parent / "templates"
 
 
 def render(name: str, **values: object) -> str:
     """Return the page that a template of this folder makes of some values."""
-    return _environment().get_template(name).render(**values)
+    return _own().get_template(name).render(**values)
 
 
 @functools.cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def _own() -> Environment:
+    from jinja2 import FileSystemLoader
 
-    environment = Environment(
-        loader=PackageLoader("figures.pages"),
+    return environment(FileSystemLoader(FOLDER))
+
+
+def environment(loader: BaseLoader) -> Environment:
+    """Return the environment that fills templates from a place."""
+    from jinja2 import Environment, StrictUndefined
+
+    made = Environment(
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["slug"] = slug
-    environment.filters["download"] = download
-    return environment
+    made.filters["slug"] = slug
+    made.filters["download"] = download
+    return made
 
 
 def download(data: Any) -> str:

@@ -159,7 +159,7 @@ def main() -> int:
     above = ("figures.cli", "figures.comparison.cli")
     commands = (import_module(name).COMMAND for name in above)  # errors are caught below
     exit_code: int = import_module("verify.cli").main(
-        plot=_plot, laws=_draw_laws, commands=commands
+        plot=_plot, laws=_draw_laws, page=_write_page, commands=commands
     )
     return exit_code
 
@@ -172,6 +172,11 @@ def _plot(*arguments: Any, **options: Any) -> None:
 def _draw_laws(*arguments: Any, **options: Any) -> None:
     """Draw laws for the command line."""
     import_module("figures.law").plot(*arguments, **options)
+
+
+def _write_page(*arguments: Any) -> None:
+    """Write the page of a verdict for the command line."""
+    import_module("figures.pages.verdict").write(*arguments)
 
 
 if __name__ == "__main__":

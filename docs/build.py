@@ -1,9 +1,10 @@
 """Build the documentation as a site, warnings as errors.
 
-    python docs/build.py [OUT] [--no-plots]
+    python docs/build.py [OUT] [--no-plots] [--figures DIR]
 
-The pages of this folder are copied; the pages of the mechanisms, the gallery and the list of all
-names are made from the program itself; then Sphinx builds all of it into OUT (build/site).
+The pages of this folder are copied; the pages of the mechanisms, the examples, the cards of the
+figures and the reference of all names are made from the program itself; then Sphinx builds all of
+it into OUT (build/site). The figures are made into build/figures (some minutes, once).
 """
 
 from __future__ import annotations
@@ -15,11 +16,28 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 _MORE = "<!-- more -->"
+_CHAPTERS = {
+    "accountant.questions": "Questions about a mechanism",
+    "accountant.summary": "Questions about a mechanism",
+    "accountant.training": "Training with noise",
+    "verify.audit": "Audits",
+    "verify.claims": "Claims",
+    "verify": "Verdicts, calibration, comparison",
+    "accountant.budget": "Budgets",
+    "accountant.geometry": "What is released",
+    "accountant.counting": "Running counts",
+    "accountant.errors": "Errors",
+    "accountant": "Numbers and notation",
+    "": "Numbers and notation",
+}
+"""The chapter of the reference, by where a name comes from: the first beginning that fits."""
 
 
 def main() -> int:
@@ -27,25 +45,41 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", nargs="?", type=Path, default=ROOT / "build" / "site")
     parser.add_argument("--no-plots", action="store_true", help="leave the plots out")
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="show what `dpassay figures` made there"
+    )
     options = parser.parse_args()
+    figures = options.figures
+    if figures is None and not options.no_plots:
+        figures = ROOT / "build" / "figures"
+        site_pages().make_figures(figures)
     source = options.out.parent / f"{options.out.name}-source"
-    prepare(source, plots=not options.no_plots)
+    prepare(source, plots=not options.no_plots, figures=figures)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-b", "html"]
     return subprocess.run([*command, source, options.out], check=False).returncode
 
 
-def prepare(source: Path, *, plots: bool = True) -> None:
-    """Write everything that Sphinx reads into a new folder."""
+def site_pages() -> ModuleType:
+    """Return the module beside this one that fills in figures and verdicts."""
     sys.path.insert(0, str(DOCS))
+    return import_module("site_pages")
+
+
+def prepare(source: Path, *, plots: bool = True, figures: Path | None = None) -> None:
+    """Write everything that Sphinx reads into a new folder."""
+    pages = site_pages()
     import mechanism_pages
 
     if source.exists():
         shutil.rmtree(source)
-    shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("__pycache__", "*.svg.tmp"))
+    shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("__pycache__", "templates"))
     shutil.copyfile(ROOT / "CHANGELOG.md", source / "changelog.md")
     mechanism_pages.write(source / "mechanisms", plots=plots)
     (source / "gallery.md").write_text(gallery(), encoding="utf-8")
-    (source / "names.md").write_text(names(), encoding="utf-8")
+    (source / "reference").mkdir()
+    for name, text in reference().items():
+        (source / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
+    pages.write(source, figures)
     index = source / "index.md"
     text = index.read_text("utf-8")
     others = sorted(
@@ -88,35 +122,39 @@ def gallery() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def names() -> str:
-    """Return the list of the public names, with how they are called."""
+def reference() -> dict[str, str]:
+    """Return the pages on every public name but the mechanisms, from its docstring."""
     import dpassay
-
-    lines = [
-        "# Every public name",
-        "",
-        "What `import dpassay` offers, mechanisms aside; `help(dpassay.NAME)` says more.",
-        "",
-        "| name | what |",
-        "|---|---|",
-    ]
     from accountant.mechanisms import DESCRIPTIONS
 
+    found: dict[str, list[str]] = {title: [] for title in _CHAPTERS.values()}
     for name in dpassay.__all__:
-        if name in DESCRIPTIONS:
-            continue
-        thing = getattr(dpassay, name)
-        first = (inspect.getdoc(thing) or "").split("\n\n")[0]
-        call = _signature(thing)
-        lines.append(f"| `{name}{call}` | {' '.join(first.split()).replace('|', chr(92) + '|')} |")
-    return "\n".join(lines) + "\n"
+        if name not in DESCRIPTIONS:
+            thing = getattr(dpassay, name)
+            home = getattr(thing, "__module__", "")
+            title = next(title for start, title in _CHAPTERS.items() if home.startswith(start))
+            found[title].append(_directive(name, thing))
+    pages = {
+        re.sub(r"\W+", "-", title.lower()): f"# {title}\n\n```{{eval-rst}}\n"
+        + "\n".join(entries)
+        + "```\n"
+        for title, entries in found.items()
+        if entries
+    }
+    pages["index"] = (
+        "# Every public name\n\nWhat `import dpassay` offers, from the docstrings. The mechanisms "
+        "have [pages of their own](../mechanisms/index.md).\n\n"
+        "```{toctree}\n" + "\n".join(pages) + "\n```\n"
+    )
+    return pages
 
 
-def _signature(thing: object) -> str:
-    """Return the names of the arguments of a function; nothing for a class."""
-    if not inspect.isfunction(thing):
-        return ""
-    return f"({', '.join(inspect.signature(thing).parameters)})"
+def _directive(name: str, thing: object) -> str:
+    """Return what tells autodoc to show a name."""
+    if not inspect.isclass(thing):
+        return f".. autofunction:: dpassay.{name}\n"
+    members = "" if issubclass(thing, Exception) else "   :members:\n"
+    return f".. autoclass:: dpassay.{name}\n{members}"
 
 
 if __name__ == "__main__":

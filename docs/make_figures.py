@@ -27,10 +27,11 @@ _HEAD = """\
 # Figures
 
 `dpassay figures` makes every figure below: PNG, PDF, SVG, the plotted numbers as CSV, provenance
-as JSON, and a gallery page that shows each figure beside the paper's statement and the verdict on
-it. `--fast` takes a reduced grid, `--check` compares recomputed numbers with the tables in
-`figures/tables/`, `--full` takes the papers' own sizes, `--data DIR` the original data files. The
-docstring of `figures/registry.py` says how to add a figure.
+as JSON, and a gallery page: a card for each figure, picked by paper and by verdict, which opens to
+the paper's statement and the verdicts on it. `--fast` takes a reduced grid, `--check` compares
+recomputed numbers with the tables in `figures/tables/`, `--full` takes the papers' own sizes,
+`--data DIR` the original data files. The docstring of `figures/registry.py` says how to
+add a figure.
 
 Made by `python docs/make_figures.py`; seconds on one core ({machine}), computing, drawing
 and writing. The first figure of a process also loads the libraries.

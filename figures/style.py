@@ -195,10 +195,17 @@ def watermark(figure: Figure, text: str) -> None:
     )
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the suffix, without a date."""
+@contextmanager
+def drawn() -> Iterator[None]:
+    """Hold the house style while a figure is written."""
     from matplotlib import rc_context
 
+    with rc_context(_PARAMETERS):
+        yield
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the suffix, without a date."""
     from accountant.errors import InvalidInputError
 
     dates = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
@@ -207,5 +214,5 @@ def save(figure: Figure, path: Path) -> None:
         raise InvalidInputError(
             f"Expected the figure {path} to end in {', '.join(dates)}. Change its name."
         )
-    with rc_context(_PARAMETERS):
+    with drawn():
         figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=dates[suffix])

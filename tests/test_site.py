@@ -11,11 +11,13 @@ import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page, sync_playwright
 
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
@@ -25,7 +27,7 @@ from verify.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-GUIDES = ["start", "compare", "interoperation"]
+GUIDES = ["start", "training", "adjacency", "compare", "interoperation"]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
@@ -133,8 +135,13 @@ def test_every_mechanism_has_a_page() -> None:
 
 @pytest.mark.browser
 def test_the_site_is_built_without_warnings_and_opens_in_a_browser(tmp_path: Path) -> None:
-    site = tmp_path / "html"
-    command = [sys.executable, str(DOCS / "build.py"), str(site)]
+    site, made = tmp_path / "html", tmp_path / "made"
+    names = ["better-gaussian/2", "less-is-more/1"]
+    only = [part for name in names for part in ("--only", name)]
+    assert (
+        main(["figures", *only, "--fast", "--quiet", "--out", str(made)], commands=[FIGURES]) == 0
+    )
+    command = [sys.executable, str(DOCS / "build.py"), str(site), "--figures", str(made)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr + built.stdout
     require_whole_links(site)
@@ -158,8 +165,6 @@ def require_whole_links(site: Path) -> None:
 
 
 def require_pages_that_open(site: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
@@ -174,6 +179,8 @@ def require_pages_that_open(site: Path) -> None:
             "start",
             "compare",
             "gallery",
+            "training",
+            "reference/questions-about-a-mechanism",
             "mechanisms/Gaussian",
             "mechanisms/index",
             "findings/less-is-more",
@@ -181,10 +188,81 @@ def require_pages_that_open(site: Path) -> None:
             page.goto((site / f"{name}.html").as_uri())
             assert page.locator("h1").count() == 1
             widths = page.eval_on_selector_all(
-                "article img", "pictures => pictures.map(each => each.naturalWidth)"
+                "article img:not([loading])", "pictures => pictures.map(each => each.naturalWidth)"
             )
             assert all(width > 0 for width in widths)
             if name == "mechanisms/Gaussian":
                 assert len(widths) == 1
+        require_a_home_page(page, site)
+        require_verdicts_that_are_picked(page, site)
         assert complaints == []
         browser.close()
+
+
+def require_a_home_page(page: Page, site: Path) -> None:
+    """One picture, commands, and cards whose pictures load and lead to the gallery."""
+    page.goto((site / "index.html").as_uri())
+    assert page.locator("article figure svg[role=img]").count() == 1
+    pictures = page.locator(".cards img")
+    assert pictures.count() == 2
+    for index in range(2):
+        pictures.nth(index).scroll_into_view_if_needed()
+        page.wait_for_function(
+            "each => each.naturalWidth > 0", arg=pictures.nth(index).element_handle()
+        )
+    page.locator(".cards a").nth(1).click()
+    assert page.locator("details[open]").count() == 1  # the card that was asked for
+    assert page.get_by_text("The paper says").nth(1).is_visible()
+
+
+def require_verdicts_that_are_picked(page: Page, site: Path) -> None:
+    """What is refuted is shown first; other verdicts, papers and words on request."""
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto((site / "verdicts.html").as_uri())
+    shown = page.locator(".row:visible")
+    refuted = shown.count()
+    assert page.locator(".row.REFUTED").count() == refuted > 100
+    size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    wide, tall = page.evaluate(size)
+    assert wide <= 390
+    assert tall < 150 * refuted
+    page.locator("label[for=paper-less-is-more]").click()
+    assert 0 < shown.count() < refuted
+    page.locator("#words").fill("theorem-5/tight")
+    assert shown.count() == 0
+    page.locator("#words").fill("theorem-5/proof/tight")
+    assert shown.count() == 1
+    shown.locator("summary").click()
+    assert shown.get_by_text("What is true:").is_visible()
+
+
+def test_letters_are_raised_and_lowered_in_text_and_formulas_are_mathml() -> None:
+    mathematics = module("extensions/mathematics")
+
+    def shown(text: str) -> str:
+        return "".join(str(node) for node in mathematics.scripts(text))
+
+    up, down = "superscript", "subscript"
+    assert shown("R^M") == f"R<{up}>M</{up}>"
+    assert shown("σ_* z") == f"σ<{down}>*</{down}> z"
+    assert shown("e^{−n_i ε}") == f"e<{up}>−n<{down}>i</{down}> ε</{up}>"
+    for name in ("l2_sensitivity", "a ^ b", "__init__", "sampling_prob=0"):
+        assert shown(name) == name
+    assert "<mfrac>" in mathematics.tex2mathml(r"\frac{1}{2}")
+
+
+def test_every_row_of_the_verdicts_is_on_the_page_of_verdicts() -> None:
+    text = (DOCS / "verdicts.md").read_text("utf-8")
+    page = module("site_pages").verdict_page(text)
+    rows = re.findall(r'class="row (\w+)', page)
+    claims = [line for line in text.splitlines() if re.match(r"\| `\S+` .* “", line)]
+    assert len(rows) == len(claims)
+    assert rows[0] == "REFUTED"
+    assert rows.count("REFUTED") == sum("| REFUTED |" in line for line in claims)
+
+
+def test_every_public_name_is_in_the_reference_or_has_a_page() -> None:
+    public: list[str] = import_module("dpassay").__all__
+    pages = "".join(module("build").reference().values())
+    for name in public:
+        assert name in DESCRIPTIONS or re.search(rf":: dpassay\.{name}$", pages, re.M), name

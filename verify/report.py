@@ -17,15 +17,18 @@ from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict
 
 __all__ = [
+    "VERDICTS",
     "columns",
     "comparisons",
     "counts",
     "details",
+    "interval",
     "middle",
     "panel",
     "plain",
     "show",
     "show_table",
+    "worst_first",
 ]
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ _WORST_FIRST = (
     Verdict.HOLDS,
     Verdict.PENDING,
 )
+VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
+"""The words of the verdicts, what a reader wants to know first."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
 _NEARLY_ONE = Decimal("1e-3")
@@ -80,7 +85,7 @@ class Comparison:
 
 def comparisons(finding: Finding) -> list[Comparison]:
     """Return the true numbers of a finding, each with what it is compared with."""
-    true = {name: _interval(value) for name, value in finding.true.items()}
+    true = {name: interval(value) for name, value in finding.true.items()}
     for name, other in _PAIRS:
         if {name, other} <= true.keys():
             return [Comparison(name, true[name], true[other], other)]
@@ -104,10 +109,13 @@ def show(finding: Finding, stream: TextIO) -> None:
         stream.write(plain(finding) + "\n")
 
 
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings in the order of what a reader wants to know: what is refuted first."""
+    return sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.verdict))
+
+
 def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
     """Print the findings, what is refuted first and with its cause, and how many there are."""
-    order = list(_WORST_FIRST)
-    worst_first = sorted(findings, key=lambda finding: order.index(finding.verdict))
     rows = [
         Row(
             (finding.verdict.value, finding.id, _factor(finding)),
@@ -115,7 +123,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
             _why(finding),
             f"bold {_STYLES[finding.verdict]}",
         )
-        for finding in worst_first
+        for finding in worst_first(findings)
     ]
     head = Row(("verdict", "id", "true/claimed"), "claim", style="bold")
     show_rows([head, *rows], stream, caption=counts(findings))
@@ -211,7 +219,7 @@ def _remedy(finding: Finding) -> str:
 def _factor(finding: Finding) -> str:
     """Return the factor by which the worst case exceeds what is claimed: above 1 it fails."""
     value = finding.margin.get("factor")
-    return "" if value is None else _ratio(middle(_interval(value)))
+    return "" if value is None else _ratio(middle(interval(value)))
 
 
 def _ratio(value: Decimal) -> str:
@@ -256,10 +264,10 @@ def _event(finding: Finding) -> list[tuple[str, str]]:
     witness = finding.witness
     if witness.get("fact") != "event":
         return []
-    p, q = _interval(witness["p"]), _interval(witness["q"])
+    p, q = interval(witness["p"]), interval(witness["q"])
     excess = ""
     if "delta" in finding.true:
-        value = _interval(finding.true["delta"])
+        value = interval(finding.true["delta"])
         excess = f": P(S) - e^{witness['loss_above']} Q(S) = {value}"
     return [
         ("worst case", str(witness.get("worst_case", ""))),
@@ -280,7 +288,8 @@ def _footer(finding: Finding) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _interval(value: Mapping[str, str]) -> Interval:
+def interval(value: Mapping[str, str]) -> Interval:
+    """Return an enclosure that a finding holds as plain data."""
     return Interval(Decimal(value["lower"]), Decimal(value["upper"]))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from figures.gallery import inline_svg
+from figures.pages import svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +53,7 @@ def page(
         The errors on the user's data by the name of the candidate; empty without data.
     """
     drawings = "\n".join(
-        f"<figure>{inline_svg(_svg(figure), slug=f'plot-{index}', title=title, alt=alt)}"
+        f"<figure>{svg.inline(svg.of(figure), slug=f'plot-{index}', title=title, alt=alt)}"
         f"<figcaption>{escape(title)}</figcaption></figure>"
         for index, (title, alt, figure) in enumerate(pictures)
     )
@@ -181,9 +180,3 @@ def _verification(found: Comparison, row: Row) -> str:
             parts[1:2] = ["profile"]
             parts += ["--epsilon", "1"]
     return shlex.join([*parts, "--adjacency", found.budget.adjacency.value])
-
-
-def _svg(figure: Figure) -> str:
-    file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue()

@@ -1,9 +1,11 @@
+"""The gallery in a browser: all figures, cards that are picked, on a phone and by night."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from figures import registry
 from figures.cli import COMMAND
@@ -33,28 +35,68 @@ def test_the_gallery_shows_every_figure_offline(tmp_path: Path) -> None:
     asked: list[str] = []
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        page = browser.new_page(viewport={"width": 1000, "height": 900})
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto((tmp_path / "index.html").as_uri())
         pictures = page.get_by_role("img")
         assert pictures.count() == len(names)
-        for index in range(len(names)):
-            box = pictures.nth(index).bounding_box()
-            assert box is not None
-            assert box["width"] > 300
-            assert box["height"] > 100
         for name in names:
             title = registry.load(name).DESCRIPTION.title
             assert page.get_by_role("img", name=title).count() >= 1
-        badges = page.locator("article .verdict")
-        assert badges.count() > len(names)
-        links = page.locator("article ul.claims a").evaluate_all(
-            "links => links.filter(a => !document.querySelector(a.getAttribute('href'))).length"
+        require_small(page, names)
+        require_filters(page, names)
+        require_a_card_that_opens(page)
+        page.emulate_media(color_scheme="dark")
+        ink, paper = page.evaluate(
+            "[document.body, document.querySelector('figure svg text')].map(each =>"
+            "getComputedStyle(each)).map((each, i) => i ? each.fill : each.backgroundColor)"
         )
-        assert links == 0
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert ink == "rgb(21, 24, 27)"
+        assert paper == "rgb(233, 233, 230)"
         browser.close()
     assert complaints == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def require_small(page: Page, names: list[str]) -> None:
+    """Some screens tall on a desk, one column on a phone, never wider than either."""
+    for width, columns in ((1280, 4), (390, 1)):
+        page.set_viewport_size({"width": width, "height": 900})
+        lefts = page.locator(".card").evaluate_all(
+            "cards => [...new Set(cards.map(card => card.getBoundingClientRect().left))].length"
+        )
+        assert lefts == columns
+        size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+        wide, tall = page.evaluate(size)
+        assert wide <= width
+        assert tall < 400 * (len(names) / columns + 2)
+
+
+def require_filters(page: Page, names: list[str]) -> None:
+    """Cards are picked by paper and by verdict, both at once."""
+    visible = page.locator(".card:visible")
+    page.get_by_text("less-is-more", exact=False).first.click()
+    wanted = [name for name in names if name.startswith("less-is-more/")]
+    assert visible.count() == len(wanted)
+    page.locator("label[for=verdict-REFUTED]").click()
+    assert 0 < visible.count() < len(wanted)
+    assert visible.locator(".badges .REFUTED").count() == visible.count()
+    for every in ("paper-all", "verdict-all"):
+        page.locator(f"label[for={every}]").click()
+    assert visible.count() == len(names)
+
+
+def require_a_card_that_opens(page: Page) -> None:
+    """An open card has the whole figure, the words and the verdicts."""
+    page.set_viewport_size({"width": 1280, "height": 900})
+    card = page.locator(".card").first
+    before = card.locator("svg").bounding_box()
+    card.locator("summary").click()
+    after = card.locator("svg").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["width"] > 2 * before["width"]
+    assert card.get_by_text("The paper says").is_visible()
+    assert card.locator(".claims .badge").first.is_visible()

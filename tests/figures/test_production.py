@@ -172,4 +172,4 @@ def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
         assert len(texts) == 2
         assert all(texts.values())
         assert "#1a1a1a" not in picture
-    assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")
+    assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")

@@ -66,6 +66,7 @@ def main(
     *,
     plot: profile.Plot | None = None,
     laws: DrawLaws | None = None,
+    page: verify.WritePage | None = None,
     commands: Iterable[Command] = (),
 ) -> int:
     """Run one command and return its exit code.
@@ -79,6 +80,8 @@ def main(
         starts the program hands it down.
     laws
         What `optimal --plot` draws with.
+    page
+        What `verify --html` writes with.
     commands
         Further commands, from floors above.
     """
@@ -87,7 +90,7 @@ def main(
     debug = "--debug" in arguments or os.environ.get("DPASSAY_DEBUG", "0") not in ("", "0")
     try:
         try:
-            return _run(arguments, plot, laws, commands)
+            return _run(arguments, plot, laws, page, commands)
         finally:
             sys.stdout.flush()
     except SystemExit as end:  # argparse ends --help and wrong usage in this way
@@ -113,10 +116,11 @@ def _run(
     arguments: Sequence[str],
     plot: profile.Plot | None,
     laws: DrawLaws | None,
+    page: verify.WritePage | None,
     commands: Iterable[Command],
 ) -> int:
     built_in = (
-        verify.COMMAND,
+        verify.command(page),
         audit.COMMAND,
         check.COMMAND,
         profile.command(plot),

@@ -7,7 +7,7 @@ import fnmatch
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from verify.cli.shell import (
     Command,
@@ -33,6 +33,7 @@ _EPILOG = """\
 examples:
   dpassay verify "Gaussian(standard_deviation=3)" --epsilon 1 --delta 1e-5
   dpassay verify "Laplace(scale=2)" --epsilon 0.5 --certificate claim.json
+  dpassay verify "Laplace(scale=2)" --epsilon 0.4 --html verdict.html
   dpassay verify claims.toml --only "theorem-*" --json
   dpassay verify --paper less-is-more
   dpassay verify --all-papers --jobs 4 --resume finished.jsonl
@@ -43,6 +44,25 @@ a grid, or all are pending; else 0: everything holds, or is refuted as expected
 """
 _DETAILS = 3
 """So many findings are shown in full; more are shown in a table."""
+
+
+class WritePage(Protocol):
+    """Writes the page about what was decided."""
+
+    def __call__(self, path: Path, outcomes: Sequence[Outcome], command: Sequence[str]) -> None:
+        """Write it; `command` is what repeats the run."""
+
+
+def command(page: WritePage | None) -> Command:
+    """Return the command, which writes its page with `page`."""
+    return Command(
+        "verify",
+        "decide claims",
+        _DESCRIPTION,
+        _EPILOG,
+        configure,
+        lambda options: run(options, page),
+    )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +95,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked"
     )
     parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page with curves and the certificate"
+    )
+    parser.add_argument(
         "--resume", type=Path, metavar="FILE", help="keep finished claims in FILE; reuse them"
     )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
@@ -83,15 +106,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser, quiet="print the verdict only")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
     """Decide and print."""
     from accountant.errors import InvalidInputError
 
     if options.jobs < 1:
         raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
-    for path in (options.certificate, options.resume):
+    for path in (options.certificate, options.html, options.resume):
         if path is not None and not path.parent.is_dir():
             raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    if options.html is not None and page is None:
+        raise InvalidInputError("This program was started without its drawing part.")
     everything = _claims(options)
     wanted = {claim.id for claim in selected(everything, options.only)}
     claims = with_lemmas(everything, wanted)
@@ -103,6 +128,9 @@ def run(options: argparse.Namespace) -> int:
             note(f"{'undecided' if outcome.undecided else 'error'}: {outcome.error}")
     if options.certificate is not None:
         _write_certificates(options.certificate, shown)
+    if page is not None and options.html is not None:
+        page(options.html, shown, ["dpassay", *sys.argv[1:]])
+        note(f"wrote {options.html}")
     if interrupted:
         kept = (
             f"finished claims are in {options.resume}: run the same command again to go on"
@@ -266,7 +294,7 @@ def _decide(
             lemmas=everything,
             jobs=options.jobs,
             keep=options.resume,
-            certified=options.certificate is not None,
+            certified=options.certificate is not None or options.html is not None,
         ):
             found[index] = outcome
             progress.advance(claims[index].id)
@@ -332,6 +360,3 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
     unproved = any(f not in decided and f.verdict is not Verdict.PENDING for f in findings)
     undecided = any(outcome.undecided for outcome in outcomes)
     return ExitCode.UNDECIDED if undecided or unproved or pending else ExitCode.DONE
-
-
-COMMAND = Command("verify", "decide claims", _DESCRIPTION, _EPILOG, configure, run)

@@ -1,0 +1,150 @@
+"""The page of a verdict: the claim, what is true, pictures, the remedy, the proof to take away."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accountant import notation
+from accountant.errors import DpassayError
+from figures import event, tradeoff
+from figures.pages import svg
+from figures.pages.template import render
+from verify import report
+from verify.remedy import COMMAND_LINE, remedy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from verify.batch import Outcome
+    from verify.verdict import Finding
+
+_DRAWN = 3
+"""So many findings are shown open and with pictures; more are a list to open."""
+_ALLOWED = "what the claim allows; shaded where it is exceeded."
+_MEANINGS = {
+    "HOLDS": "Proved over everything that the claim ranges over.",
+    "ARGUED": "The lemmas were proved; the step from them to the claim is a person's text.",
+    "SUPPORTED": "Proved in every case of a grid; the claim ranges over more.",
+    "REFUTED": "The claim is false: a counterexample was proved.",
+    "UNDECIDED": "Neither side was proved within the precision and time allowed.",
+    "PENDING": "This is not a question about one release.",
+}
+
+
+def write(path: Path, outcomes: Sequence[Outcome], command: Sequence[str]) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    path
+        The HTML file.
+    outcomes
+        The findings and their certificates.
+    command
+        What repeats the run.
+    """
+    path.write_text(page(outcomes, command), encoding="utf-8")
+
+
+def page(outcomes: Sequence[Outcome], command: Sequence[str]) -> str:
+    """Return the page; what is refuted comes first."""
+    found = [(one.finding, one.certificate) for one in outcomes if one.finding is not None]
+    order = {f.id: at for at, f in enumerate(report.worst_first([f for f, _ in found]))}
+    found.sort(key=lambda one: order[one[0].id])
+    entries = [
+        _entry(finding, certificate, f"claim-{number}", drawn=len(found) <= _DRAWN)
+        for number, (finding, certificate) in enumerate(found, start=1)
+    ]
+    return render(
+        "verdict.html",
+        entries=entries,
+        counts=report.counts([finding for finding, _ in found]),
+        meanings=_MEANINGS,
+        typed=COMMAND_LINE,
+        opened=len(found) <= _DRAWN,
+        command=shlex.join(command),
+    )
+
+
+def _entry(
+    finding: Finding, certificate: dict[str, Any] | None, slug: str, *, drawn: bool
+) -> dict[str, Any]:
+    told = ("claim", "in words", "remedy", "correction", "because", "event S", "P(S), Q(S)")
+    return {
+        "slug": slug,
+        "finding": finding,
+        "verdict": finding.verdict.value,
+        "remedy": remedy(finding),
+        "numbers": report.comparisons(finding),
+        "event": _event(finding),
+        "pictures": _pictures(finding, slug) if drawn else [],
+        "details": [
+            row
+            for row in report.details(finding)
+            if row[0] not in told and not row[0].startswith("true ")
+        ],
+        "certificate": certificate,
+        "file": f"{svg.slug(finding.id)}.json",
+    }
+
+
+def _event(finding: Finding) -> dict[str, Any] | None:
+    """Return the event of a refutation with both of its probabilities."""
+    witness = finding.witness
+    if witness.get("fact") != "event":
+        return None
+    return {
+        "description": witness["description"],
+        "loss": witness["loss_above"],
+        "p": report.interval(witness["p"]),
+        "q": report.interval(witness["q"]),
+        "excess": report.interval(finding.true["delta"]) if "delta" in finding.true else None,
+        "delta": finding.claimed.get("delta", "0"),
+    }
+
+
+def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
+    """Return the trade-off curves and the event, as far as there are any to draw."""
+    witness = finding.witness
+    try:
+        mechanism: Any = notation.parse(str(witness.get("mechanism", "")))
+    except DpassayError:
+        return []
+    is_event = witness.get("fact") == "event"
+    point = (_number(witness["q"]), _number(witness["p"])) if is_event else None
+    drawn: list[tuple[str, str, Figure]] = []
+    table = tradeoff.compute(mechanism, finding.claimed, adjacency=finding.adjacency, point=point)
+    if table is not None:
+        drawn.append(
+            ("Trade-off", f"Errors of the best attack, and {_ALLOWED}", tradeoff.draw(table))
+        )
+        if tradeoff.excess(table):
+            caption = f"What an attack gains beyond ε = {table.epsilon:g}: it must stay below δ."
+            drawn.append(("Excess", caption, tradeoff.draw_excess(table)))
+        elif table.epsilon is None:
+            caption = f"True positives at few false positives, and {_ALLOWED}"
+            drawn.append(("Few false positives", caption, tradeoff.draw_near(table)))
+    if is_event:
+        laws = event.compute(
+            mechanism, witness["law"], witness["loss_above"], adjacency=finding.adjacency
+        )
+        if laws is not None:
+            words = "The laws P and Q of the worst two neighbours, and the event S that tells them "
+            drawn.append(("The event", f"{words}apart.", event.draw(laws)))
+    return [
+        {
+            "title": title,
+            "caption": caption,
+            "svg": svg.inline(
+                svg.of(figure), slug=f"{slug}-plot-{number}", title=title, alt=caption
+            ),
+        }
+        for number, (title, caption, figure) in enumerate(drawn)
+    ]
+
+
+def _number(value: dict[str, str]) -> float:
+    return float(report.middle(report.interval(value)))

@@ -1,0 +1,201 @@
+"""The trade-off function of a mechanism and the one that is claimed.
+
+Both are drawn as the power of a test against its false positive rate α: a mechanism with the
+claimed guarantee stays below the claimed curve. Lines are estimates in floats; the point of an
+event that refutes a claim is proved.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from accountant.core.mechanism import Mechanism
+from accountant.errors import DpassayError
+from accountant.questions.estimate import estimate_power
+from accountant.questions.tradeoff import power
+from figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 4.6, 3.4
+"""Inches: the letters are readable where a phone shows a figure at its own width."""
+_POINTS = 33
+_LEAST, _NEAR, _USUAL = 1e-250, 1e-3, 1e-6
+"""What is below every scale; how far below a point a scale goes; where it begins without one."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Powers at false positive rates: true ones, claimed ones, and the point of an event."""
+
+    alphas: tuple[float, ...]
+    true: tuple[float, ...]
+    claimed: tuple[float, ...]
+    near: tuple[tuple[float, float, float], ...]
+    """(α, true, claimed) at small α, for logarithmic scales."""
+    claim: str
+    epsilon: float | None = None
+    """Of a claim of (ε, δ)-DP with δ > 0."""
+    delta: float = 0.0
+    point: tuple[float, float] | None = None
+    """Q(S) and P(S)."""
+
+
+def compute(
+    mechanism: Mechanism,
+    claimed: Mapping[str, str],
+    *,
+    adjacency: str | None = None,
+    point: tuple[float, float] | None = None,
+) -> Table | None:
+    """Tabulate both; None where no trade-off function is claimed or the true one is not known."""
+    bound, words = _claimed(claimed)
+    if bound is None:
+        return None
+    delta = float(claimed.get("delta", 0))
+    least = point[0] * _NEAR if point is not None else delta * _NEAR or _USUAL
+    least = min(max(least, _LEAST), _NEAR)
+    steps = [index / (_POINTS - 1) for index in range(_POINTS)]
+    corners = [point[0]] if point is not None else []
+    if "epsilon" in claimed:
+        corners.append((1 - delta) / (1 + math.exp(min(float(claimed["epsilon"]), 700.0))))
+    even = sorted({*steps[1:-1], *(alpha for alpha in corners if 0 < alpha < 1)})
+    small = sorted({*(least ** (1 - step) for step in steps[:-1]), *corners})
+    small = [alpha for alpha in small if least <= alpha < 1]
+    try:
+        true = _powers(mechanism, [*even, *small], adjacency)
+    except DpassayError:
+        return None
+    inside, near = true[: len(even)], true[len(even) :]
+    start = [0.0, *inside, 1.0]
+    return Table(
+        (0.0, *even, 1.0),
+        tuple(start),
+        tuple(bound(alpha) for alpha in (0.0, *even, 1.0)),
+        tuple((alpha, value, bound(alpha)) for alpha, value in zip(small, near, strict=True)),
+        words,
+        float(claimed["epsilon"]) if delta > 0 and "epsilon" in claimed else None,
+        delta,
+        point,
+    )
+
+
+def _powers(mechanism: Mechanism, alphas: list[float], adjacency: str | None) -> list[float]:
+    """Estimate the power of the best test, or enclose it where there is no estimate."""
+    try:
+        found = np.asarray(estimate_power(mechanism, alphas, adjacency=adjacency))
+        return [float(value) for value in found]
+    except DpassayError:
+        proved = [power(mechanism, a, adjacency=adjacency, relative_width="1e-3") for a in alphas]
+        return [float(value.upper) for value in proved]
+
+
+def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | None, str]:
+    """Return the largest power that a claim allows at α, and the claim in symbols."""
+    if "epsilon" in claimed and "order" not in claimed:
+        epsilon, delta = float(claimed["epsilon"]), float(claimed.get("delta", 0))
+
+        def allowed(alpha: float) -> float:
+            rising = delta + alpha * math.exp(min(epsilon, 700.0))
+            return min(1.0, rising, 1 - math.exp(-epsilon) * (1 - delta - alpha))
+
+        small = f"{delta:.3g}".replace("e-0", "e-")
+        short = f"({epsilon:.4g}, {small})-DP" if delta else f"{epsilon:.4g}-DP"
+        return allowed, short
+    if "mu" in claimed:
+        from accountant.mechanisms import Gaussian
+
+        noise = Gaussian(standard_deviation=1, l2_sensitivity=claimed["mu"])
+        return (
+            lambda alpha: alpha if alpha in (0, 1) else _powers(noise, [alpha], None)[0],
+            f"{float(claimed['mu']):.4g}-GDP",
+        )
+    return None, ""
+
+
+def draw(table: Table) -> Figure:
+    """Draw β = 1 − power against α, both from 0 to 1."""
+    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
+        true = [1 - value for value in table.true]
+        claimed = [1 - value for value in table.claimed]
+        _two(axes, table.alphas, true, claimed, table, worse=operator.lt)
+        if table.point is not None:
+            _mark(axes, table.point[0], 1 - table.point[1])
+        axes.set(xlim=(0, 1), ylim=(0, 1.02))
+        axes.set_xlabel("α: false positives")
+        axes.set_ylabel("β: false negatives")
+        axes.legend(loc="upper right")
+        return figure
+
+
+def excess(table: Table) -> list[tuple[float, float]]:
+    """Return α and 1 − β − e^ε·α, of which (ε, δ)-DP claims that it is nowhere above δ.
+
+    What is far below δ is left out: there is nothing to see.
+    """
+    if table.epsilon is None:
+        return []
+    factor = math.exp(min(table.epsilon, 700.0))
+    rows = [(alpha, true - factor * alpha) for alpha, true, _ in table.near]
+    return [row for row in rows if row[1] > max(_LEAST, table.delta * _NEAR)]
+
+
+def draw_excess(table: Table) -> Figure:
+    """Draw the excess, which the table has, and the claimed δ."""
+    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
+        alphas, values = zip(*excess(table), strict=True)
+        _two(axes, alphas, values, [table.delta] * len(alphas), table, worse=operator.gt)
+        if table.point is not None and table.epsilon is not None:
+            factor = math.exp(min(table.epsilon, 700.0))
+            _mark(axes, table.point[0], table.point[1] - factor * table.point[0])
+        axes.set(xscale="log", yscale="log")
+        axes.set_xlabel("α: false positives")
+        axes.set_ylabel("1 − β − e$^ε$·α")
+        axes.legend()
+        return figure
+
+
+def draw_near(table: Table) -> Figure:
+    """Draw power against α at few false positives, both on logarithmic scales."""
+    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
+        rows = [row for row in table.near if min(row) > _LEAST]
+        alphas, true, claimed = zip(*rows, strict=True)
+        _two(axes, alphas, true, claimed, table, worse=operator.gt)
+        if table.point is not None and min(table.point) > _LEAST:
+            _mark(axes, *table.point)
+        axes.set(xscale="log", yscale="log")
+        axes.set_xlim(alphas[0], 1)
+        axes.set_xlabel("α: false positives")
+        axes.set_ylabel("1 − β: true positives")
+        axes.legend(loc="lower right")
+        return figure
+
+
+def _two(
+    axes: Axes,
+    x: Sequence[float],
+    true: Sequence[float],
+    claimed: Sequence[float],
+    table: Table,
+    *,
+    worse: Callable[[float, float], bool],
+) -> None:
+    """Draw both curves, and shade where the true one is worse than the claimed one."""
+    axes.plot(x, true, label="true", **style.CURVES[0].options())
+    look = style.CURVES[3]
+    axes.plot(x, claimed, label=f"claimed {table.claim}", **look.options())
+    beyond = [worse(a, b) for a, b in zip(true, claimed, strict=True)]
+    axes.fill_between(x, true, claimed, beyond, color=look.colour, alpha=0.25, linewidth=0)
+
+
+def _mark(axes: Axes, x: float, y: float) -> None:
+    axes.plot([x], [y], "o", color="black", markersize=5, zorder=3, label="the event S")

@@ -68,13 +68,16 @@ def draw(table: Table) -> style.Figure:
         style.letter(grid, ("printed: (2D + 1)δ*", "exact δ", "D = 8"))
         grid[0].legend(loc="lower left")
         style.key(figure, grid[2:])
-        printed, exact, geometric = (
-            sum(table.numbers("delta", panel="compared", epsilon=1.1, curve=curve))
-            for curve in ("printed, (2D + 1)δ*", "exact δ", "geometric")
-        )
+        known = table.numbers("epsilon", panel="compared", curve="exact δ")
+        near = min(known, key=lambda epsilon: abs(epsilon - 1.1))
+        printed, exact = (
+            table.value("delta", panel="compared", epsilon=near, curve=curve)
+            for curve in ("printed, (2D + 1)δ*", "exact δ")
+        )  # of the geometric law a δ of 0 is left out
+        geometric = sum(table.numbers("delta", panel="compared", epsilon=near, curve="geometric"))
         style.finding(
             figure,
-            f"Printed: δ = {printed:.1g} at ε = 1.1, D = 8. True: {exact:.1g}. "
+            f"Printed: δ = {printed:.1g} at ε = {near:g}, D = 8. True: {exact:.1g}. "
             f"The geometric law with the same η: {geometric:.1g}",
         )
         return figure

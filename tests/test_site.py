@@ -237,6 +237,7 @@ def require_verdicts_that_are_picked(page: Page, site: Path) -> None:
     assert shown.get_by_text("What is true:").is_visible()
 
 
+@pytest.mark.browser  # needs the tools of the documentation, as the pages do
 def test_letters_are_raised_and_lowered_in_text_and_formulas_are_mathml() -> None:
     mathematics = module("extensions/mathematics")
 

@@ -51,7 +51,8 @@ def test_training_that_is_killed_goes_on_where_it_was(fails_at: int, tmp_path: P
     with pytest.raises(KeyboardInterrupt):
         run(killed, path)
     assert same(run(resumed, path), expected)
-    probing = 16 * len(PAIRS) * 2  # done again, to learn the form of an output
+    # Done again, to learn the form of an output and whether runs follow the rng.
+    probing = 16 * len(PAIRS) * 2 + 3 * 64 * len(PAIRS)
     assert killed.runs + resumed.runs <= whole.runs + probing
 
 
@@ -86,8 +87,9 @@ def test_a_seed_that_nobody_named_is_kept_from_the_first_training_run(tmp_path: 
         run(Noisy(30, KeyboardInterrupt), path, seed=None)
     resumed = Noisy()
     found = run(resumed, path, seed=None)
-    assert same(found, run(Noisy(), None, seed=found.seed))
-    assert resumed.calls < 328 - 15
+    whole = Noisy()
+    assert same(found, run(whole, None, seed=found.seed))
+    assert resumed.calls < whole.calls - 15
 
 
 def test_a_file_that_was_cut_short_is_drawn_again(tmp_path: Path) -> None:

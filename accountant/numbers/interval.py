@@ -16,7 +16,7 @@ from flint import arb, fmpq
 
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers import reading
-from accountant.numbers.exact import Number
+from accountant.numbers.exact import Number, exact
 from accountant.numbers.precision import ctx
 
 RELATIVE_WIDTH = Fraction(1, 10**30)
@@ -42,6 +42,9 @@ _TOLD = 12
 """Bits from which on an accuracy that twice the precision leaves as it is is not rounding."""
 _STALLS = 2
 """Doublings of the precision that add nothing before an evaluation gives up."""
+_ARITHMETIC_DIGITS = 45
+"""Of sums and products of enclosures: some more than most ends have."""
+_ZERO = Decimal(0)
 _LARGEST_POWER = MAX_EMAX // 2
 _LONGEST_EXPANSION = 1 << 15  # bits of a magnitude that are written out exactly
 
@@ -207,6 +210,58 @@ class Interval:
         """
         return reading.formatted(self.lower, self.upper, spec)
 
+    def __neg__(self) -> Interval:
+        """Enclose the negative of the number."""
+        return Interval(self.upper.copy_negate() or _ZERO, self.lower.copy_negate() or _ZERO)
+
+    def __add__(self, other: Interval | Number) -> Interval:
+        """Enclose the sum with a number or with what another interval encloses."""
+        found = _read(other)
+        if found is None:
+            return NotImplemented
+        lower, upper = _DOWN.add(self.lower, found.lower), _UP.add(self.upper, found.upper)
+        return Interval(
+            _unless_nan(lower, Decimal("-Infinity")), _unless_nan(upper, Decimal("Infinity"))
+        )
+
+    def __sub__(self, other: Interval | Number) -> Interval:
+        """Enclose the difference; x − x is not 0, for the two need not be one number."""
+        found = _read(other)
+        return NotImplemented if found is None else self + (-found)
+
+    def __mul__(self, other: Interval | Number) -> Interval:
+        """Enclose the product; 0 times an unbounded number is 0."""
+        found = _read(other)
+        if found is None:
+            return NotImplemented
+        corners = [(x, y) for x in (self.lower, self.upper) for y in (found.lower, found.upper)]
+        return Interval(
+            min(_unless_nan(_DOWN.multiply(x, y), _ZERO) for x, y in corners),
+            max(_unless_nan(_UP.multiply(x, y), _ZERO) for x, y in corners),
+        )
+
+    def __truediv__(self, other: Interval | Number) -> Interval:
+        """Enclose the quotient; UndecidedError where the divisor may be 0."""
+        found = _read(other)
+        if found is None:
+            return NotImplemented
+        if found.lower <= 0 <= found.upper:
+            raise UndecidedError(f"The divisor may be 0: it lies in {found}.")
+        one = Decimal(1)
+        return self * Interval(_DOWN.divide(one, found.upper), _UP.divide(one, found.lower))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: Number) -> Interval:
+        """Enclose a number less this one."""
+        return -self + other
+
+    def __rtruediv__(self, other: Number) -> Interval:
+        """Enclose a number divided by this one; UndecidedError where this one may be 0."""
+        found = _read(other)
+        return NotImplemented if found is None else found / self
+
     def __eq__(self, other: object) -> bool:
         """Compare the ends with another interval's; a number is equal to an exact interval only.
 
@@ -280,6 +335,26 @@ class Interval:
     def _repr_markdown_(self) -> str:
         """Return the same as Markdown."""
         return f"**{self}** in [{self.lower}, {self.upper}]"
+
+
+_DOWN, _UP = (_context(_ARITHMETIC_DIGITS, way) for way in (ROUND_FLOOR, ROUND_CEILING))
+
+
+def _read(value: object) -> Interval | None:
+    """Return an enclosure of a number to reckon with; None for what is none."""
+    if isinstance(value, Interval):
+        return value
+    if not (isinstance(value, str) or reading.is_number(value)):
+        return None
+    number = exact(value, "number")  # type: ignore[arg-type]  # it is a number
+    if number.rational is not None:
+        return Interval.of_exact(number.rational, _ARITHMETIC_DIGITS)
+    return enclose(number.ball)
+
+
+def _unless_nan(end: Decimal, unknown: Decimal) -> Decimal:
+    """Return an end, or what stands for ∞ − ∞ or 0·∞; a zero without its exponent."""
+    return unknown if end.is_nan() else end or _ZERO
 
 
 def ball(value: Fraction | int) -> arb:

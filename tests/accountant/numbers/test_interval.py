@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import operator
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 from flint import arb, ctx, fmpq
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from accountant.errors import InvalidInputError, UndecidedError
@@ -150,3 +151,53 @@ def test_sign() -> None:
     assert sign(lambda: 1 - ball(1 + tiny)) == -1
     assert sign(lambda: arb(0)) == 0
     assert sign(lambda: arb(2).sqrt() ** 2 - 2, max_precision=512) is None
+
+
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+@given(fractions, fractions, st.sampled_from("+-*/"), st.booleans())
+def test_arithmetic_encloses_what_it_does_to_the_numbers(
+    first: Fraction, second: Fraction, operation: str, plain: bool
+) -> None:
+    assume(operation != "/" or second)
+    apply = OPERATIONS[operation]
+    left = Interval.of_exact(first)
+    found = apply(left, second if plain else Interval.of_exact(second))
+    mirrored = apply(first, Interval.of_exact(second))
+    exact = apply(first, second)
+    for interval in (found, mirrored):
+        assert exact in interval
+        width = Fraction(interval.upper) - Fraction(interval.lower)
+        scale = abs(first) + abs(second) if operation in "+-" else abs(exact)
+        assert width <= scale * Fraction(1, 10**38)
+
+
+@given(fractions, fractions, fractions, st.sampled_from("+-*"))
+def test_arithmetic_of_wide_intervals_contains_every_pair(
+    first: Fraction, second: Fraction, third: Fraction, operation: str
+) -> None:
+    low, high = sorted((first, second))
+    wide = Interval.of_exact(low).hull(Interval.of_exact(high))
+    apply = OPERATIONS[operation]
+    for x in (low, (low + high) / 2, high):
+        assert apply(x, third) in apply(wide, third)
+        assert apply(x, third) in apply(wide, Interval.of_exact(third))
+    assert -low in -wide
+    assert -high in -wide
+
+
+def test_arithmetic_without_bounds_and_with_what_is_no_number() -> None:
+    above = Interval(Decimal(1), Decimal("Infinity"))
+    assert above + 1 == Interval(Decimal(2), Decimal("Infinity"))
+    assert above - above == Interval(Decimal("-Infinity"), Decimal("Infinity"))
+    assert above * 0 == 0
+    assert str(1 / above) == "[0, 1]"
+    with pytest.raises(UndecidedError, match="divisor may be 0"):
+        above / Interval(Decimal(-1), Decimal(1))
+    with pytest.raises(InvalidInputError, match="nan to be finite"):
+        above + float("nan")
+    for wrong in (None, True, {}):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            above * wrong  # type: ignore[operator]
+    assert Fraction(1, 3) in Interval.of_exact(1) * "1/3"

@@ -117,6 +117,7 @@ _HOME = {
         ),
         "verify.claims",
     ),
+    "plot": "figures.plot",
     "read_file": "verify.document",
     "read_paper": "verify.document",
     "Finding": "verify.verdict",
@@ -159,12 +160,12 @@ def main() -> int:
     above = ("figures.cli", "figures.comparison.cli")
     commands = (import_module(name).COMMAND for name in above)  # errors are caught below
     exit_code: int = import_module("verify.cli").main(
-        plot=_plot, laws=_draw_laws, page=_write_page, commands=commands
+        plot=_plot_profile, laws=_draw_laws, page=_write_page, commands=commands
     )
     return exit_code
 
 
-def _plot(*arguments: Any, **options: Any) -> None:
+def _plot_profile(*arguments: Any, **options: Any) -> None:
     """Draw for the command line, which lies on a floor below the figures."""
     import_module("figures.profile").plot(*arguments, **options)
 

@@ -59,6 +59,7 @@ from accountant.summary import profile as profile
 from accountant.training import Training as Training
 from accountant.training import dpsgd as dpsgd
 from accountant.training import dpsgd_noise as dpsgd_noise
+from figures.plot import plot as plot
 from verify.ask import calibrate as calibrate
 from verify.ask import certify as certify
 from verify.ask import compare as compare

@@ -137,6 +137,9 @@ _OTHER_WORDS = {
     "steps": ("count",),
     "n": ("count", "steps"),
     "sensitivity": ("l2_sensitivity", "l1_sensitivity", "sensitivity"),
+    "data_size": ("dataset_size",),
+    "sample_size": ("dataset_size",),
+    "clip": ("l2_sensitivity",),
 }
 """What other libraries call an argument, with the names that it may have here."""
 
@@ -150,6 +153,16 @@ def argument_suggestion(unknown: str, known: Iterable[str]) -> str:
     known = list(known)
     here = next((name for name in _OTHER_WORDS.get(unknown.lower(), ()) if name in known), None)
     return f"Did you mean {here!r}?" if here else suggestion(unknown, known)
+
+
+_USAGE = {
+    "verify": 'verify("Gaussian(1)", epsilon=1, delta="1e-5")',
+    "certify": 'certify("Gaussian(1)", epsilon=1, delta="1e-5")',
+    "calibrate": 'calibrate("Gaussian", epsilon=1, delta="1e-5")',
+    "dpsgd": "dpsgd(noise_multiplier, batch_size, dataset_size, epochs=…, delta=…)",
+    "dpsgd_noise": "dpsgd_noise(epsilon, batch_size, dataset_size, epochs=…, delta=…)",
+}
+"""How a function is called that needs more than what has no default."""
 
 
 def misused(
@@ -169,7 +182,8 @@ def misused(
         for p in signature.parameters.values()
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD
     ]
-    usage = f"Write {name}({', '.join(required)})." if required else ""
+    usual = _USAGE.get(name) or (required and f"{name}({', '.join(required)})")
+    usage = f"Write {usual}." if usual else ""
     unknown = next((argument for argument in named if argument not in known), None)
     if unknown is None:
         return InvalidInputError(f"{name}(): {problem}. {usage}".strip())

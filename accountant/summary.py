@@ -69,6 +69,27 @@ class Profile:
         rows += [[answer.name, answer.at, str(answer.value)] for answer in self.answers]
         return notebook.describe_html(self.mechanism) + notebook.table(rows)
 
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return one row for each answer: its name, where it was asked, a float, and both ends.
+
+        The float is None where no digit is certain.
+        """
+        return [
+            {
+                "name": answer.name,
+                "at": answer.at,
+                "value": float(answer.value) if answer.value.digits else None,
+                **answer.value.to_dict(),
+            }
+            for answer in self.answers
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return the rows of `to_records` as a pandas DataFrame."""
+        from accountant.core.notebook import frame
+
+        return frame(self.to_records())
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: a list of answers, each with both ends."""
         return {

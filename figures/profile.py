@@ -171,6 +171,8 @@ def draw(table: Table) -> Figure:
         for at, value in table.marks:
             _mark(axes, at, value)
         axes.set_yscale("log")
+        if two and (least := _least_larger(table)):
+            axes.set_ylim(least, 1)
         axes.set_xlim(left=float(table.rows[0].epsilon))
         if not axes.lines:
             axes.set_ylim(float(LEAST_DELTA), 1)
@@ -179,6 +181,13 @@ def draw(table: Table) -> Figure:
         axes.set_ylabel("δ(ε) (probability)")
         axes.set_title(_title(table), fontsize=9, loc="left")
         return figure
+
+
+def _least_larger(table: Table) -> float:
+    """Return a little less than the least value of the larger curve: it is what counts."""
+    both = [[v for v in map(_shown, (row.remove, row.add)) if v is not None] for row in table.rows]
+    marked = [float(value.lower) for _, value in table.marks if value.lower >= _LEAST_SHOWN]
+    return min([*(max(values) for values in both if values), *marked], default=0.0) / 10
 
 
 def _curve(axes: Axes, table: Table, index: int, label: str | None) -> None:

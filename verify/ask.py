@@ -223,7 +223,7 @@ def calibrate(
 
 @forgiving
 def compare(
-    budget: Budget | Target | None = None,
+    budget: Budget | Target | Workload | str | None = None,
     workload: Workload | str | None = None,
     *,
     epsilon: Number | None = None,
@@ -246,24 +246,34 @@ def compare(
     Parameters
     ----------
     budget
-        A `Budget` or a target; or name it by `epsilon` and `delta`, `mu` or `rho`, with
-        `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
+        A `Budget` or a target; or leave it out, and name it by `epsilon` and `delta`, `mu` or
+        `rho`, with `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
     workload
         What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
+        Where the budget is named by words it may come first.
     candidates, only, metrics, seed, simulated, published, progress
         As for `verify.compare.comparison.compare`; a candidate may be the text of a mechanism.
     """
+    from accountant.geometry.workload import Workload
     from verify.compare import Budget
     from verify.compare.comparison import compare as judge
     from verify.compare.document import read_workload
 
+    if workload is None and isinstance(budget, (str, Workload)):
+        budget, workload = None, budget
     if workload is None:
         raise InvalidInputError(
             'Expected workload=… that says what is released, such as "Count()" or '
             '"Counts(dimension=1000, sparsity=10)".'
         )
     if not isinstance(budget, Budget):
-        target = _target(budget, epsilon, delta, mu, rho)
+        target = _target(
+            budget,  # type: ignore[arg-type]  # anything else is refused there
+            epsilon,
+            delta,
+            mu,
+            rho,
+        )
         budget = Budget(
             target,
             adjacency=adjacency or Adjacency.ADD_REMOVE,

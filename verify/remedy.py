@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 from verify.verdict import Finding, Verdict
@@ -11,8 +11,8 @@ from verify.verdict import Finding, Verdict
 COMMAND_LINE = "command line"
 """The source of a claim that a user has typed, whose least noise is found as well."""
 _DIGITS = 5
-"""Digits of a bound in a remedy, rounded to the side on which the claim is true."""
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
+"""Of the noise in a remedy, rounded to the side on which the claim is true."""
+_WORDS = ("epsilon", "delta", "mu", "rho")
 _FALLBACK = "claim it of fewer cases: the case that is shown refutes it"
 
 
@@ -20,26 +20,8 @@ def remedy(finding: Finding) -> str:
     """Return what would make a refuted claim true; empty for other verdicts."""
     if finding.verdict is not Verdict.REFUTED:
         return ""
-    parts = [_noise(finding), _true_at(finding), finding.correction]
+    parts = [_noise(finding), finding.true_from, finding.correction]
     return "; ".join(part for part in parts if part) or _value(finding) or _FALLBACK
-
-
-def _true_at(finding: Finding) -> str:
-    """Say from which ε, δ, μ or ρ on the mechanism has the guarantee."""
-    claimed = [name for name in _SYMBOLS if name in finding.claimed]
-    found = []
-    for name in claimed:
-        least = _upper(finding.true.get(name))
-        if least is None or not least.is_finite():
-            continue
-        others = [f"{_SYMBOLS[o]} = {_short(finding.claimed[o])}" for o in claimed if o != name]
-        at = f" ({', '.join(others)})" if others else ""
-        found.append(
-            f"{_SYMBOLS[name]} ≥ {least:f}{at}"
-            if _plain(least)
-            else f"{_SYMBOLS[name]} ≥ {least:g}{at}"
-        )
-    return f"true at {' or '.join(found)}" if found else ""
 
 
 def _noise(finding: Finding) -> str:
@@ -61,7 +43,7 @@ def _noise(finding: Finding) -> str:
             for name in notation.argument_names(type(mechanism).__name__)
             if name not in (argument, "adjacency") and getattr(mechanism, name) is not None
         }
-        words: dict[str, Any] = {n: finding.claimed[n] for n in _SYMBOLS if n in finding.claimed}
+        words: dict[str, Any] = {n: finding.claimed[n] for n in _WORDS if n in finding.claimed}
         found = calibrate(
             type(mechanism), adjacency=finding.adjacency, digits=_DIGITS, **words, **others
         )
@@ -78,24 +60,3 @@ def _value(finding: Finding) -> str:
     if not isinstance(value, dict):
         return ""
     return f"print {text(Decimal(value['lower']), Decimal(value['upper']))}"
-
-
-def _upper(value: Any) -> Decimal | None:
-    if not isinstance(value, dict) or "upper" not in value:
-        return None
-    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-    return context.create_decimal(value["upper"])
-
-
-def _plain(value: Decimal) -> bool:
-    """Whether a number is readable without an exponent."""
-    return -4 <= value.adjusted() < 6
-
-
-def _short(text: str) -> str:
-    """Shorten a long decimal: it is quoted, not claimed anew."""
-    try:
-        value = Decimal(text)
-    except ArithmeticError:
-        return text
-    return text if len(text) <= 2 * _DIGITS else f"{value:.{_DIGITS}g}"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from typing import Any
 
 import msgspec
 
 from accountant.numbers.exact import floats_in_short
+
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
+_DIGITS = 5
+"""Of a bound that is told, rounded up."""
 
 
 class Verdict(Enum):
@@ -86,8 +91,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Finding: {'; '.join(part for part in parts if part)}>"
 
     def __str__(self) -> str:
-        """Return the verdict, the claim, and the reason."""
-        return f"{self.verdict.value}: {floats_in_short(self.formal)}\n{self.reason}"
+        """Return the verdict, the claim, the reason, and what is true where the claim is not."""
+        text = f"{self.verdict.value}: {floats_in_short(self.formal)}\n{self.reason}"
+        remedy = self.true_from if self.verdict is Verdict.REFUTED else ""
+        return f"{text}\nIt is {floats_in_short(remedy)}." if remedy else text
+
+    @property
+    def true_from(self) -> str:
+        """Say from which ε, δ, μ or ρ on the claim is true; empty where that is not known."""
+        claimed = [name for name in _SYMBOLS if name in self.claimed]
+        found = []
+        for name in claimed:
+            least = _rounded_up(self.true.get(name))
+            if least is None or not least.is_finite():
+                continue
+            others = [f"{_SYMBOLS[o]} = {_few(self.claimed[o])}" for o in claimed if o != name]
+            at = f" ({', '.join(others)})" if others else ""
+            found.append(f"{_SYMBOLS[name]} ≥ {least:{'f' if _is_plain(least) else 'g'}}{at}")
+        return f"true at {' or '.join(found)}" if found else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -125,8 +146,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def _short(value: Any) -> str:
     """Return the digits that both ends share."""
-    from decimal import Decimal
-
     from accountant.numbers.reading import text
 
     if isinstance(value, dict) and {"lower", "upper"} <= set(value):
@@ -140,3 +159,26 @@ def _ends(value: Any) -> str:
     if isinstance(value, dict) and {"lower", "upper"} <= set(value):
         return f"[{escape(str(value['lower']))}, {escape(str(value['upper']))}]"
     return escape(str(value))
+
+
+def _rounded_up(value: Any) -> Decimal | None:
+    if not isinstance(value, dict) or "upper" not in value:
+        return None
+    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    return context.create_decimal(value["upper"])
+
+
+def _is_plain(value: Decimal) -> bool:
+    """Whether a number is readable without an exponent."""
+    return -4 <= value.adjusted() < 6
+
+
+def _few(text: str) -> str:
+    """Shorten a long decimal: it is quoted, not claimed anew."""
+    try:
+        value = Decimal(text).normalize(Context(prec=_DIGITS))
+    except ArithmeticError:
+        return text
+    if len(text) <= 2 * _DIGITS:
+        return text
+    return f"{value:f}" if _is_plain(value) else f"{value:e}"

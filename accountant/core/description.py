@@ -13,6 +13,9 @@ from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, argument_suggestion
 from accountant.numbers.exact import ExactReal
 
+_BUDGETS = ("epsilon", "eps", "delta", "rho")
+"""What users give instead of the noise; where it is an argument it is known as one."""
+
 
 class Described(ABCMeta):
     """The class of a description: a call with wrong arguments is answered with the right ones."""
@@ -44,6 +47,11 @@ class Described(ABCMeta):
         given = known[:positional]
         for argument in named:
             if argument not in known:
+                if argument in _BUDGETS and hasattr(cls, "worst_case"):
+                    return (
+                        f"{name} has no argument {argument!r}: a mechanism states its noise. "
+                        f'Calibrate it: dpassay.calibrate("{name}", {argument}=…). {listed}'
+                    )
                 return (
                     f"{name} has no argument {argument!r}. {argument_suggestion(argument, known)}"
                 )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from html import escape
+from typing import Any
+
+from accountant.errors import NotApplicableError
 
 _CELL = "padding:.2em .7em;text-align:left;vertical-align:top"
 _COLOURS = {
@@ -62,3 +65,15 @@ def table(lines: Sequence[Sequence[str]], struck: Sequence[bool] = ()) -> str:
         cells = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in line)
         body.append(f"<tr>{cells}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def frame(records: Sequence[dict[str, Any]]) -> Any:
+    """Return a pandas DataFrame of records."""
+    try:
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        raise NotApplicableError(
+            "to_pandas() needs pandas: pip install pandas. Without it to_records() has the same "
+            "rows as dictionaries."
+        ) from None
+    return pandas.DataFrame(records)

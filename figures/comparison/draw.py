@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from figures import style
+from verify.compare import output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
 _WIDE = 7.0
 _TALL = 4.2
+_BAR = 0.35
+"""Inches for each candidate."""
+_TITLE = 75
+"""Letters in a line of the title."""
 _MANY_DECADES = 20.0
 
 
@@ -48,6 +54,37 @@ def pareto(found: Comparison, first: str, second: str) -> Figure:
         axes.set_xlabel(_axis(found, first))
         axes.set_ylabel(_axis(found, second))
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
+        return figure
+
+
+def bars(found: Comparison) -> Figure:
+    """Draw the metric that ranks for every candidate, the best on top; hollow is struck out."""
+    name = found.ranked_by.name
+    rows = [(row, value) for row in found.rows if (value := row.value(name)) is not None]
+    with style.sheet(_WIDE, 1.2 + _BAR * len(rows)) as (figure, axes):
+        colour = style.CURVES[0].colour
+        for place, (row, value) in enumerate(rows):
+            size = float(value.upper)
+            axes.barh(
+                place,
+                size,
+                color=colour if row.is_private else "none",
+                edgecolor=colour,
+                height=0.6,
+            )
+            axes.annotate(
+                f" {size:.4g}" if row.is_private else f" {size:.4g}, not private",
+                (size, place),
+                va="center",
+                fontsize=8,
+            )
+        axes.set_yticks(range(len(rows)), [row.candidate.name for row, _ in rows])
+        axes.invert_yaxis()
+        axes.margins(x=0.15)
+        axes.set_xlabel(_axis(found, name))
+        axes.set_title(
+            "\n".join(textwrap.wrap(output.headline(found), _TITLE)), fontsize=9, loc="left"
+        )
         return figure
 
 

@@ -249,6 +249,8 @@ def describe_factor(factor: Interval | None, what: str) -> str:
     if factor is None:
         return ""
     low, high = factor.lower, factor.upper
+    if low == high == 1:
+        return f" The claim is exact: a smaller {what} would be false."
     if low > 1:
         return f" The true {what} is {_short(factor)} times the claimed one."
     if high <= 0:

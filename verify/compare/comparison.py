@@ -118,6 +118,29 @@ class Comparison:
         """Return plain data."""
         return self.to_json()
 
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return one row for each candidate; a metric is a float, or None where it is unknown."""
+        return [
+            {
+                "name": row.candidate.name,
+                "verdict": row.verdict.value,
+                "noise": noise(row.found),
+                **{
+                    entry.name: None if value is None else float(value.upper)
+                    for entry in self.metrics
+                    for value in [row.value(entry.name)]
+                },
+                "mechanism": repr(row.found.mechanism),
+            }
+            for row in self.rows
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return the rows of `to_records` as a pandas DataFrame."""
+        from accountant.core.notebook import frame
+
+        return frame(self.to_records())
+
     def best(self, name: str) -> tuple[Row, ...]:
         """Return the private rows that are not proved to be worse than another by a metric.
 

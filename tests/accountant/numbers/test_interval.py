@@ -197,6 +197,7 @@ def test_arithmetic_without_bounds_and_with_what_is_no_number() -> None:
         above / Interval(Decimal(-1), Decimal(1))
     with pytest.raises(InvalidInputError, match="nan to be finite"):
         above + float("nan")
+    wrong: object
     for wrong in (None, True, {}):
         with pytest.raises(TypeError, match="unsupported operand"):
             above * wrong  # type: ignore[operator]

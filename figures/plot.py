@@ -1,0 +1,117 @@
+"""`plot`: the picture of a mechanism or of an answer, for notebooks and files."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from accountant.ask import read_mechanism
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError, forgiving
+from accountant.summary import Profile
+from accountant.training import Training
+from figures import profile, style, tradeoff
+from figures.comparison import draw
+from verify.compare import Comparison
+from verify.verdict import Finding
+
+_MOST_MARKS = 3
+"""Points that can be read beside each other."""
+
+
+@forgiving
+def plot(
+    thing: Mechanism | str | Profile | Training | Finding | Comparison,
+    path: Path | str | None = None,
+    *,
+    adjacency: Adjacency | str | None = None,
+) -> Figure:
+    """Draw a mechanism, as an object or as text, or what `dpassay` has answered.
+
+    Parameters
+    ----------
+    thing
+        A mechanism or a `Profile`: δ against ε, from enclosures, with up to three points that were
+        asked. A `Training`: the same from estimates. A `Finding`: the errors of the best attack
+        beside what the claim allows. A `Comparison`: its candidates by the metric that ranks.
+    path
+        Where to save it as .png, .pdf or .svg; not saved unless given.
+    adjacency
+        The neighbouring relation of a mechanism whose guarantee depends on it.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none of these, or the file's ending is unknown.
+    NotApplicableError
+        If a finding is about no trade-off function.
+
+    Examples
+    --------
+    >>> plot("Gaussian(2)").axes[0].get_ylabel()
+    'δ(ε) (probability)'
+    """
+    figure = _drawn(thing, Adjacency.read(adjacency))
+    if path is not None:
+        style.save(figure, Path(path))
+    return figure
+
+
+@singledispatch
+def _drawn(thing: object, adjacency: Adjacency | None) -> Figure:
+    raise InvalidInputError(
+        f"Expected a mechanism, or an answer of profile, dpsgd, verify or compare to draw, not "
+        f'{type(thing).__name__}. Write dpassay.plot("Gaussian(1)").'
+    )
+
+
+@_drawn.register
+def _(thing: Mechanism, adjacency: Adjacency | None) -> Figure:
+    return profile.draw(profile.compute(thing, adjacency=adjacency))
+
+
+@_drawn.register
+def _(thing: str, adjacency: Adjacency | None) -> Figure:
+    return _drawn(read_mechanism(thing), adjacency)
+
+
+@_drawn.register
+def _(thing: Profile, adjacency: Adjacency | None) -> Figure:
+    marks = [
+        (answer.at.removeprefix("epsilon="), answer.value)
+        for answer in thing.answers
+        if answer.name == "delta"
+    ]
+    marks = marks if len(marks) <= _MOST_MARKS else []
+    return profile.draw(profile.compute(thing.mechanism, adjacency=thing.adjacency, marks=marks))
+
+
+@_drawn.register
+def _(thing: Training, adjacency: Adjacency | None) -> Figure:
+    figure = profile.draw(profile.estimate(thing.mechanism, adjacency=thing.adjacency))
+    title = f"ε = {thing.epsilon:.4g} at δ = {thing.delta}, {thing.steps} steps, {thing.sampling}"
+    figure.axes[0].set_title(f"{title} sampling (curves are estimates)", fontsize=9, loc="left")
+    return figure
+
+
+@_drawn.register
+def _(thing: Finding, adjacency: Adjacency | None) -> Figure:
+    table = None
+    if mechanism := thing.witness.get("mechanism"):
+        table = tradeoff.compute(
+            read_mechanism(str(mechanism)), thing.claimed, adjacency=thing.adjacency
+        )
+    if table is None:
+        raise NotApplicableError(
+            f"The claim {thing.id!r} is about no trade-off function of one mechanism. "
+            "print(finding) says what was decided."
+        )
+    return tradeoff.draw(table)
+
+
+@_drawn.register
+def _(thing: Comparison, adjacency: Adjacency | None) -> Figure:
+    return draw.bars(thing)

@@ -238,7 +238,10 @@ def _print(
         return
     say(f"{output.headline(found)}\n")
     say(f"budget    {found.budget}")
-    say(f"workload  {found.workload!r}\n")
+    say(f"workload  {found.workload!r}")
+    if code := output.release_code(found):
+        say(f"release   {code}")
+    say()
     lines = output.table(found)
     if data:
         lines[0].append("rmse / true")
@@ -302,23 +305,17 @@ def _page(found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData]) ->
     from figures.comparison.page import page
 
     command = ["dpassay", *sys.argv[1:]]
-    return page(found, sweeps, _pictures(found, sweeps), command, data)
+    return page(found, sweeps, _pictures(found, sweeps, titled=False), command, data)
 
 
-def _pictures(found: Comparison, sweeps: list[Sweep]) -> list[tuple[str, str, Figure]]:
+def _pictures(
+    found: Comparison, sweeps: list[Sweep], *, titled: bool = True
+) -> list[tuple[str, str, Figure]]:
     from figures.comparison import draw
 
-    names = [entry.name for entry in found.metrics]
-    first, second = found.ranked_by.name, names[min(1, len(names) - 1)]
-    exact = {str(row.metrics["p-exact"]) for row in found.rows if "p-exact" in row.metrics}
-    if len(exact) > 1:  # a law on the integers is among them
-        second = "p-exact"
-    title = f"{first} and {second} of every candidate"
-    alt = "; ".join(
-        f"{row.candidate.name}: {first} {row.metrics[first]}, {second} {row.metrics[second]}"
-        for row in found.rows
-    )
-    pictures = [(title, alt, draw.pareto(found, first, second))]
+    name = found.ranked_by.name
+    alt = "; ".join(f"{row.candidate.name}: {row.metrics[name]}" for row in found.rows)
+    pictures = [(f"{name} of every candidate", alt, draw.bars(found, titled=titled))]
     for entry in sweeps:
         about = "; ".join(map(str, entry.crossovers)) or "the same candidate is best all along"
         pictures.append(

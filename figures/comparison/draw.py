@@ -1,4 +1,4 @@
-"""Plots of comparisons: one metric against another, and a metric along a parameter."""
+"""Plots of comparisons: the metric that ranks, and a metric along a parameter."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from verify.compare import Comparison, Sweep
 
 _WIDE = 7.0
+_NARROW = 5.0
+"""On a page, where the letters of a phone's figure have to be read."""
 _TALL = 4.2
 _BAR = 0.35
 """Inches for each candidate."""
@@ -23,45 +25,11 @@ _TITLE = 75
 _MANY_DECADES = 20.0
 
 
-def pareto(found: Comparison, first: str, second: str) -> Figure:
-    """Draw the private candidates in the plane of two metrics; hollow ones are struck out."""
-    with style.sheet(_WIDE, _TALL) as (figure, axes):
-        spread: list[list[float]] = [[], []]
-        for index, row in enumerate(found.rows):
-            values = row.value(first), row.value(second)
-            if values[0] is None or values[1] is None:
-                continue
-            x, y = (float(value.upper) for value in values if value is not None)
-            lap, place = divmod(index, len(style.CURVES))
-            curve = style.CURVES[place]
-            label = row.candidate.name if row.is_private else f"{row.candidate.name}: not private"
-            axes.plot(
-                x,
-                y,
-                linestyle="none",
-                color=curve.colour,
-                marker=style.CURVES[(place + lap) % len(style.CURVES)].marker,
-                markersize=8,
-                markerfacecolor=curve.colour if row.is_private else "none",
-                label=label,
-            )
-            spread[0].append(x)
-            spread[1].append(y)
-        if _spans(spread[0]):
-            axes.set_xscale("log")
-        if _spans(spread[1]):
-            axes.set_yscale("log")
-        axes.set_xlabel(_axis(found, first))
-        axes.set_ylabel(_axis(found, second))
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
-        return figure
-
-
-def bars(found: Comparison) -> Figure:
+def bars(found: Comparison, *, titled: bool = True) -> Figure:
     """Draw the metric that ranks for every candidate, the best on top; hollow is struck out."""
     name = found.ranked_by.name
     rows = [(row, value) for row in found.rows if (value := row.value(name)) is not None]
-    with style.sheet(_WIDE, 1.2 + _BAR * len(rows)) as (figure, axes):
+    with style.sheet(_WIDE if titled else _NARROW, 1.2 + _BAR * len(rows)) as (figure, axes):
         colour = style.CURVES[0].colour
         for place, (row, value) in enumerate(rows):
             size = float(value.upper)
@@ -81,10 +49,12 @@ def bars(found: Comparison) -> Figure:
         axes.set_yticks(range(len(rows)), [row.candidate.name for row, _ in rows])
         axes.invert_yaxis()
         axes.margins(x=0.15)
+        if _spans([float(value.upper) for _, value in rows]):
+            axes.set_xscale("log")
         axes.set_xlabel(_axis(found, name))
-        axes.set_title(
-            "\n".join(textwrap.wrap(output.headline(found), _TITLE)), fontsize=9, loc="left"
-        )
+        if titled:
+            title = "\n".join(textwrap.wrap(output.headline(found), _TITLE))
+            axes.set_title(title, fontsize=9, loc="left")
         return figure
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from accountant.budget.target import EpsilonDelta, Mu, Rho
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
+from verify.compare.candidate import Layout
 from verify.compare.metrics import TYPICAL, Metric
 from verify.compare.noise import noise
 from verify.verdict import Verdict
@@ -35,27 +36,46 @@ def headline(found: Comparison) -> str:
     a law of many masses is not worth a gain that nobody sees.
     """
     measure = found.ranked_by
-    private = [row for row in found.rows if row.is_private]
-    if not private:
+    best = advised(found)
+    if best is None:
         return "No candidate is proved to keep the budget."
-    ratios = {id(row): found.ratio(row, measure.name) for row in private}
-
-    def alike(row: Row) -> bool:
-        ratio = ratios[id(row)]
-        return row is private[0] or (ratio is not None and abs(ratio - 1) < _ALIKE)
-
-    close = [row for row in private if alike(row)]
-    best = min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
     parts = [f"typical error ±{_plain(best.value(TYPICAL))}"]
     if measure.name not in (TYPICAL, "variance"):
         parts.append(f"{measure.name} {number(best.metrics[measure.name])}")
     parts.append(f"proved {proved(found)}")
-    for other in private:
-        ratio = ratios[id(other)]
-        if not alike(other) and ratio:
+    for other in found.rows:
+        ratio = found.ratio(other, measure.name)
+        if other.is_private and not _alike(found, other) and ratio:
             parts.append(f"next best ({other.candidate.name}) {_worse(ratio)}")
             break
     return f"Use {_advised(best)}: {'; '.join(parts)}"
+
+
+def advised(found: Comparison) -> Row | None:
+    """Return the row to use; None where none is proved to keep the budget."""
+    close = [row for row in found.rows if row.is_private and _alike(found, row)]
+    if not close:
+        return None
+    return min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
+
+
+def _alike(found: Comparison, row: Row) -> bool:
+    """Whether a private row is the first one, or nobody sees its difference from the best."""
+    ratio = found.ratio(row, found.ranked_by.name)
+    return row is found.rows[0] or (ratio is not None and abs(ratio - 1) < _ALIKE)
+
+
+def release_code(found: Comparison) -> str:
+    """Return the line of Python that releases the answers as advised; empty where none does."""
+    best = advised(found)
+    if best is None or best.found.layout is Layout.STREAM:
+        return ""
+    mechanism = best.found.mechanism
+    if best.found.layout is Layout.JOINT and mechanism.dimension != found.workload.answers:
+        return ""  # more than the answers is released
+    if len(repr(mechanism)) > _LONGEST:
+        return ""
+    return f'dpassay.parse("{mechanism!r}").release(answers)'
 
 
 def _plain(value: Interval | None) -> str:

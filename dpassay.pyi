@@ -46,8 +46,10 @@ from accountant.geometry.workload import BoundedSum as BoundedSum
 from accountant.geometry.workload import Count as Count
 from accountant.geometry.workload import Counts as Counts
 from accountant.geometry.workload import GroupedCounts as GroupedCounts
+from accountant.geometry.workload import Histogram as Histogram
 from accountant.geometry.workload import LinearQueries as LinearQueries
 from accountant.geometry.workload import MatrixRelease as MatrixRelease
+from accountant.geometry.workload import Mean as Mean
 from accountant.geometry.workload import PrefixSums as PrefixSums
 from accountant.geometry.workload import VectorSum as VectorSum
 from accountant.mechanisms import *

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
+from accountant.core.adjacency import Adjacency
 from accountant.core.description import Description
 from accountant.core.validate import (
     Field,
     Integer,
     OptionalPositive,
     Positive,
+    Rational,
     Rationals,
     exact_list,
     rational,
 )
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.geometry.spaces import SpaceField
 from accountant.numbers.exact import Number
 
@@ -37,6 +39,10 @@ class Workload(Description, ABC):
     @abstractmethod
     def answers(self) -> int:
         """Number of answers."""
+
+    def plain(self, adjacency: Adjacency) -> Workload:
+        """Return the workload that this one is another name of, for a neighbouring relation."""
+        return self
 
 
 @final
@@ -82,6 +88,72 @@ class Counts(Workload):
     def answers(self) -> int:
         """Return d."""
         return self.dimension
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Histogram(Workload):
+    """How many people are in each of some bins that are known beforehand; a person is in one.
+
+    `Counts` with one attribute for each person.
+    """
+
+    noun = "count"
+
+    bins: Integer = Integer(least=1)
+
+    @property
+    def answers(self) -> int:
+        """Return the number of bins."""
+        return self.bins
+
+    def plain(self, adjacency: Adjacency) -> Workload:
+        """Return the counts."""
+        return Counts(dimension=self.bins, sparsity=1)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Mean(Workload):
+    """The mean of one number of each person, clipped to [lower, upper]; their number is public.
+
+    Replacing a person's number moves the mean by at most (upper − lower)/records. The noise is
+    for the clipped mean: what clipping itself takes away is known from the data only.
+
+    Parameters
+    ----------
+    lower, upper
+        The ends of the clipping, lower < upper.
+    records
+        How many people there are, ≥ 1.
+    """
+
+    noun = "mean"
+
+    lower: Rational = Rational()
+    upper: Rational = Rational()
+    records: Integer = Integer(least=1)
+
+    def __post_init__(self) -> None:
+        """Reject ends that are out of order."""
+        if self.lower >= self.upper:
+            raise expected("lower", self.lower, f"< upper={self.upper}")
+
+    @property
+    def answers(self) -> int:
+        """One."""
+        return 1
+
+    def plain(self, adjacency: Adjacency) -> Workload:
+        """Return a sum with the sensitivity of the mean."""
+        if adjacency is not Adjacency.REPLACE_ONE:
+            raise NotApplicableError(
+                f"Mean(records={self.records}) states how many records there are, so neighbours "
+                'have as many: give adjacency="replace-one" (--adjacency replace-one). Where their '
+                f"number is private, release the sum and the count: "
+                f"BoundedSum(bounds=[{max(abs(self.lower), abs(self.upper))}, 1])."
+            )
+        return BoundedSum(bounds=[(self.upper - self.lower) / self.records])
 
 
 @final
@@ -185,6 +257,36 @@ class PrefixSums(Workload):
 
 
 @final
+@dataclass(frozen=True, repr=False)
+class Training(Workload):
+    """The sums of clipped gradients of a training run, in units of the clipping norm.
+
+    Parameters
+    ----------
+    batch_size, dataset_size
+        Records in a batch (on average, where they are sampled) and in the dataset.
+    epochs
+        The run has ⌈epochs · dataset_size/batch_size⌉ steps.
+    """
+
+    noun = "gradient"
+
+    batch_size: Integer = Integer(least=1)
+    dataset_size: Integer = Integer(least=1)
+    epochs: Integer = Integer(least=1)
+
+    def __post_init__(self) -> None:
+        """Reject batches larger than the dataset."""
+        if self.batch_size > self.dataset_size:
+            raise expected("batch_size", self.batch_size, f"≤ dataset_size={self.dataset_size}")
+
+    @property
+    def answers(self) -> int:
+        """One: every coordinate has the same noise."""
+        return 1
+
+
+@final
 class RationalMatrix(Field[tuple[tuple[Fraction, ...], ...], Sequence[Sequence[Number]]]):
     """A matrix of rational numbers, as a list of rows of one length."""
 
@@ -243,11 +345,14 @@ WORKLOADS: dict[str, type[Workload]] = {
     for kind in (
         Count,
         Counts,
+        Histogram,
+        Mean,
         GroupedCounts,
         BoundedSum,
         VectorSum,
         MatrixRelease,
         PrefixSums,
+        Training,
         LinearQueries,
     )
 }

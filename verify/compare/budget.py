@@ -82,13 +82,18 @@ class Budget:
         one = PoissonSubsampled(release, self.sampling_prob) if self.is_sampled else release
         return one if self.releases == 1 else Composed(one, self.releases)
 
-    def claim(self, whole: Mechanism, name: str) -> Claim | None:
-        """Return the claim that a mechanism keeps to the budget; None for a profile."""
+    def claim(
+        self, whole: Mechanism, name: str, adjacency: Adjacency | None = None
+    ) -> Claim | None:
+        """Return the claim that a mechanism keeps to the budget; None for a profile.
+
+        It is for the budget's neighbouring relation unless another is given.
+        """
         shared: dict[str, Any] = {
             "id": name,
             "source": "comparison",
             "mechanism": repr(whole),
-            "adjacency": self.adjacency.value,
+            "adjacency": (adjacency or self.adjacency).value,
         }
         match self.target:
             case EpsilonDelta(epsilon=epsilon, delta=delta) if delta.sign == 0:

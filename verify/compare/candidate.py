@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, final
 
 from accountant.budget.calibrate import calibrate
+from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError
 from accountant.geometry.workload import Workload
@@ -41,6 +42,8 @@ class Calibrated:
     least: Interval | None = None
     """Encloses the noise argument at which the noise is least; None where it is not calibrated."""
     argument: str = ""
+    adjacency: Adjacency | None = None
+    """The neighbouring relation of its guarantee, where that is not the budget's."""
     bound: Interval | None = None
     """A proved lower bound of the variance of any mechanism of the kind `bound_for`."""
     bound_for: str = ""

@@ -22,6 +22,7 @@ from accountant.geometry.workload import (
     LinearQueries,
     MatrixRelease,
     PrefixSums,
+    Training,
     VectorSum,
     Workload,
 )
@@ -266,6 +267,13 @@ def _spaced(name: str) -> str:
 def _arguments(counter: LinearCounter) -> str:
     """Return the noise where it is no Laplace noise."""
     return "" if counter.mu is None else ", Gaussian noise"
+
+
+@_of.register
+def _(workload: Training, budget: Budget) -> Found:
+    from verify.compare.schemes import schemes
+
+    yield from schemes(workload, budget)
 
 
 @_of.register

@@ -295,6 +295,7 @@ def compare(
     if metrics is not None and not metrics:
         raise InvalidInputError("Expected at least one metric: the first one ranks.")
     measures = tuple(metric(name) for name in dict.fromkeys(metrics or DEFAULT))
+    asked, workload = workload, workload.plain(budget.adjacency)
     entries, left = candidates_for(workload, budget)
     entries = _selected(entries, left, only)
     if not (published or only):
@@ -319,12 +320,10 @@ def compare(
         complete = False
     if complete and not any(row.is_private for row in rows):
         reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in left)
-        raise InvalidInputError(
-            f"No candidate meets the budget {budget} for {workload!r}. {reasons}"
-        )
+        raise InvalidInputError(f"No candidate meets the budget {budget} for {asked!r}. {reasons}")
     return Comparison(
         budget,
-        workload,
+        asked,
         measures,
         tuple(ranked(rows, decisive(rows, measures))),
         tuple(left),
@@ -363,7 +362,9 @@ def judged(
     """Calibrate, prove, measure and simulate one candidate."""
     started = time.perf_counter()
     found = entry.make(budget)
-    claim = None if _touches(found, budget) else budget.claim(found.whole, "budget")
+    claim = (
+        None if _touches(found, budget) else budget.claim(found.whole, "budget", found.adjacency)
+    )
     finding, certificate = (None, None) if claim is None else certify(claim)
     values: dict[str, Interval | str] = {}
     for measure in dict.fromkeys((*measures, metric(TYPICAL))):

@@ -10,7 +10,7 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import enclose
+from accountant.numbers.interval import Interval, enclose
 from verify.compare.candidate import Calibrated
 
 _DIGITS = 5
@@ -29,7 +29,7 @@ def noise(found: Calibrated) -> str:
         value = ExactReal.of_rational(value)
     if not isinstance(value, ExactReal):
         return _deviations(mechanism)
-    known = enclose(value.ball)
+    known = enclose(value.ball) if value.rational is None else Interval.of_exact(value.rational)
     more = mechanism.noise_grows
     rounded = (
         Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(known.upper)

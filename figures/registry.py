@@ -63,6 +63,7 @@ FIGURES: dict[str, str] = {
     "less-is-more/9": "less_is_more.fig09",
     "less-is-more/10": "less_is_more.fig10",
     "less-is-more/11": "less_is_more.fig11",
+    "less-is-more/table-1": "less_is_more.table_1",
 }
 """Module of each figure, in the order of the papers."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 import mpmath
@@ -12,8 +13,10 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
 from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from accountant.questions import profile
 from figures.description import Settings, Size
-from figures.less_is_more import calibrations, fig05, fig09
+from figures.less_is_more import calibrations, fig05, fig09, table_1
 from figures.table import Table
 
 FAST = Settings(size=Size.FAST)
@@ -130,3 +133,29 @@ def test_figure_9_verified_noise_is_that_of_the_ledger() -> None:
     losses = table.points("M", "loss", panel="verified", mechanism="R1SMG", epsilon="1e-7")
     assert losses[0] == [100, 1e6]
     assert 2.9031e27 < losses[1][1] < 2.904e27
+
+
+def test_table_1_against_other_routes() -> None:
+    table = table_1.compute(FAST)
+    m, eps, delta = 100, 1 / 200, 1e-5
+    where: dict[str, float | str] = {"M": m, "mechanism": "analytic Gaussian"}
+    mu = brentq(lambda mu: gaussian_delta(eps, mu) - delta, 1e-4, 1, xtol=1e-15)
+    assert table.value("true", **where) == pytest.approx(m / mu**2, rel=1e-6)
+    assert table.value("printed", **where) == pytest.approx(
+        m * (norm.ppf(delta) ** 2 + eps) / eps**2, rel=1e-8
+    )
+    harmonic = [sum(1 / i**p for i in range(1, 11)) for p in (1, 0.5)]
+    assert table.value("printed", M=m, mechanism="MVG") == pytest.approx(
+        (5 / 4 * harmonic[0] + harmonic[1] / 4) / (2 * eps) * m, rel=1e-8
+    )
+    # L is σ² times a χ² law with M degrees of freedom, or σ_* times one with 1.
+    for name, degrees in (("analytic Gaussian", m), ("R1SMG", 1)):
+        mean, variance = chi2.stats(degrees)
+        spread = table.value("spread", M=m, mechanism=name)
+        assert spread == pytest.approx(float(variance / mean**2), rel=1e-9)
+    star = table.value("true", M=m, mechanism="R1SMG")
+    below, above = (
+        profile.delta(RankOneGaussian(m, Fraction(star) * factor), Fraction(1, 200))
+        for factor in (1, Fraction(99999, 100000))
+    )
+    assert below <= Fraction(1, 10**5) < above

@@ -17,6 +17,7 @@ from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict
 
 __all__ = [
+    "STYLES",
     "VERDICTS",
     "columns",
     "comparisons",
@@ -34,7 +35,7 @@ __all__ = [
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_STYLES = {
+STYLES = {
     Verdict.HOLDS: "green",
     Verdict.ARGUED: "blue",
     Verdict.REFUTED: "red",
@@ -42,6 +43,7 @@ _STYLES = {
     Verdict.SUPPORTED: "cyan",
     Verdict.PENDING: "bright_black",
 }
+"""The colour of a verdict on a terminal."""
 _WORST_FIRST = (
     Verdict.REFUTED,
     Verdict.UNDECIDED,
@@ -121,7 +123,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
             (finding.verdict.value, finding.id, _factor(finding)),
             floats_in_short(finding.formal),
             _why(finding),
-            f"bold {_STYLES[finding.verdict]}",
+            f"bold {STYLES[finding.verdict]}",
         )
         for finding in worst_first(findings)
     ]
@@ -187,7 +189,7 @@ def panel(finding: Finding) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    style = _STYLES[finding.verdict]
+    style = STYLES[finding.verdict]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bright_black", no_wrap=True)
     grid.add_column(overflow="fold")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +100,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare and print."""
     from verify.compare import compare, sweep
+    from verify.progress import Line
 
     question = _question(options)
     for path in (options.csv, options.latex, options.html, options.plot, options.certificate):
         _require_writable(path)
-    say_what = _reporter(silent=options.quiet)
+    line = Line(sys.stderr, silent=options.quiet)
+    judging = partial(line.say, "judging")
     true = _true_answers(options.data, question)
     found = compare(
         question.budget,
@@ -114,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         seed=question.seed,
         simulated=not options.no_simulation,
         published=options.published,
-        progress=say_what,
+        progress=judging,
     )
     sweeps = [
         sweep(
@@ -125,11 +128,12 @@ def run(options: argparse.Namespace) -> int:
             metric=entry.metric,
             only=question.only,
             candidates=question.candidates,
-            progress=say_what,
+            progress=judging,
         )
         for entry in question.sweeps
         if found.complete
     ]
+    line.close()
     data = _on_data(found, true, question.seed)
     _print(found, sweeps, data, options)
     _write(found, sweeps, data, options)
@@ -224,7 +228,8 @@ def _print(
     data: Mapping[str, OnData],
     options: argparse.Namespace,
 ) -> None:
-    from verify.compare import output
+    from verify import tables
+    from verify.compare import output, screen
 
     if options.json:
         plain = found.to_json()
@@ -236,38 +241,46 @@ def _print(
         for row in found.best(found.ranked_by.name):
             say(repr(row.found.mechanism))
         return
-    say(f"{output.headline(found)}\n")
-    say(f"budget    {found.budget}")
-    say(f"workload  {found.workload!r}")
+    facts = [("budget", str(found.budget)), ("workload", repr(found.workload))]
     if code := output.release_code(found):
-        say(f"release   {code}")
-    say()
+        facts.append(("release", code))
     lines = output.table(found)
     if data:
         lines[0].append("rmse / true")
         for line, (row, _) in zip(lines[1:], output.collapsed(found), strict=True):
             known = data.get(row.candidate.name)
             line.append("-" if known is None else f"{known.relative:.4g}")
-    widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
-    for line in lines:
-        cells = [cell.ljust(width) for cell, width in zip(line[:3], widths[:3], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
-        say("  ".join(cells).rstrip())
-    say()
-    for text in output.best_lines(found):
-        say(text)
-    for row in found.rows:
-        if not row.is_private:
-            say(f"{row.candidate.name}: {row.why}")
-    for entry in sweeps:
-        if not entry.crossovers:
-            say(f"{entry.parameter}: the same candidate is best all along")
-        for crossing in entry.crossovers:
-            say(f"{crossing}")
-    for left in found.left_out:
-        say(f"left out: {left.name}: {left.reason}")
+    notes = _notes(found, sweeps)
+    if tables.is_pretty(sys.stdout):
+        screen.show(found, facts, lines, notes, sys.stdout)
+    else:
+        say(f"{output.headline(found)}\n")
+        for name, text in facts:
+            say(f"{name:8}  {text}")
+        say()
+        widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
+        for line in lines:
+            cells = [cell.ljust(width) for cell, width in zip(line[:3], widths[:3], strict=True)]
+            cells += [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
+            say("  ".join(cells).rstrip())
+        say()
+        for text in notes:
+            say(text)
     if not found.complete:
         note("interrupted: further candidates were not judged")
+
+
+def _notes(found: Comparison, sweeps: list[Sweep]) -> list[str]:
+    """Return what is said below the table."""
+    from verify.compare import output
+
+    notes = output.best_lines(found)
+    notes += [f"{row.candidate.name}: {row.why}" for row in found.rows if not row.is_private]
+    for entry in sweeps:
+        if not entry.crossovers:
+            notes.append(f"{entry.parameter}: the same candidate is best all along")
+        notes += [str(crossing) for crossing in entry.crossovers]
+    return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
 
 
 def _write(
@@ -331,12 +344,6 @@ def _require_writable(path: Path | None) -> None:
         return
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise InvalidInputError(f"{path}: expected a file in a directory that exists.")
-
-
-def _reporter(*, silent: bool) -> Callable[[str], None] | None:
-    if silent or not sys.stderr.isatty():
-        return None
-    return note
 
 
 def _exit_code(found: Comparison) -> int:

@@ -172,14 +172,17 @@ COUNTERS = (
 
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "composition": {
+        ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
     },
     "subsampling": {
+        ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("RandomizedResponse",): "never: it reports one record, and none is left out",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
     "exact release": {
+        ("ExponentialMechanism",): "of scores: `release([3, 1, 2])` selects exactly",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("MixtureOfGaussians", "PoissonSubsampled", "SampledWithoutReplacement"): (
             "never: records are chosen before the answer; release that with the mechanism itself"
@@ -190,7 +193,9 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         (*COUNTERS, "KaryTree"): "not yet: sums of Laplace noise; E[error²] is known",
         ("DiscreteCorrelatedGaussian",): "not yet: sums of two discrete laws; E[error²] is known",
         ("SampledWithoutReplacement",): "ask the mechanism that it samples for",
-        ("Guaranteed", "RandomizedResponse", "Tabulated"): "never: outputs are names",
+        ("ExponentialMechanism", "Guaranteed", "RandomizedResponse", "Tabulated"): (
+            "never: outputs are names"
+        ),
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
     "audit": {
@@ -209,7 +214,9 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),
-        ("Guaranteed", "RandomizedResponse", "Tabulated"): "never: it adds no noise to an answer",
+        ("ExponentialMechanism", "Guaranteed", "RandomizedResponse", "Tabulated"): (
+            "never: it adds no noise to an answer"
+        ),
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {

@@ -26,6 +26,7 @@ LEAST = Fraction(1, 10**6)
 
 GROUPS = {
     "additive": "Noise added to an answer",
+    "selection": "Selection of a candidate",
     "shapes": "Noise shaped for many answers",
     "counting": "Counts and running counts",
     "wrappers": "Finite laws, guarantees and releases of other mechanisms",

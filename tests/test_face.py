@@ -243,7 +243,7 @@ class TestWrongWords:
             getattr(dpassay, ask)(*positional, eps=1, delta=1e-5, **about)
 
     def test_settings_of_a_training_run_are_named(self) -> None:
-        with pytest.raises(dpassay.InvalidInputError, match=r"dataset_size, delta=…\)"):
+        with pytest.raises(dpassay.InvalidInputError, match=r"dataset_size, epochs=…, delta=…\)"):
             dpassay.dpsgd(1.1, 256, 60000, 30, 1e-5)  # type: ignore[call-arg]
 
 

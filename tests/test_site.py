@@ -27,7 +27,16 @@ from verify.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-GUIDES = ["start", "training", "adjacency", "groups", "releases", "compare", "interoperation"]
+GUIDES = [
+    "start",
+    "training",
+    "adjacency",
+    "groups",
+    "releases",
+    "selection",
+    "compare",
+    "interoperation",
+]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 

@@ -44,6 +44,11 @@ class Mechanism(Description, ABC):
     """One mechanism of this class in the notation, which its page and the table of capabilities
     show."""
 
+    @property
+    def only_alone(self) -> str:
+        """Why no composition or sample of it is known exactly, and what to ask; empty if one is."""
+        return ""
+
     @abstractmethod
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the dominating pairs, and why they are worst.

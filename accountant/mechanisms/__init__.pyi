@@ -38,6 +38,9 @@ from accountant.mechanisms.counting.smooth_binary import SmoothBinary as SmoothB
 from accountant.mechanisms.counting.square_root_factorization import (
     SquareRootFactorization as SquareRootFactorization,
 )
+from accountant.mechanisms.selection.exponential import (
+    ExponentialMechanism as ExponentialMechanism,
+)
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
 from accountant.mechanisms.shapes.count_ellipse import CountEllipse as CountEllipse
 from accountant.mechanisms.shapes.discrete_correlated import (

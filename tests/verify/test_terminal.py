@@ -159,9 +159,7 @@ class TestRemedies:
     def test_of_a_ledger(self) -> None:
         claim = next(c for c in ledger("count-queries") if c.id.endswith("remark-2/guarantee"))
         text = remedy(verify(claim))
-        assert text.startswith(
-            "true at ε ≥ 3.7846 (δ = 1.3643e-6) or δ ≥ 0.34991 (ε = 2.2); For C"
-        )
+        assert text.startswith("true at ε ≥ 3.7846 (δ = 1.3643e-6) or δ ≥ 0.34991 (ε = 2.2); For C")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import Field
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, expected
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
 _REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
@@ -41,4 +41,6 @@ def _mechanism(name: str, value: object) -> Mechanism:
         raise expected(name, value, "to be a mechanism, not a text", remedy)
     if not isinstance(value, Mechanism):
         raise expected(name, value, f"to be a mechanism, not {type(value).__name__}", _REMEDY)
+    if value.only_alone:
+        raise NotApplicableError(f"{name}={value!r}: {value.only_alone}")
     return value

@@ -4,11 +4,12 @@ What is declared here is derived a second time, and shares nothing with the acco
 is to add its file, and its name to the list below.
 """
 
+from verify.checker.declared.exponential import EXPONENTIAL
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
 
-_ALL: tuple[DeclaredLaw, ...] = (LOGISTIC,)
+_ALL: tuple[DeclaredLaw, ...] = (EXPONENTIAL, LOGISTIC)
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
 BY_LAW = {law.name: law for law in _ALL}

@@ -34,6 +34,8 @@ class DeclaredLaw:
         Returns the supremum of the loss.
     variance, quantile
         Of the noise; a quantile at 0 < p < 1.
+    only_alone
+        Whether the worst pair depends on the question, so that nothing is known of compositions.
     """
 
     mechanism: str
@@ -46,3 +48,4 @@ class DeclaredLaw:
     largest_loss: Callable[[Pair], Any]
     variance: Callable[[Noise], Any]
     quantile: Callable[[Noise, Any], Any]
+    only_alone: bool = False

@@ -46,6 +46,8 @@ def mechanism(value: Any) -> Noise:
     """Require a mechanism."""
     if not isinstance(value, Noise) or value.name in COVARIANCES + SPACES:
         raise ValueError("a mechanism")
+    if value.name in BY_MECHANISM and BY_MECHANISM[value.name].only_alone:
+        raise ValueError(f"a mechanism other than {value.name}, of which one release is known")
     return value
 
 

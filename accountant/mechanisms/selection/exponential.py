@@ -1,0 +1,247 @@
+"""The exponential mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Positive, Switch
+from accountant.errors import NotApplicableError, expected
+from accountant.mechanisms.additive.logistic import LogisticPair
+from accountant.numbers.exact import ExactReal, exact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+    from accountant.numbers.reference import Reference
+
+_LEAST_CANDIDATES = 2
+_RARER = 2
+_WITHIN = 1 - 1e-12
+"""Scores in floats move by this share of the sensitivity, lest they move by more."""
+
+
+@final
+@dataclass(frozen=True)
+class BoundedRangePair(Pair):
+    """The largest of the profiles of all pairs whose loss lies in an interval of length t.
+
+    Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
+    Z = Σ Q_i e^{x_i}. P(S) − e^ε Q(S) is largest with x = t on S and 0 elsewhere, as that raises
+    P(S) and leaves Q; so only p = Q(S) counts: P(S) = p e^t/(1 + p(e^t − 1)). The best p has
+    1 + p(e^t − 1) = e^{(t−ε)/2}, and there
+
+        H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t,
+
+    the profile of logistic noise at distance t (`LogisticPair`). The errors (Q(S), 1 − P(S)) of the
+    tests S are the points of its trade-off function, one for each p: each is attained. But no one
+    pair is worst everywhere. Of the divergences the largest is returned, and each has its own p:
+    with Y = e^x in [1, e^t], E_Q[Y^a]/E_Q[Y]^a is, at a given mean of Y, largest where Y is 1 or
+    e^t (t ↦ t^a is convex), and so is E_Q[Y ln Y].
+    """
+
+    length: ExactReal
+
+    @property
+    def _logistic(self) -> LogisticPair:
+        return LogisticPair(self.length)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return that of logistic noise."""
+        return self._logistic.hockey_stick(epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of logistic noise: of the pair that is worst at ε."""
+        return self._logistic.tails(epsilon)
+
+    def renyi(self, order: arb) -> arb:
+        """Return the largest D_a.
+
+        With b = e^t − 1, A = e^{at} − 1 and the moment (1 + pA)/(1 + pb)^a, the best p is
+        (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and 1 + pb = a(A − b)/((a − 1)A).
+        """
+        t, less = self.length.ball(), order - 1
+        b, a_moment = t.expm1(), (order * t).expm1()
+        rest = t.exp() * (less * t).expm1()  # A − b
+        first = (rest / (less * b)).log()
+        return (first + order * (less * a_moment / (order * rest)).log()) / less
+
+    def kullback_leibler(self) -> arb:
+        """Return u − 1 − ln u, u = t/(1 − e^{−t}): at 1 + p(e^t − 1) = t e^t/(e^t − 1)."""
+        t = self.length.ball()
+        u = t / -(-t).expm1()
+        return u - 1 - u.log()
+
+    def max_loss(self) -> arb:
+        """Return t, which no pair exceeds and p → 0 comes near."""
+        return self.length.ball()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.length
+
+    def rho_bound(self) -> arb:
+        """Return t²/8: Hoeffding's lemma for a loss in an interval of length t."""
+        return self.length.ball() ** 2 / 8
+
+    def reverse(self) -> BoundedRangePair:
+        """Return the pair itself: P and Q change places with −x, in an interval of length t too."""
+        return self
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "bounded-range", "length": t}."""
+        return {"law": "bounded-range", "length": str(self.length)}
+
+    def reference(self) -> Reference:
+        """Return the densities of logistic noise, which have this profile."""
+        return self._logistic.reference()
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidates whose scores rise."""
+        return (
+            "the candidates whose scores rise most, where their probability under Q is "
+            f"(e^(({self.length} - {epsilon})/2) - 1)/(e^{self.length} - 1)"
+        )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class ExponentialMechanism(Mechanism):
+    """Select candidate i of several with probability in proportion to e^{εu_i/(2Δ)}, or e^{εu_i/Δ}.
+
+    McSherry and Talwar (2007). It is ε-DP for any number of candidates, and no better.
+
+    Parameters
+    ----------
+    epsilon
+        ε > 0.
+    sensitivity
+        Δ > 0: no score u_i differs by more between neighbours.
+    monotone
+        Whether all scores change in the same direction, such as counts when a record is added:
+        then Δ in place of 2Δ is enough.
+
+    Notes
+    -----
+    Between neighbours the exponents move by amounts in an interval of length ε, and any amounts in
+    it occur with any probabilities of two candidates (of more, in the limit of low scores). So the
+    profile is that of all pairs of *bounded range* ε (Durfee and Rogers 2019), for any number of
+    candidates from two on. Which scores are worst depends on where the profile is asked.
+    """
+
+    example = "ExponentialMechanism(epsilon=1)"
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def only_alone(self) -> str:
+        """Say what bounds several releases."""
+        return (
+            "Which scores are worst depends on the question, and differs between the parts of a "
+            "composition or a sample: no exact profile is known. It is at most that of logistic "
+            f"noise: ask about Logistic(scale=1/({self.epsilon})) in its place for an upper bound."
+        )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return all pairs of bounded range ε."""
+        return WorstCase.symmetric(
+            BoundedRangePair(self.epsilon),
+            "The exponents of neighbours differ by amounts in an interval of length epsilon; the "
+            "best event gives the candidates in it the largest rise, and two candidates attain "
+            "every probability of it.",
+        )
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def probabilities(self, scores: ArrayLike) -> list[arb]:
+        """Return the probability of each candidate, at flint's current precision.
+
+        Raises InvalidInputError for fewer than two scores, or one that is not finite.
+        """
+        given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
+        if len(given) < _LEAST_CANDIDATES:
+            raise expected("scores", given, "to be a list of at least two numbers")
+        known = [exact(value, f"scores[{i}]").ball() for i, value in enumerate(given)]
+        factor = self.epsilon.ball() / (self.sensitivity.ball() * (1 if self.monotone else 2))
+        largest = max(known, key=lambda value: float(value.mid()))
+        weights = [(factor * (value - largest)).exp() for value in known]
+        total = sum(weights, start=arb(0))
+        return [weight / total for weight in weights]
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Select a candidate by its index, exactly: no rounding changes a probability.
+
+        Parameters
+        ----------
+        value
+            The scores, one for each candidate.
+        size
+            How many independent selections; None is one.
+        rng
+            Draws the selection.
+        """
+        from itertools import accumulate
+
+        from accountant.release import sampling
+
+        def cumulative() -> list[arb]:
+            return list(accumulate(self.probabilities(value)))[:-1]
+
+        cumulative()  # bad scores are named before anything is drawn
+        found: NDArray[Any] = sampling.indices_by_inversion(
+            cumulative, 1 if size is None else size, rng=rng
+        )
+        return found[0] if size is None else found
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections between two candidates of the same score."""
+        return self.release([0, 0], size, rng=rng)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return scores of two candidates, each moved by Δ at most: worst at ε = 0, and above it.
+
+        The second candidate is e^`_RARER` times rarer in the latter.
+        """
+        half = _WITHIN * float(self.sensitivity) / 2
+        first = (0.0, 0.0) if self.monotone else (half, -half)
+        unit = float(self.sensitivity) / float(self.epsilon) * (1 if self.monotone else 2)
+        below = (0.0, -_RARER * unit)
+        return [([first[0], by - half], [first[1], by + half]) for by in below]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections with some scores."""
+        return self.release(answer, size, rng=rng)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: candidates are names."""
+        raise NotApplicableError(
+            "ExponentialMechanism selects a candidate: it has no variance. Ask for "
+            "probabilities(scores)."
+        )
+
+
+def _listed(scores: ArrayLike) -> list[Any]:
+    import numpy as np
+
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise expected("scores", scores, "to be a list of at least two numbers")
+    values: list[Any] = array.tolist()
+    return values

@@ -133,10 +133,14 @@ def law(rng: random.Random) -> str:
 
 
 def declared(name: str) -> Draw:
-    """Draw positive numbers for all arguments of a law that is declared in one file."""
+    """Draw arguments of a law that is declared in one file: positive numbers, or yes and no."""
 
     def draw(rng: random.Random) -> str:
-        given = (f"{argument}={rational(rng)}" for argument in BY_MECHANISM[name].arguments)
+        arguments = BY_MECHANISM[name].arguments.items()
+        given = (
+            f"{argument}={rng.random() < 0.5 if known.default is False else rational(rng)}"
+            for argument, known in arguments
+        )
         return f"{name}({', '.join(given)})"
 
     return draw

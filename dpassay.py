@@ -84,11 +84,16 @@ _HOME = {
     **dict.fromkeys(
         (
             "AuditResult",
+            "OneRunResult",
             "PrivacyError",
             "SequentialResult",
             "assert_private",
             "audit",
+            "audit_one_run",
+            "audit_samples",
+            "audit_scores",
             "audit_until_refuted",
+            "canaries_needed",
         ),
         "verify.audit",
     ),

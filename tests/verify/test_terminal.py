@@ -20,7 +20,8 @@ from verify.verdict import Finding, Rigour, Verdict
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 COMMANDS = [
-    "verify", "audit", "check", "profile", "training", "calibrate", "convert", "optimal", "stream",
+    "verify", "audit", "audit-samples", "audit-scores", "audit-one-run",
+    "check", "profile", "training", "calibrate", "convert", "optimal", "stream",
     "doctor", "demo",
 ]  # fmt: skip
 

@@ -18,7 +18,9 @@ from verify.audit.features import Feature, Proposer
 from verify.audit.guarantee import Guarantee, Point, guarantee
 from verify.audit.neighbours import neighbours
 from verify.audit.one_lattice import LatticeFinding, lattice_datasets, one_lattice
+from verify.audit.one_run import OneRunResult, audit_one_run, canaries_needed
 from verify.audit.result import AuditResult, Outcome
+from verify.audit.samples import audit_samples, audit_scores
 from verify.audit.sequential import SequentialResult, audit_until_refuted
 from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
 
@@ -33,6 +35,7 @@ __all__ = [
     "Guarantee",
     "LatticeFinding",
     "MechanismError",
+    "OneRunResult",
     "Outcome",
     "PerBlock",
     "PerRun",
@@ -43,7 +46,11 @@ __all__ = [
     "Target",
     "assert_private",
     "audit",
+    "audit_one_run",
+    "audit_samples",
+    "audit_scores",
     "audit_until_refuted",
+    "canaries_needed",
     "delta_lower_bound",
     "epsilon_lower_bound",
     "guarantee",

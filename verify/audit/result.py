@@ -13,7 +13,7 @@ from verify.audit.curve import Curve
 from verify.audit.exact_test import Counts
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.rule import Histogram, Rule
-from verify.audit.target import NOT_REPEATABLE
+from verify.audit.target import GIVEN, NOT_REPEATABLE
 from verify.seal import seal
 
 HINT = 1e-4
@@ -76,12 +76,17 @@ class AuditResult:
                 "on other neighbours, or in other events, are not excluded."
             )
         if self.significance > HINT:
+            how = (
+                "audit outputs of new runs at significance 1e-6"
+                if GIVEN in self.notes
+                else "audit again with another seed and significance 1e-6 (fresh runs, the event "
+                "chosen anew)"
+            )
             return (
                 f"A hint: a private mechanism is accused with probability up to "
-                f"{self.significance:g}. To confirm it, audit again with another seed and "
-                "significance 1e-6 (fresh runs, the event chosen anew)."
+                f"{self.significance:g}. To confirm it, {how}."
             )
-        again = "cannot" if NOT_REPEATABLE in self.notes else "can"
+        again = "cannot" if {NOT_REPEATABLE, GIVEN} & set(self.notes) else "can"
         return (
             f"A private mechanism is accused with probability at most {self.significance:g}. The "
             f"runs {again} be drawn again from the seed."

@@ -28,6 +28,8 @@ from verify.audit.binding import BLOCK, RUN, Binding, binding
 
 NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot be drawn again"
 """A note of results."""
+GIVEN = "the rows were given, and the seed only splits them"
+"""Another one."""
 _NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from accountant.errors import DpassayError
 from verify.cli import (
     audit,
+    audit_rows,
     calibrate,
     check,
     convert,
@@ -122,6 +123,7 @@ def _run(
     built_in = (
         verify.command(page),
         audit.COMMAND,
+        *audit_rows.COMMANDS,
         check.COMMAND,
         profile.command(plot),
         training.COMMAND,

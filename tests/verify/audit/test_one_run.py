@@ -1,0 +1,185 @@
+"""One-run audits: the bound against every mechanism with few canaries, the level, the power."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse, stats
+
+from accountant.errors import InvalidInputError
+from verify.audit import audit_one_run, canaries_needed
+from verify.audit.guarantee import gaussian
+from verify.audit.one_run import bound_of_claim, tail_bound
+from verify.audit.result import Outcome
+
+ROUNDING = 1e-5
+"""Relative: what the bound adds for rounding, and what the solver of linear programs loses."""
+
+
+def best_mechanism(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """Return max P(at least v of r guesses are right) over all mechanisms, by a linear program."""
+    inputs = list(itertools.product((-1, 1), repeat=m))
+    outputs = [t for t in itertools.product((-1, 0, 1), repeat=m) if sum(map(abs, t)) == r]
+    at = {(s, t): i for i, (s, t) in enumerate(itertools.product(inputs, outputs))}
+    gain = np.zeros(len(at))
+    for (s, t), i in at.items():
+        gain[i] = (sum(x == y for x, y in zip(s, t, strict=True)) >= v) / len(inputs)
+    rows: list[int] = []
+    columns: list[int] = []
+    entries: list[float] = []
+    limits: list[float] = []
+    slack = len(at)
+    for s in inputs:
+        for j in range(m):
+            other = (*s[:j], -s[j], *s[j + 1 :])
+            first = slack
+            for t in outputs:  # p_s(t) − e^ε p_s'(t) ≤ z
+                rows += [len(limits)] * 3
+                columns += [at[s, t], at[other, t], slack]
+                entries += [1.0, -math.exp(epsilon), -1.0]
+                limits.append(0.0)
+                slack += 1
+            rows += [len(limits)] * len(outputs)
+            columns += range(first, slack)
+            entries += [1.0] * len(outputs)
+            limits.append(delta)
+    sums = sparse.csr_array(
+        (
+            np.ones(len(at)),
+            ([inputs.index(s) for s, _ in at], list(at.values())),
+        ),
+        shape=(len(inputs), slack),
+    )
+    equal_one: Any = sums
+    below: Any = sparse.csr_array((entries, (rows, columns)), shape=(len(limits), slack))
+    found = optimize.linprog(
+        -np.concatenate([gain, np.zeros(slack - len(at))]),
+        A_ub=below,
+        b_ub=limits,
+        A_eq=equal_one,
+        b_eq=np.ones(len(inputs)),
+        method="highs",
+    )
+    assert found.fun is not None
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize(
+    ("m", "r", "v"), [(1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2), (3, 3, 3)]
+)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.02), (0.7, 0.01), (2.0, 0.0), (2.0, 0.1)])
+def test_the_bound_is_the_best_that_any_mechanism_does(
+    m: int, r: int, v: int, epsilon: float, delta: float
+) -> None:
+    found = float(tail_bound(v, r, m, epsilon, delta)[0])
+    best = best_mechanism(m, r, v, epsilon, delta)
+    assert best <= found * (1 + ROUNDING)
+    assert found <= best * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-6, 1e-2])
+def test_the_published_bound_is_never_smaller_above_the_mean(epsilon: float, delta: float) -> None:
+    m = r = 60
+    chance = 1 / (1 + math.exp(-epsilon))
+    for v in range(math.ceil(r * chance) + 1, r + 1, 3):
+        beta = stats.binom.sf(v - 1, r, chance)
+        parts = [
+            2 / i * (stats.binom.cdf(v - 1, r, chance) - stats.binom.cdf(v - i - 1, r, chance))
+            for i in range(1, m + 1)
+        ]
+        published = min(1.0, beta + m * delta * max(parts))
+        assert float(tail_bound(v, r, m, epsilon, delta)[0]) <= published * (1 + ROUNDING)
+
+
+def test_the_bound_where_masses_underflow() -> None:
+    far = tail_bound(2000, 2000, 2000, 0.0, 1e-300)  # P(W = 2000) = 2^-2000
+    assert 1e-300 <= float(far[0]) <= 1.1e-300 * 2000 / 2000
+    assert float(tail_bound(2000, 2000, 2000, 0.0, 0.0)[0]) == 0
+    assert list(tail_bound(0, 9, 9, [0.0, 1.0], 0.0)) == [1, 1]
+
+
+def test_the_level_under_canaries_that_are_spoiled_together() -> None:
+    # One loss of N(mu, 1) against N(0, 1), and randomised response with its size on every coin:
+    # exactly mu-GDP. At most 5 % of audits may accuse it; their number exceeds the bound below with
+    # probability 1e-6.
+    mu, m, audits = 1.0, 100, 20_000
+    rng = np.random.default_rng(7)
+    loss = np.abs(mu * rng.normal(size=audits) + mu**2 / 2 * rng.choice([-1, 1], audits))
+    right = rng.binomial(m, 1 / (1 + np.exp(-loss)))
+    claim = gaussian(mu)
+    p_values = np.array([bound_of_claim(v, m, m, claim) for v in range(m + 1)])[right]
+    accused = int((p_values <= 0.05).sum())
+    assert accused <= stats.binom.isf(1e-6, audits, 0.05)
+    # tests that take the canaries for independent accuse it more often than their level
+    naive = stats.binom.sf(right - 1, m, stats.norm.cdf(mu / 2)) <= 0.05
+    assert naive.mean() > 0.15
+
+
+def test_a_private_run_is_spared_and_a_leak_is_found() -> None:
+    rng = np.random.default_rng(3)
+    coins = rng.random(2000) < 0.5
+    leak = audit_one_run(coins * 3.0 + rng.normal(size=2000), coins, (1, "1e-5"))
+    assert leak.refuted
+    assert leak.epsilon > 2
+    assert leak.mu > 0.5
+    private = audit_one_run(rng.normal(size=2000), coins, "0.1")
+    assert private.outcome is Outcome.NOT_REFUTED
+    assert private.epsilon <= 0.1
+    nothing = audit_one_run(rng.normal(size=2000), coins)
+    assert nothing.outcome is None
+    assert nothing.p_value is None
+    assert "epsilon(1e-05) ≥" in str(nothing)
+
+
+def test_bounds_agree_with_the_claims_they_refute() -> None:
+    rng = np.random.default_rng(5)
+    coins = rng.random(500) < 0.5
+    scores = coins * 2.0 + rng.normal(size=500)
+    found = audit_one_run(scores, coins, guesses=200)
+    assert audit_one_run(scores, coins, (found.epsilon * 0.999, "1e-5"), guesses=200).refuted
+    assert not audit_one_run(scores, coins, (found.epsilon * 1.01, "1e-5"), guesses=200).refuted
+    assert audit_one_run(scores, coins, {"mu": found.mu * 0.97}, guesses=200).refuted
+    assert not audit_one_run(scores, coins, {"mu": found.mu * 1.03}, guesses=200).refuted
+
+
+def test_equal_scores_tell_nothing_whatever_the_order_of_the_canaries() -> None:
+    coins = np.repeat([True, False], 500)
+    scores = np.zeros(1000)
+    scores[0] = 1.0
+    assert audit_one_run(scores, coins).epsilon == 0
+
+
+def test_the_plan_is_enough() -> None:
+    epsilon, truth = 1.0, 2.0
+    m = canaries_needed(epsilon, truth)
+    chance = 1 / (1 + math.exp(-truth))
+    least = next(v for v in range(m + 1) if float(tail_bound(v, m, m, epsilon, 1e-5)[0]) <= 0.05)
+    assert stats.binom.sf(least - 1, m, chance) >= 0.9
+    assert canaries_needed(1, 2, delta=0.02) > canaries_needed(1, 2, delta=0)
+    with pytest.raises(InvalidInputError, match="truth=1"):
+        canaries_needed(2, 1)
+    with pytest.raises(InvalidInputError, match="smaller delta"):
+        canaries_needed(8, 8.0001, delta=0.01)
+
+
+@pytest.mark.parametrize(
+    ("scores", "included", "words"),
+    [
+        ([1.0, 2.0], [True], r"shapes \(2,\) and \(1,\)"),
+        ([[1.0, 2.0]], [[True, False]], "lists of one length"),
+        (["a", "b"], [True, False], "to be numbers"),
+        ([1.0, math.nan], [True, False], r"scores\[1\] is nan"),
+        ([1.0, 1.0], [True, False], "nothing can be guessed"),
+        ([1.0, 2.0], [2, 0], "true or false"),
+        ([float(i) for i in range(100)], [True] * 100, "fair coins"),
+        ([1.0, 2.0], [True, False], "canaries are too few.*From about 8"),
+    ],
+)
+def test_bad_input_is_one_clear_line(scores: object, included: object, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        audit_one_run(scores, included)  # type: ignore[arg-type]

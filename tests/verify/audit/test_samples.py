@@ -1,0 +1,181 @@
+"""Audits of rows and scores that are there already."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from accountant.errors import InvalidInputError
+from verify.audit import audit_samples, audit_scores
+from verify.audit.result import Outcome
+from verify.checker import Outcome as Checked
+from verify.checker import check
+from verify.cli import main
+
+FALSE_ALARM = 1e-6
+
+
+def geometric(epsilon: float, centre: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    first, second = (rng.geometric(-math.expm1(-epsilon), size) for _ in range(2))
+    return np.asarray(centre + first - second)
+
+
+@pytest.mark.parametrize("sizes", [(20_000, 20_000), (30_000, 8_000)])
+def test_a_false_claim_is_refuted_and_a_true_one_is_not(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(4)
+    p, q = (geometric(1.0, i, size, rng) for i, size in enumerate(sizes))
+    found = audit_samples(p, q, "0.7", seed=1, significance=FALSE_ALARM)
+    assert found.refuted
+    assert 0.7 < found.epsilon <= 1
+    assert audit_samples(p, q, 1, seed=1, significance=FALSE_ALARM).outcome is Outcome.NOT_REFUTED
+    assert "new runs" not in found.advice
+    assert "cannot be drawn again" in found.advice
+    # what the checker cannot see is that the rows are runs
+    assert check(found.certificate()).outcome is Checked.CONDITIONAL
+
+
+@pytest.mark.slow
+def test_the_level_under_the_worst_private_mechanism() -> None:
+    # Binary randomised response at the claim. More accusations than the quantile of Bin(400, 5 %)
+    # have probability 1e-6.
+    rng, epsilon, audits, accused = np.random.default_rng(9), 1.0, 400, 0
+    true = 1 / (1 + math.exp(-epsilon))
+    for index in range(audits):
+        p, q = rng.random(300) < true, rng.random(300) < 1 - true
+        accused += audit_samples(p.astype(int), q.astype(int), epsilon, seed=index).refuted
+    assert accused <= stats.binom.isf(FALSE_ALARM, audits, 0.05)
+
+
+def test_scores_of_a_canary_bound_epsilon_below_the_truth() -> None:
+    rng = np.random.default_rng(2)
+    found = audit_scores(rng.normal(1, 1, 4000), rng.normal(0, 1, 3000), delta=0.01, seed=1)
+    assert found.refuted  # of (0, δ)-DP
+    mu, epsilon = 1.0, found.epsilon
+    delta = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
+    assert epsilon > 1
+    assert delta >= 0.01  # ε(0.01) of N(1, 1) against N(0, 1) is larger than the bound
+    assert audit_scores(rng.normal(0, 1, 400), rng.normal(0, 1, 400), seed=1).epsilon < 0.5
+    assert audit_scores(
+        rng.normal(1, 1, 4000), rng.normal(0, 1, 4000), {"mu": "0.5"}, seed=1
+    ).refuted
+
+
+def test_texts_and_vectors_are_outputs() -> None:
+    rng = np.random.default_rng(6)
+    words = [rng.choice(["yes", "no"], 2000, p=law).tolist() for law in ([0.9, 0.1], [0.2, 0.8])]
+    assert audit_samples(words[0], words[1], 1, seed=1, significance=FALSE_ALARM).refuted
+    rows = [rng.normal(size=(4000, 3)) + shift for shift in (0.8, 0.0)]
+    assert audit_samples(
+        rows[0], rows[1], ("0.5", "1e-3"), seed=1, significance=FALSE_ALARM
+    ).refuted
+
+
+RNG = np.random.default_rng(8)
+GOOD = RNG.normal(size=2000)
+RECORDED = RNG.normal(size=300)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (RNG.choice(RECORDED, 5000), RNG.choice(RECORDED, 5000), "occur more than once"),
+        (np.sort(GOOD), GOOD, "depend on the rows before"),
+        (np.cumsum(GOOD), GOOD, "depend on the rows before"),
+        (GOOD[:10], GOOD, "at least 20 rows of first, not 10"),
+        (GOOD, [], "at least 20 rows of second, not 0"),
+        (3, GOOD, "at least 20 rows of first"),
+        (GOOD.reshape(-1, 2), GOOD.reshape(-1, 4), "first has 2 columns, second has 4"),
+        (GOOD + 1j, GOOD, "complex"),
+    ],
+)
+def test_bad_rows_are_one_clear_line(first: object, second: object, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        audit_samples(first, second, 1)
+
+
+@pytest.mark.parametrize(
+    ("included", "excluded", "words"),
+    [
+        ([1.0] * 50, [1.0] * 50, "All scores are 1"),
+        ([math.nan] * 50, [1.0] * 50, "50 of 50 scores of included are NaN"),
+        (["x"] * 50, [1.0] * 50, "included to be numbers"),
+        ([[1.0, 2.0]] * 50, [1.0] * 50, "a list of numbers"),
+        (GOOD[:25], GOOD[25:50], "only from about"),
+    ],
+)
+def test_bad_scores_are_one_clear_line(included: object, excluded: object, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        audit_scores(included, excluded, (5, "1e-5"))
+
+
+def test_clipped_outputs_repeat_without_being_copies() -> None:
+    rng = np.random.default_rng(3)
+    first, second = (np.clip(rng.normal(size=3000), -1 / 3, 1 / 3) for _ in range(2))
+    assert not audit_samples(first, second, 1, seed=1, significance=FALSE_ALARM).refuted
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    code = main([str(word) for word in words])
+    return code, "".join(capsys.readouterr())
+
+
+def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(1)
+    p, q = geometric(1.0, 1, 9000, rng), geometric(1.0, 0, 9000, rng)
+    np.save(tmp_path / "p.npy", p)
+    np.savetxt(tmp_path / "q.csv", q, fmt="%d")
+    files = tmp_path / "p.npy", tmp_path / "q.csv"
+    evidence = tmp_path / "evidence.json"
+    code, text = run(
+        capsys, "audit-samples", *files, "--claim", "0.5", "--seed", 1, "--certificate", evidence
+    )
+    assert code == 1
+    assert text.startswith("REFUTED  (0.5, 0)-DP of p.npy and q.csv")
+    assert run(capsys, "check", evidence)[0] == 3  # CONDITIONAL: that the rows are runs
+    assert run(capsys, "audit-samples", *files, "--claim", "1", "--seed", 1, "--quiet") == (0, "")
+    code, text = run(capsys, "audit-scores", *files, "--seed", 1, "--json")
+    assert code == 0  # nothing was claimed
+    assert 0.5 < json.loads(text)["epsilon_lower_bound"] < 1
+    coins = rng.random(900) < 0.5
+    np.save(tmp_path / "scores.npy", np.where(coins, 2.0, 0.0))
+    np.savez(tmp_path / "coins.npz", coins)
+    canaries = tmp_path / "scores.npy", tmp_path / "coins.npz"
+    assert run(capsys, "audit-one-run", *canaries, "--claim", "2", "--guesses", "500")[0] == 1
+    assert run(capsys, "audit-one-run", "--plan", 1, 2) == (0, "60\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["audit-samples", "a.npy", "a.npy", "--claim", "1"], "a.npy"),
+        (["audit-samples", "a.parquet", "a.csv", "--claim", "1"], ".npy, .npz, .csv or .txt"),
+        (["audit-samples", "text.csv", "text.csv", "--claim", "1"], "expected numbers, one run a"),
+        (["audit-samples", "pickle.npy", "pickle.npy", "--claim", "1"], "expected numbers"),
+        (["audit-one-run"], "--plan EPSILON TRUTH"),
+        (["audit-one-run", "n.csv", "n.csv", "--guesses", "x"], "whole numbers"),
+        (["audit-scores", "n.csv", "n.csv", "--confidence", "95"], "confidence=95"),
+    ],
+)
+def test_bad_files_are_one_clear_line(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.csv").write_text("one\ntwo\n")
+    Path("n.csv").write_text("".join(f"{i % 7}\n" for i in range(100)))
+    Path("a.parquet").write_bytes(b"PAR1")
+    np.save("pickle.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    code, text = run(capsys, *words)
+    assert code == 2
+    assert message in text
+    assert len(text.strip().splitlines()) == 1

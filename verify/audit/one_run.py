@@ -1,0 +1,405 @@
+r"""One-run audits: many canaries, each included by a fair coin of its own, one run.
+
+An auditor who sees the output of one run M(S), S uniform on {−1, 1}^m, guesses r of the m coins (a
+number fixed beforehand; which ones, and how, may depend on the output). Let V be the number of
+right guesses, W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and w = P(W = v). Over all (ε, δ)-DP M, for
+neighbours that differ in one canary, and v ≥ 1,
+
+    max P(V ≥ v) = min(1, β + m δ β(1 − β)/(v w)).                                            (1)
+
+*Proof.* Put a = e^ε. Let T in {−1, 0, 1}^m be the guesses. Averaging M over all ways to flip coins
+(S and T together) and to permute canaries changes neither P(V ≥ v) nor (ε, δ)-DP, which is convex
+in the law. Then the probability of T at S depends on the number k of right guesses alone; let f_k
+be C(m, r) times it, so that P(V = k) = C(r, k) f_k. Flipping the coin of canary i turns a right
+guess of it into a wrong one. Of the patterns with k right guesses C(m − 1, r − 1) C(r − 1, k − 1)
+have i among them, and C(m − 1, r − 1) = (r/m) C(m, r); so with d_k = f_k − a f_{k−1}
+
+    Σ_{k ≥ 1} C(r − 1, k − 1) max(d_k, 0) ≤ δ m/r,    d_0 = f_0.                              (2)
+
+By f_k = Σ_{j ≤ k} a^{k−j} d_j, and with B_j = P(W ≥ j), w_j = P(W = j) = C(r, j) a^j (1 + a)^{−r},
+
+    1 = Σ_k C(r, k) f_k = Σ_j d_j (1 + a)^r a^{−j} B_j,
+    P(V ≥ v) = Σ_j d_j (1 + a)^r a^{−j} B_{max(j, v)}.
+
+So P(V ≥ v) − β = Σ_{j ≥ 1} d_j (1 + a)^r a^{−j} c_j, c_j = B_{max(j, v)} − β B_j ≥ 0 (and c_0 = 0).
+Only positive d_j help. As C(r − 1, j − 1) = (j/r) C(r, j), the gain of d_j per unit of (2) is
+c_j r/(j w_j): (2) gives at most δ m max_j c_j/(j w_j). For j ≤ v, c_j = β P(W < j); with
+W' ~ Bin(r − 1, a/(1 + a)), j w_j is P(W' = j − 1) times a constant, and P(W < j)/P(W' = j − 1) =
+P(W' ≤ j − 1)/P(W' = j − 1) − a/(1 + a) grows with j, as binomial laws are log-concave. For j ≥ v,
+c_j = (1 − β) B_j, and B_j/(j w_j) falls in the same way. The best j is v, with c_v = β(1 − β): (1)
+is an upper bound. It is attained by d_v and d_0 alone, where these make f at most 1. ∎
+
+The published bound has 2 max_i P(v − i ≤ W < v)/i in place of β(1 − β)/(v w) (Steinke, Nasr and
+Jagielski, "Privacy auditing with one (1) training run", 2023, Theorem 5.2).
+
+Nothing is assumed about how the canaries depend on each other given S: a mechanism may spoil all of
+them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(ε))-DP at every ε, and
+(1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from accountant.errors import InvalidInputError, expected
+from verify.audit import binomial
+from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
+from verify.audit.result import Outcome
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_LARGEST_EPSILON, _LARGEST_MU = 60.0, 60.0
+_HALVINGS = 60
+_FEWEST = 8
+"""Guesses that are worth trying."""
+_SHARES = (1, 4, 16, 64)
+"""The usual numbers of guesses are the canaries over these."""
+_UNFAIR = 6.0
+"""Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 120)])
+"""Where δ_μ(ε) is asked for a bound of μ."""
+_SLACK = 1e-10
+"""Relative: more than the rounding of a normal distribution function."""
+
+
+@final
+@dataclass(frozen=True)
+class OneRunResult:
+    """What one run tells."""
+
+    outcome: Outcome | None
+    """None where nothing was claimed."""
+    claim: str
+    canaries: int
+    guesses: int
+    """The number of guesses that tells most, of those that were tried."""
+    right: int
+    tried: tuple[int, ...]
+    delta: float
+    epsilon: float
+    """Lower bound of ε at δ, at confidence 1 − significance."""
+    mu: float
+    """Lower bound of μ, at the same confidence."""
+    p_value: float | None
+    """Of the claim, times the numbers of guesses that were tried; None without a claim."""
+    significance: float
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim was refuted."""
+        return self.outcome is Outcome.REFUTED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "schema_version": 1,
+            "verdict": None if self.outcome is None else self.outcome.value,
+            "claim": self.claim,
+            "canaries": self.canaries,
+            "guesses": self.guesses,
+            "right": self.right,
+            "guesses_tried": list(self.tried),
+            "delta": self.delta,
+            "epsilon_lower_bound": self.epsilon,
+            "mu_lower_bound": self.mu,
+            "p_value": self.p_value,
+            "significance": self.significance,
+        }
+
+    def __str__(self) -> str:
+        """Return the result in a few lines."""
+        head = "" if self.outcome is None else f"{self.outcome.value}  {self.claim}\n"
+        p_value = "" if self.p_value is None else f"  p-value      {self.p_value:.3g}\n"
+        tried = ", ".join(map(str, self.tried))
+        return (
+            f"{head}  canaries     {self.canaries}, each included by a fair coin of its own\n"
+            f"  guesses      {self.right} of {self.guesses} right (numbers tried: {tried})\n"
+            f"{p_value}"
+            f"  with confidence {1 - self.significance:.7g}: epsilon({self.delta:g}) ≥ "
+            f"{self.epsilon:.6g}, and mu ≥ {self.mu:.6g}"
+        )
+
+
+def tail_bound(
+    right: int, guesses: int, canaries: int, epsilon: ArrayLike, delta: ArrayLike
+) -> Floats:
+    """Return max P(V ≥ right) over all (ε, δ)-DP mechanisms, rounded up: equation (1).
+
+    Parameters
+    ----------
+    right
+        v, how many guesses are right at least.
+    guesses, canaries
+        r ≤ m, fixed before the run.
+    epsilon, delta
+        ε ≥ 0, 0 ≤ δ ≤ 1: numbers, or arrays of one length.
+    """
+    eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+    most = np.atleast_1d(np.asarray(delta, dtype=np.float64))
+    if right <= 0:
+        return np.ones(len(eps))
+    chance, up = special.expit(eps), 1 + binomial.ROUNDING
+    beta = np.minimum(1.0, binomial.at_least(right, guesses, chance) * up)
+    below = np.minimum(1.0, binomial.at_most(right - 1, guesses, chance) * up)
+    mass = binomial.masses(np.array([right]), guesses, chance)[:, 0] / up
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Where both underflow: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w is at
+        # most that of a geometric series.
+        falling = np.exp(eps) * ((guesses - right) / (right + 1))
+        series = np.where(falling < 1, 1 / (1 - falling), np.inf)
+        odds = np.where(mass > 0, beta / mass, series)
+        added = np.where(most > 0, canaries / right * most * odds * below * up, 0.0)
+    found: Floats = np.minimum(1.0, beta + np.where(beta < 1, added, 0.0))
+    return found
+
+
+def audit_one_run(
+    scores: ArrayLike,
+    included: ArrayLike,
+    claim: Claim | None = None,
+    *,
+    delta: float = 1e-5,
+    guesses: int | Sequence[int] | None = None,
+    significance: float = 0.05,
+    seed: int = 0,
+) -> OneRunResult:
+    """Audit one run with canaries that fair coins included.
+
+    Parameters
+    ----------
+    scores
+        One number for each of m canaries, computed from the output alone: larger where the canary
+        seems to be included.
+    included
+        Whether each was: m independent fair coins.
+    claim
+        ε, (ε, δ), {"mu": μ}, a mechanism or a profile, for neighbours that differ in one canary
+        (added or removed); without one the result is the bounds alone.
+    delta
+        δ at which ε is bounded.
+    guesses
+        How many guesses are made: the largest half of them says "included", the least "excluded".
+        Several numbers may be given, and pay for each other. By default m, m/4, m/16 and m/64.
+    significance
+        The largest probability with which a private mechanism is accused.
+    seed
+        Decides among canaries with the same score.
+
+    Raises
+    ------
+    InvalidInputError
+        For scores that are not finite or all equal, coins that are not fair, or too few canaries.
+
+    Examples
+    --------
+    >>> coins = np.random.default_rng(1).random(1000) < 0.5
+    >>> found = audit_one_run(np.where(coins, 3.0, 0.0), coins, 2)
+    >>> found.outcome.value, round(found.epsilon, 2)
+    ('REFUTED', 5.42)
+    """
+    values, coins = _read(scores, included)
+    if not 0 < significance < 1:
+        raise expected("significance", significance, "in (0, 1)")
+    if not 0 <= delta < 1:
+        raise expected("delta", delta, "in [0, 1)")
+    m = len(values)
+    numbers = _numbers(guesses, m)
+    whole = None if claim is None else guarantee(claim)
+    level = significance / len(numbers)
+    _require_enough(whole, m, numbers, level)
+    right = {r: _right(values, coins, r, seed) for r in numbers}
+    epsilons = {r: _epsilon(v, r, m, delta, level) for r, v in right.items()}
+    mus = {r: _mu(v, r, m, level) for r, v in right.items()}
+    best = max(numbers, key=lambda r: (epsilons[r], mus[r]))
+    p_value = None
+    if whole is not None:
+        found = {r: bound_of_claim(v, r, m, whole) for r, v in right.items()}
+        best = min(numbers, key=lambda r: found[r])
+        p_value = min(1.0, len(numbers) * found[best])
+    outcome = None
+    if p_value is not None:
+        outcome = Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
+    return OneRunResult(
+        outcome=outcome,
+        claim="" if whole is None else whole.description,
+        canaries=m,
+        guesses=best,
+        right=right[best],
+        tried=numbers,
+        delta=float(delta),
+        epsilon=max(epsilons.values()),
+        mu=max(mus.values()),
+        p_value=p_value,
+        significance=significance,
+    )
+
+
+def canaries_needed(
+    epsilon: float,
+    truth: float,
+    *,
+    delta: float = 1e-5,
+    significance: float = 0.05,
+    power: float = 0.9,
+) -> int:
+    """Return how many canaries refute (ε, δ)-DP, where each guess is right as at ε = `truth`.
+
+    That is randomised response on every coin, the mechanism that leaks most at `truth`: others need
+    more. All canaries are guessed, and `power` is the probability of a refutation.
+
+    Raises
+    ------
+    InvalidInputError
+        If `truth` is not above ε, or more than a billion canaries are needed.
+    """
+    if not 0 <= epsilon < truth:
+        raise expected("truth", truth, f"> epsilon={epsilon}", "Nothing is to be refuted.")
+    chance = 1 / (1 + math.exp(-truth))
+
+    def enough(m: int) -> bool:
+        most = int(stats.binom.ppf(1 - power, m, chance))  # P(V ≥ most) is at least the power
+        return float(tail_bound(most, m, m, epsilon, delta)[0]) <= significance
+
+    m = 1
+    while not enough(m):
+        m *= 2
+        if m > 1 << 30:
+            raise InvalidInputError(
+                f"More than a billion canaries are needed at delta={delta:g}: the bound has a term "
+                "of their number times delta. Take a smaller delta."
+            )
+    low = m // 2
+    while m - low > max(1, m // 200):
+        middle = (low + m) // 2
+        low, m = (low, middle) if enough(middle) else (middle, m)
+    return m
+
+
+def bound_of_claim(right: int, guesses: int, canaries: int, claim: Guarantee) -> float:
+    """Return a bound of P(V ≥ right) under a claim: the least over points of its curve."""
+    points = claim.candidates(_LARGEST_EPSILON)
+    epsilons, deltas = ([float(getattr(p, name)) for p in points] for name in ("epsilon", "delta"))
+    return float(tail_bound(right, guesses, canaries, epsilons, deltas).min(initial=1.0))
+
+
+def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError("Expected scores to be numbers, one for each canary.") from None
+    coins = np.asarray(included)
+    if values.ndim != 1 or coins.shape != values.shape:
+        raise InvalidInputError(
+            f"Expected scores and included to be lists of one length, not of shapes {values.shape} "
+            f"and {coins.shape}."
+        )
+    if coins.dtype != np.bool_:
+        if not np.isin(coins, (0, 1)).all():
+            raise InvalidInputError("Expected included to be true or false for each canary.")
+        coins = coins.astype(bool)
+    if not np.isfinite(values).all():
+        first = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InvalidInputError(
+            f"Expected finite scores: scores[{first}] is {values[first]}. Give a canary without a "
+            "score the middle one."
+        )
+    m, inside = len(values), int(coins.sum())
+    if m and (values == values[0]).all():
+        raise InvalidInputError(f"All {m} scores are {values[0]:g}: nothing can be guessed.")
+    if abs(2 * inside - m) > _UNFAIR * math.sqrt(m):
+        raise InvalidInputError(
+            f"{inside} of {m} canaries were included: that is no result of fair coins. Include "
+            "each canary with probability 1/2, independently."
+        )
+    return values, coins
+
+
+def _numbers(guesses: int | Sequence[int] | None, m: int) -> tuple[int, ...]:
+    if guesses is None:
+        found = {m // share for share in _SHARES if m // share >= _FEWEST} or {m}
+    else:
+        given = [guesses] if isinstance(guesses, int) else list(guesses)
+        found = {int(number) for number in given}
+    for number in found:
+        if not 1 <= number <= m:
+            raise expected("guesses", number, f"in [1, {m}]", "There are so many canaries.")
+    if not found:
+        raise InvalidInputError("Expected at least one number of guesses.")
+    return tuple(sorted(found, reverse=True))
+
+
+def _require_enough(
+    claim: Guarantee | None, m: int, numbers: tuple[int, ...], level: float
+) -> None:
+    """Raise where even guesses that are all right could not refute the claim, or anything."""
+    about = epsilon_delta(0, 0) if claim is None else claim
+    if any(bound_of_claim(r, r, m, about) <= level for r in numbers):
+        return
+    needed = 1
+    while bound_of_claim(needed, needed, needed, about) > level:
+        needed *= 2
+        if needed > 1 << 30:
+            raise InvalidInputError("No number of canaries can refute this claim.")
+    raise InvalidInputError(
+        f"{m} canaries are too few: even if every guess were right, nothing would be refuted at "
+        f"this significance. From about {needed} on something can be."
+    )
+
+
+def _right(values: NDArray[Any], coins: NDArray[np.bool_], guesses: int, seed: int) -> int:
+    """Count the right guesses: the canaries with the largest scores are in, the least are out.
+
+    Equal scores are put in an order that does not depend on the coins.
+    """
+    lots = np.random.default_rng([seed, 1]).permutation(len(values))
+    order = np.lexsort((lots, values))
+    out = guesses // 2
+    inside = order[len(values) - (guesses - out) :]
+    return int(coins[inside].sum()) + int((~coins[order[:out]]).sum())
+
+
+def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> float:
+    """Return the largest ε at which so many right guesses are refuted; 0 where there is none."""
+
+    def bound(epsilon: float) -> float:
+        return float(tail_bound(right, guesses, m, epsilon, delta)[0])
+
+    return _largest(bound, level, _LARGEST_EPSILON)
+
+
+def _mu(right: int, guesses: int, m: int, level: float) -> float:
+    """Return the largest μ that is refuted; 0 where there is none."""
+
+    def bound(mu: float) -> float:
+        deltas = _gaussian_delta(mu) if mu > 0 else np.zeros(len(_EPSILONS))
+        return float(tail_bound(right, guesses, m, _EPSILONS, deltas).min())
+
+    return _largest(bound, level, _LARGEST_MU)
+
+
+def _gaussian_delta(mu: float) -> Floats:
+    """Return δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) at the points tried, rounded up."""
+    first = special.ndtr(mu / 2 - _EPSILONS / mu)
+    second = np.exp(_EPSILONS + special.log_ndtr(-mu / 2 - _EPSILONS / mu))
+    found: Floats = np.clip(first - second + _SLACK * first, 0.0, 1.0)
+    return found
+
+
+def _largest(bound: Callable[[float], float], level: float, top: float) -> float:
+    """Return where a growing bound passes the level, from below."""
+    if bound(0.0) > level:
+        return 0.0
+    low, high = 0.0, top
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if bound(middle) <= level else (low, middle)
+        if high - low <= 1e-9 * high:
+            break
+    return low

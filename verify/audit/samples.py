@@ -1,0 +1,274 @@
+"""Audits of outputs that are there already: rows of two files, or scores of a canary.
+
+One part of the rows of either side, drawn by lot, chooses the event; the others test it, once. That
+is the test of `verify.audit.auditor` with rows in place of fresh runs. It rests on the rows being
+independent runs on the two datasets: copies are refused, and so is an order that tells the next row
+from the one before.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from accountant.core.adjacency import Adjacency
+from accountant.errors import InvalidInputError, expected
+from verify.audit import features
+from verify.audit.blocks import generator
+from verify.audit.exact_test import (
+    SPARED,
+    Design,
+    delta_lower_bound,
+    epsilon_lower_bound,
+    p_value,
+)
+from verify.audit.features import Proposer
+from verify.audit.guarantee import Claim, guarantee
+from verify.audit.learn import DEFAULT_PROPOSERS, choose
+from verify.audit.outputs import Alphabet, Matrix
+from verify.audit.plan import Plan, oddities
+from verify.audit.result import AuditResult, Outcome
+from verify.audit.target import GIVEN
+from verify.audit.training import training_runs
+
+_SPLIT, _COINS = 901, 902
+_FEWEST = 20
+_LONG = 40
+"""Bits of a mantissa that only numbers have which no law repeats by chance."""
+_MOST_COPIES = 10
+_SHARE_OF_COPIES = 0.01
+_DEPENDENT = 1e-9
+"""Chance at which independent rows are taken for dependent ones."""
+_SPARE = 7.5
+"""Standard deviations of fair coins for which rows are kept: more fall out with chance 1e-13."""
+
+
+def audit_samples(
+    first: Any,
+    second: Any,
+    claim: Claim,
+    *,
+    significance: float = 0.05,
+    seed: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    names: tuple[str, str] = ("first", "second"),
+    proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
+) -> AuditResult:
+    """Audit a claim on outputs of independent runs on two neighbouring datasets.
+
+    Parameters
+    ----------
+    first, second
+        The outputs on either dataset, one run a row: an array whose first axis counts the runs, or
+        a list of outputs of any kind. Their numbers may differ.
+    claim
+        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed.
+    significance
+        The largest probability with which a private mechanism is accused.
+    seed
+        Of the lots that decide which rows choose the event; None draws one and reports it.
+    adjacency
+        The relation of a claimed mechanism's profile, where it depends on it.
+    names
+        What the two sides are called in the report.
+    proposers
+        What events are looked for: by default also in the last bits of floats.
+
+    Raises
+    ------
+    InvalidInputError
+        For too few rows, rows of different shapes, copies, or rows that depend on their order.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> p, q = rng.laplace(1, 1, 5000), rng.laplace(0, 1, 5000)
+    >>> audit_samples(p, q, "0.5", seed=1).outcome.value
+    'REFUTED'
+    """
+    started = time.perf_counter()
+    whole = guarantee(claim, adjacency=adjacency)
+    if not 0 < significance < 1:
+        raise expected("significance", significance, "in (0, 1)")
+    sides = _matrices(first, second, names)
+    for rows, name in zip(sides, names, strict=True):
+        _require_independent(rows, name)
+    fixed = secrets.randbits(63) if seed is None else int(seed)
+    least = min(map(len, sides))
+    plan = Plan(_Named(" and ".join(names)), whole, (names,), least, significance, fixed, None)
+    plan.require_enough()
+    training = training_runs(plan, sides[0].shape[1])
+    mixed = [
+        rows[generator(fixed, _SPLIT, i).permutation(len(rows))] for i, rows in enumerate(sides)
+    ]
+    learning, fresh = [rows[:training] for rows in mixed], [rows[training:] for rows in mixed]
+    rule = choose(
+        learning[0],
+        learning[1],
+        whole,
+        runs=least - training,
+        significance=significance,
+        proposers=proposers,
+    )
+    if rule.design is Design.GUESSES:
+        fresh = _by_coins(fresh, fixed)
+    histogram = np.array([rule.histogram(rows) for rows in fresh])
+    counts, point = rule.counts(histogram), rule.point
+    spared = SPARED * significance
+    found = p_value(counts, float(point.epsilon), float(point.delta), spared=spared)
+    notes = [GIVEN, *oddities(learning[0], learning[1], mixed=False)]
+    return AuditResult(
+        outcome=Outcome.REFUTED if found <= significance else Outcome.NOT_REFUTED,
+        target=" and ".join(names),
+        guarantee=whole,
+        pair=names,
+        pairs=1,
+        rule=rule,
+        point=point,
+        counts=counts,
+        p_value=found,
+        significance=significance,
+        spared=spared,
+        epsilon=epsilon_lower_bound(counts, float(point.delta), significance),
+        delta=delta_lower_bound(counts, float(point.epsilon), significance),
+        histogram=histogram,
+        seed=fixed,
+        training=training,
+        samples=min(len(rows) for rows in fresh),
+        seconds=time.perf_counter() - started,
+        notes=tuple(notes),
+    )
+
+
+def audit_scores(
+    included: Any,
+    excluded: Any,
+    claim: Claim | None = None,
+    *,
+    delta: float = 1e-5,
+    significance: float = 0.05,
+    seed: int | None = None,
+) -> AuditResult:
+    """Audit by the scores that one canary has in runs with it, and in runs without it.
+
+    Each score is that of a run of its own; for many canaries in one run see `audit_one_run`. Events
+    are scores beyond a threshold or between two.
+
+    Parameters
+    ----------
+    included, excluded
+        A number for each run with the canary, and for each run without it.
+    claim
+        As for `audit_samples`; by default nothing is claimed but (0, δ)-DP, so that the result is
+        the lower bound of ε at δ.
+    delta
+        δ at which ε is bounded where nothing is claimed.
+
+    Other parameters, errors and the result are those of `audit_samples`.
+    """
+    scores = []
+    for name, given in (("included", included), ("excluded", excluded)):
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInputError(f"Expected {name} to be numbers, one for each run.") from None
+        if values.ndim != 1:
+            raise expected(name, values.shape, "to be a list of numbers")
+        if np.isnan(values).any():
+            raise InvalidInputError(
+                f"{int(np.isnan(values).sum())} of {len(values)} scores of {name} are NaN. Give a "
+                "run without a score a number of its own, such as -inf."
+            )
+        scores.append(values)
+    if len(scores[0]) and len(scores[1]) and len(np.unique(np.concatenate(scores))) == 1:
+        raise InvalidInputError(f"All scores are {scores[0][0]:g}: they tell nothing.")
+    return audit_samples(
+        scores[0],
+        scores[1],
+        (0, str(delta)) if claim is None else claim,
+        significance=significance,
+        seed=seed,
+        names=("included", "excluded"),
+        proposers=(features.plain,),
+    )
+
+
+class _Named:
+    """What stands in place of a mechanism: rows cannot be drawn again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
+        """Raise: there is nothing to run."""
+        raise InvalidInputError("The rows were given; there is nothing to run.")
+
+
+def _matrices(first: Any, second: Any, names: tuple[str, str]) -> tuple[Matrix, Matrix]:
+    """Return both sides as matrices of one width."""
+    alphabet = Alphabet()
+    found = []
+    for rows, name in zip((first, second), names, strict=True):
+        if not hasattr(rows, "__len__") or len(rows) < _FEWEST:
+            number = len(rows) if hasattr(rows, "__len__") else 0
+            raise InvalidInputError(
+                f"Expected at least {_FEWEST} rows of {name}, not {number}: a part of them chooses "
+                "the event, the others test it."
+            )
+        array = np.asarray(rows) if isinstance(rows, (list, tuple)) else rows
+        if getattr(array, "dtype", None) is not None and array.dtype.kind == "c":
+            raise InvalidInputError(
+                f"The outputs of {name} are complex. Give real and imaginary parts as two columns."
+            )
+        found.append(alphabet.matrix(rows))
+    if alphabet.width is not None:  # the first side may have been read as plain numbers
+        found = [alphabet.matrix(rows) for rows in (first, second)]
+    one, other = found
+    if one.shape[1] != other.shape[1]:
+        raise InvalidInputError(
+            f"Expected rows of one width: {names[0]} has {one.shape[1]} columns, {names[1]} has "
+            f"{other.shape[1]}."
+        )
+    return one, other
+
+
+def _require_independent(rows: Matrix, name: str) -> None:
+    """Raise for copies of rows, and for rows that follow from the ones before."""
+    if np.issubdtype(rows.dtype, np.floating):
+        different, counts = np.unique(rows, axis=0, return_counts=True)
+        fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
+        long = (fractions != np.floor(fractions)).any(axis=1)
+        copies = int((long & (counts > 1)).sum())
+        if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * len(different)):
+            raise InvalidInputError(
+                f"{copies} different rows of {name} occur more than once, though no law repeats "
+                "such numbers by chance. Give every run once: drawing rows again from recorded "
+                "ones makes runs that are not independent."
+            )
+    worst = 1.0
+    for column in rows.T[:64]:
+        if not np.isfinite(column).all() or (column == column[0]).all():
+            continue
+        worst = min(worst, float(stats.spearmanr(column[:-1], column[1:]).pvalue))
+    if worst * min(64, rows.shape[1]) < _DEPENDENT:
+        raise InvalidInputError(
+            f"The rows of {name} depend on the rows before them (p = {worst:.1g}): a chain or a "
+            "sorted file, not independent runs. Shuffling would hide it and not help; give "
+            "independent runs, in the order in which they were made."
+        )
+
+
+def _by_coins(sides: list[Matrix], seed: int) -> list[Matrix]:
+    """Return as many runs as fair coins give to each side, with room for their luck."""
+    least = min(map(len, sides))
+    root = (math.sqrt(_SPARE**2 + 8 * least) - _SPARE) / 2  # n/2 + s√n/2 ≤ least for √n up to it
+    runs = max(2, int(root**2))
+    heads = int(generator(seed, _COINS).binomial(runs, 0.5))
+    heads = min(max(heads, runs - least), least)  # it is there already but with chance 1e-13
+    return [sides[0][:heads], sides[1][: runs - heads]]

@@ -1,0 +1,230 @@
+"""`dpassay audit-samples`, `audit-scores` and `audit-one-run`: audits of files of numbers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verify.cli.audit import read_claim
+from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FILES = """
+Files are .npy, .npz with one array, or .csv and .txt with one run a line and no header."""
+_CLAIM = "1, 1,1e-5, epsilon=1,delta=1e-5, mu=0.5, or a mechanism whose whole profile is claimed"
+_SAMPLES = f"""\
+Test a claim about a mechanism on outputs of independent runs on two neighbouring datasets. A part
+of the rows, chosen by lot, proposes an event; the others test it, once.
+{_FILES}
+"""
+_SCORES = f"""\
+Bound epsilon by the scores of one canary in runs with it (IN) and in runs without it (OUT).
+{_FILES}
+"""
+_ONE_RUN = f"""\
+Bound epsilon by many canaries of one run, each of which a fair coin of its own included. SCORES has
+a number for each canary, larger where it seems to be included; INCLUDED has 1 or 0 for each.
+Without files, --plan says how many canaries are needed.
+{_FILES}
+"""
+
+
+def _configure(parser: argparse.ArgumentParser, *files: str) -> None:
+    for name in files:
+        parser.add_argument(name.lower(), metavar=name, type=Path, help="a file of numbers")
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, metavar="C", help="of a refutation (default 0.95)"
+    )
+    parser.add_argument("--seed", type=int, metavar="S", help="of the lots that are drawn")
+    add_output_options(parser, quiet="print nothing; the exit code says it")
+
+
+def configure_samples(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `audit-samples`."""
+    _configure(parser, "FIRST", "SECOND")
+    parser.add_argument("--claim", required=True, metavar="CLAIM", help=_CLAIM)
+    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
+
+
+def configure_scores(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `audit-scores`."""
+    _configure(parser, "IN", "OUT")
+    parser.add_argument("--claim", metavar="CLAIM", help=_CLAIM)
+    parser.add_argument(
+        "--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded"
+    )
+    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
+
+
+def configure_one_run(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `audit-one-run`."""
+    _configure(parser)
+    parser.add_argument("scores", nargs="?", type=Path, metavar="SCORES", help="a file of numbers")
+    parser.add_argument(
+        "included", nargs="?", type=Path, metavar="INCLUDED", help="1 or 0 for each"
+    )
+    parser.add_argument("--claim", metavar="CLAIM", help=_CLAIM)
+    parser.add_argument(
+        "--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded"
+    )
+    parser.add_argument(
+        "--guesses",
+        metavar="R1,R2,…",
+        help="numbers of guesses, fixed beforehand, that share the confidence",
+    )
+    parser.add_argument(
+        "--plan",
+        nargs=2,
+        type=float,
+        metavar=("EPSILON", "TRUTH"),
+        help="say how many canaries refute EPSILON where the truth is TRUTH",
+    )
+
+
+def run_samples(options: argparse.Namespace) -> int:
+    """Audit rows and print."""
+    from verify.audit import audit_samples
+
+    result = audit_samples(
+        _read(options.first),
+        _read(options.second),
+        read_claim(options.claim),
+        significance=_significance(options),
+        seed=options.seed,
+        names=(options.first.name, options.second.name),
+    )
+    return _told(result, options)
+
+
+def run_scores(options: argparse.Namespace) -> int:
+    """Audit scores and print."""
+    from verify.audit import audit_scores
+
+    result = audit_scores(
+        _read(getattr(options, "in")),
+        _read(options.out),
+        None if options.claim is None else read_claim(options.claim),
+        delta=options.delta,
+        significance=_significance(options),
+        seed=options.seed,
+    )
+    return _told(result, options, claimed=options.claim is not None)
+
+
+def run_one_run(options: argparse.Namespace) -> int:
+    """Audit one run, or plan it, and print."""
+    from accountant.errors import InvalidInputError
+    from verify.audit import audit_one_run, canaries_needed
+
+    level = _significance(options)
+    if options.plan is not None:
+        needed = canaries_needed(*options.plan, delta=options.delta, significance=level)
+        if options.json:
+            say_json({"schema_version": 1, "canaries": needed})
+        else:
+            say(str(needed))
+        return ExitCode.DONE
+    if options.included is None:
+        raise InvalidInputError("Expected SCORES and INCLUDED, or --plan EPSILON TRUTH.")
+    result = audit_one_run(
+        _read(options.scores),
+        _read(options.included),
+        None if options.claim is None else read_claim(options.claim),
+        delta=options.delta,
+        guesses=_whole_numbers(options.guesses),
+        significance=level,
+        seed=options.seed or 0,
+    )
+    return _told(result, options)
+
+
+def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> int:
+    """Print a result and return the exit code: 1 where what was claimed is refuted."""
+    if getattr(options, "certificate", None) is not None:
+        from verify import seal
+
+        seal.write(options.certificate, [result.certificate()])
+    if options.json:
+        say_json(result.to_json())
+    elif not options.quiet:
+        say(str(result))
+    return ExitCode.REFUTED if claimed and result.refuted else ExitCode.DONE
+
+
+def _significance(options: argparse.Namespace) -> float:
+    from accountant.errors import expected
+
+    if not 0 < options.confidence < 1:
+        raise expected("confidence", options.confidence, "in (0, 1)", "Write 0.95 for 95 %.")
+    return float(f"{1 - options.confidence:.12g}")
+
+
+def _whole_numbers(text: str | None) -> list[int] | None:
+    from accountant.errors import expected
+
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise expected("guesses", text, "to be whole numbers", "Write 1000,100.") from None
+
+
+def _read(path: Path) -> NDArray[Any]:
+    """Return the array in a file; nothing in it is run.
+
+    Raises InvalidInputError where there is none.
+    """
+    import numpy as np
+
+    from accountant.errors import InvalidInputError
+
+    try:
+        if path.suffix in (".npy", ".npz"):
+            found = np.load(path, allow_pickle=False)
+            if path.suffix == ".npy":
+                return np.asarray(found)
+            names = list(found)
+            if len(names) != 1:
+                raise InvalidInputError(
+                    f"{path}: expected one array, not {len(names)}. Save each in a file of its own."
+                )
+            return np.asarray(found[names[0]])
+        if path.suffix in (".csv", ".txt"):
+            rows = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
+            return rows[:, 0] if rows.shape[1] == 1 else rows
+    except (ValueError, EOFError) as error:
+        raise InvalidInputError(f"{path}: expected numbers, one run a line: {error}") from None
+    raise InvalidInputError(f"{path}: expected a file that ends in .npy, .npz, .csv or .txt.")
+
+
+COMMANDS = (
+    Command(
+        "audit-samples",
+        "test a claim on outputs of runs that were made",
+        _SAMPLES,
+        "examples:\n  dpassay audit-samples a.npy b.npy --claim 1,1e-5\n",
+        configure_samples,
+        run_samples,
+    ),
+    Command(
+        "audit-scores",
+        "bound epsilon by scores of a canary",
+        _SCORES,
+        "examples:\n  dpassay audit-scores in.npy out.npy --delta 1e-5\n",
+        configure_scores,
+        run_scores,
+    ),
+    Command(
+        "audit-one-run",
+        "bound epsilon by many canaries of one run",
+        _ONE_RUN,
+        "examples:\n  dpassay audit-one-run scores.npy included.npy --claim 1,1e-5\n"
+        "  dpassay audit-one-run --plan 8 16\n",
+        configure_one_run,
+        run_one_run,
+    ),
+)

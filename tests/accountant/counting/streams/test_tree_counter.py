@@ -193,15 +193,15 @@ def test_bad_records(key: str, value: object, message: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arity", "subtraction"), [(19, True), (18, True), (2, False)])
-def test_mean_squared_error_of_a_million_steps(arity: int, subtraction: bool) -> None:
+@pytest.mark.parametrize(("arity", "subtraction"), [(19, True), (2, False)])
+def test_mean_squared_error_of_many_steps(arity: int, subtraction: bool) -> None:
     """The simulated error lies within six of its standard errors, which are exact too.
 
     Y = (1/n) Σ noise(t)² is the quadratic form ZᵀMZ with M_ij = s_j/n for a node i on the path to
     the node j, s_j the outputs below j. So Var Y = b⁴ (12 Σ M_ii² + 8 Σ M_ij²) for Lap(b) noise.
     The mean of 100 runs is nearly normal: a right program fails with probability near 2e-9.
     """
-    n, runs = 10**6, 100
+    n, runs = 10**5, 100
     mechanism = KaryTree(n, arity, 1, subtraction)
     order = nodes(mechanism.tree)
     above = [parent(mechanism.tree, node) for node in order]

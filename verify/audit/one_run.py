@@ -122,8 +122,8 @@ class OneRunResult:
             f"{head}  canaries     {self.canaries}, each included by a fair coin of its own\n"
             f"  guesses      {self.right} of {self.guesses} right (numbers tried: {tried})\n"
             f"{p_value}"
-            f"  with confidence {1 - self.significance:.7g}: epsilon({self.delta:g}) ≥ "
-            f"{self.epsilon:.6g}, and mu ≥ {self.mu:.6g}"
+            f"  with confidence {1 - self.significance:.7g} each: epsilon({self.delta:g}) ≥ "
+            f"{self.epsilon:.6g}; mu ≥ {self.mu:.6g}"
         )
 
 

@@ -48,6 +48,7 @@ def audit(
     proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
     progress: Callable[[int, int], None] | None = None,
     device: str | None = None,
+    errors_are_outputs: bool = False,
 ) -> AuditResult:
     """Audit a claim about a mechanism that can only be run.
 
@@ -78,6 +79,9 @@ def audit(
     device
         numpy, torch:cpu or torch:cuda: draw and count a mechanism of this package there, with the
         event chosen from its exact law (`verify.audit.device`).
+    errors_are_outputs
+        Whether a run that raises has an output, the type of the error, instead of ending the audit:
+        whoever sees that a program fails sees that.
 
     Raises
     ------
@@ -97,6 +101,7 @@ def audit(
         significance=significance,
         seed=blocks.kept_seed(path) if seed is None else seed,
         timeout=timeout,
+        errors_are_outputs=errors_are_outputs,
     )
     if device is None:
         blocks.begin(path, plan.digest(), plan.seed)

@@ -45,6 +45,7 @@ class Plan:
         seed: int | None,
         timeout: float | None,
         check_size: bool = True,
+        errors_are_outputs: bool = False,
     ) -> Plan:
         """Check the arguments."""
         if not 0 < significance < 1:
@@ -55,7 +56,8 @@ class Plan:
         if not listed:
             raise InvalidInputError("Expected at least one pair of neighbouring datasets.")
         fixed = secrets.randbits(63) if seed is None else int(seed)
-        plan = Plan(target(mechanism), whole, listed, samples, significance, fixed, timeout)
+        runs = target(mechanism, errors_are_outputs=errors_are_outputs)
+        plan = Plan(runs, whole, listed, samples, significance, fixed, timeout)
         if check_size:
             plan.require_enough()
         return plan
@@ -85,6 +87,7 @@ class Plan:
             self.samples,
             self.significance,
             self.seed,
+            *(["errors"] if getattr(self.target, "errors_are_outputs", False) else []),
         )
 
 

@@ -154,6 +154,7 @@ def audit_until_refuted(
     progress: Callable[[int, float], None] | None = None,
     checkpoint: Path | str | None = None,
     device: str | None = None,
+    errors_are_outputs: bool = False,
 ) -> SequentialResult:
     """Draw runs until the claim is refuted, at most `samples` a side.
 
@@ -173,6 +174,7 @@ def audit_until_refuted(
         seed=blocks.kept_seed(path) if seed is None else seed,
         timeout=timeout,
         check_size=False,
+        errors_are_outputs=errors_are_outputs,
     )
     digest = blocks.digest(plan.digest(), "until refuted", device)
     kept = KeptRounds(path, digest, plan.seed)

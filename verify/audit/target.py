@@ -16,7 +16,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -74,6 +74,8 @@ class PerRun:
     mechanism: Callable[..., Any]
     name: str
     binding: Binding = RUN
+    errors_are_outputs: bool = False
+    """Whether a run that raises has the output "raised TypeOfError": an adversary sees it."""
 
     @property
     def called(self) -> str:
@@ -82,15 +84,24 @@ class PerRun:
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
         """Call it `size` times."""
-        call = self.binding.call
+        call = self._seen if self.errors_are_outputs else self.binding.call
         try:
             return [call(self.mechanism, dataset, 1, rng) for _ in range(size)]
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
             raise MechanismError(
-                f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."
+                f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)}). "
+                "To count that as an output: errors_are_outputs=True (--errors-are-outputs)."
             ) from error
+
+    def _seen(self, *arguments: Any) -> Any:
+        try:
+            return self.binding.call(*arguments)
+        except MechanismError:
+            raise
+        except Exception as error:  # noqa: BLE001 (a foreign program may raise anything)
+            return f"raised {type(error).__name__}"
 
 
 @final
@@ -175,11 +186,20 @@ class Command:
         return [_parsed(line) for line in lines[:size]]
 
 
-def target(thing: Any, name: str = "") -> Target:
-    """Turn what a user has in hand into a target.
+def target(thing: Any, name: str = "", *, errors_are_outputs: bool = False) -> Target:
+    """Turn what a user has in hand into a target, whose runs may count as outputs where they fail.
 
     Raises InvalidInputError for what is none of the forms that are known.
     """
+    if errors_are_outputs:
+        found = target(thing, name)
+        if not isinstance(found, PerRun):
+            raise InvalidInputError(
+                f"Expected a mechanism that is called once for each run, such as "
+                f"mechanism(dataset, rng): of {found.name} it is not known which run of a block "
+                "failed. Leave errors_are_outputs out, or catch the error there."
+            )
+        return replace(found, errors_are_outputs=True)
     name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
     if isinstance(thing, Mechanism):
         from verify.audit.laws import MechanismTarget

@@ -90,6 +90,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICE",
         help="draw and count a mechanism of this package there: numpy, torch:cpu or torch:cuda",
     )
+    parser.add_argument(
+        "--errors-are-outputs",
+        action="store_true",
+        help="count a run that raises as an output, instead of ending",
+    )
     parser.add_argument("--command", action="store_true", help="TARGET is a command")
     add_adjacency(parser)
     add_output_options(parser, quiet="print nothing; the exit code says it")
@@ -144,6 +149,7 @@ def _audited(
         "timeout": options.timeout,
         "checkpoint": options.checkpoint,
         "device": options.device,
+        "errors_are_outputs": options.errors_are_outputs,
     }
     claim = read_claim(options.claim)
     line = Line(sys.stderr, silent=options.quiet)
@@ -208,8 +214,8 @@ def _mechanism(options: argparse.Namespace) -> Any:
 
 
 def _recipe(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return what `dpassay check --replay` needs; None for a command."""
-    if options.command:
+    """Return what `dpassay check --replay` needs; None for a command, or where errors count."""
+    if options.command or options.errors_are_outputs:
         return None
     return {
         "target": options.target,

@@ -11,7 +11,7 @@ import pytest
 
 from accountant import notation
 from accountant.errors import InvalidInputError
-from verify.audit import Command, MechanismError, guarantee, target
+from verify.audit import Command, MechanismError, audit, guarantee, target
 from verify.audit.laws import neighbours
 from verify.audit.outputs import Alphabet, numeric
 
@@ -150,3 +150,37 @@ def test_claims_in_every_form() -> None:
     for bad in (-1, (1, 2), {"epsilon": 1, "mu": 2}, [], {"mu": 0}):
         with pytest.raises(InvalidInputError):
             guarantee(bad)
+
+
+def failing(data: int, rng: np.random.Generator) -> int:
+    if data and rng.random() < 0.05:
+        raise ValueError("no records left")
+    return int(rng.integers(2))
+
+
+def test_a_failure_that_depends_on_the_data_is_an_output() -> None:
+    with pytest.raises(MechanismError, match="errors_are_outputs=True"):
+        audit(failing, (1, "1e-3"), pairs=[(1, 0)], samples=5000, seed=1)
+    found = audit(
+        failing,
+        (1, "1e-3"),
+        pairs=[(1, 0)],
+        samples=20_000,
+        seed=1,
+        significance=1e-6,
+        errors_are_outputs=True,
+    )
+    assert found.refuted
+    assert found.counts.misses == 0
+    private = audit(
+        failing, 1, pairs=[(1, 1)], samples=5000, seed=1, significance=1e-6, errors_are_outputs=True
+    )
+    assert not private.refuted
+
+
+def test_failures_of_a_block_are_not_told_apart() -> None:
+    def block(data: int, size: int, rng: np.random.Generator) -> Any:
+        return np.zeros(size)
+
+    with pytest.raises(InvalidInputError, match="which run of a block"):
+        audit(block, 1, pairs=[(1, 0)], errors_are_outputs=True)

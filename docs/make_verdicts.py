@@ -43,13 +43,14 @@ def run(document: Document) -> tuple[list[Finding], list[dict[str, Any]]]:
 def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     """Return the table of counts, one row for each paper."""
     names = [verdict.value for verdict in Verdict if verdict is not Verdict.REFUTED]
-    head = ["statements", "distinct errors (refuted statements)", "stricter readings refuted"]
+    apart = "refuted only as worded, at finite n, or cited"
+    head = ["claims", "distinct errors (refuted statements)", apart]
     lines = [_row(["paper", *head, *names]), "|---|" + "---|" * (len(head) + len(names))]
     total: Counter[str] = Counter()
     for document, findings in ledgers:
         counts = Counter(finding.verdict.value for finding in findings)
         errors = distinct_errors(findings)
-        counts["statements"], counts["errors"] = len(findings), len(errors)
+        counts["claims"], counts["errors"] = len(findings), len(errors)
         counts["refuted"] = sum(map(len, errors.values()))
         total += counts
         lines.append(_row([f"`{document.name}`", *_counted(counts, names)]))
@@ -61,7 +62,7 @@ def _counted(counts: Counter[str], names: list[str]) -> list[str]:
     refuted = counts["refuted"]
     errors = f"{counts['errors']} ({refuted})"
     stricter = counts[Verdict.REFUTED.value] - refuted
-    return [*map(str, (counts["statements"], errors, stricter)), *(str(counts[n]) for n in names)]
+    return [*map(str, (counts["claims"], errors, stricter)), *(str(counts[n]) for n in names)]
 
 
 def _row(cells: list[str]) -> str:
@@ -74,6 +75,8 @@ def errors_table(findings: list[Finding]) -> str:
         _row([name, ", ".join(f"`{finding.id}`" for finding in fallen)])
         for name, fallen in distinct_errors(findings).items()
     ]
+    if not rows:
+        return "No distinct error."
     return "\n".join(["| distinct error | statements that fall with it |", "|---|---|", *rows])
 
 

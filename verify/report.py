@@ -149,12 +149,12 @@ def counts(findings: Sequence[Finding]) -> str:
 
 def _errors(findings: Sequence[Finding]) -> str:
     """Say with how many distinct errors the refuted statements fall, where a file groups them."""
-    if not any(finding.error for finding in findings):
+    stricter = sum(f.is_stricter for f in findings if f.verdict is Verdict.REFUTED)
+    if not stricter and not any(finding.error for finding in findings):
         return ""
     errors = distinct_errors(findings)
-    stricter = sum(f.is_stricter for f in findings if f.verdict is Verdict.REFUTED)
-    strict = f"; {stricter} of them refute only a stricter reading" if stricter else ""
-    several = "s" if len(errors) > 1 else ""
+    several = "" if len(errors) == 1 else "s"
+    strict = f"; {stricter} only read more strictly than meant, or cited" if stricter else ""
     return f". REFUTED: {len(errors)} distinct error{several}{strict}"
 
 

@@ -55,9 +55,10 @@ class Rigour(Enum):
     """No number supports it (pending claims)."""
 
 
-STRICTER = ("/wording", "/finite")
+STRICTER = ("/wording", "/finite", "/cited")
 """How the id of a claim ends that takes a statement at its word, or an asymptotic one at finite
-arguments, where its authors mean less. It is never counted with the refuted statements."""
+arguments, where its authors mean less, or that is another paper's. It is never counted with the
+refuted statements."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +99,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_stricter(self) -> bool:
-        """Whether the claim reads its statement more strictly than its authors mean it."""
+        """Whether the claim says more than its authors mean, or cites others."""
         return self.id.endswith(STRICTER)
 
     def __repr__(self) -> str:

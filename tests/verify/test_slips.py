@@ -70,8 +70,8 @@ def test_statements_that_fall_with_one_error_are_counted_once() -> None:
     errors = {name: [f.id for f in fallen] for name, fallen in distinct_errors(found).items()}
     assert errors == {"one": ["a", "b"], "c": ["c"]}
     assert report.counts(found) == (
-        "7 claims: 1 HOLDS, 5 REFUTED, 1 SLIP. REFUTED: 2 distinct errors; 2 of them refute only a "
-        "stricter reading"
+        "7 claims: 1 HOLDS, 5 REFUTED, 1 SLIP. REFUTED: 2 distinct errors; 2 only read more "
+        "strictly than meant, or cited"
     )
 
 

@@ -51,7 +51,7 @@ lemma-a-2/one lemma-a-3 lemma-a-3/range definition-c-1 claim-1/mse/sum proof-c-2
 claim-1/worse/best-odd claim-1/worse/million appendix-c/factor corollary-c-3/k-20
 corollary-c-3/k-20/value appendix-c/scaling-worse lemma-d-1/mean lemma-d-1/laplace proof-d-2/tanh
 proof-d-3/taylor proof-d-4 section-1-3/huu-laplace section-1-3/huu-laplace/better
-abstract/gaussian-replaceable/pi
+abstract/gaussian-replaceable/pi theorem-1-3/zcdp
 """
 ARGUED = """
 theorem-1-1/privacy theorem-1-1/mse theorem-1-1/time-and-space section-1-1/huu-bound/corrected

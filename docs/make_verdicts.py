@@ -19,7 +19,7 @@ from verify import checker
 from verify.batch import concluded, decide_all
 from verify.checker import Checked
 from verify.document import Document, every_paper
-from verify.verdict import Finding, Verdict
+from verify.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent
 PROOF = "proof by "
@@ -42,16 +42,42 @@ def run(document: Document) -> tuple[list[Finding], list[dict[str, Any]]]:
 
 def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     """Return the table of counts, one row for each paper."""
-    names = [verdict.value for verdict in Verdict]
-    lines = ["| paper | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    names = [verdict.value for verdict in Verdict if verdict is not Verdict.REFUTED]
+    apart = "refuted only as worded, at finite n, or cited"
+    head = ["claims", "distinct errors (refuted statements)", apart]
+    lines = [_row(["paper", *head, *names]), "|---|" + "---|" * (len(head) + len(names))]
     total: Counter[str] = Counter()
     for document, findings in ledgers:
         counts = Counter(finding.verdict.value for finding in findings)
+        errors = distinct_errors(findings)
+        counts["claims"], counts["errors"] = len(findings), len(errors)
+        counts["refuted"] = sum(map(len, errors.values()))
         total += counts
-        cells = " | ".join(str(counts[name]) for name in names)
-        lines.append(f"| `{document.name}` | {cells} |")
-    lines.append("| all | " + " | ".join(str(total[name]) for name in names) + " |")
+        lines.append(_row([f"`{document.name}`", *_counted(counts, names)]))
+    lines.append(_row(["all", *_counted(total, names)]))
     return "\n".join(lines)
+
+
+def _counted(counts: Counter[str], names: list[str]) -> list[str]:
+    refuted = counts["refuted"]
+    errors = f"{counts['errors']} ({refuted})"
+    stricter = counts[Verdict.REFUTED.value] - refuted
+    return [*map(str, (counts["claims"], errors, stricter)), *(str(counts[n]) for n in names)]
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def errors_table(findings: list[Finding]) -> str:
+    """Return the distinct errors of a paper, each with the statements that fall with it."""
+    rows = [
+        _row([name, ", ".join(f"`{finding.id}`" for finding in fallen)])
+        for name, fallen in distinct_errors(findings).items()
+    ]
+    if not rows:
+        return "No distinct error."
+    return "\n".join(["| distinct error | statements that fall with it |", "|---|---|", *rows])
 
 
 def method(finding: Finding) -> str:
@@ -136,7 +162,7 @@ def details(
             f"| {_cell(f.source)} | {f.verdict.value} | {_cell(f.reason)} |"
             for f in findings
         ]
-        parts.append("\n".join(rows))
+        parts += [errors_table(findings), "\n".join(rows)]
     return "\n\n".join(parts) + "\n"
 
 

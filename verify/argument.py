@@ -1,8 +1,9 @@
-"""Claims by argument: a person's text leads from lemmas that were proved to the claim."""
+"""What a verdict owes to other claims: ARGUED to its lemmas, SLIP to its correction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -13,9 +14,11 @@ _ENOUGH = (Verdict.HOLDS, Verdict.ARGUED)
 
 
 def conclude(claims: Sequence[Claim], findings: Sequence[Finding]) -> list[Finding]:
-    """Turn SUPPORTED into ARGUED where a claim has an argument and all of its lemmas stand.
+    """Turn SUPPORTED into ARGUED, and REFUTED into SLIP, where other claims allow it.
 
-    A text is never a proof: the verdict is not HOLDS, whatever the lemmas are.
+    A claim with an argument is ARGUED if all of its lemmas stand. A text is never a proof: the
+    verdict is not HOLDS, whatever the lemmas are. A slip is REFUTED unless its correction names
+    a claim that HOLDS.
 
     Parameters
     ----------
@@ -44,7 +47,18 @@ def conclude(claims: Sequence[Claim], findings: Sequence[Finding]) -> list[Findi
                 standing.add(result[index].id)
                 waiting.remove(index)
                 changed = True
+    holding = {f.id for f in result if f.verdict is Verdict.HOLDS}
+    for index, claim in enumerate(claims):
+        refuted = result[index].verdict is Verdict.REFUTED
+        if claim.slip and refuted and not holding.isdisjoint(corrected_by(claim, holding)):
+            result[index] = msgspec.structs.replace(result[index], verdict=Verdict.SLIP)
     return result
+
+
+def corrected_by(claim: Claim, ids: Collection[str]) -> list[str]:
+    """Return the ids that the correction of a claim names, with or without a paper in front."""
+    words = re.findall(r"[\w./-]*\w", claim.correction)
+    return [each for each in ids if any(f"/{each}".endswith(f"/{word}") for word in words)]
 
 
 def _argued(claim: Claim, finding: Finding) -> Finding:

@@ -55,6 +55,10 @@ class Claim(
     assume: list[str] = []
     cause: str = ""
     correction: str = ""
+    error: str = ""
+    """The error with which the statement falls: the same name for all that fall with it."""
+    slip: bool = False
+    """Whether what is refuted is a misprint or arithmetic, whose correction is proved."""
     argument: str = ""
     """The step from the claims named in `lemmas` to this one, in a person's words."""
     lemmas: list[str] = []

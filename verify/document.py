@@ -13,6 +13,7 @@ import msgspec
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, suggestion
+from verify.argument import corrected_by
 from verify.claim import Claim
 from verify.claims import KINDS
 from verify.expression import Expression, split_relation
@@ -101,6 +102,11 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
                 for name in names
                 if name not in seen
             ]
+    errors += [
+        f"{claim.id}.slip: its correction names no other claim of the file. Name one that holds."
+        for claim in claims
+        if claim.slip and not corrected_by(claim, seen - {claim.id})
+    ]
     texts = {key: data.get(key, "") for key in ("name", "title", "authors")}
     errors += [f"{k}: expected a text." for k, v in texts.items() if not isinstance(v, str)]
     return Document(claims=tuple(claims), **texts) if not errors else Document(claims=())

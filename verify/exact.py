@@ -144,6 +144,7 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
         adjacency=claim.adjacency,
         route=decision.route,
         cause=claim.cause if decision.verdict is Verdict.REFUTED else "",
+        error=claim.error if decision.verdict is Verdict.REFUTED else "",
         correction=claim.correction,
     )
 

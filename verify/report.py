@@ -14,7 +14,7 @@ from verify.remedy import remedy
 from verify.ruler import Ruler
 from verify.tables import Row, columns, console, is_pretty
 from verify.tables import show as show_rows
-from verify.verdict import Finding, Verdict
+from verify.verdict import Finding, Verdict, distinct_errors
 
 __all__ = [
     "STYLES",
@@ -39,6 +39,7 @@ STYLES = {
     Verdict.HOLDS: "green",
     Verdict.ARGUED: "blue",
     Verdict.REFUTED: "red",
+    Verdict.SLIP: "magenta",
     Verdict.UNDECIDED: "yellow",
     Verdict.SUPPORTED: "cyan",
     Verdict.PENDING: "bright_black",
@@ -46,6 +47,7 @@ STYLES = {
 """The colour of a verdict on a terminal."""
 _WORST_FIRST = (
     Verdict.REFUTED,
+    Verdict.SLIP,
     Verdict.UNDECIDED,
     Verdict.ARGUED,
     Verdict.SUPPORTED,
@@ -133,7 +135,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
 
 def _why(finding: Finding) -> str:
     """Return the cause of a refutation, or what was found."""
-    if finding.verdict is not Verdict.REFUTED:
+    if not finding.verdict.is_false:
         return ""
     return f"because: {finding.cause or finding.reason}"
 
@@ -142,7 +144,18 @@ def counts(findings: Sequence[Finding]) -> str:
     """Say how many claims there are of each verdict."""
     number = Counter(finding.verdict for finding in findings)
     parts = [f"{number[verdict]} {verdict.value}" for verdict in Verdict if number[verdict]]
-    return f"{len(findings)} claims: " + ", ".join(parts)
+    return f"{len(findings)} claims: " + ", ".join(parts) + _errors(findings)
+
+
+def _errors(findings: Sequence[Finding]) -> str:
+    """Say with how many distinct errors the refuted statements fall, where a file groups them."""
+    stricter = sum(f.is_stricter for f in findings if f.verdict is Verdict.REFUTED)
+    if not stricter and not any(finding.error for finding in findings):
+        return ""
+    errors = distinct_errors(findings)
+    several = "" if len(errors) == 1 else "s"
+    strict = f"; {stricter} only read more strictly than meant, or cited" if stricter else ""
+    return f". REFUTED: {len(errors)} distinct error{several}{strict}"
 
 
 def details(finding: Finding) -> list[tuple[str, str]]:
@@ -164,12 +177,13 @@ def details(finding: Finding) -> list[tuple[str, str]]:
         rows.append(("claimed", finding.claimed["relation"]))
     rows += [(f"true {c.name}", _in_words(c, finding)) for c in comparisons(finding)]
     rows += [("because", finding.reason), *_event(finding)]
-    if finding.verdict is not Verdict.REFUTED:
+    if not finding.verdict.is_false:
         rows.append(("worst case", str(witness.get("worst_case", ""))))
     rows += [
         ("cause", finding.cause),
+        ("error", finding.error),
         ("proof", _footer(finding)),
-        ("correction" if finding.verdict is not Verdict.REFUTED else "remedy", _remedy(finding)),
+        ("remedy" if finding.verdict is Verdict.REFUTED else "correction", _remedy(finding)),
     ]
     return [(label, text) for label, text in rows if text]
 

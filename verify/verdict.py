@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from typing import Any
@@ -26,10 +27,17 @@ class Verdict(Enum):
     """Every case of a stated grid was proved; the claim ranges over more than the grid."""
     REFUTED = "REFUTED"
     """A counterexample was proved, or another limit, or a rival that does better."""
+    SLIP = "SLIP"
+    """Refuted as printed, a misprint or arithmetic; the corrected statement was proved."""
     UNDECIDED = "UNDECIDED"
     """Neither side was proved within the precision and time allowed."""
     PENDING = "PENDING"
     """Not a question about one release; the reason says what it needs."""
+
+    @property
+    def is_false(self) -> bool:
+        """Whether the statement is false as it stands."""
+        return self in (Verdict.REFUTED, Verdict.SLIP)
 
 
 class Rigour(Enum):
@@ -45,6 +53,12 @@ class Rigour(Enum):
     """A person's text; the lemmas that it names were proved."""
     NONE = "NONE"
     """No number supports it (pending claims)."""
+
+
+STRICTER = ("/wording", "/finite", "/cited")
+"""How the id of a claim ends that takes a statement at its word, or an asymptotic one at finite
+arguments, where its authors mean less, or that is another paper's. It is never counted with the
+refuted statements."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +89,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     route: str = ""
     cause: str = ""
     """The likely cause of an error, where one is known."""
+    error: str = ""
+    """The error with which the statement falls, shared by those that fall with it."""
     correction: str = ""
     """The corrected statement, and the id of the claim that proves it."""
     cases: int = 1
     """How many cases were decided."""
     seconds: float = 0.0
+
+    @property
+    def is_stricter(self) -> bool:
+        """Whether the claim says more than its authors mean, or cites others."""
+        return self.id.endswith(STRICTER)
 
     def __repr__(self) -> str:
         """Return the verdict, the claim and what is true, in short; `print` shows the reason."""
@@ -142,6 +163,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
         words = f" (“{self.statement}”)" if self.statement else ""
         return f"**{self.verdict.value}** {floats_in_short(self.formal)}{words}\n\n{self.reason}"
+
+
+def distinct_errors(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Return the refuted statements by the error with which they fall.
+
+    One that names no error is an error of its own. Slips and stricter readings are none.
+    """
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.verdict is Verdict.REFUTED and not finding.is_stricter:
+            found.setdefault(finding.error or finding.id, []).append(finding)
+    return found
 
 
 def _short(value: Any) -> str:

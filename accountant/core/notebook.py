@@ -14,6 +14,7 @@ _COLOURS = {
     "HOLDS": "#1b6e3c",
     "ARGUED": "#4b3f8f",
     "REFUTED": "#a32c00",
+    "SLIP": "#8a3a7a",
     "SUPPORTED": "#1f5a94",
     "UNDECIDED": "#6a5200",
     "PENDING": "#555555",

@@ -22,8 +22,8 @@ DESCRIPTION = Description(
     "lower from there on; the geometric law ends at ε = 1.0986.",
     claims=(
         "figure-4", "figure-4/superiority", "figure-4/superiority/exact",
-        "figure-4/superiority/reversed", "figure-4/same-variance", "figure-4/same-utility",
-        "equation-45", "figure-4/poor-below-1.1", "abstract/superiority",
+        "figure-4/superiority/reversed", "figure-4/same-variance", "figure-4/same-utility/wording",
+        "equation-45", "figure-4/poor-below-1.1/wording", "abstract/superiority/wording",
     ),
     assumptions=("ε from 0 to 4.",),
     differs="Equal variance is not equal utility: P(Z = 0) of the discrete Gaussian is not 0.5.",

@@ -19,7 +19,11 @@ DESCRIPTION = Description(
     alt="Three triangles: two arrows from one point with the angle θ between them and the side v "
     "across; two triangles inscribed in circles. A plot of two curves against θ: the bound 2/sin θ "
     "lies above the largest sum 1/sin(θ/2), and grows again beyond 90° where the sum falls to 1.",
-    claims=("theorem-5/proof/tight", "theorem-5/proof/equation-14", "theorem-5/proof/event"),
+    claims=(
+        "theorem-5/proof/tight/wording",
+        "theorem-5/proof/equation-14",
+        "theorem-5/proof/event",
+    ),
     assumptions=("The drawing is not in the text at hand: angles 50° and 125°.",),
     differs="Panel (d) is added: the bound is not tight, and there is no need for sin θ.",
 )

@@ -20,8 +20,9 @@ DESCRIPTION = Description(
     "maps are speckled, MVG is saturated. In the last row R1SMG is saturated noise at both ε, "
     "the Gaussian map is speckled as before, DAWA and H_b still show the city.",
     claims=(
-        "section-7-1/sensitivity", "section-7-1/sensitivity/replacement",
-        "section-7-1/epsilon-bound", "section-7-1/budget-10000-times", "section-7-1/budget-below",
+        "section-7-1/sensitivity/wording", "section-7-1/sensitivity/replacement",
+        "section-7-1/epsilon-bound", "section-7-1/budget-10000-times/wording",
+        "section-7-1/budget-below",
         "section-7-1/max-counts", "section-7-1/comparable-dawa", "section-7-1/dawa",
         "section-7-1/h-b", "section-7-1/dp-claim", "theorem-5/needed",
     ),

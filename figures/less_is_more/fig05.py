@@ -27,7 +27,8 @@ DESCRIPTION = Description(
     "the paper's means lie to the left of all. Bottom: R1SMG's losses are around 10¹⁹, all others "
     "are dots at 1.3·10⁶.",
     claims=(
-        "section-7-1/sensitivity", "section-7-1/loss-r1smg", "section-7-1/loss-r1smg/corrected",
+        "section-7-1/sensitivity/wording", "section-7-1/loss-r1smg",
+        "section-7-1/loss-r1smg/corrected",
         "section-7-1/loss-others/classic", "section-7-1/loss-others/classic/corrected",
         "section-7-1/loss-others/analytic", "section-7-1/loss-others/analytic/corrected",
         "section-7-1/loss-others/mvg", "section-7-1/loss-others/mvg/corrected",

@@ -27,7 +27,7 @@ DESCRIPTION = Description(
         "section-7-2/mvg-0.011/corrected", "section-7-2/dp-claim",
         "section-7-2/total-deviation-2041", "section-7-2/nonprivate-zero",
         "section-7-2/accuracy-96.89", "section-7-2/figure-6", "section-7-2/symmetrise",
-        "section-7-2/mod-sulq", "section-7-2/ppca", "section-7-2/wishart",
+        "section-7-2/mod-sulq", "section-7-2/ppca", "section-7-2/wishart/cited",
         "section-7-2/wishart/corrected", "theorem-5/needed/pca",
     ),
     assumptions=pca.ASSUMPTIONS,

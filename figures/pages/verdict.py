@@ -29,6 +29,7 @@ _MEANINGS = {
     "ARGUED": "The lemmas were proved; the step from them to the claim is a person's text.",
     "SUPPORTED": "Proved in every case of a grid; the claim ranges over more.",
     "REFUTED": "The claim is false: a counterexample was proved.",
+    "SLIP": "False as printed, a misprint or arithmetic; the corrected statement was proved.",
     "UNDECIDED": "Neither side was proved within the precision and time allowed.",
     "PENDING": "This is not a question about one release.",
 }

@@ -57,6 +57,8 @@ class _Claim(
     assume: list[Text] = []
     cause: Words = ""
     correction: Words = ""
+    error: Words = ""
+    slip: bool = False
     argument: Words = ""
     lemmas: list[Words] = []
     proof: dict[str, Any] = {}

@@ -35,7 +35,7 @@ examples:
 """
 SHOWN = (
     "better-gaussian/theorem-3-1",
-    "better-gaussian/theorem-3-1-simplified",
+    "better-gaussian/theorem-3-1-simplified/corrected",
     "elliptical-gaussian/theorem-1",
     "count-on-your-elders/lemma-5-4",
     "count-queries/remark-2/guarantee",

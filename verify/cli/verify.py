@@ -266,7 +266,9 @@ def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
 
 
 def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]:
-    """Return the wanted claims with all that their arguments rest on, in the order of the file."""
+    """Return the wanted claims with all that their verdicts rest on, in the order of the file."""
+    from verify.argument import corrected_by
+
     by_id = {claim.id: claim for claim in claims}
     found: set[str] = set()
     waiting = list(wanted)
@@ -275,6 +277,7 @@ def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]
         if name not in found:
             found.add(name)
             waiting += by_id[name].lemmas
+            waiting += corrected_by(by_id[name], by_id) if by_id[name].slip else []
     return [claim for claim in claims if claim.id in found]
 
 
@@ -353,8 +356,8 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
     if any(outcome.error and not outcome.undecided for outcome in outcomes):
         return ExitCode.USAGE
     findings = [outcome.finding for outcome in outcomes if outcome.finding is not None]
-    decided = [f for f in findings if f.verdict in (Verdict.HOLDS, Verdict.REFUTED)]
-    if any((f.verdict is Verdict.REFUTED) != bool(f.expected) for f in decided):
+    decided = [f for f in findings if f.verdict is Verdict.HOLDS or f.verdict.is_false]
+    if any(f.verdict.is_false != bool(f.expected) for f in decided):
         return ExitCode.REFUTED
     pending = all(finding.verdict is Verdict.PENDING for finding in findings)
     unproved = any(f not in decided and f.verdict is not Verdict.PENDING for f in findings)

@@ -20,7 +20,10 @@ pytestmark = pytest.mark.slow  # the default run decides the two shorter ledgers
 
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "count-on-your-elders.md"
 
-REFUTED = "section-1-1/huu-bound corollary-5-5/ratio-2 claim-1/worse"
+REFUTED = """
+section-1-1/huu-bound/cited corollary-5-5/ratio-2 claim-1/worse/finite
+section-1-3/huu-laplace/finite
+"""
 HOLDS = """
 abstract/k-19-exponent abstract/gaussian-replaceable abstract/gaussian-replaceable/exact-gaussian
 abstract/gaussian-replaceable/small-epsilon abstract/gaussian-replaceable/exact-laplace
@@ -39,14 +42,16 @@ lemma-3-5/digit-average section-3-2/k-17 section-3-2/k-17/value section-3-3/half
 section-3-3/factor-2 definition-3-8 section-3-3/height/enough section-3-3/height/least
 section-3-3/right-half proposition-4-1/outweighs lemma-4-5 section-4-2/variance lemma-4-7
 lemma-4-7/digit-average lemma-4-7/other-n corollary-4-9/scaling corollary-4-9/k-19
-corollary-4-9/0.1236 corollary-4-9/factor-4 corollary-4-9/factor-4/finite corollary-4-9/k-19/finite
-lemma-4-14/other-n section-5/gaussian-noise-grows lemma-5-1 lemma-5-1/natural-logarithm
-proof-5-3/second-constant proof-5-3/0.92 lemma-5-4/unequal lemma-5-4/root lemma-5-4/loose
-corollary-5-5/variance corollary-5-5/limit corollary-5-5/ratio-2/corrected section-5-2/l2-from-l1
-section-5-2/l1-from-l2 lemma-a-2 lemma-a-2/one lemma-a-3 lemma-a-3/range definition-c-1
-claim-1/mse/sum proof-c-2/digit-average claim-1/worse/best-odd claim-1/worse/million
-appendix-c/factor corollary-c-3/k-20 corollary-c-3/k-20/value appendix-c/scaling-worse
-lemma-d-1/mean lemma-d-1/laplace proof-d-2/tanh proof-d-3/taylor proof-d-4
+corollary-4-9/0.1236 corollary-4-9/factor-4 corollary-4-9/factor-4/finite
+corollary-4-9/k-19/finite lemma-4-14/other-n section-5/gaussian-noise-grows lemma-5-1
+lemma-5-1/natural-logarithm proof-5-3/second-constant proof-5-3/0.92 lemma-5-4/unequal
+lemma-5-4/root lemma-5-4/loose corollary-5-5/variance corollary-5-5/limit
+corollary-5-5/ratio-2/corrected section-5-2/l2-from-l1 section-5-2/l1-from-l2 lemma-a-2
+lemma-a-2/one lemma-a-3 lemma-a-3/range definition-c-1 claim-1/mse/sum proof-c-2/digit-average
+claim-1/worse/best-odd claim-1/worse/million appendix-c/factor corollary-c-3/k-20
+corollary-c-3/k-20/value appendix-c/scaling-worse lemma-d-1/mean lemma-d-1/laplace proof-d-2/tanh
+proof-d-3/taylor proof-d-4 section-1-3/huu-laplace section-1-3/huu-laplace/better
+abstract/gaussian-replaceable/pi theorem-1-3/zcdp
 """
 ARGUED = """
 theorem-1-1/privacy theorem-1-1/mse theorem-1-1/time-and-space section-1-1/huu-bound/corrected
@@ -58,7 +63,8 @@ lemma-d-1
 """
 STANDS = {Verdict.HOLDS, Verdict.ARGUED}
 PENDING = {
-    "proof": """section-1-1/best-known section-1-1/huu-optimal section-1-1/common-delta
+    "proof": """abstract/all-factorizations
+        section-1-1/best-known section-1-1/huu-optimal section-1-1/common-delta
         section-1-3/related-work definition-3-1 definition-a-1 section-6/asymptotics""",
     "data": "figures-1-and-2",
     "lp": "section-6/which-noise",
@@ -111,12 +117,12 @@ def test_findings_point_to_claims_of_the_ledger() -> None:
 
 
 def test_the_counterexamples(findings: dict[str, Finding]) -> None:
-    bound = findings["section-1-1/huu-bound"]
+    bound = findings["section-1-1/huu-bound/cited"]
     assert bound.witness["case"] == {"n": "1"}
     assert (bound.witness["left"], bound.witness["right"][:7]) == ("1", "0.86298")
     ratio = findings["corollary-5-5/ratio-2"]
     assert ratio.witness["case"] == {"delta": "0.5"}
-    even = findings["claim-1/worse"]
+    even = findings["claim-1/worse/finite"]
     assert (even.witness["claimed"], even.witness["rival"]) == ("9", "8")
     assert even.true["value at 8"]["lower"] == "32"
     assert even.true["value at 9"]["lower"] == "33"

@@ -20,8 +20,8 @@ DESCRIPTION = Description(
     alt="A table with a line for each mechanism and M. In every line of R1SMG the true loss is the "
     "largest of its M, and its relative variance is 2; that of the others falls like 2/M.",
     claims=(
-        "abstract/lower-order/classic", "abstract/lower-order/analytic",
-        "abstract/lower-order/mvg", "abstract/kurtosis-stability",
+        "abstract/lower-order/classic/finite", "abstract/lower-order/analytic/finite",
+        "table-1", "abstract/lower-order/mvg/finite", "abstract/kurtosis-stability",
         "abstract/kurtosis-stability/corrected", "theorem-4/analytic/corrected",
     ),
     differs="The table prints formulas; the numbers, the true losses and the relative variances "

@@ -146,6 +146,12 @@ class _Question:
         """Enclose it for one pair."""
         if self.level.sign != 0 and _covers_p(pair, self.level):
             return Interval.of_exact(int(self.power))
+        if hasattr(pair, "factors"):  # a product; one release loads no engine
+            from accountant.composition.dual import by_values
+
+            found = by_values(pair, self.level, width, power=self.power)
+            if found is not None:
+                return found
         return enclose(lambda: self._ball(pair, bits_of(width)), relative_width=width)
 
     def _ball(self, pair: Pair, bits: int) -> arb:

@@ -133,7 +133,7 @@ class SmoothPair(ContourPair):
             number += count
         return replace(self, grid_first=True) if number <= MOST_FEW and share <= RARE else self
 
-    def _quick(self, width: Fraction | None) -> GridPair | None:
+    def quick(self, width: Fraction | None) -> GridPair | None:
         """Return the grid, where it is asked first for a width."""
         if not self.grid_first or width is None or width < QUICK_WIDTH:
             return None
@@ -147,7 +147,7 @@ class SmoothPair(ContourPair):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         """Enclose ε(δ), on the grid where it is asked first and has the width."""
-        quick = self._quick(relative_width)
+        quick = self.quick(relative_width)
         if quick is not None:
             with contextlib.suppress(UndecidedError):
                 return quick.inverse(delta, relative_width)
@@ -155,7 +155,7 @@ class SmoothPair(ContourPair):
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the upper bound of a coarse grid, where it is asked first."""
-        quick = self._quick(GRID_WIDTH)
+        quick = self.quick(GRID_WIDTH)
         return super().bound(epsilon) if quick is None else quick.bound(epsilon)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -167,7 +167,7 @@ class SmoothPair(ContourPair):
         outside = self.outside(epsilon)
         if outside is not None:
             return outside
-        quick = self._quick(asked_width.get())
+        quick = self.quick(asked_width.get())
         if quick is not None:
             with contextlib.suppress(UndecidedError):
                 return quick.hockey_stick(epsilon)

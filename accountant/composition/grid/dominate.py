@@ -51,59 +51,61 @@ _SLIVER = 1e-6
 """Share of a cell: an atom so near to the right of a grid point counts as being on it."""
 _MOST_MENDED = 0.5
 """A profile that misses its values by more than this share is given up: nothing is known."""
+_ROUNDS = 100
+"""Rounds of pooling: each pools all runs at once, and most profiles take fewer than ten."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class GridLaw:
-    """Masses at the losses origin + step·(first + stride·i), and at infinity."""
+    """Masses at the losses origin + step·index, and at infinity."""
 
     origin: float
-    first: int
-    stride: int
+    index: Array
     masses: Array
     infinity: float
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
-    """The grid points origin + step·n, first ≤ n ≤ first + stride·cells, n ≡ first (stride)."""
+    """The grid points origin + step·n, for increasing integers n: cells may differ in width."""
 
     origin: float
     step: float
-    first: int
-    cells: int
-    stride: int = 1
+    index: Array
     cut: bool = False
     """Whether the losses above the last point are left out."""
 
     @property
-    def gap(self) -> float:
-        """The distance of two neighbours."""
-        return self.step * self.stride
+    def gaps(self) -> Array:
+        """The distances of neighbours."""
+        return self.step * np.diff(self.index)
 
     @property
     def reach(self) -> float:
         """A bound of the sizes that go into a loss."""
-        return abs(self.origin) + self.step * abs(self.first) + self.gap * self.cells
+        return abs(self.origin) + self.step * float(np.max(np.abs(self.index[[0, -1]])))
 
-    def losses(self, share: float = 0.0) -> Array:
-        """Return the points, or those a share of a cell to the right, without the last one."""
-        index = self.first + self.stride * np.arange(self.cells + (share == 0.0))
-        return self.origin + self.step * (index + self.stride * share)
+    def losses(self) -> Array:
+        """Return the points."""
+        return self.origin + self.step * self.index
+
+    def middles(self) -> Array:
+        """Return the middles of the cells."""
+        return self.origin + self.step * ((self.index[:-1] + self.index[1:]) / 2)
 
 
 def above(survival: Survival, place: Place) -> GridLaw:
     """Return a law with a profile above H."""
-    masses, infinity = above_at(survival, place.losses(), place.gap, place.reach, cut=place.cut)
-    return GridLaw(place.origin, place.first, place.stride, masses, infinity)
+    masses, infinity = above_at(survival, place.losses(), place.gaps, place.reach, cut=place.cut)
+    return GridLaw(place.origin, place.index, masses, infinity)
 
 
 def above_at(
     survival: Survival,
     l: Array,  # noqa: E741
-    gaps: Array | float,
+    gaps: Array,
     reach: float,
     *,
     cut: bool = False,
@@ -132,11 +134,11 @@ def above_at(
 def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     """Return a law with a profile below H, P(L = ∞) ≥ `infinity`; None where none is found."""
     l, z = place.losses(), np.exp(place.losses())  # noqa: E741
-    middle = place.losses(0.5)
+    middle, gaps = place.middles(), place.gaps
     middle[-1] = l[-1]  # an atom at the last point stays there
     tail = survival(middle)
     error = 1.01 * (tail.error_p + tail.error_q) + _misplaced(middle) * tail.above_p
-    error *= np.exp(place.gap)
+    error *= np.exp(gaps)
     event_p, event_q = tail.above_p, tail.above_q
     first = survival(l[:1])  # the event of all losses on the grid
     most_p = float(first.above_p[0] - first.error_p[0]) - 4 * UNIT
@@ -153,7 +155,8 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     right = event_p - event_q * np.exp(l[1:] - middle) - error
     flat = right < infinity
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
-    start = survival(l[:-1] + _SLIVER * place.gap).above_p >= _NEARLY_ALL * first.above_p
+    before = _before(survival, l[:-1] + _SLIVER * gaps, _NEARLY_ALL * float(first.above_p[0]))
+    start = np.arange(len(gaps)) < before
     lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     start &= lines[1:] >= infinity
     left, right = np.where(start, lines[:-1], left), np.where(start, lines[1:], right)
@@ -161,14 +164,25 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
                              [min(infinity, right[-1])]])  # fmt: skip
     if not (values[0] >= infinity and most_p > 0) or not np.all(np.isfinite(values)):
         return None
-    law, profile, total = _convex(values, l, place.gap, most_p)
+    law, profile, total = _convex(values, l, gaps, most_p)
     positive = profile > infinity
     finite = profile[positive] - infinity
     over = np.max((profile[positive] - values[positive]) / finite, initial=total / most_p - 1)
     factor = 1 - max(float(over), 0.0) - 2 * _rounding(place.reach, len(l))
     if not factor > _MOST_MENDED:
         return None
-    return GridLaw(place.origin, place.first, place.stride, law * factor, infinity)
+    return GridLaw(place.origin, place.index, law * factor, infinity)
+
+
+def _before(survival: Survival, l: Array, share: float) -> int:  # noqa: E741
+    """Return how many of increasing losses have P(L > l) ≥ share, nearly: it only chooses."""
+    low, high = 0, len(l)
+    while high > low:
+        index = np.arange(low, high, -(-(high - low) // 32))
+        hits = int(np.count_nonzero(survival(l[index]).above_p >= share))
+        low = int(index[hits - 1]) + 1 if hits else low
+        high = int(index[hits]) if hits < len(index) else high
+    return low
 
 
 def _misplaced(l: Array) -> Array:  # noqa: E741
@@ -184,7 +198,7 @@ def _rounding(reach: float, points: int) -> float:
 def _convex(
     values: Array,
     l: Array,  # noqa: E741
-    gaps: Array | float,
+    gaps: Array,
     most: float,
 ) -> tuple[Array, Array, float]:
     """Return the masses of the greatest convex function below (0, most) and the values, nearly.
@@ -192,14 +206,30 @@ def _convex(
     Also the values of their profile at the grid points, and the sum of all masses, each with a
     relative error of at most `_rounding`.
     """
-    from scipy.optimize import isotonic_regression  # as in `survival`: only grids pay for it
-
     z = np.exp(l)
     widths = np.concatenate([[z[0]], z[:-1] * np.expm1(gaps)])
     slopes = np.diff(np.concatenate([[most], values])) / widths
-    fitted = isotonic_regression(slopes, weights=widths).x
+    fitted = _increasing(slopes, widths)
     gamma = np.maximum(-fitted, 0.0)
     masses = z * (gamma - np.append(gamma[1:], 0.0))
     parts = (gamma * widths)[::-1].astype(np.longdouble)
     sums = np.cumsum(np.concatenate([[np.longdouble(values[-1])], parts]))[::-1]
     return masses, sums[1:].astype(float), float(sums[0])
+
+
+def _increasing(values: Array, weights: Array) -> Array:
+    """Return the isotonic regression: neighbours in the wrong order get their weighted mean.
+
+    Two neighbours in the wrong order have one value in the regression, so all runs are pooled at
+    once. Where many rounds do not do, what is left is raised to the largest value before it.
+    """
+    sizes = np.ones(len(values), dtype=int)
+    for _ in range(_ROUNDS):
+        rises = np.append(True, np.diff(values) >= 0)
+        if rises.all():
+            break
+        starts = np.flatnonzero(rises)
+        sums = np.add.reduceat(values * weights, starts)
+        weights, sizes = np.add.reduceat(weights, starts), np.add.reduceat(sizes, starts)
+        values = sums / weights
+    return np.repeat(np.maximum.accumulate(values), sizes)

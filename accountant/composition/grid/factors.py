@@ -44,6 +44,8 @@ class Release:
     top: float | None
     bottom: float | None
     slow: bool = False
+    smooth: bool = False
+    """Whether the loss has a density without steps between its ends."""
     mu: float | None = None
     """The shift, of normal laws."""
 
@@ -60,7 +62,9 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
                 found.append((_release(pair), count))
         if square > 0:
             mu = float(square.sqrt().mid())
-            normal = Release(("gaussian", mu), tails.gaussian(mu), 0.0, None, None, mu=mu)
+            normal = Release(
+                ("gaussian", mu), tails.gaussian(mu), 0.0, None, None, smooth=True, mu=mu
+            )
             found.append((normal, 1))
     return tuple(found)
 
@@ -77,7 +81,8 @@ def _release(pair: Pair) -> Release:
             infinity,
             _end(pair, 1),
             _end(pair.reverse(), -1),
-            known is None,
+            slow=known is None,
+            smooth=isinstance(known, NormalMixtures),
         )
 
 

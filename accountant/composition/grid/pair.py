@@ -13,6 +13,7 @@ from flint import arb
 from accountant.composition.grid import engine
 from accountant.composition.grid.engine import Releases
 from accountant.composition.grid.factors import releases
+from accountant.composition.grid.plan import guess, plan
 from accountant.composition.joint import FactorsPair
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
@@ -30,6 +31,10 @@ _LEAST_SIZE = Fraction(1, 10**9)
 """Losses below it have widths relative to it."""
 _SOUGHT = 1 / 64
 """Share of the asked width to which the roots of both bounds are sought."""
+_PLACES = 16
+"""Coarse grids for each doubling of ε: fewer are made anew less often, and are less exact."""
+_ABOVE = 0.25
+"""Share of ε by which sums for several points are made for one above them."""
 _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
@@ -80,6 +85,43 @@ class GridPair(FactorsPair):
         if (known is not None and epsilon >= known) or epsilon.ball() >= self.max_loss():
             return arb(0)
         return arb(1) if self.infinity_mass() == 1 else None
+
+    def start(self, log_delta: float) -> float:
+        """Return an ε near the root of H(ε) = δ, in floats."""
+        return guess(self._releases, log_delta)
+
+    def rough(self, epsilon: float) -> arb:
+        """Return H on a coarse grid that is made for a point not far above."""
+        mantissa, exponent = math.frexp(epsilon)
+        place = math.ldexp(math.ceil(mantissa * _PLACES), exponent) / _PLACES
+        lower, upper = engine.bracket(plan(self._releases, place), engine.LEAST).bounds(
+            arb(epsilon)
+        )
+        return lower.union(upper)
+
+    def values_near(self, epsilon: float, relative: float) -> Callable[[float], arb]:
+        """Return H near a point, to a relative width there or as narrow as grids have it.
+
+        All values are from one pair of sums, made for a point a little above: bounds hold at every
+        ε, and say nothing far above that point.
+        """
+        ledger.note("grid")
+        chosen = plan(self._releases, engine.near(epsilon + abs(epsilon) * _ABOVE))
+        points, widths = engine.LEAST, list[float]()
+
+        def value(at: float) -> arb:
+            lower, upper = engine.bracket(chosen, points).bounds(arb(at))
+            return lower.union(upper)
+
+        following: int | None = points
+        while following is not None:
+            points = following
+            lower, upper = engine.bracket(chosen, points).bounds(arb(epsilon))
+            widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
+            if widths[-1] <= relative:
+                break
+            following = engine.next_points(points, widths, relative, self.most)
+        return value
 
     def refuse_seldom(self, epsilon: ExactReal) -> None:
         """Raise UndecidedError where a width below `seldom_below` is asked for and is not near.

@@ -199,7 +199,7 @@ class _Part:
 
     def __init__(self, law: GridLaw, count: int, frame: Frame) -> None:
         self.law, self.count = law, count
-        index = law.first + law.stride * np.arange(len(law.masses))
+        index = law.index
         slope = frame.tilt * frame.step
         with np.errstate(divide="ignore"):
             logs = np.log(law.masses) + slope * index
@@ -220,16 +220,13 @@ class _Part:
 
     def folded(self, points: int) -> Array:
         """Return the masses on the circle of so many points."""
-        if len(self._index) <= points and self.law.stride == 1:
-            start = self.law.first % points
-            row = np.zeros(points)
-            ahead = min(points - start, len(self.values))
-            row[start : start + ahead] = self.values[:ahead]
-            row[: len(self.values) - ahead] = self.values[ahead:]
-            return row
-        places = np.mod(self._index, points)
-        self.error += len(places) / points * UNIT * 2
-        return np.bincount(places, weights=self.values, minlength=points)
+        places, span = np.mod(self._index, points), int(self._index[-1] - self._index[0])
+        if span >= points:
+            self.error += (span // points + 1) * UNIT * 2
+            return np.bincount(places, weights=self.values, minlength=points)
+        row = np.zeros(points)
+        row[places] = self.values
+        return row
 
     def extreme(self, sign: float) -> int:
         """Return the last index with a mass, or the first one."""

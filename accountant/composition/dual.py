@@ -1,0 +1,242 @@
+"""β(α) from values of the profile alone, for engines that enclose values to a width.
+
+With z = e^ε the type II error is the largest of g(z) = 1 − H(ln z) − zα over all z > 0, a concave
+function. Every value of g is a lower bound. For an upper bound take z₁ < z₂ < z₃ < z₄ with
+g(z₁) ≤ g(z₂) and g(z₃) ≥ g(z₄), and let s be the slope of g from z₁ to z₂, r that from z₃ to z₄,
+m that from z₂ to z₃. g is concave, so
+
+- outside of [z₁, z₄] it is at most g(z₁), or g(z₄);
+- on [z₁, z₂] it is at most g(z₂) + (z₂ − z₁)(−m)⁺, and on [z₃, z₄] at most g(z₃) + (z₄ − z₃) m⁺;
+- on [z₂, t] it is at most g(z₂) + (t − z₂)s, and on [t, z₃] at most g(z₃) + (z₃ − t)(−r).
+
+All terms are of the second order in the distances where H is smooth. Floats choose the points;
+values are balls, and the first condition is certain for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from accountant.composition.choose import is_numerical
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.grid.pair import GridPair
+from accountant.composition.joint import JointPair
+from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, ball, narrowed
+from accountant.numbers.precision import ctx
+
+Values = Callable[[float], arb]
+
+FINEST = Fraction(1, 10**7)
+"""The finest width that is tried: for finer ones the tails, where an engine has them, take less."""
+_LEAST_LEVEL = 1e-6
+"""Levels below it, or so near 1, are left to tails: those tell β of about 1 or 0 at once."""
+_PRECISION = 128
+"""Bits of the sums of values: far more than the values have."""
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_STEPS = 36
+"""Steps of golden section at most: an ε to about 1e-6."""
+_LEVEL = 4.0
+"""Widths by which two values of g may differ where the search ends: a parabola goes on."""
+_LEAST_EPSILON = -30.0
+"""Where the search for the best ε begins: H is 1 − e^ε to 13 digits or more below."""
+_CLOSE = 0.05
+"""How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
+_ATTEMPTS = 10
+"""Times the four points are put elsewhere: the parabola through the last ones tells where."""
+_SHARE = 16
+"""The width of the answer by that of values of H: each enters the bound about three times."""
+
+
+def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval | None:
+    """Return `tradeoff` of a pair that it is for, None of others and where tails may do better.
+
+    Raises UndecidedError where only a grid is left, whose tails are worse than its values.
+    """
+    if not (applies(pair, width) and _LEAST_LEVEL < float(level) < 1 - _LEAST_LEVEL):
+        return None
+    try:
+        return tradeoff(pair, level, width, power=power)
+    except UndecidedError as refusal:
+        if _grid(pair, width) is not None and refusal.interval is not None:
+            raise
+        return None
+
+
+def _grid(pair: Pair, width: Fraction) -> GridPair | None:
+    """Return the grid that answers for a pair, if it is one that does."""
+    if isinstance(pair, SmoothPair):
+        return pair.quick(width)
+    return pair if isinstance(pair, GridPair) else None
+
+
+def applies(pair: Pair, width: Fraction) -> bool:
+    """Whether values of H to a width are all that the engine of a pair has."""
+    return width >= FINEST and isinstance(pair, JointPair) and is_numerical(pair)
+
+
+def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
+    """Enclose β(α), or 1 − β(α), to a relative width.
+
+    Raises UndecidedError where it is not reached; `interval` is what was.
+    """
+    with ctx.workprec(_PRECISION):
+        alpha = level.ball()
+    grid = _grid(pair, width)
+    if grid is None:
+        rough = _estimates(pair)
+        left, right = _LEAST_EPSILON, max(-math.log(float(alpha)), _CLOSE)
+    else:
+        rough, start = grid.rough, grid.start(math.log(float(alpha)))
+        left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
+    epsilon = _best(rough, float(alpha), float(width), left, right)
+    epsilon, drop = _vertex(rough, epsilon, float(alpha))
+    least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
+    size = 1 - least if power else least
+    if not 0 < size < 1:
+        raise UndecidedError("Floats do not tell the type II error from 0 or 1.")
+    wanted = float(width) * size / _SHARE
+    relative = min(wanted / max(_float(rough(epsilon)), 1e-300), 0.25)
+    values = _values(pair, relative) if grid is None else grid.values_near(epsilon, relative)
+    found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
+    made = epsilon
+    for _ in range(_ATTEMPTS):
+        if grid is not None and abs(epsilon - made) > abs(made) / 8:  # where its bounds are worse
+            made, values = epsilon, grid.values_near(epsilon, relative)
+        step = math.sqrt(wanted * _SHARE / 8 / drop)
+        points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
+        with ctx.workprec(_PRECISION):
+            z = [ball(Fraction(point)).exp() for point in points]
+            g = [1 - values(point) - at * alpha for point, at in zip(points, z, strict=True)]
+            low, high = _bounds(z, g)
+            if power:
+                low, high = 1 - high, 1 - low
+            found = _both(found, Interval.between(low, high))
+        reached = found.relative_width
+        if reached is not None and reached <= width:
+            return found
+        epsilon, drop = _parabola(points, [float(value.mid()) for value in g], drop)
+    reached = found.relative_width
+    raise UndecidedError(
+        f"Reached {'a power' if power else 'beta'} in {found} from values of delta. Ask for a "
+        "larger relative_width.",
+        reached=math.inf if reached is None else float(reached),
+        interval=found,
+    )
+
+
+def _bounds(z: list[arb], g: list[arb]) -> tuple[arb, arb]:
+    """Return a lower and an upper bound of the largest value of g."""
+    low = arb(0)
+    for value in g:
+        low = low.max(value.lower())
+    if not (g[0] <= g[1] and g[2] >= g[3]):
+        return low, arb(1)
+    first, middle, last = ((g[i + 1] - g[i]) / (z[i + 1] - z[i]) for i in range(3))
+    rise, fall = first.upper().max(arb(0)), (-last).upper().max(arb(0))
+    gap = z[2] - z[1]
+    share = fall / (rise + fall) if rise + fall > 0 else arb(1) / 2
+    share = (share + (g[2] - g[1]) / gap / (rise + fall)).mid() if rise + fall > 0 else share
+    share = share.max(arb(0)).min(arb(1)).mid()
+    ends = (
+        g[0],
+        g[3],
+        g[1] + (z[1] - z[0]) * (-middle).max(arb(0)),
+        g[2] + (z[3] - z[2]) * middle.max(arb(0)),
+        g[1] + gap * share * rise,
+        g[2] + gap * (1 - share) * fall,
+    )
+    high = ends[0].upper()
+    for end in ends[1:]:
+        high = high.max(end.upper())
+    return low, high.min(arb(1))
+
+
+def _both(one: Interval, other: Interval) -> Interval:
+    return Interval(max(one.lower, other.lower), min(one.upper, other.upper))
+
+
+def _values(pair: Pair, relative: float) -> Values:
+    """Return H to a relative width."""
+
+    def value(epsilon: float) -> arb:
+        at = ExactReal.of_rational(Fraction(epsilon))
+        with narrowed(Fraction(relative)):
+            return pair.hockey_stick(at)
+
+    return value
+
+
+def _estimates(pair: Pair) -> Values:
+    """Return H in floats; where there are none, what it is at least."""
+
+    def value(epsilon: float) -> arb:
+        log_delta = pair.estimate_log_delta(epsilon)
+        known = 0.0 if log_delta is None else math.exp(min(log_delta, 0.0))
+        return arb(max(known, -math.expm1(min(epsilon, 0.0))))
+
+    return value
+
+
+def _float(value: arb) -> float:
+    return float(value.mid())
+
+
+def _best(rough: Values, alpha: float, width: float, low: float, high: float) -> float:
+    """Return the ε at which 1 − H − e^ε α is about largest, by golden section."""
+
+    def g(epsilon: float) -> float:
+        return 1 - _float(rough(epsilon)) - math.exp(epsilon) * alpha
+
+    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    at = [g(inner[0]), g(inner[1])]
+    level = 0
+    for _ in range(_STEPS):
+        level = level + 1 if abs(at[0] - at[1]) < _LEVEL * width else 0
+        if level == 2:  # one alone may be two sides of a peak
+            break
+        if at[0] >= at[1]:
+            high, inner[1], at[1] = inner[1], inner[0], at[0]
+            inner[0] = high - _GOLDEN * (high - low)
+            at[0] = g(inner[0])
+        else:
+            low, inner[0], at[0] = inner[0], inner[1], at[1]
+            inner[1] = low + _GOLDEN * (high - low)
+            at[1] = g(inner[1])
+    return (low + high) / 2
+
+
+def _vertex(rough: Values, epsilon: float, alpha: float) -> tuple[float, float]:
+    """Return the vertex of a parabola near ε, and c > 0 with g(vertex + d) ≈ g(vertex) − c d².
+
+    The step is the first at which floats tell that the largest g is between.
+    """
+
+    def g(at: float) -> float:
+        return 1 - _float(rough(at)) - math.exp(at) * alpha
+
+    peak = g(epsilon)
+    for power in range(-14, 2, 2):
+        step = 2.0**power
+        left, right = g(epsilon - step), g(epsilon + step)
+        bend = peak - (left + right) / 2
+        if bend > 1e-5 * max(peak, 1e-3) and abs(right - left) < 4 * bend:
+            return epsilon + step * (right - left) / (4 * bend), bend / step**2
+    return epsilon, 1.0
+
+
+def _parabola(points: list[float], g: list[float], drop: float) -> tuple[float, float]:
+    """Return where a parabola through values is largest, and its curvature."""
+    step = points[1] - points[0]
+    bend = (g[1] + g[2] - g[0] - g[3]) / (4 * step * step)
+    slope = (g[3] - g[0] + g[2] - g[1]) / (4 * step)
+    middle = (points[1] + points[2]) / 2
+    if not bend > drop / 64:
+        return middle + math.copysign(2 * step, slope), drop / 4
+    return middle + max(-64 * step, min(64 * step, slope / (2 * bend))), bend

@@ -1,0 +1,52 @@
+"""β(α) from values of the profile agrees with β(α) from tails and from exact sums."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from accountant.core.mechanism import Mechanism
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.notation import parse
+from accountant.questions.tradeoff import beta, power
+
+COARSE, FINE = Fraction(1, 10**6), Fraction(1, 10**10)
+BOTH = "add-remove"
+
+
+def sampled(sigma: str, q: str, count: int) -> Composed:
+    return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+
+
+CASES: list[tuple[Mechanism, str]] = [
+    (sampled("0.8", "0.01", 1000), "1e-3"),
+    (sampled("2", "0.1", 300), "1/2"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "level"), CASES)
+def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
+    for ask in (beta, power):
+        coarse = ask(mechanism, level, adjacency=BOTH, relative_width=COARSE)
+        fine = ask(mechanism, level, adjacency=BOTH, relative_width=FINE)
+        assert coarse.overlaps(fine)
+        assert coarse.relative_width is not None
+        assert coarse.relative_width <= COARSE
+
+
+def test_the_chord_between_atoms() -> None:
+    mechanism = parse("Composed(RandomizedResponse(epsilon='1/2'), count=6)")
+    width = Fraction(1, 10**5)
+    grid = beta(mechanism, "1/20", method="grid", relative_width=width)
+    assert grid.overlaps(beta(mechanism, "1/20"))
+
+
+@pytest.mark.slow
+def test_many_different_single_samples() -> None:
+    parts = [sampled(f"{0.7 + i / 20:.2f}", f"{0.001 * (i + 1):.3f}", 1) for i in range(16)]
+    both = [
+        ask(Composed(parts), "0.01", adjacency=BOTH, relative_width=Fraction(1, 10**4))
+        for ask in (beta, power)
+    ]
+    assert both[0].lower + both[1].lower <= 1 <= both[0].upper + both[1].upper

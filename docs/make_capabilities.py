@@ -201,9 +201,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ),
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
-    "checker": {
-        ("RandomAllocation",): "not yet: the checker does not invert its Laplace transform",
-    },
     "audit": {
         (*COUNTERS, "DisjointGroupsGaussian", "GeneralGaussian", "KnownSizeGaussian"): (
             "not yet: name two answers with `pairs=`"

@@ -184,9 +184,12 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "exact release": {
         ("ExponentialMechanism",): "of scores: `release([3, 1, 2])` selects exactly",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
-        ("MixtureOfGaussians", "PoissonSubsampled", "SampledWithoutReplacement"): (
-            "never: records are chosen before the answer; release that with the mechanism itself"
-        ),
+        (
+            "MixtureOfGaussians",
+            "PoissonSubsampled",
+            "RandomAllocation",
+            "SampledWithoutReplacement",
+        ): ("never: records are chosen before the answer; release that with the mechanism itself"),
         ("Guaranteed", "Tabulated"): "never: it adds no noise to an answer",
     },
     "accuracy": {
@@ -211,6 +214,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("Composed", "PoissonSubsampled", "SampledWithoutReplacement", "MixtureOfGaussians"): (
             "give the budget `releases` and `sampling_prob` instead"
         ),
+        ("RandomAllocation",): "not yet: a budget names Poisson sampling only",
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),
@@ -220,6 +224,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
+        ("RandomAllocation",): "not yet: how small levels bound μ is not known",
         ("BoundedCountNoise", "Guaranteed", "IntegerNoise", "RankOneGaussian"): (
             "never: the loss is too large too often for any μ"
         ),

@@ -59,6 +59,7 @@ from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse as Optim
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian as RankOneGaussian
 from accountant.mechanisms.wrappers.composed import Composed as Composed
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed as Guaranteed
+from accountant.mechanisms.wrappers.random_allocation import RandomAllocation as RandomAllocation
 from accountant.mechanisms.wrappers.randomized_response import (
     RandomizedResponse as RandomizedResponse,
 )

@@ -95,6 +95,7 @@ def test_every_mechanism_is_listed() -> None:
         "IntegerNoise",
         "MixtureOfGaussians",
         "PoissonSubsampled",
+        "RandomAllocation",
         "RandomizedResponse",
         "SampledWithoutReplacement",
         "Tabulated",

@@ -147,6 +147,11 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "OptimalEllipse": {"dimension": _COUNT, "sparsity": _COUNT, "mu": _SOME},
     "PoissonSubsampled": {"mechanism": _INNER, "sampling_prob": Argument(probability)},
+    "RandomAllocation": {
+        "mechanism": _INNER,
+        "steps": _COUNT,
+        "participations": Argument(integer(1), Fraction(1)),
+    },
     "RandomizedResponse": {
         "epsilon": Argument(not_negative),
         "categories": Argument(integer(2), Fraction(2)),
@@ -181,7 +186,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
 }
 """The arguments of every mechanism, covariance and sensitivity space, in their order."""
 
-WRAPPERS = ("Composed", "PoissonSubsampled", "SampledWithoutReplacement")
+WRAPPERS = ("Composed", "PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
 """Mechanisms whose first argument, a mechanism, may stand without its name."""
 
 
@@ -327,6 +332,9 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
         else _whole("sampling_probs")(n)
     ),
     "OptimalEllipse": _sparse,
+    "RandomAllocation": lambda n: (
+        "participations above the steps" if n["participations"] > n["steps"] else ""
+    ),
     "SampledWithoutReplacement": lambda n: (
         "sample_size above the population" if n["sample_size"] > n["population"] else ""
     ),

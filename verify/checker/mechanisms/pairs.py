@@ -51,6 +51,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _sample(noise)
         case "MixtureOfGaussians":
             return _mixture(noise)
+        case "RandomAllocation":
+            raise UnknownError("the Laplace transform of a random allocation")
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
         case "Tabulated":
@@ -360,7 +362,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
             if adjacency == "replace-one":
                 return _plain_gaussian(noise["mechanism"])
             return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
-        case "MixtureOfGaussians":
+        case "MixtureOfGaussians" | "RandomAllocation":
             return adjacency == "add-remove"
         case "Composed":
             releases = _releases(noise)

@@ -34,7 +34,7 @@ from verify.checker.numbers import (
     times,
 )
 
-_LIKE_THE_INNER: Final = ("PoissonSubsampled", "SampledWithoutReplacement")
+_LIKE_THE_INNER: Final = ("PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20
 
 
@@ -157,7 +157,7 @@ def _variance(noise: Noise, index: int) -> Any:
 def mean_squared_error(noise: Noise) -> Any:
     """Return the average of the variances; of biased noise, of the mean squares."""
     match noise.name:
-        case "PoissonSubsampled" | "SampledWithoutReplacement":
+        case "PoissonSubsampled" | "RandomAllocation" | "SampledWithoutReplacement":
             return mean_squared_error(noise["mechanism"])
         case "Composed":
             inside = noise["mechanism"]
@@ -220,7 +220,7 @@ def quantile(noise: Noise, probability: Any) -> Any:
     if noise.name in BY_MECHANISM:
         return BY_MECHANISM[noise.name].quantile(noise, probability)
     match noise.name:
-        case "PoissonSubsampled" | "SampledWithoutReplacement":
+        case "PoissonSubsampled" | "RandomAllocation" | "SampledWithoutReplacement":
             return quantile(noise["mechanism"], probability)
         case "Laplace" | "LaplaceVector":
             rest = plus(1, times(-1, probability))

@@ -1,0 +1,185 @@
+"""Random allocation: each record takes part in one step of an epoch, chosen uniformly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency, require
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Integer
+from accountant.errors import AdjacencyError, NotApplicableError, expected
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.parts import OneMechanism
+from accountant.numbers.exact import ExactReal
+from accountant.pairs.random_allocation import RandomAllocationPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class RandomAllocation(Mechanism):
+    """Run a Gaussian mechanism `steps` times, each record in `participations` of them by chance.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism of one step, exactly Gaussian, such as `Gaussian(standard_deviation=1)`.
+    steps
+        t ≥ 1: the steps of one epoch.
+    participations
+        How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
+        equally likely, and those of different records independent. Exact at k = 1 and k = t.
+
+    Notes
+    -----
+    For the add/remove relation (equally: a record is zeroed out, while divisors and the number of
+    steps stay), also called balls and bins (Chua, Harrison, Kamath, Leeman, Sinha and Zhang 2025;
+    Feldman and Shenfeld 2025). With μ that of one step, the worst pair of k = 1 is
+
+        P = (1/t) Σ_j N(μ e_j, I),   Q = N(0, I),
+
+    REMOVE compares P with Q, ADD compares Q with P. `Composed(RandomAllocation(…), count)` draws
+    new steps in each of several epochs.
+
+    *Proof.* Other records choose their steps independently; hockey-stick divergences are jointly
+    convex, so these are given. Step j may depend on all earlier outputs y; there the record, if it
+    takes part, moves the mean by a vector of length μ s_j(y) noise deviations, 0 ≤ s_j ≤ 1. From
+    one coordinate Z, N(μ, 1) or N(0, 1), the output is made without knowing which: s_j Z plus
+    √(1 − s_j²) of new standard noise, put into the direction of the vector, and new noise in
+    all orthogonal ones. So the outputs are a randomised function, step by step, of a draw of P or
+    of Q, which is no easier to tell apart. A record that always moves its step by the full
+    sensitivity attains the pair.
+
+    It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
+    that can be far less private. Noise and error are those of the mechanism of one step.
+    """
+
+    example = "RandomAllocation(mechanism=Gaussian(standard_deviation=1), steps=10)"
+
+    mechanism: OneMechanism = OneMechanism()
+    steps: Integer = Integer(least=1)
+    participations: Integer = Integer(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Require as many steps as a record takes part in."""
+        if self.participations > self.steps:
+            raise expected(
+                "participations",
+                self.participations,
+                f"≤ steps={self.steps}",
+                "A record takes part in different steps.",
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of one participation, or that of all steps.
+
+        Raises AdjacencyError unless add-remove is named, NotApplicableError for other numbers of
+        participations and for noise that is not Gaussian.
+        """
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                "RandomAllocation is known for a record that is added or removed: both datasets "
+                "mix where one is replaced. Name adjacency='add-remove', or give its mechanism "
+                "twice the sensitivity and no allocation."
+            )
+        if self.participations == self.steps:
+            return Composed(self.mechanism, self.steps).worst_case(adjacency)
+        mu = self.mechanism.exact_gaussian_mu(adjacency)
+        if mu is None:
+            raise NotApplicableError(
+                "RandomAllocation is exact for Gaussian noise, not for "
+                f"{type(self.mechanism).__name__}. Use Gaussian, or PoissonSubsampled, which is "
+                "another way to sample."
+            )
+        if self.participations > 1:
+            raise NotApplicableError(
+                f"RandomAllocation is exact for participations=1 and participations={self.steps} "
+                f"(all steps), not {self.participations}. participations={self.steps} bounds it."
+            )
+        pair = RandomAllocationPair(mu, self.steps)
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Given the steps of the other records, the outputs are a randomised function, step by "
+            "step, of a draw of one of two laws: independent standard normal coordinates, and the "
+            "same with mu added to one of them, chosen uniformly. A record that always moves its "
+            "step by the full sensitivity attains it.",
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of all steps where a record takes part in all, else None."""
+        if self.participations == self.steps:
+            return Composed(self.mechanism, self.steps).exact_gaussian_mu(adjacency)
+        return None
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return that of all steps where a record takes part in all."""
+        if self.participations == self.steps:
+            return Composed(self.mechanism, self.steps).gaussian_mu(adjacency)
+        return super().gaussian_mu(adjacency)
+
+    @property
+    def dimension(self) -> int:
+        """That of all steps together."""
+        return self.steps * self.mechanism.dimension
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of all steps."""
+        return Composed(self.mechanism, self.steps).sample(size, rng=rng)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Refuse: the noise alone allocates nothing."""
+        raise NotApplicableError(
+            "RandomAllocation chooses the steps of records before it answers, so there is no one "
+            "true answer. Choose the steps of each record at random, and release the answer of "
+            "each step with the inner mechanism."
+        )
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return those of one step: other records make it no worse."""
+        return self.mechanism.worst_answers()
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Add the answer to the noise of the steps that are chosen, one row per run."""
+        import numpy as np
+
+        if np.ndim(answer):
+            raise NotApplicableError("RandomAllocation is simulated for one number per step.")
+        order = rng.random((size, self.steps)).argsort(axis=1)
+        released: NDArray[Any] = self.sample(size, rng=rng).reshape(size, self.steps)
+        released += np.where(order < self.participations, float(answer), 0.0)
+        return released
+
+    def variances(self) -> Sequence[arb]:
+        """Return those of one step."""
+        return self.mechanism.variances()
+
+    def mean_squared_error(self) -> arb:
+        """Return that of one step."""
+        return self.mechanism.mean_squared_error()
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the noise of a step is."""
+        return self.mechanism.is_symmetric
+
+    def mean_absolute_error(self) -> arb:
+        """Return that of one step."""
+        return self.mechanism.mean_absolute_error()
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return that of one step."""
+        return self.mechanism.quantile(probability)

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import acb, arb
+
+from accountant import notation
+from accountant.composition.grid import allocation
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.errors import DpassayError
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, RandomAllocation
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
+from accountant.pairs.laplace_inversion import Sum
+from accountant.pairs.random_allocation import RandomAllocationPair
+from accountant.questions import profile
+
+RELATION = Adjacency.ADD_REMOVE
+
+
+def pair(sigma: str, steps: int, *, mixed_first: bool = True) -> RandomAllocationPair:
+    return RandomAllocationPair(ExactReal.of_rational(1 / Fraction(sigma)), steps, mixed_first)
+
+
+def two_steps(mu: mpmath.mpf, epsilon: mpmath.mpf, *, remove: bool) -> mpmath.mpf:
+    """E(W − K)⁺ or E(1 − KW)⁺ for t = 2: the other lognormal variable has a closed form."""
+    k = mpmath.exp(epsilon) if remove else mpmath.exp(-epsilon)
+
+    def inside(z: mpmath.mpf) -> mpmath.mpf:
+        strike = 2 * k - mpmath.exp(mu * z - mu**2 / 2)
+        if strike <= 0:
+            value = (1 - strike) if remove else mpmath.mpf(0)
+        else:
+            d = (-mpmath.log(strike) + mu**2 / 2) / mu
+            call = mpmath.ncdf(d) - strike * mpmath.ncdf(d - mu)
+            put = strike * mpmath.ncdf(mu - d) - mpmath.ncdf(-d)
+            value = call if remove else put
+        return mpmath.npdf(z) * value / 2
+
+    kink = (mpmath.log(2 * k) + mu**2 / 2) / mu
+    found = mpmath.quad(inside, sorted([-14, -4, 0, kink, 4, 14]))
+    return found if remove else found * mpmath.exp(epsilon)
+
+
+SETTINGS = [
+    ("1", "1/2"),
+    pytest.param("3/5", "-1", marks=pytest.mark.slow),
+    pytest.param("3", "1", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), SETTINGS)
+@pytest.mark.parametrize("remove", [True, False])
+def test_two_steps_are_an_integral_of_closed_forms(
+    sigma: str, epsilon: str, *, remove: bool
+) -> None:
+    with mpmath.workdps(30):
+        at, mu = Fraction(epsilon), 1 / Fraction(sigma)
+        wanted = two_steps(
+            mpmath.mpf(mu.numerator) / mu.denominator,
+            mpmath.mpf(at.numerator) / at.denominator,
+            remove=remove,
+        )
+        with ctx.workprec(80):
+            found = pair(sigma, 2, mixed_first=remove).hockey_stick(ExactReal.of_rational(at))
+            assert found.rel_accuracy_bits() > 30
+            text = found.str(25, radius=False)
+        assert abs(mpmath.mpf(text) / wanted - 1) < 1e-14
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_profile_is_that_of_simulated_likelihood_ratios(*, remove: bool) -> None:
+    """Six standard errors: a false alarm in 5e8."""
+    mean = np.exp(np.random.default_rng(7).normal(-0.5, 1, (20_000, 100))).mean(axis=1)
+    gain = np.maximum(mean - np.exp(0.1) if remove else 1 - np.exp(0.1) * mean, 0.0)
+    value = pair("1", 100, mixed_first=remove).hockey_stick(ExactReal.of_rational(Fraction(1, 10)))
+    assert abs(gain.mean() - float(value)) < 6 * gain.std() / np.sqrt(len(gain))
+
+
+def test_directions_are_those_of_one_pair() -> None:
+    """H(ε) = 1 − e^ε + e^ε H'(−ε), and P(L > ε) − e^ε Q(L > ε) = H(ε)."""
+    at = ExactReal.of_rational(Fraction(1, 3))
+    one, other = pair("1", 8), pair("1", 8, mixed_first=False)
+    with ctx.workprec(64):
+        value, growth = one.hockey_stick(at), at.ball().exp()
+        assert value.overlaps(1 - growth + growth * other.hockey_stick(-at))
+        tails = one.tails(at)
+        assert value.overlaps(tails.p_above - growth * tails.q_above)
+        assert float((tails.p_above - growth * tails.q_above).rad()) < 1e-12
+
+
+def test_moments_bound_the_tails() -> None:
+    """E W² = 1 + (e^{μ²} − 1)/t."""
+    moment = pair("1", 5).renyi(arb(2)).exp()
+    assert moment.overlaps(1 + arb(1).expm1() / 5)
+
+
+def test_exponentials_of_long_doubles_err_less_than_the_ledger_says() -> None:
+    rng = np.random.default_rng(3)
+    at = (rng.uniform(-60, 5, 300) + 1j * rng.uniform(-200, 200, 300)).astype(np.clongdouble)
+    found = np.exp(at)
+    with ctx.workprec(200):
+        for x, y in zip(at, found, strict=True):
+            exact = _exact(x).exp()
+            away = float((abs(_exact(y) - exact) / abs(exact)).mid())
+            assert away < allocation._EXP / 4 * allocation._U
+
+
+def _exact(x: np.clongdouble) -> acb:
+    def part(value: np.longdouble) -> float:
+        return float(value)
+
+    real, imaginary = x.real, x.imag
+    high = acb(part(real), part(imaginary))
+    return high + acb(part(real - np.longdouble(part(real))),
+                      part(imaginary - np.longdouble(part(imaginary))))  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remove", [True, False])
+def test_tails_in_floats_are_within_their_errors(*, remove: bool) -> None:
+    one = pair("1", 20, mixed_first=remove)
+    losses = np.array([-0.5, 0.25, 1.0])
+    tail = allocation.allocated(one_sum(one), mixed_first=remove)(losses)
+    for i, loss in enumerate(losses.tolist()):
+        at = ExactReal.of_rational(Fraction(loss))
+        with ctx.workprec(96):
+            exact = one.tails(at)
+            growth = at.ball().exp()
+        assert abs(float(tail.above_p[i] - exact.p_above)) <= tail.error_p[i] + 1e-16
+        assert abs(float(tail.above_q[i] - growth * exact.q_above)) <= tail.error_q[i] + 1e-16
+        assert tail.error_p[i] < 1e-12
+
+
+def one_sum(of: RandomAllocationPair) -> Sum:
+    return Sum(of.mu, of.steps)
+
+
+def test_one_step_is_the_mechanism_and_all_steps_are_their_composition() -> None:
+    gaussian = Gaussian(2)
+    for steps in (1, 3):
+        every = RandomAllocation(gaussian, steps, steps)
+        assert every.exact_gaussian_mu(RELATION) == Composed(gaussian, steps).exact_gaussian_mu(
+            RELATION
+        )
+        every.worst_case(RELATION)
+
+
+def test_notation_gives_itself_back() -> None:
+    one = RandomAllocation(Gaussian("1.1"), 100)
+    assert notation.parse(repr(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("RandomAllocation(Gaussian(1), steps=0)", "steps"),
+        ("RandomAllocation(Gaussian(1), steps=2, participations=3)", "participations"),
+        ("RandomAllocation(Gaussian(1), steps=nan)", "nan"),
+    ],
+)
+def test_bad_arguments_are_named(text: str, words: str) -> None:
+    with pytest.raises(DpassayError, match=words):
+        notation.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "relation", "words"),
+    [
+        (RandomAllocation(Gaussian(1), 4, 2), RELATION, "participations"),
+        (RandomAllocation(Laplace(1), 4), RELATION, "Gaussian noise"),
+        (RandomAllocation(Gaussian(1), 4), Adjacency.REPLACE_ONE, "add-remove"),
+        (RandomAllocation(Gaussian(1), 4), None, "adjacency"),
+    ],
+)
+def test_what_is_not_known_is_refused(
+    mechanism: RandomAllocation, relation: Adjacency | None, words: str
+) -> None:
+    with pytest.raises(DpassayError, match=words):
+        mechanism.worst_case(relation)
+
+
+def test_outputs_have_the_answer_in_one_step() -> None:
+    rng = np.random.default_rng(1)
+    drawn = RandomAllocation(Gaussian("1/1000"), 5, 2).outputs(1.0, 50, rng=rng)
+    assert drawn.shape == (50, 5)
+    assert np.array_equal(np.rint(drawn).sum(axis=1), np.full(50, 2.0))
+
+
+@pytest.mark.slow
+def test_two_epochs_are_more_than_one_and_less_than_poisson() -> None:
+    """Two epochs of 10 steps at σ = 2; the sample of every step is worse at this δ."""
+    one = RandomAllocation(Gaussian(2), 10)
+
+    def delta(mechanism: RandomAllocation | Composed) -> Decimal:
+        return profile.delta(
+            mechanism, "1/2", adjacency=RELATION, direction=Direction.REMOVE,
+            relative_width=Fraction(1, 1000),
+        ).upper  # fmt: skip
+
+    both = delta(Composed(one, 2))
+    assert delta(one) < both < delta(Composed(PoissonSubsampled(Gaussian(2), "1/10"), 20))

@@ -91,6 +91,7 @@ def test_every_mechanism_is_listed() -> None:
         "DiscreteGaussian",
         "DiscreteKaryTree",
         "DiscreteLaplace",
+        "ExponentialMechanism",  # is drawn by its selection itself
         "Guaranteed",
         "IntegerNoise",
         "MixtureOfGaussians",

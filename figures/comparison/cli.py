@@ -22,19 +22,20 @@ _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
 prove its guarantee, compute its error exactly, and confirm it by simulation.
 
-workloads: Count(sensitivity=1), Counts(dimension=d, sparsity=k),
-  GroupedCounts(groups=m, dimension=d), BoundedSum(bounds=[...]),
+workloads: Count(sensitivity=1), Counts(dimension=d, sparsity=k), Histogram(bins=d),
+  Mean(lower=0, upper=1, records=n), BoundedSum(bounds=[...]),
+  GroupedCounts(groups=m, dimension=d), PrefixSums(steps=n),
+  Training(batch_size=b, dataset_size=n, epochs=e), MatrixRelease(rows=m, columns=n),
   VectorSum(dimension=d, l1_sensitivity=..., l2_sensitivity=..., linf_sensitivity=...),
-  MatrixRelease(rows=m, columns=n, l2_sensitivity=1), PrefixSums(steps=n),
   LinearQueries(matrix=[[...]], space=Box(bounds=[...]))
 metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P
 """
 _EPILOG = """\
 examples:
-  dpassay compare --epsilon 1 --delta 1e-6 --workload "Count()"
-  dpassay compare --epsilon 1 --delta 1e-6 --releases 16 --workload "Count()"
-  dpassay compare --mu 0.5 --workload "Counts(dimension=1000, sparsity=100)" --html report.html
-  dpassay compare --epsilon 1 --delta 1e-6 --workload "Count()" --sweep delta=1e-9,1e-6,1e-3
+  dpassay compare "Count()" --epsilon 1 --delta 1e-6
+  dpassay compare "Count()" --epsilon 1 --delta 1e-6 --releases 16
+  dpassay compare "Counts(dimension=1000, sparsity=100)" --mu 0.5 --html report.html
+  dpassay compare "Count()" --epsilon 1 --delta 1e-6 --sweep delta=1e-9,1e-6,1e-3
   dpassay compare budget.toml --json
 """
 _BY_FLAGS = (
@@ -53,7 +54,12 @@ _BY_FLAGS = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", nargs="?", type=Path, metavar="BUDGET.toml", help="a file, or:")
+    parser.add_argument(
+        "question",
+        nargs="?",
+        metavar="WORKLOAD",
+        help="what is released, with a budget; or a file BUDGET.toml that says both",
+    )
     add = parser.add_argument
     add("--epsilon", metavar="E", help="a budget of (E, D)-DP")
     add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
@@ -68,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--releases", type=int, metavar="N", help="releases that share the budget")
     add("--sampling-prob", metavar="Q", help="each release uses a Poisson sample")
     add("--schedule", metavar="F1,F2,…", help="releases of unequal spread share the budget")
-    add("--workload", metavar="WORKLOAD", help="what is released")
+    add("--workload", metavar="WORKLOAD", help="the same as the argument")
     add(
         "--candidate",
         action="append",
@@ -93,6 +99,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--latex", type=Path, metavar="FILE", help="write a LaTeX table")
     add("--html", type=Path, metavar="FILE", help="write a report with plots and certificates")
     add("--plot", type=Path, metavar="FILE", help="draw the first two metrics")
+    add("--details", action="store_true", help="say why each other candidate is left out")
     add("--certificate", type=Path, metavar="FILE", help="write the certificates")
     add_output_options(parser, quiet="print the best only")
 
@@ -152,15 +159,20 @@ def _question(options: argparse.Namespace) -> Question:
         SweepTable(parameter=name, values=list(values), metric=(options.metric or ["variance"])[0])
         for name, values in map(_sweep, options.sweep)
     )
-    if options.file is not None:
+    if options.question is not None and _is_file(options.question):
         if given:
             name = given[0].replace("_", "-")
-            raise InvalidInputError(f"--{name} is for a comparison without a file.")
-        return _with_options(read_file(options.file), options, sweeps)
-    if options.workload is None:
+            raise InvalidInputError(
+                f"--{name} is not for a file, which says its own budget and workload. "
+                f"Leave it out, or give a workload in place of {options.question}."
+            )
+        return _with_options(read_file(Path(options.question)), options, sweeps)
+    workloads = [text for text in (options.question, options.workload) if text is not None]
+    if len(workloads) != 1:
         raise InvalidInputError(
-            "Expected a BUDGET.toml, or a budget and --workload, such as "
-            '--epsilon 1 --delta 1e-6 --workload "Count()".'
+            "Expected one workload and a budget, such as "
+            '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml; '
+            f"there are {len(workloads)} workloads."
         )
     target = read_target({name: getattr(options, name) for name in _BY_FLAGS})
     question = Question(
@@ -171,9 +183,14 @@ def _question(options: argparse.Namespace) -> Question:
             1 if options.sampling_prob is None else options.sampling_prob,
             tuple(options.schedule.split(",")) if options.schedule else (),
         ),
-        workload=read_workload(options.workload),
+        workload=read_workload(workloads[0]),
     )
     return _with_options(question, options, sweeps)
+
+
+def _is_file(text: str) -> bool:
+    """Whether it names a file: a workload has arguments, or is one word."""
+    return text.endswith(".toml") or Path(text).is_file()
 
 
 def _with_options(
@@ -250,7 +267,7 @@ def _print(
         for line, (row, _) in zip(lines[1:], output.collapsed(found), strict=True):
             known = data.get(row.candidate.name)
             line.append("-" if known is None else f"{known.relative:.4g}")
-    notes = _notes(found, sweeps)
+    notes = _notes(found, sweeps, details=options.details)
     if tables.is_pretty(sys.stdout):
         screen.show(found, facts, lines, notes, sys.stdout)
     else:
@@ -270,8 +287,8 @@ def _print(
         note("interrupted: further candidates were not judged")
 
 
-def _notes(found: Comparison, sweeps: list[Sweep]) -> list[str]:
-    """Return what is said below the table."""
+def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str]:
+    """Return what is said below the table; with details, why a candidate is left out."""
     from verify.compare import output
 
     notes = output.best_lines(found)
@@ -280,7 +297,12 @@ def _notes(found: Comparison, sweeps: list[Sweep]) -> list[str]:
         if not entry.crossovers:
             notes.append(f"{entry.parameter}: the same candidate is best all along")
         notes += [str(crossing) for crossing in entry.crossovers]
-    return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
+    if details:
+        return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
+    if found.left_out:
+        names = dict.fromkeys(left.name.partition(",")[0] for left in found.left_out)
+        notes.append(f"left out: {', '.join(names)} (--details says why)")
+    return notes
 
 
 def _write(

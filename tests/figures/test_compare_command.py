@@ -53,7 +53,19 @@ def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     (best,) = (line for line in lines if line.startswith("discrete Laplace "))
     assert "HOLDS    scale = 1" in best
     assert "1.357*" in best
-    assert "left out: bounded count noise" in found.stdout
+    assert found.stdout.splitlines()[-1].startswith("left out: bounded count noise")
+    details = run(*COUNT, "--only", "laplace", "--only", "Gaussian", "--details")
+    assert "left out: bounded count noise (Sadeghi et al.): a budget does not" in details.stdout
+
+
+def test_the_workload_is_an_argument_or_an_option_but_not_both() -> None:
+    flags = ("--epsilon", "1", "--only", "Laplace", "--quiet", "--no-simulation")
+    argument = run("Count()", *flags)
+    assert argument.returncode == 0, argument.stderr
+    assert argument.stdout == run("--workload", "Count()", *flags).stdout
+    both = run("Count()", "--workload", "Count()", *flags)
+    assert both.returncode == 2
+    assert "there are 2 workloads" in both.stderr
 
 
 def test_json_has_enclosures_and_verdicts() -> None:
@@ -159,7 +171,7 @@ def test_wrong_records_are_named(tmp_path: Path, text: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epsilon", "1"], "Expected a BUDGET.toml, or a budget and --workload"),
+        (["--epsilon", "1"], "Expected one workload and a budget"),
         (["--workload", "Count()"], "Expected a budget of one kind"),
         (["--epsilon", "1", "--mu", "1", "--workload", "Count()"], "given: epsilon, mu"),
         (["--mu", "1", "--workload", "Gaussian(standard_deviation=1)"], "Expected a workload"),

@@ -325,7 +325,7 @@ def _show(
 
 COMMAND = Command(
     "convert",
-    "a guarantee in one notion, said in another",
+    "a guarantee in other terms: (ε, δ), μ, ρ, Rényi",
     _DESCRIPTION,
     _EPILOG,
     configure,

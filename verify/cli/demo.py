@@ -47,7 +47,7 @@ Next:
   {run} verify --all-papers            every claim of the five papers
   {run} verify --paper less-is-more    one paper
   {run} profile "Gaussian(standard_deviation=3)" --plot profile.png
-  {run} compare --epsilon 1 --delta 1e-6 --workload "Counts(dimension=1000, sparsity=10)"
+  {run} compare "Counts(dimension=1000, sparsity=10)" --epsilon 1 --delta 1e-6
   {run} figures --only less-is-more/1
   {run} --help
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DRAWS = 200_000
+DRAWS = 40_000
 """Numbers drawn for a candidate, where its law allows."""
 _FEWEST_ROWS = 24
 _LARGEST_ROW = 2_000_000

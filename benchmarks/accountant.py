@@ -253,15 +253,13 @@ def soundness(options: argparse.Namespace) -> None:
 def speed(options: argparse.Namespace) -> None:
     """Time estimates and enclosures of δ and ε."""
     print("| what | median ms |\n|---|---|")
-    for compiled in (True, False):
-        name = "compiled" if compiled else "numpy"
-        for count in (10**3, 10**6, 10**9):
-            part = ("1.1", "0.004", count)
-            print(f"| ln δ, {name}, count {count:.0e} | {_time([part], compiled, 'delta'):.3f} |")
-            print(f"| ε, {name}, count {count:.0e} | {_time([part], compiled, 'epsilon'):.3f} |")
-        many = [(f"{1 + i / 50}", f"{(i + 1) / 1000}", 100 + i) for i in range(100)]
-        print(f"| ε, {name}, count 1e+06, each of 1000 δ | {_many(compiled):.3f} |")
-        print(f"| ln δ, {name}, 100 mechanisms | {_time(many, compiled, 'delta'):.3f} |")
+    for count in (10**3, 10**6, 10**9):
+        part = ("1.1", "0.004", count)
+        print(f"| ln δ, count {count:.0e} | {_time([part], 'delta'):.3f} |")
+        print(f"| ε, count {count:.0e} | {_time([part], 'epsilon'):.3f} |")
+    many = [(f"{1 + i / 50}", f"{(i + 1) / 1000}", 100 + i) for i in range(100)]
+    print(f"| ε, count 1e+06, each of 1000 δ | {_many():.3f} |")
+    print(f"| ln δ, 100 mechanisms | {_time(many, 'delta'):.3f} |")
     for count in (10**3, 10**6, 10**9):
         part = ("1.1", "0.004", count)
         samples = [certified(composed([part]), f"1e-{n}")[1] for n in (5, 6, 7, 8, 9)]
@@ -276,7 +274,7 @@ def speed(options: argparse.Namespace) -> None:
 def ratios(options: argparse.Namespace) -> None:
     """Compare times with those of dp-accounting on its default grid, and on its finest that ends.
 
-    Beside the compiled estimate, an enclosure that is at least as narrow as the peer's ε is wrong.
+    Beside the estimate, an enclosure that is at least as narrow as the peer's ε is wrong.
     """
     delta = "1e-5"
     questions = [[[[sigma, float(Fraction(q)), count]], delta] for sigma, q, count in SETTINGS]
@@ -290,7 +288,7 @@ def ratios(options: argparse.Namespace) -> None:
         grids = [name for name in names if name.startswith("dp-accounting")]
         if isinstance(truth, str) or not grids:
             continue
-        estimate_ms = _compiled(mechanism, delta)
+        estimate_ms = _estimated(mechanism, delta)
         for turn, name in enumerate(dict.fromkeys((DEFAULT_GRID, grids[-1]))):
             (found, seconds) = answers[name]
             line = [*map(str, part), name.split()[1], *(["–"] * 6)]
@@ -311,9 +309,9 @@ def _beside(seconds: float, ours: float | None) -> list[str]:
     return ["refused", "–"] if ours is None else [f"{ours:.2f}", f"{1e3 * seconds / ours:.0f}"]
 
 
-def _compiled(mechanism: Composed, delta: str, times: int = 50) -> float | None:
-    """Return the milliseconds of a compiled estimate of ε, engines made anew; None if refused."""
-    known: dict[str, Any] = {"adjacency": "add-remove", "compiled": True}
+def _estimated(mechanism: Composed, delta: str, times: int = 50) -> float | None:
+    """Return the milliseconds of an estimate of ε, engines made anew; None if refused."""
+    known: dict[str, Any] = {"adjacency": "add-remove"}
     try:
         estimate.estimate_epsilon(mechanism, float(delta), **known)
     except DpassayError:
@@ -373,13 +371,12 @@ def _most_releases(target: EpsilonDelta, q: str, count: int, noise: Gaussian) ->
     return most_releases(PoissonSubsampled(noise, q), target, adjacency="add-remove")
 
 
-def _time(parts: list[Part], compiled: bool, what: str) -> float:
+def _time(parts: list[Part], what: str) -> float:
     """Return the median milliseconds of the public estimate for REMOVE, engines made anew."""
     mechanism = composed(parts)
     known: dict[str, Any] = {
         "adjacency": "add-remove",
         "direction": Direction.REMOVE,
-        "compiled": compiled,
     }
     epsilon = estimate.estimate_epsilon(mechanism, log_delta=-12.0, **known)
     samples = []
@@ -394,13 +391,13 @@ def _time(parts: list[Part], compiled: bool, what: str) -> float:
     return statistics.median(samples)
 
 
-def _many(compiled: bool) -> float:
+def _many() -> float:
     """Return milliseconds for each of a thousand δ of one array."""
     points = np.linspace(-5.0, -400.0, 1000)
     started = time.process_time()
     estimate.estimate_epsilon(
         composed([("1.1", "0.004", 10**6)]), log_delta=points, adjacency="add-remove",
-        direction=Direction.REMOVE, compiled=compiled,
+        direction=Direction.REMOVE,
     )  # fmt: skip
     return 1e3 * (time.process_time() - started) / len(points)
 

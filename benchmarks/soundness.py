@@ -20,6 +20,7 @@ import resource
 import signal
 import statistics
 import time
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -121,8 +122,8 @@ def timed(row: dict[str, Any], method: str, width: str, seconds: float) -> tuple
 
 def away(first: list[str], second: list[str]) -> bool:
     """Whether two enclosures have no number in common."""
-    low, high = map(Fraction, first)
-    below, above = map(Fraction, second)
+    low, high = map(Decimal, first)
+    below, above = map(Decimal, second)
     return high < below or above < low
 
 
@@ -157,8 +158,8 @@ def main() -> None:
             counts["not answered"] += 1
             print(json.dumps(row | {"answer": found}, ensure_ascii=False), flush=True)
             continue
-        low, high = map(Fraction, found)
-        narrow = high - low <= Fraction(options.width) * abs(low)
+        low, high = map(Decimal, found)
+        narrow = high - low <= Decimal(options.width) * abs(low)
         counts["answered" if narrow else "answered, wider"] += 1
         if not narrow:
             width = float((high - low) / low) if low else math.inf

@@ -39,7 +39,7 @@ from accountant.composition.fourier.float_curve import FloatCurve
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
+from accountant.errors import InvalidInputError, UndecidedError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.precision import ctx
@@ -105,8 +105,6 @@ class Asked(TypedDict, total=False):
     """As for `accountant.questions.profile.delta`."""
     direction: Direction | None
     """As for `accountant.questions.profile.delta`."""
-    compiled: bool
-    """Run the inner loops compiled by numba (`dpassay[fast]`): faster after the first call."""
 
 
 def estimate_delta(
@@ -123,12 +121,7 @@ def estimate_delta(
     epsilon
         Real numbers.
     asked
-        `adjacency`, `direction` and `compiled`: see `Asked`.
-
-    Raises
-    ------
-    NotApplicableError
-        If `compiled` and numba is not installed.
+        `adjacency` and `direction`: see `Asked`.
     """
     sources = _sources(mechanism, **asked)
     points = _read("epsilon", epsilon)
@@ -249,7 +242,6 @@ def _sources(
     mechanism: Mechanism,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
-    compiled: bool = False,
 ) -> tuple[_Source, ...]:
     """Return the float engine if there is one, and enclosures where its digits are lost."""
     pairs = profile.worst_pairs(mechanism, adjacency, direction)
@@ -257,13 +249,7 @@ def _sources(
     enclosures = _Enclosures(mechanism, Adjacency.read(adjacency), direction)
     if len(smooth) < len(pairs):
         return (enclosures,)
-    try:
-        curves = _Curves([FloatCurve(pair, compiled=compiled) for pair in smooth])
-    except ImportError as error:
-        raise NotApplicableError(
-            "Compiled estimates need numba. Install dpassay[fast], or ask with compiled=False."
-        ) from error
-    return curves, enclosures
+    return _Curves([FloatCurve(pair) for pair in smooth]), enclosures
 
 
 @final

@@ -68,9 +68,9 @@ NONE = Share(-math.inf, 0.0, -math.inf)
 class FloatCurve:
     """One pair with a smooth loss."""
 
-    def __init__(self, pair: SmoothPair, *, compiled: bool) -> None:
-        self._loss, self._compiled = pair.loss(), compiled
-        self._engine = estimator(self._loss, compiled=compiled)
+    def __init__(self, pair: SmoothPair) -> None:
+        self._loss = pair.loss()
+        self._engine = estimator(self._loss)
         largest, least = pair.max_loss(), -pair.reverse().max_loss()
         self._largest = float(largest.mid()) if largest.is_finite() else math.inf
         self._least = float(least.mid()) if least.is_finite() else -math.inf
@@ -155,7 +155,7 @@ class FloatCurve:
         if self._loss in shorter:
             raise _lost(f"epsilon={epsilon:.6g}")
         try:
-            engines = [estimator(loss, compiled=self._compiled) for loss in shorter]
+            engines = [estimator(loss) for loss in shorter]
             first, second = (engine.log_integral(strip, epsilon) for engine in engines)
         except (UndecidedError, ArithmeticError) as error:
             raise _lost(f"epsilon={epsilon:.6g}") from error

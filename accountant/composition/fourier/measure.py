@@ -174,9 +174,9 @@ class Loss:
 
 
 @functools.lru_cache(maxsize=64)
-def estimator(loss: Loss, *, compiled: bool = False) -> Estimator:
+def estimator(loss: Loss) -> Estimator:
     """Return the float engine for a loss."""
-    parts = [(part.estimate(compiled=compiled), count) for part, count in loss.factors]
+    parts = [(part.estimate(), count) for part, count in loss.factors]
     return Estimator(parts)
 
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 import numpy as np
 
 from accountant.composition.losses.bounds import Mixture
+from accountant.composition.numeric import kernels
 from accountant.composition.numeric.kernels import (
     BY_EXCESS,
     ROOT_2PI,
-    Kernels,
 )
 from accountant.composition.numeric.panels import Panels
 from accountant.errors import UndecidedError
@@ -100,9 +100,9 @@ class _Raised:
 class FloatMixture:
     """Λ(z + 1), or Λ(−z), of a Gaussian mixture."""
 
-    def __init__(self, floats: Mixture, mixed_first: bool, loops: Kernels) -> None:
-        self._floats, self._mixed_first, self._loops = floats, mixed_first, loops
-        self._panels = Panels(floats, loops) if floats.is_cut else None
+    def __init__(self, floats: Mixture, mixed_first: bool) -> None:
+        self._floats, self._mixed_first = floats, mixed_first
+        self._panels = Panels(floats) if floats.is_cut else None
         self._lost = floats.lost
         self._law = floats.mu, floats.log_share, floats.log_rest
         self._axes: dict[int, _Axis] = {}
@@ -122,7 +122,7 @@ class FloatMixture:
         if self._panels is None:
             table, kept = self._axis(rule.grade, rule.low, rule.high)
             mass, log_mass = table.mass[kept], table.log_mass[kept]
-            size, mean, variance = self._loops.moments(
+            size, mean, variance = kernels.moments(
                 s, mass, log_mass, table.loss[kept], table.gap[kept]
             )
         else:
@@ -143,9 +143,9 @@ class FloatMixture:
             mass, away = self._tilted(s)
             self._last = s, mass, away
         if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
-            value = self._loops.on_line(mass, away, float(t[1]), len(t))
+            value = kernels.on_line(mass, away, float(t[1]), len(t))
         else:
-            value = self._loops.line(mass, away, t)
+            value = kernels.line(mass, away, t)
         log_size, angle = log_one_plus(value)
         return log_size, angle if self._mixed_first else -angle
 
@@ -166,7 +166,7 @@ class FloatMixture:
         """Return them for a law that is cut."""
         log_mass, loss = nodes.log_mass, nodes.loss
         if math.isinf(self._floats.rise):
-            size, mean, variance = self._loops.moments(s, nodes.mass, log_mass, loss, nodes.gap)
+            size, mean, variance = kernels.moments(s, nodes.mass, log_mass, loss, nodes.gap)
             if abs(size) < BY_EXCESS:  # where the loops rely on E[1] = E[w] = 1
                 first, second = self._lost
                 whole = math.exp(size)
@@ -191,7 +191,7 @@ class FloatMixture:
         if table is None or first < table.start or last >= table.start + len(table.bell):
             start, x = _points(first, last, step, (last - first) // 8)
             z = x + 1j * rule.height
-            table = _Raised(start, -0.5 * z * z, self._loops.raised(*self._law, x, rule.height))
+            table = _Raised(start, -0.5 * z * z, kernels.raised(*self._law, x, rule.height))
             self._raised[key] = table
         kept = slice(first - table.start, last - table.start + 1)
         return _shares(s, table.loss[kept], table.bell[kept])
@@ -215,7 +215,7 @@ class FloatMixture:
         if table is None or first < table.start or last >= table.start + len(table.mass):
             start, x = _points(first, last, step, (last - first) // 2)
             log_mass = self._floats.bell(x) + math.log(step / ROOT_2PI)
-            table = _Axis(start, np.exp(log_mass), log_mass, *self._loops.axis(*self._law, x))
+            table = _Axis(start, np.exp(log_mass), log_mass, *kernels.axis(*self._law, x))
             self._axes[grade] = table
         return table, slice(first - table.start, last - table.start + 1)
 

@@ -75,7 +75,7 @@ class LaplaceTransform(Transform):
         """Return the bound at the head of this file."""
         return LaplaceDecay(self.distance, c)
 
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
         return FloatLaplace(float(self.distance))
 

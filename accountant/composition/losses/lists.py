@@ -32,7 +32,7 @@ from accountant.composition.losses.finite import finite
 from accountant.composition.losses.float_mixture import log_one_plus
 from accountant.composition.losses.listed import MAX_VALUES, listed
 from accountant.composition.losses.transform import Quadrature, Transform
-from accountant.composition.numeric.kernels import NumpyKernels
+from accountant.composition.numeric import kernels
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
@@ -116,7 +116,7 @@ class ListTransform(Listed):
         weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
         return Tilted(range(len(p)), Quadrature(losses, weights, arb(0)))
 
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return the sums in floats."""
         with ctx.workprec(_PRECISION):
             losses, p = _values(self.pair, ctx.prec)
@@ -150,7 +150,7 @@ class DiscreteGaussianTransform(Listed):
         rest = 2 * (1 + (arb.pi() * v / 2).sqrt()) * (-(arb(reach) ** 2) / (2 * v)).exp()
         return Tilted(around, Quadrature(losses, weights, (scale * rest).upper()))
 
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return the sums in floats."""
         return FloatDiscreteGaussian(float(self.pair.parameter), self.pair.shift)
 
@@ -244,7 +244,7 @@ class _FloatSums(ABC):
         """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
         losses, shares, _ = self.tilted(c)
         away = losses - math.fsum(shares * losses)
-        return log_one_plus(NumpyKernels.line(shares, away, t))
+        return log_one_plus(kernels.line(shares, away, t))
 
 
 @final

@@ -75,7 +75,7 @@ class LogisticTransform(Transform):
         """Return the same bound times M(c)."""
         return up(float(self.value(c).log().upper())) + self.decay(c).log_ratio(t)
 
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
         return FloatLogistic(float(self.distance))
 

@@ -26,7 +26,6 @@ from accountant.composition.losses.float_mixture import FloatMixture
 from accountant.composition.losses.float_moments import log_lower, log_upper
 from accountant.composition.losses.raised_line import dyadic, raised_line, sums
 from accountant.composition.numeric.cells import GUARD_WIDTH
-from accountant.composition.numeric.kernels import kernels
 from accountant.composition.numeric.phases import (
     LARGEST_ANGLE,
     MOST_PHASES,
@@ -81,7 +80,7 @@ class Transform(ABC):
         """Return what is known of |M(c + it)|/M(c)."""
 
     @abstractmethod
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return the same in floats, for estimates and for the choice of a contour."""
 
     @abstractmethod
@@ -109,7 +108,7 @@ class GaussianTransform(Transform):
             found.append(acb(-ball(t * t) * half, ball(t * (2 * c + 1)) * half).exp())
         return found
 
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return the closed form."""
         return FloatGaussian(float(self.pair.kullback_leibler().mid()))
 
@@ -231,9 +230,9 @@ class MixtureTransform(Transform):
             size = self._quadrature(s, 0.0).total().log()
         return float(size.mid()) - 2 * float(size.rad())
 
-    def estimate(self, *, compiled: bool = False) -> FloatTransform:
+    def estimate(self) -> FloatTransform:
         """Return Λ by the trapezoidal rule in floats; its nodes are kept."""
-        return float_mixture(self.floats(), self.mixed_first, compiled=compiled)
+        return float_mixture(self.floats(), self.mixed_first)
 
     def alike(self) -> Hashable:
         """Return μ and q to 28 bits, and the rest."""
@@ -288,9 +287,9 @@ class MixtureTransform(Transform):
 
 
 @functools.lru_cache(maxsize=64)
-def float_mixture(floats: Mixture, mixed_first: bool, *, compiled: bool) -> FloatMixture:
+def float_mixture(floats: Mixture, mixed_first: bool) -> FloatMixture:
     """Return the float engine of a mixture."""
-    return FloatMixture(floats, mixed_first, kernels(compiled=compiled))
+    return FloatMixture(floats, mixed_first)
 
 
 def overlap(part: MixtureTransform, low: Cut, high: Cut) -> float:

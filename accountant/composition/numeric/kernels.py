@@ -1,20 +1,12 @@
-"""Inner loops of the float engine: sums over the nodes of the trapezoidal rule in x.
-
-Each is written twice, for numpy and for numba (`compiled`). Both do the same operations;
-sums are rounded differently. The certified route plans with those in numpy: importing numba alone
-takes longer than its whole answer.
-"""
+"""Inner loops of the float engine: sums over the nodes of the trapezoidal rule in x."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-
-from accountant.errors import NotApplicableError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,37 +32,6 @@ _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
 _TERMS_UP_TO = (1e-3, _EXP_TERMS[:6]), (1e-2, _EXP_TERMS[:7]), (_SMALL_POWER, _EXP_TERMS)
 """What is left out is below 1e-17 of the sum."""
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
-
-
-class Kernels(Protocol):
-    """The inner loops."""
-
-    def axis(self, mu: float, log_share: float, log_rest: float, x: Floats, /) -> Any:
-        """Return L and L − (w − 1) at real x."""
-
-    def raised(
-        self, mu: float, log_share: float, log_rest: float, x: Floats, height: float, /
-    ) -> Complexes:
-        """Return L at x + i·height, below the zeros of w."""
-
-    def moments(
-        self, s: float, mass: Floats, log_mass: Floats, loss: Floats, gap: Floats, /
-    ) -> Any:
-        """Return (ln Σ m w^s, mean of L, variance of L) under the weights m w^s.
-
-        `mass` is m, φ dx at the nodes, and `gap` is L − (w − 1). Where ln Σ is near 0 it is formed
-        from w^s − 1 − s(w − 1), whose terms are of second order in w − 1, as E[w] = 1.
-        """
-
-    def line(self, mass: Array, loss: Array, t: Floats, /) -> Complexes:
-        """Return Σ mass (e^{iu} − 1 − iu), u = t·loss, for every t."""
-
-    def on_line(self, mass: Array, loss: Array, step: float, count: int, /) -> Complexes:
-        """Return what `line` returns for t = 0, h, 2h, …, from products.
-
-        With e^{iu} − 1 − iu = x(u), that of a sum is x(u + v) = x(u) + x(v) + (e^{iu} − 1)(e^{iv} −
-        1); for small angles the terms have the same sign, and nothing cancels.
-        """
 
 
 def excess_of_exp(u: Values) -> Values:
@@ -119,93 +80,95 @@ def excess_of_log1p(v: Floats) -> Floats:
     return np.where(near, r * series - small * r, direct)
 
 
-class NumpyKernels:
-    """The inner loops in numpy."""
+def axis(mu: float, log_share: float, log_rest: float, x: Floats) -> tuple[Floats, Floats]:
+    """Return L and L − (w − 1) at real x."""
+    shift = mu * x - 0.5 * mu * mu
+    rise = math.exp(log_share) * np.expm1(np.minimum(shift, _FARTHEST))
+    loss = np.logaddexp(log_rest, log_share + shift)
+    near = np.abs(rise) < _SMALL_RISE
+    loss[near] = np.log1p(rise[near])
+    return loss, excess_of_log1p(rise)
 
-    @staticmethod
-    def axis(mu: float, log_share: float, log_rest: float, x: Floats, /) -> tuple[Floats, Floats]:
-        """Return L and L − (w − 1) at real x."""
-        shift = mu * x - 0.5 * mu * mu
-        rise = math.exp(log_share) * np.expm1(np.minimum(shift, _FARTHEST))
-        loss = np.logaddexp(log_rest, log_share + shift)
-        near = np.abs(rise) < _SMALL_RISE
-        loss[near] = np.log1p(rise[near])
-        return loss, excess_of_log1p(rise)
 
-    @staticmethod
-    def raised(
-        mu: float, log_share: float, log_rest: float, x: Floats, height: float, /
-    ) -> Complexes:
-        """Return L at x + i·height."""
-        angle, shift = mu * height, mu * x - 0.5 * mu * mu
-        top = np.maximum(log_share + shift, log_rest)
-        still, turned = np.exp(log_rest - top), np.exp(log_share + shift - top)
-        real, imaginary = still + turned * math.cos(angle), turned * math.sin(angle)
-        found = np.empty(len(x), dtype=np.complex128)
-        found.real = top + 0.5 * np.log(real * real + imaginary * imaginary)
-        near = turned < _SMALL_RISE  # there top = ln(1 − q), and L may be much smaller
-        share, grown = math.exp(log_share), np.expm1(shift[near])
-        more = share * (grown * math.cos(angle) - 2.0 * math.sin(0.5 * angle) ** 2)  # w − 1
-        aside = share * (1.0 + grown) * math.sin(angle)
-        found.real[near] = 0.5 * np.log1p(more * (2.0 + more) + aside * aside)
-        found.imag = np.arctan2(imaginary, real)
-        return found
+def raised(mu: float, log_share: float, log_rest: float, x: Floats, height: float) -> Complexes:
+    """Return L at x + i·height, below the zeros of w."""
+    angle, shift = mu * height, mu * x - 0.5 * mu * mu
+    top = np.maximum(log_share + shift, log_rest)
+    still, turned = np.exp(log_rest - top), np.exp(log_share + shift - top)
+    real, imaginary = still + turned * math.cos(angle), turned * math.sin(angle)
+    found = np.empty(len(x), dtype=np.complex128)
+    found.real = top + 0.5 * np.log(real * real + imaginary * imaginary)
+    near = turned < _SMALL_RISE  # there top = ln(1 − q), and L may be much smaller
+    share, grown = math.exp(log_share), np.expm1(shift[near])
+    more = share * (grown * math.cos(angle) - 2.0 * math.sin(0.5 * angle) ** 2)  # w − 1
+    aside = share * (1.0 + grown) * math.sin(angle)
+    found.real[near] = 0.5 * np.log1p(more * (2.0 + more) + aside * aside)
+    found.imag = np.arctan2(imaginary, real)
+    return found
 
-    @staticmethod
-    def moments(
-        s: float, mass: Floats, log_mass: Floats, loss: Floats, gap: Floats, /
-    ) -> tuple[float, float, float]:
-        """Return (ln Σ m w^s, mean, variance)."""
-        power = s * loss
-        if float(power.max()) <= _FAR:
-            grown = np.expm1(power)
-            weights = mass * (1.0 + grown)
-            total = float(weights.sum())
-            if abs(total - 1.0) < _NEAR_ONE:
-                excess = float(np.dot(mass, _beyond(power, grown) + s * gap))
-                mean = float(np.dot(mass, grown * loss + gap)) / (1.0 + excess)
-                variance = float(np.dot(weights, (loss - mean) ** 2)) / total
-                return math.log1p(excess), mean, variance
-        logs = power + log_mass
-        top = float(logs.max())
-        weights = np.exp(logs - top)
+
+def moments(
+    s: float, mass: Floats, log_mass: Floats, loss: Floats, gap: Floats
+) -> tuple[float, float, float]:
+    """Return (ln Σ m w^s, mean of L, variance of L) under the weights m w^s.
+
+    `mass` is m, φ dx at the nodes, and `gap` is L − (w − 1). Where ln Σ is near 0 it is formed
+    from w^s − 1 − s(w − 1), whose terms are of second order in w − 1, as E[w] = 1.
+    """
+    power = s * loss
+    if float(power.max()) <= _FAR:
+        grown = np.expm1(power)
+        weights = mass * (1.0 + grown)
         total = float(weights.sum())
-        size = top + math.log(total)
-        mean = float(np.dot(weights, loss)) / total
-        if abs(size) < BY_EXCESS:
-            far = power > _FAR  # there m may be 0 where m w^s is not
-            near, plain = np.where(far, 0.0, power), np.where(far, 0.0, mass)
-            whole, rest = np.where(far, np.exp(logs), 0.0), np.where(far, mass, 0.0)
-            excess = float((whole - rest * (1.0 + power - s * gap)).sum())
-            excess += float(np.dot(plain, excess_of_exp(near) + s * gap))
-            first = float((whole * loss - rest * (loss - gap)).sum())
-            first += float(np.dot(plain, np.expm1(near) * loss + gap))
-            size, mean = math.log1p(excess), first / (1.0 + excess)
-        variance = float(np.dot(weights, (loss - mean) ** 2)) / total
-        return size, mean, variance
+        if abs(total - 1.0) < _NEAR_ONE:
+            excess = float(np.dot(mass, _beyond(power, grown) + s * gap))
+            mean = float(np.dot(mass, grown * loss + gap)) / (1.0 + excess)
+            variance = float(np.dot(weights, (loss - mean) ** 2)) / total
+            return math.log1p(excess), mean, variance
+    logs = power + log_mass
+    top = float(logs.max())
+    weights = np.exp(logs - top)
+    total = float(weights.sum())
+    size = top + math.log(total)
+    mean = float(np.dot(weights, loss)) / total
+    if abs(size) < BY_EXCESS:
+        far = power > _FAR  # there m may be 0 where m w^s is not
+        near, plain = np.where(far, 0.0, power), np.where(far, 0.0, mass)
+        whole, rest = np.where(far, np.exp(logs), 0.0), np.where(far, mass, 0.0)
+        excess = float((whole - rest * (1.0 + power - s * gap)).sum())
+        excess += float(np.dot(plain, excess_of_exp(near) + s * gap))
+        first = float((whole * loss - rest * (loss - gap)).sum())
+        first += float(np.dot(plain, np.expm1(near) * loss + gap))
+        size, mean = math.log1p(excess), first / (1.0 + excess)
+    variance = float(np.dot(weights, (loss - mean) ** 2)) / total
+    return size, mean, variance
 
-    @staticmethod
-    def line(mass: Array, loss: Array, t: Floats, /) -> Complexes:
-        """Return the sums, in blocks that fit the cache."""
-        found = np.empty(len(t), dtype=np.complex128)
-        block = max(1, _CHUNK // len(loss))
-        for start in range(0, len(t), block):
-            u = t[start : start + block, None] * loss[None, :]
-            found[start : start + block] = excess_of_exp(1j * u) @ mass
-        return found
 
-    @staticmethod
-    def on_line(mass: Array, loss: Array, step: float, count: int, /) -> Complexes:
-        """Return the sums; where there are many, by a product of two matrices."""
-        if count <= _FEW:
-            return _rows(step * loss, count)[1] @ mass
-        inner = math.isqrt(count)
-        outer = -(-count // inner)
-        near, excess = _rows(step * loss, inner)
-        far, far_excess = _rows(inner * step * loss, outer)
-        found = _product(far * mass, near)
-        found += (far_excess @ mass)[:, None] + (excess @ mass)[None, :]
-        return found.ravel()[:count]
+def line(mass: Array, loss: Array, t: Floats) -> Complexes:
+    """Return Σ mass (e^{iu} − 1 − iu), u = t·loss, for every t, in blocks that fit the cache."""
+    found = np.empty(len(t), dtype=np.complex128)
+    block = max(1, _CHUNK // len(loss))
+    for start in range(0, len(t), block):
+        u = t[start : start + block, None] * loss[None, :]
+        found[start : start + block] = excess_of_exp(1j * u) @ mass
+    return found
+
+
+def on_line(mass: Array, loss: Array, step: float, count: int) -> Complexes:
+    """Return what `line` returns for t = 0, h, 2h, …; many by a product of matrices.
+
+    With e^{iu} − 1 − iu = x(u), that of a sum is x(u + v) = x(u) + x(v) + (e^{iu} − 1)(e^{iv} − 1);
+    for small angles the terms have the same sign, and nothing cancels.
+    """
+    if count <= _FEW:
+        return _rows(step * loss, count)[1] @ mass
+    inner = math.isqrt(count)
+    outer = -(-count // inner)
+    near, excess = _rows(step * loss, inner)
+    far, far_excess = _rows(inner * step * loss, outer)
+    found = _product(far * mass, near)
+    found += (far_excess @ mass)[:, None] + (excess @ mass)[None, :]
+    return found.ravel()[:count]
 
 
 def _rows(angles: Array, number: int) -> tuple[Complexes, Complexes]:
@@ -235,19 +198,3 @@ def _product(left: Complexes, right: Complexes) -> Complexes:
     found.real = a @ c - b @ d
     found.imag = a @ d + b @ c
     return found
-
-
-def kernels(*, compiled: bool) -> Kernels:
-    """Return the loops of one kind.
-
-    Raises NotApplicableError for compiled ones where numba is missing.
-    """
-    if not compiled:
-        return NumpyKernels
-    if importlib.util.find_spec("numba") is None:
-        raise NotApplicableError(
-            "The compiled loops need numba. Install dpassay[fast], or ask for compiled=False."
-        )
-    from accountant.composition.numeric.compiled import CompiledKernels
-
-    return CompiledKernels

@@ -15,8 +15,9 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.losses.bounds import Mixture
+from accountant.composition.numeric import kernels
 from accountant.composition.numeric.cells import GUARD_WIDTH, distinct
-from accountant.composition.numeric.kernels import ROOT_2PI, Kernels
+from accountant.composition.numeric.kernels import ROOT_2PI
 from accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def _rule() -> tuple[Floats, Floats]:
 class Panels:
     """Nodes from a low end to a high one, with what does not depend on the tilt."""
 
-    def __init__(self, floats: Mixture, loops: Kernels) -> None:
-        self._floats, self._loops = floats, loops
+    def __init__(self, floats: Mixture) -> None:
+        self._floats = floats
         self._low, self._high = math.inf, -math.inf
         self.mass: Floats
         """φχ dx"""
@@ -70,7 +71,7 @@ class Panels:
         self.log_mass = floats.bell(x) + np.log((half * weights).ravel() / ROOT_2PI)
         self.mass = np.exp(self.log_mass)
         law = floats.mu, floats.log_share, floats.log_rest
-        self.loss, self.gap = self._loops.axis(*law, x)
+        self.loss, self.gap = kernels.axis(*law, x)
 
     @staticmethod
     def resolve(loss: Floats, t: float) -> bool:

@@ -15,7 +15,6 @@ from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.float_mixture import FloatMixture
 from accountant.composition.numeric.cells import chord_left, log_tilted
-from accountant.composition.numeric.kernels import kernels
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.questions import guarantees, profile
@@ -128,7 +127,7 @@ def test_moments_of_large_order(sigma: str, q: str, s: int) -> None:
         assert arb(digits).overlaps(value)
         assert value.rel_accuracy_bits() > 90
         assert part.log_upper(Fraction(s - 1)) >= value.lower()
-    floats = FloatMixture(law, True, kernels(compiled=False))
+    floats = FloatMixture(law, True)
     found = floats.cumulants(float(s - 1))
     assert math.isclose(found[0], size, rel_tol=1e-12)
     if alone:

@@ -155,19 +155,12 @@ def test_below_every_loss_the_profile_is_that_of_no_noise(count: int) -> None:
         assert math.isclose(found, math.log1p(-delta), rel_tol=1e-14)
 
 
-def test_compiled_loops_agree_with_numpy() -> None:
-    points = [1e-3, 1e-7, 1e-12]
-    plain = estimate.estimate_epsilon(MIXED, points, adjacency=BOTH)
-    compiled = estimate.estimate_epsilon(MIXED, points, adjacency=BOTH, compiled=True)
-    assert np.allclose(plain, compiled, rtol=1e-12, atol=0)
-
-
 def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
     few = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01"), 2)
     (pair,) = few.worst_case(Adjacency.ADD_REMOVE).remove
     assert isinstance(pair, SmoothPair)
     with pytest.raises(UndecidedError, match="Ask for the enclosure"):
-        FloatCurve(pair, compiled=False).epsilon(math.log(1e-8))
+        FloatCurve(pair).epsilon(math.log(1e-8))
     found = estimate.estimate_epsilon(few, 1e-8, adjacency=BOTH)
     assert isinstance(found, float)
     enclosed = profile.epsilon(few, 1e-8, adjacency=BOTH, relative_width=Fraction(1, 10**9))
@@ -224,4 +217,4 @@ def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
     (pair,) = Composed(step, 2).worst_case(Adjacency.ADD_REMOVE).add
     assert isinstance(pair, SmoothPair)
     with pytest.raises(UndecidedError, match="digits"):
-        FloatCurve(pair, compiled=False).epsilon(math.log(2.8e-108))
+        FloatCurve(pair).epsilon(math.log(2.8e-108))

@@ -21,7 +21,6 @@ from accountant.composition.losses.bounds import Mixture
 from accountant.composition.numeric.kernels import (
     excess_of_exp,
     excess_of_log1p,
-    kernels,
 )
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.errors import AdjacencyError, InvalidInputError, UndecidedError
@@ -192,16 +191,11 @@ def test_monotone_in_q_and_count(sigma: int, q: int, count: int) -> None:
         1,
     ),
 )
-@pytest.mark.parametrize("compiled", [False, True])
-def test_estimates_against_enclosures(
-    sigma: str, q: str, count: int, delta: str, compiled: bool
-) -> None:
+def test_estimates_against_enclosures(sigma: str, q: str, count: int, delta: str) -> None:
     from accountant.composition.fourier.measure import estimator
 
-    if compiled:
-        pytest.importorskip("numba")
     for pair, direction in zip(pairs(training(sigma, q, count)), BOTH, strict=True):
-        engine = estimator(pair.loss(), compiled=compiled)
+        engine = estimator(pair.loss())
         epsilon = engine.epsilon(math.log(float(delta)))
         value = profile.log_delta(
             training(sigma, q, count),
@@ -269,21 +263,7 @@ def test_renyi_divergences_of_any_order() -> None:
     assert between.upper < whole.lower
 
 
-def test_the_loops_agree_and_their_series_are_accurate() -> None:
-    pytest.importorskip("numba")
-    x = np.arange(-40.0, 60.0) * 0.25
-    rise = 0.01 * np.expm1(0.9 * x - 0.405)
-    loss, gap = np.log1p(rise), excess_of_log1p(rise)
-    log_mass = -0.5 * x * x + math.log(0.25 / math.sqrt(2 * math.pi))
-    mass = np.exp(log_mass)
-    for s in (-30.0, -2e-5, 0.5, 1.7, 12.0):
-        plain = kernels(compiled=False).moments(s, mass, log_mass, loss, gap)
-        compiled = kernels(compiled=True).moments(s, mass, log_mass, loss, gap)
-        assert np.allclose(plain, compiled, rtol=1e-13, atol=0)
-    t = np.linspace(0, 300, 40)
-    plain, compiled = (kernels(compiled=kind).line(mass, loss, t) for kind in (False, True))
-    assert np.allclose(plain.real, compiled.real, rtol=1e-12, atol=1e-16)
-    assert np.allclose(plain.imag, compiled.imag, rtol=1e-12, atol=1e-16)
+def test_the_series_of_the_loops_are_accurate() -> None:
     for value in (1e-9, -1e-4, 0.2, -0.29, 0.31, 4.0):
         with mpmath.workdps(40):
             u = mpmath.mpf(value)

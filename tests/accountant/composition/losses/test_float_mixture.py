@@ -11,10 +11,9 @@ import pytest
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.float_mixture import FloatMixture, log_one_plus
 from accountant.composition.losses.lists import FloatList
-from accountant.composition.numeric.kernels import kernels
+from accountant.composition.numeric import kernels
 from tests.quick import quick
 
-KINDS = [False, True]
 LAWS = [(1 / 1.1, 0.004), (0.05, 0.9), (1 / 0.3, 0.5), (1 / 2.4, 1e-6)]
 
 
@@ -23,19 +22,14 @@ def mixture(mu: float, share: float) -> Mixture:
     return Mixture(mu, math.log(share), math.log1p(-share))
 
 
-@pytest.mark.parametrize("compiled", KINDS)
 @pytest.mark.parametrize(("mu", "share"), LAWS)
-def test_losses_at_the_nodes_keep_their_relative_accuracy(
-    mu: float, share: float, compiled: bool
-) -> None:
-    if compiled:
-        pytest.importorskip("numba")
-    loops, law = kernels(compiled=compiled), mixture(mu, share)
+def test_losses_at_the_nodes_keep_their_relative_accuracy(mu: float, share: float) -> None:
+    law = mixture(mu, share)
     numbers = law.mu, law.log_share, law.log_rest
     x = np.array([-9.0, -1.25, 0.5, 3.0, 8.0, 40.0])
     height = 0.45 * math.pi / mu
-    loss, gap = loops.axis(*numbers, x)
-    raised = loops.raised(*numbers, x, height)
+    loss, gap = kernels.axis(*numbers, x)
+    raised = kernels.raised(*numbers, x, height)
     with mpmath.workdps(40):
         for j, at in enumerate(x.tolist()):
             away = [
@@ -48,19 +42,16 @@ def test_losses_at_the_nodes_keep_their_relative_accuracy(
             assert abs(mpmath.mpc(raised[j]) - turned) < 1e-14 * abs(turned)
 
 
-@pytest.mark.parametrize("compiled", KINDS)
 @pytest.mark.parametrize(("mu", "share"), LAWS)
 @pytest.mark.parametrize("c", quick([-6.5, 0.75, 11.5], 1))
 def test_one_raised_line_serves_small_and_large_arguments(
-    mu: float, share: float, c: float, compiled: bool
+    mu: float, share: float, c: float
 ) -> None:
-    if compiled:
-        pytest.importorskip("numba")
-    law, plain = mixture(mu, share), kernels(compiled=False)
+    law = mixture(mu, share)
     x = np.arange(-20_000.0, 30_001.0) * 2.0**-9
-    loss, _ = plain.axis(law.mu, law.log_share, law.log_rest, x)
+    loss, _ = kernels.axis(law.mu, law.log_share, law.log_rest, x)
     for mixed_first in (True, False):
-        floats = FloatMixture(law, mixed_first, kernels(compiled=compiled))
+        floats = FloatMixture(law, mixed_first)
         s, sign = (c + 1, 1) if mixed_first else (-c, -1)
         logs = s * loss - 0.5 * x * x
         mass = np.exp(logs - logs.max())
@@ -69,7 +60,7 @@ def test_one_raised_line_serves_small_and_large_arguments(
         # the first points are summed as they are, the others by products
         for reach in (np.array([1e-3, 0.2, 3.0, 10.0]), np.arange(0.0, 20.0) / 2):
             t = reach / math.sqrt(floats.cumulants(c)[2])
-            value = plain.line(mass, away, t)
+            value = kernels.line(mass, away, t)
             ratio = 1 + value
             size = np.where(
                 value.real < -0.5,

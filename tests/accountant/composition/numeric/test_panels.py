@@ -13,7 +13,6 @@ from mpmath import mp, mpf
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.float_mixture import FloatMixture
 from accountant.composition.numeric.cells import GUARD_WIDTH
-from accountant.composition.numeric.kernels import kernels
 from accountant.composition.numeric.panels import Panels
 from accountant.errors import UndecidedError
 from tests.quick import quick
@@ -52,17 +51,14 @@ def moments(law: Mixture, s: float) -> tuple[mpf, mpf, mpf]:
     return mp.log(found[0]), mean, found[2] / found[0] - mean**2
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     ("law", "s"),
     quick(
         [(CUT, 2.0), (CUT, 30.0), (RISEN, -3.0), (RISEN, 20.0), (NARROW, 2e5), (NARROW, 3e6)], 0, 2
     ),
 )
-def test_moments_beside_an_integral(law: Mixture, s: float, compiled: bool) -> None:
-    if compiled:
-        pytest.importorskip("numba")
-    found = FloatMixture(law, True, kernels(compiled=compiled)).cumulants(s - 1)
+def test_moments_beside_an_integral(law: Mixture, s: float) -> None:
+    found = FloatMixture(law, True).cumulants(s - 1)
     with mpmath.workdps(25):
         known = moments(law, s)
     # relative to s·q for the logarithm: q itself is rounded to 2^−53 of its logarithm
@@ -72,7 +68,7 @@ def test_moments_beside_an_integral(law: Mixture, s: float, compiled: bool) -> N
 
 
 def test_few_nodes_serve_a_sharp_cut() -> None:
-    panels = Panels(NARROW, kernels(compiled=False))
+    panels = Panels(NARROW)
     panels.cover(-9.0, 21.0)
     assert len(panels.loss) < 2000  # as fine as the cut everywhere they were 15 000
     before = panels.loss
@@ -89,6 +85,6 @@ def test_a_phase_that_turns_too_far_on_a_panel_is_not_resolved() -> None:
 
 
 def test_tilts_beyond_all_that_is_kept_are_refused() -> None:
-    panels = Panels(CUT, kernels(compiled=False))
+    panels = Panels(CUT)
     with pytest.raises(UndecidedError, match="not summed"):
         panels.cover(-9.0, 1e5)

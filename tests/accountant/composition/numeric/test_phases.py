@@ -8,7 +8,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from accountant.composition.fourier.pair import transform
-from accountant.composition.numeric.kernels import kernels
+from accountant.composition.numeric import kernels
 from accountant.composition.numeric.phases import (
     MOST_PHASES,
     blocks,
@@ -85,15 +85,13 @@ def test_the_ratios_in_floats_contain_those_in_balls(direction: Direction) -> No
             assert a.real.rad() < 1e-14 * (1 + j * float(step))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_products_of_matrices_give_the_sums_of_the_loops(compiled: bool) -> None:
-    loops = kernels(compiled=compiled)
+def test_products_of_matrices_give_the_sums_of_the_loops() -> None:
     x = np.linspace(-3.0, 6.0, 91)
     mass = np.exp(-0.5 * x * x)
     mass /= mass.sum()
     for step in (1e-7, 0.05, 1.0):
         t = np.arange(0.0, 50.0) * step
-        found = loops.on_line(mass, x, step, 50)
-        direct = loops.line(mass, x, t)
+        found = kernels.on_line(mass, x, step, 50)
+        direct = kernels.line(mass, x, t)
         assert np.allclose(found.real, direct.real, rtol=1e-13, atol=1e-14 if step == 1.0 else 0)
         assert np.allclose(found.imag, direct.imag, rtol=1e-12, atol=1e-14 if step == 1.0 else 0)

@@ -7,7 +7,9 @@ the profile exceeds the total variation distance and tends to 1.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
+from fractions import Fraction
 
 from flint import arb
 
@@ -17,10 +19,11 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.core.validate import probability
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, ball
 from accountant.questions.answer import answer, enclosed, usual
 
 _HALF = arb("0.5")
+_FARTHEST, _HALVINGS = 64, 12
 
 
 def worst_pairs(
@@ -89,6 +92,28 @@ def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
     """Bound δ(ε) by max(0, 1 − e^ε), which the event of all outcomes has, and by simple bounds."""
     above = most([pair.bound(epsilon) for pair in pairs]).min(arb(1))
     return (-epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)), above
+
+
+def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:
+    """Return an ε, near the least one that is found soon, at which simple bounds are at most δ.
+
+    It is at least ε(δ), as δ(ε) never increases; +∞ where there is none up to 2^`_FARTHEST`.
+    """
+
+    def serves(at: Fraction) -> bool:
+        eps = ExactReal.of_rational(at)
+        return all(pair.bound(eps) <= delta.ball() for pair in pairs)
+
+    powers = range(-_FARTHEST, _FARTHEST + 1)
+    place = bisect.bisect_left(powers, True, key=lambda n: serves(Fraction(2) ** n))
+    if place == len(powers):
+        return arb.pos_inf()
+    high = Fraction(2) ** powers[place]
+    low = high / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if serves(middle) else (middle, high)
+    return ball(high)
 
 
 def log_delta(
@@ -165,7 +190,7 @@ def epsilon(
         return most([pair.max_loss() for pair in pairs])
 
     def bounds() -> Interval:  # δ(ε) ≥ 1 − e^ε
-        return Interval.between((-target.ball()).log1p(), largest())
+        return Interval.between((-target.ball()).log1p(), largest().min(_reaches(pairs, target)))
 
     if target.sign == 0:
         return enclosed(largest, relative_width, pairs, bounds)

@@ -25,6 +25,22 @@ class TestTheFiveMistakesOfTheFirstUsers:
         assert dpassay.verify("Gaussian(2)", mu="0.5").verdict.value == "HOLDS"
         assert dpassay.verify("Gaussian(2)", rho="0.125").verdict.value == "HOLDS"
 
+    def test_verify_reads_a_claim_as_it_is_printed(self) -> None:
+        cases: list[tuple[str, dict[str, Any]]] = [
+            ("Gaussian(4)", {"epsilon": 1, "delta": "1e-5"}),
+            ("Laplace(scale='20/3')", {"epsilon": "0.14"}),
+            ("Gaussian(2)", {"mu": "1/2"}),
+            ("Gaussian(2)", {"rho": "0.125", "adjacency": "add-remove"}),
+        ]
+        for mechanism, words in cases:
+            named = dpassay.verify(mechanism, **words)
+            said = dpassay.verify(named.formal)
+            assert (said.formal, said.verdict, said.true) == (
+                named.formal,
+                named.verdict,
+                named.true,
+            )
+
     def test_calibrate_and_compare_take_them_too(self) -> None:
         found = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-5")
         assert repr(found.mechanism) == "Gaussian(standard_deviation='3.73063163482')"
@@ -95,6 +111,9 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("delta(3, 1)", "Write a mechanism such as Gaussian"),
         ("verify(NOISE)", "epsilon=1, delta=1e-5"),
         ("verify(NOISE, delta=1e-5)", "delta needs epsilon"),
+        ("verify('Gaussian(3) is (1, 2, 3)-DP')", "Gaussian(3) is (1, 1e-5)-DP"),
+        ("verify('Gaussian(3) is (1, 1e-5)-GDP')", "Expected one number before -GDP"),
+        ("verify('Gaussian(3) is 1-DP', epsilon=1)", "The claim states its own epsilon"),
         ("verify('claims.toml')", "dpassay.read_file(path)"),
         ("calibrate('Gaussian')", "epsilon=1, delta=1e-5"),
         ("calibrate('Gaussian', 1)", "epsilon=1, delta=1e-5"),

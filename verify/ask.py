@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,41 @@ if TYPE_CHECKING:
 
 _ONE_CLAIM = "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1 or rho=0.5."
 _ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1 or rho=0.5."
+
+
+_SENTENCE = re.compile(
+    r"(?P<mechanism>.+\))\s+is\s+(?P<numbers>.+?)-(?P<kind>DP|GDP|zCDP)"
+    r"(?:,?\s+for neighbours by (?P<adjacency>[\w-]+))?\.?",
+    re.DOTALL,
+)
+_WORD_OF = {"DP": "epsilon", "GDP": "mu", "zCDP": "rho"}
+
+
+def read_sentence(text: str) -> tuple[str, dict[str, str]]:
+    """Return the mechanism and the words of a claim that is written as verdicts print it.
+
+    Text that is no such sentence is a mechanism without words.
+
+    >>> read_sentence("Gaussian(3) is (1, 1e-5)-DP")
+    ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
+    >>> read_sentence("Laplace(2) is 0.5-DP, for neighbours by add-remove")
+    ('Laplace(2)', {'epsilon': '0.5', 'adjacency': 'add-remove'})
+    """
+    found = _SENTENCE.fullmatch(text.strip())
+    if found is None:
+        return text, {}
+    numbers, kind = found["numbers"].strip(), found["kind"]
+    bracketed = numbers.startswith("(") and numbers.endswith(")")
+    parts = [part.strip() for part in (numbers[1:-1] if bracketed else numbers).split(",")]
+    words = dict(zip([_WORD_OF[kind], "delta"], parts, strict=False))
+    if len(parts) > (2 if kind == "DP" else 1):
+        raise InvalidInputError(
+            f"Expected one number before -{kind} (or (ε, δ) before -DP), not {numbers!r}. "
+            'Write a claim such as "Gaussian(3) is (1, 1e-5)-DP".'
+        )
+    if found["adjacency"]:
+        words["adjacency"] = found["adjacency"]
+    return found["mechanism"], words
 
 
 def claims_about(
@@ -84,10 +120,21 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
             "Expected a claim or a mechanism, not a file. Read it first: "
             "[dpassay.verify(claim) for claim in dpassay.read_file(path).claims]."
         )
+    if isinstance(about, str):
+        about, said = read_sentence(about)
+        words = said_once(said, words)
     claims = claims_about(read_mechanism(about), **words)
     if len(claims) != 1:
         raise InvalidInputError(f"Expected one claim about the mechanism. {_ONE_CLAIM}")
     return claims[0]
+
+
+def said_once(said: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the words of a sentence and those beside it; InvalidInputError if one is in both."""
+    for name in said:
+        if given.get(name) is not None:
+            raise InvalidInputError(f"The claim states its own {name}; leave {name} out.")
+    return {**given, **said}
 
 
 @forgiving
@@ -106,7 +153,8 @@ def verify(
     Parameters
     ----------
     claim
-        A claim, or a mechanism (as an object or as text) that the following words are about.
+        A claim, as an object or as text such as "Gaussian(3) is (1, 1e-5)-DP"; or a mechanism that
+        the following words are about.
     epsilon, delta
         The claim that it is (ε, δ)-DP; ε-DP where δ is left out.
     mu, rho
@@ -125,6 +173,8 @@ def verify(
     --------
     >>> verify("Gaussian(standard_deviation=4)", epsilon=1, delta="1e-5").verdict.value
     'HOLDS'
+    >>> verify("Laplace(scale=2) is 0.4-DP").verdict.value
+    'REFUTED'
     """
     from verify.exact import verify as decide
 

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from verify.verdict import Finding
 
 _DESCRIPTION = """\
-Decide claims. A claim about one mechanism is given by options; a claim file is TOML; the ledgers
-of the papers come with the program. What holds and what is refuted is proved, and --certificate
-writes the evidence down.
+Decide claims. A claim about one mechanism is a sentence, or given by options; a claim file is
+TOML; the ledgers of the papers come with the program. What holds and what is refuted is proved,
+and --certificate writes the evidence down.
 """
 _EPILOG = """\
 examples:
+  dpassay verify "Gaussian(standard_deviation=3) is (1, 1e-5)-DP"
   dpassay verify "Gaussian(standard_deviation=3)" --epsilon 1 --delta 1e-5
   dpassay verify "Laplace(scale=2)" --epsilon 0.5 --certificate claim.json
   dpassay verify "Laplace(scale=2)" --epsilon 0.4 --html verdict.html
@@ -68,7 +69,10 @@ def command(page: WritePage | None) -> Command:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "target", nargs="?", metavar="MECHANISM|FILE", help="a mechanism, or a claim file (.toml)"
+        "target",
+        nargs="?",
+        metavar="CLAIM|MECHANISM|FILE",
+        help='a claim such as "Laplace(2) is 0.5-DP", a mechanism, or a claim file (.toml)',
     )
     parser.add_argument("--epsilon", metavar="E", help="claim (E, D)-DP of the mechanism")
     parser.add_argument("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
@@ -221,19 +225,14 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from accountant import notation
     from accountant.errors import InvalidInputError
-    from verify.ask import claims_about
+    from verify.ask import claims_about, read_sentence, said_once
 
-    if options.delta is not None and options.epsilon is None:
+    mechanism, said = read_sentence(options.target)
+    names = ("epsilon", "delta", "mu", "rho", "adjacency")
+    words = said_once(said, {name: getattr(options, name) for name in names})
+    if words["delta"] is not None and words["epsilon"] is None:
         raise InvalidInputError("--delta D needs --epsilon E: the claim is (E, D)-DP.")
-    found = claims_about(
-        notation.parse(options.target),
-        epsilon=options.epsilon,
-        delta=options.delta,
-        mu=options.mu,
-        rho=options.rho,
-        adjacency=options.adjacency,
-        source="command line",
-    )
+    found = claims_about(notation.parse(mechanism), source="command line", **words)
     if not found:
         raise InvalidInputError(
             "Expected a claim about the mechanism: --epsilon E --delta D, --mu M or --rho R. "

@@ -184,6 +184,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "exact release": {
         ("ExponentialMechanism",): "of scores: `release([3, 1, 2])` selects exactly",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
+        ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
         (
             "MixtureOfGaussians",
             "PoissonSubsampled",
@@ -225,9 +226,13 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     },
     "least μ": {
         ("RandomAllocation",): "not yet: how small levels bound μ is not known",
-        ("BoundedCountNoise", "Guaranteed", "IntegerNoise", "RankOneGaussian"): (
-            "never: the loss is too large too often for any μ"
-        ),
+        (
+            "BoundedCountNoise",
+            "Guaranteed",
+            "IntegerNoise",
+            "RankOneGaussian",
+            "TruncatedLaplace",
+        ): ("never: the loss is too large too often for any μ"),
     },
 }
 """Why mechanisms lack a capability; what is not listed here has to work."""

@@ -25,6 +25,7 @@ from accountant.mechanisms.additive.staircase import Staircase as Staircase
 from accountant.mechanisms.additive.truncated_geometric import (
     TruncatedGeometric as TruncatedGeometric,
 )
+from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplace as TruncatedLaplace
 from accountant.mechanisms.counting.binary_tree import BinaryTree as BinaryTree
 from accountant.mechanisms.counting.bounded_count_noise import (
     BoundedCountNoise as BoundedCountNoise,

@@ -270,6 +270,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM},
+    "TruncatedLaplace": (
+        lambda r: f"TruncatedLaplace(scale={rational(r)}, bound=40, sensitivity={rational(r, 1)})",
+        (None, *BOTH),
+    ),
 }  # fmt: skip
 """A mechanism at random parameters, and the relations under which its pairs are known."""
 

@@ -101,6 +101,7 @@ def test_every_mechanism_is_listed() -> None:
         "SampledWithoutReplacement",
         "Tabulated",
         "TruncatedGeometric",
+        "TruncatedLaplace",
     }
 
 

@@ -170,13 +170,18 @@ COUNTERS = (
     "SquareRootFactorization",
 )
 
+KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
+"""Mechanisms that say which keys are released."""
+
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "composition": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
+        KEYS: "not exactly: what bounds it is in the message; `partitions` has the keys of a user",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
     },
     "subsampling": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
+        KEYS: "not exactly, for the same reason",
         ("RandomizedResponse",): "never: it reports one record, and none is left out",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
@@ -184,6 +189,8 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "exact release": {
         ("ExponentialMechanism",): "of scores: `release([3, 1, 2])` selects exactly",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
+        ("GaussianThreshold", "LaplaceThreshold"): "not yet: `outputs` simulates it",
+        ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
         (
             "MixtureOfGaussians",
             "PoissonSubsampled",
@@ -199,6 +206,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("ExponentialMechanism", "Guaranteed", "RandomizedResponse", "Tabulated"): (
             "never: outputs are names"
         ),
+        KEYS: "never: keys are left out",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
     "audit": {
@@ -221,13 +229,19 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("ExponentialMechanism", "Guaranteed", "RandomizedResponse", "Tabulated"): (
             "never: it adds no noise to an answer"
         ),
+        KEYS: "never: it releases keys",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
         ("RandomAllocation",): "not yet: how small levels bound μ is not known",
-        ("BoundedCountNoise", "Guaranteed", "IntegerNoise", "RankOneGaussian"): (
-            "never: the loss is too large too often for any μ"
-        ),
+        (
+            *KEYS,
+            "BoundedCountNoise",
+            "Guaranteed",
+            "IntegerNoise",
+            "RankOneGaussian",
+            "TruncatedLaplace",
+        ): ("never: the loss is too large too often for any μ"),
     },
 }
 """Why mechanisms lack a capability; what is not listed here has to work."""

@@ -25,6 +25,7 @@ from accountant.mechanisms.additive.staircase import Staircase as Staircase
 from accountant.mechanisms.additive.truncated_geometric import (
     TruncatedGeometric as TruncatedGeometric,
 )
+from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplace as TruncatedLaplace
 from accountant.mechanisms.counting.binary_tree import BinaryTree as BinaryTree
 from accountant.mechanisms.counting.bounded_count_noise import (
     BoundedCountNoise as BoundedCountNoise,
@@ -41,6 +42,11 @@ from accountant.mechanisms.counting.square_root_factorization import (
 from accountant.mechanisms.selection.exponential import (
     ExponentialMechanism as ExponentialMechanism,
 )
+from accountant.mechanisms.selection.partition_selection import (
+    PartitionSelection as PartitionSelection,
+)
+from accountant.mechanisms.selection.threshold import GaussianThreshold as GaussianThreshold
+from accountant.mechanisms.selection.threshold import LaplaceThreshold as LaplaceThreshold
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
 from accountant.mechanisms.shapes.count_ellipse import CountEllipse as CountEllipse
 from accountant.mechanisms.shapes.discrete_correlated import (

@@ -199,6 +199,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         lambda r: f"Gaussian(standard_deviation={rational(r)}, l2_sensitivity='sqrt(2)')",
         (None, *BOTH),
     ),
+    "GaussianThreshold": (
+        lambda r: f"GaussianThreshold(standard_deviation={rational(r)}, threshold={rational(r)})",
+        ("add-remove",),
+    ),
     "GeneralGaussian": (general, (None, *BOTH)),
     "Guaranteed": (lambda r: f"Guaranteed(epsilon={rational(r, 0)}, delta='1/{r.randint(2, 99)}')",
                    (None, *BOTH)),
@@ -214,6 +218,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
     ),
     "Laplace": (lambda r: f"Laplace(scale={rational(r)}, l1_sensitivity={rational(r)})",
                 (None, *BOTH)),
+    "LaplaceThreshold": (
+        lambda r: f"LaplaceThreshold(scale={rational(r)}, threshold={rational(r)})",
+        ("add-remove",),
+    ),
     "LaplaceVector": (
         lambda r: f"LaplaceVector(scale={rational(r)}, shifts=[1, -2, {r.randint(1, 5)}])",
         (None, *BOTH),
@@ -233,6 +241,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ("add-remove",),
     ),
     "OptimalEllipse": (ellipse("OptimalEllipse"), BOTH),
+    "PartitionSelection": (
+        lambda r: f"PartitionSelection(epsilon={rational(r)}, delta='1/{r.randint(2, 99)}')",
+        ("add-remove",),
+    ),
     "PoissonSubsampled": (
         lambda r: (
             f"PoissonSubsampled(Gaussian(standard_deviation={rational(r, 5)}), "
@@ -270,6 +282,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM},
+    "TruncatedLaplace": (
+        lambda r: f"TruncatedLaplace(scale={rational(r)}, bound=40, sensitivity={rational(r, 1)})",
+        (None, *BOTH),
+    ),
 }  # fmt: skip
 """A mechanism at random parameters, and the relations under which its pairs are known."""
 
@@ -314,7 +330,9 @@ def meets(value: Any, enclosure: Interval, *, wide: bool = False) -> bool:
     return (wide or narrow(value)) and not apart
 
 
-@pytest.mark.parametrize(("name", "seed"), CASES)
+@pytest.mark.parametrize(
+    ("name", "seed"), [case for case in CASES if case[0] != "PartitionSelection"]
+)  # every number of users is a pair here, and few are there: its own test compares them
 def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> None:
     text, adjacency = drawn(name, seed)
     noise, relation = under(mechanism(text), adjacency), Adjacency.read(adjacency)

@@ -92,15 +92,19 @@ def test_every_mechanism_is_listed() -> None:
         "DiscreteKaryTree",
         "DiscreteLaplace",
         "ExponentialMechanism",  # is drawn by its selection itself
+        "GaussianThreshold",
         "Guaranteed",
         "IntegerNoise",
+        "LaplaceThreshold",
         "MixtureOfGaussians",
+        "PartitionSelection",
         "PoissonSubsampled",
         "RandomAllocation",
         "RandomizedResponse",
         "SampledWithoutReplacement",
         "Tabulated",
         "TruncatedGeometric",
+        "TruncatedLaplace",
     }
 
 

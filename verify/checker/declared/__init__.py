@@ -7,9 +7,10 @@ is to add its file, and its name to the list below.
 from verify.checker.declared.exponential import EXPONENTIAL
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
+from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
 
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
 
-_ALL: tuple[DeclaredLaw, ...] = (EXPONENTIAL, LOGISTIC)
+_ALL: tuple[DeclaredLaw, ...] = (EXPONENTIAL, LOGISTIC, TRUNCATED_LAPLACE)
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
 BY_LAW = {law.name: law for law in _ALL}

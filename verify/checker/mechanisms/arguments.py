@@ -27,6 +27,7 @@ from verify.checker.domains import (
     share,
     switch,
 )
+from verify.checker.mechanisms.keys import KEYS
 from verify.checker.mechanisms.quadratic import pivots
 from verify.checker.noise import Noise
 
@@ -46,7 +47,7 @@ def mechanism(value: Any) -> Noise:
     """Require a mechanism."""
     if not isinstance(value, Noise) or value.name in COVARIANCES + SPACES:
         raise ValueError("a mechanism")
-    if value.name in BY_MECHANISM and BY_MECHANISM[value.name].only_alone:
+    if value.name in KEYS or (value.name in BY_MECHANISM and BY_MECHANISM[value.name].only_alone):
         raise ValueError(f"a mechanism other than {value.name}, of which one release is known")
     return value
 
@@ -140,12 +141,20 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "column_covariance": _COVARIANCE,
         "l2_sensitivity": _ONE,
     },
+    **{
+        name: {noise: _SOME, "threshold": _SOME, "partitions": _STEP, "sensitivity": _ONE}
+        for name, noise in (
+            ("GaussianThreshold", "standard_deviation"),
+            ("LaplaceThreshold", "scale"),
+        )
+    },
     "MixtureOfGaussians": {
         "standard_deviation": _SOME,
         "sensitivities": Argument(each(not_negative)),
         "sampling_probs": _LISTED,
     },
     "OptimalEllipse": {"dimension": _COUNT, "sparsity": _COUNT, "mu": _SOME},
+    "PartitionSelection": {"epsilon": _SOME, "delta": Argument(share)},
     "PoissonSubsampled": {"mechanism": _INNER, "sampling_prob": Argument(probability)},
     "RandomAllocation": {
         "mechanism": _INNER,

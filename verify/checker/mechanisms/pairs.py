@@ -13,10 +13,17 @@ from verify.checker.mechanisms.arguments import WRAPPERS
 from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
+from verify.checker.mechanisms.keys import KEYS, key_pairs
 from verify.checker.noise import Noise
 from verify.checker.numbers import exp, over, plus, root, times
 
-BY_PARTS = (*WRAPPERS, "DiscreteCorrelatedGaussian", "DiscreteKaryTree", "MixtureOfGaussians")
+BY_PARTS = (
+    *WRAPPERS,
+    *KEYS,
+    "DiscreteCorrelatedGaussian",
+    "DiscreteKaryTree",
+    "MixtureOfGaussians",
+)
 """Mechanisms whose law has no one form."""
 
 _MOST_LAPLACE: Final = 100_000
@@ -59,6 +66,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
             return _shifted(list(noise["probabilities"]), int(noise["sensitivity"]))
+    if noise.name in KEYS:
+        return key_pairs(noise)
     both = [_symmetric(noise)]
     return both, both
 
@@ -345,6 +354,10 @@ _NAMED = (
 """Mechanisms whose guarantee differs between the relations: one must be named."""
 
 
+_ADDED = (*KEYS, "MixtureOfGaussians", "RandomAllocation")
+"""Mechanisms that are known for records that are added or removed."""
+
+
 def fits(noise: Noise, adjacency: str | None) -> bool:
     """Whether a relation is one for which the worst pairs are known.
 
@@ -362,7 +375,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
             if adjacency == "replace-one":
                 return _plain_gaussian(noise["mechanism"])
             return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
-        case "MixtureOfGaussians" | "RandomAllocation":
+        case _ if noise.name in _ADDED:
             return adjacency == "add-remove"
         case "Composed":
             releases = _releases(noise)

@@ -1,0 +1,203 @@
+"""Noisy counts of keys that are released where they reach a threshold."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, WorstCase
+from accountant.core.validate import Integer, Positive
+from accountant.errors import NotApplicableError
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.laplace import Laplace
+from accountant.mechanisms.selection.partition_selection import add_remove
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.pairs.gaussian import normal_cdf
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class _Threshold(Mechanism, FiniteLaws):
+    """Of every key that someone holds, release the key and its noisy count if it is ≥ τ.
+
+    A user adds up to Δ to each of up to k counts. Let j of these keys be nobody else's. Without
+    the user they cannot appear; with the user each does with a probability of at most
+    m = P(Δ + noise ≥ τ). The other k − j counts move by at most Δ, and leaving out small values is
+    post-processing. So the user's pair is dominated by j copies of (m, 1 − m) against (0, 1)
+    together with k − j noises moved by Δ, which is attained by counts of Δ and, in the limit, of
+    very frequent keys. The profile is the largest over j = 0, …, k.
+    """
+
+    noise_grows: ClassVar[bool] = True
+
+    threshold: Positive
+    partitions: Integer
+    sensitivity: Positive
+
+    @property
+    def only_alone(self) -> str:
+        """Say what bounds several releases."""
+        return (
+            "A user's keys may be new in one release and old in another, as the answers go: no "
+            "exact profile of several releases is known. Of one release with several keys of a "
+            "user name `partitions`. An upper bound of several is the composition of "
+            f"{self._noise()!r} and Guaranteed(epsilon=0, delta=the mass of new_key())."
+        )
+
+    @abstractmethod
+    def _noise(self) -> Mechanism:
+        """Return the noise of one count."""
+
+    @abstractmethod
+    def new_key(self) -> tuple[arb, arb]:
+        """Return m, the probability that a key of one user appears, and 1 − m."""
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return a pair for every number of new keys; raise AdjacencyError for replaced users."""
+        add_remove(adjacency, self)
+        pairs = tuple(self._pair(new) for new in range(self.partitions, -1, -1))
+        return WorstCase(
+            pairs,
+            tuple(pair.reverse() for pair in pairs),
+            "Some of the user's keys are nobody else's, and appear or not; the others are of very "
+            "frequent keys, whose noisy counts are always released.",
+        )
+
+    def _pair(self, new: int) -> Pair:
+        fresh, old = FinitePair(self, new), self.partitions - new
+        if old == 0:
+            return fresh
+        noise = Composed(self._noise(), old).worst_case(None).remove[0]
+        if new == 0:
+            return noise
+        from accountant.composition.choose import product  # takes NumPy and SciPy, and a second
+
+        return product([(noise, 1), (fresh, 1)])
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the two outcomes."""
+        return "a key of this user alone appears", "none of them appears"
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return 1 − (1 − m)^j and (1 − m)^j, and 0 and 1."""
+        appears, hidden = self.new_key()
+        some = -(index * (-appears).log1p()).expm1() if index > 1 else appears
+        return [some, hidden**index], [arb(0), arb(1)]
+
+    @property
+    def dimension(self) -> int:
+        """One: the count of a key."""
+        return 1
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of the counts."""
+        drawn = self._noise().sample(size * self.partitions, rng=rng)
+        return drawn if self.partitions == 1 else drawn.reshape(size, -1)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return keys that nobody holds, and that one user holds; and frequent ones."""
+        import numpy as np
+
+        none, each = np.zeros(self.partitions), np.full(self.partitions, float(self.sensitivity))
+        many = np.full(self.partitions, 2 * float(self.threshold))
+        return [(none, each), (many, many + each)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw noisy counts, −1 for keys that do not appear."""
+        import numpy as np
+
+        counts = np.asarray(answer, float)
+        noisy = counts + self.sample(size, rng=rng).reshape(size, -1)
+        shown = (counts > 0) & (noisy >= float(self.threshold))
+        released: NDArray[Any] = np.where(shown, noisy, -1.0)
+        return released
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: what is left out has no error."""
+        raise NotApplicableError(
+            f"{type(self).__name__} leaves keys out: it has no variance. That of a released count "
+            f"is the variance of {self._noise()!r}, given that the threshold is reached."
+        )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class LaplaceThreshold(_Threshold):
+    """Release keys with counts plus Laplace noise of at least a threshold, and no other key.
+
+    Korolova, Kenthapadi, Mishra and Ntoulas (2009). Nothing is released of keys without users.
+
+    Parameters
+    ----------
+    scale
+        b > 0 of each count.
+    threshold
+        τ > 0.
+    partitions
+        k ≥ 1, how many keys a user has at most.
+    sensitivity
+        Δ, what a user adds at most to a count.
+    """
+
+    example = "LaplaceThreshold(scale=1, threshold=12)"
+    noise_argument = "scale"
+
+    scale: Positive = Positive()
+    threshold: Positive = Positive()
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    def _noise(self) -> Mechanism:
+        return Laplace(self.scale, self.sensitivity)
+
+    def new_key(self) -> tuple[arb, arb]:
+        """Return e^{−(τ − Δ)/b}/2 and the rest, the other way round where τ < Δ."""
+        away = abs(self.threshold.ball() - self.sensitivity.ball()) / self.scale.ball()
+        tail = (-away).exp() / 2
+        return (tail, 1 - tail) if self.threshold >= self.sensitivity else (1 - tail, tail)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class GaussianThreshold(_Threshold):
+    """Release keys with counts plus Gaussian noise of at least a threshold, and no other key.
+
+    Nothing is released of keys without users.
+
+    Parameters
+    ----------
+    standard_deviation
+        σ > 0 of each count.
+    threshold
+        τ > 0.
+    partitions
+        k ≥ 1, how many keys a user has at most.
+    sensitivity
+        Δ, what a user adds at most to a count.
+    """
+
+    example = "GaussianThreshold(standard_deviation=2, threshold=10)"
+    noise_argument = "standard_deviation"
+
+    standard_deviation: Positive = Positive()
+    threshold: Positive = Positive()
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    def _noise(self) -> Mechanism:
+        return Gaussian(self.standard_deviation, self.sensitivity)
+
+    def new_key(self) -> tuple[arb, arb]:
+        """Return Φ(−(τ − Δ)/σ) and Φ((τ − Δ)/σ)."""
+        away = self.threshold.ball() - self.sensitivity.ball()
+        away /= self.standard_deviation.ball()
+        return normal_cdf(-away), normal_cdf(away)

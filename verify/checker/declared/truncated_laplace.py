@@ -1,0 +1,78 @@
+"""Laplace noise cut off at ±A, density e^{−|x|/b}/(2b(1 − e^{−A/b})).
+
+In scales, with a = A/b and Q moved by t ≤ a: on [−a, t − a) there is only P. From there to 0 the
+ratio of the densities is e^t, then it falls as e^{t−2x} to e^{−t} at x = t, and stays so. So L > ε
+left of x = (t − ε)/2 for −t ≤ ε < t, and for ε ≥ t where there is only P.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.domains import Argument, positive
+from verify.checker.noise import Noise
+from verify.checker.numbers import exp, infinity, log, over, plus, times
+
+
+def _pair(noise: Noise) -> Pair:
+    """Return the pair at the full distance: of a log-concave density it is worst."""
+    scale = noise["scale"]
+    if noise["bound"] < noise["sensitivity"]:
+        raise ValueError("noise that does not reach as far as the answers differ")
+    return {
+        "law": "truncated-laplace",
+        "distance": over(noise["sensitivity"], scale),
+        "end": over(noise["bound"], scale),
+    }
+
+
+def _below(x: Any, a: Any) -> Any:
+    """Return the distribution function of the noise at −a ≤ x ≤ a."""
+    part = plus(exp(-abs(x)), -exp(-a))
+    share = over(part, times(2, plus(1, -exp(-a))))
+    return share if x <= 0 else plus(1, -share)
+
+
+def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    t, a = pair["distance"], pair["end"]
+    if epsilon >= t:
+        return _below(plus(t, -a), a), Fraction(0)
+    if epsilon < -t:
+        return Fraction(1), plus(1, -_below(plus(t, -a), a))
+    x = over(plus(t, -epsilon), 2)
+    return _below(x, a), _below(plus(x, -t), a)
+
+
+def _variance(noise: Noise) -> Any:
+    b, most = noise["scale"], noise["bound"]
+    lost = over(times(most, plus(most, times(2, b))), plus(exp(over(most, b)), -1))
+    return plus(times(2, b, b), -lost)
+
+
+def _quantile(noise: Noise, probability: Any) -> Any:
+    """Solve (e^{−|x|} − e^{−a})/(2(1 − e^{−a})) = min(p, 1 − p) for |x|."""
+    end = exp(-over(noise["bound"], noise["scale"]))
+    upper = probability > Fraction(1, 2)
+    tail = plus(1, -probability) if upper else probability
+    size = times(-noise["scale"], log(plus(end, times(2, tail, plus(1, -end)))))
+    return size if upper else -size
+
+
+TRUNCATED_LAPLACE = DeclaredLaw(
+    mechanism="TruncatedLaplace",
+    arguments={
+        "scale": Argument(positive),
+        "bound": Argument(positive),
+        "sensitivity": Argument(positive, Fraction(1)),
+    },
+    name="truncated-laplace",
+    parameters=("distance", "end"),
+    pair=_pair,
+    tails=_tails,
+    renyi=lambda pair, order: infinity(),
+    largest_loss=lambda pair: infinity(),
+    variance=_variance,
+    quantile=_quantile,
+)

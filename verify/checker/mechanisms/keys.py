@@ -1,0 +1,92 @@
+"""Which keys are released: the optimal choice, and noisy counts of at least a threshold.
+
+A user who is added or removed is in at most k keys. A key that nobody holds never appears.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final
+
+from verify.checker.noise import Noise
+from verify.checker.numbers import bits, exp, least, over, plus, root, times
+from verify.checker.reals import Real, UnknownError, apply, ball
+
+KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
+_MOST_USERS: Final = 400
+_NONE, _ALL = Fraction(0), Fraction(1)
+
+
+def key_pairs(noise: Noise) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the worst pairs for removing a user, and for adding one."""
+    if noise.name == "PartitionSelection":
+        found = _selection(noise)
+        return found, [{**law, "p": law["q"], "q": law["p"]} for law in found]
+    k = int(noise["partitions"])
+    remove: list[dict[str, Any]] = []
+    add: list[dict[str, Any]] = []
+    for new in range(k, -1, -1):
+        shown, hidden = _one_user(noise)
+        some = times(shown, plus(*(times(*[hidden] * i) for i in range(new))))
+        fresh = {"law": "finite", "p": [some, times(*[hidden] * new)], "q": [_NONE, _ALL]}
+        other = {**fresh, "p": fresh["q"], "q": fresh["p"]}
+        for laws, first in ((remove, fresh), (add, other)):
+            parts = ([first] if new else []) + _moved(noise, k - new)
+            laws.append(
+                parts[0]
+                if len(parts) == 1
+                else {"law": "product", "factors": parts, "counts": [1] * len(parts)}
+            )
+    return remove, add
+
+
+def _selection(noise: Noise) -> list[dict[str, Any]]:
+    """Return the pair of every number of users and one more."""
+    kept = _curve(noise["epsilon"], noise["delta"], bits())
+    laws = [[a, plus(1, -a)] for a in kept]
+    return [{"law": "finite", "p": p, "q": q} for q, p in pairwise(laws)]
+
+
+@lru_cache(maxsize=8)
+def _curve(epsilon: Any, delta: Any, precision: int) -> list[Any]:
+    """Follow the curve user by user: the largest chance that four inequalities leave.
+
+    With a the chance of n users, the next may be at most e^ε a + δ, and its complement at least
+    e^{−ε}(1 − a − δ).
+    """
+    rise = exp(epsilon)
+    kept: list[Any] = [_NONE]
+    while kept[-1] < 1:
+        if len(kept) > _MOST_USERS:
+            raise UnknownError(f"a key of more than {_MOST_USERS} users")
+        one = plus(times(rise, kept[-1]), delta)
+        other = plus(1, -over(plus(1, -kept[-1], -delta), rise))
+        after = least([one, other, _ALL])
+        kept.append(after if isinstance(after, Fraction) else Real(ball(after)))
+    return kept
+
+
+def _one_user(noise: Noise) -> tuple[Any, Any]:
+    """Return the chance that the noise is at least τ − Δ, and that it is not."""
+    away = plus(noise["threshold"], -noise["sensitivity"])
+    if noise.name == "GaussianThreshold":
+        score = over(away, noise["standard_deviation"])
+        return apply("Phi", -score), apply("Phi", score)
+    tail = over(exp(-over(abs(away), noise["scale"])), 2)
+    found = tail, plus(1, -tail)
+    return found if away >= 0 else found[::-1]
+
+
+def _moved(noise: Noise, old: int) -> list[dict[str, Any]]:
+    """Return the noise of counts that all move by Δ."""
+    if not old:
+        return []
+    if noise.name == "GaussianThreshold":
+        mu = over(noise["sensitivity"], noise["standard_deviation"])
+        return [{"law": "gaussian", "mu": times(mu, root(Fraction(old)))}]
+    distance = over(noise["sensitivity"], noise["scale"])
+    if old == 1:
+        return [{"law": "laplace", "distance": distance}]
+    return [{"law": "laplace-product", "distances": [distance] * old}]

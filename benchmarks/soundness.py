@@ -106,7 +106,10 @@ def timed(row: dict[str, Any], method: str, width: str, seconds: float) -> tuple
         signal.signal(signal.SIGPROF, lambda *_: os._exit(1))
         signal.setitimer(signal.ITIMER_PROF, seconds)
         start = time.process_time()
-        found = answered(row, method, width)
+        try:
+            found = answered(row, method, width)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            found = f"CRASH {error!r}"
         theirs.send((found, time.process_time() - start))
 
     process = multiprocessing.get_context("fork").Process(target=work)
@@ -131,6 +134,8 @@ def second_route(row: dict[str, Any], first: list[str], seconds: float) -> str:
     """Say whether an engine other than the one of "auto" agrees."""
     for method in ("exact", "fourier", "grid"):
         found, _ = timed(row, method, "1e-3", seconds)
+        if "CRASH" in found:
+            return f"{method}: {found}"
         if isinstance(found, list) and found != first:
             return "WRONG" if away(first, found) else "agrees"
     return "no second route"
@@ -166,8 +171,8 @@ def main() -> None:
             print(json.dumps(row | {"width": f"{width:.0e}"}, ensure_ascii=False), flush=True)
         verdict = second_route(row, found, 4 * options.seconds)
         counts[verdict] += 1
-        if verdict == "WRONG":
-            print(json.dumps(row | {"answer": found, "WRONG": True}), flush=True)
+        if verdict == "WRONG" or "CRASH" in verdict:
+            print(json.dumps(row | {"answer": found, "second": verdict}), flush=True)
     times.sort()
     print(json.dumps(counts, indent=1))
     tail = times[min(len(times) - 1, math.ceil(0.99 * len(times)))]

@@ -18,6 +18,7 @@ from accountant.composition.grid.dominate import Place
 from accountant.composition.grid.factors import Release
 from accountant.composition.grid.survival import Array
 from accountant.composition.grid.tilted import Frame
+from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import rough_log_peak
 
 COARSE = 256
@@ -220,10 +221,15 @@ class Sketch:
 
 @functools.lru_cache(maxsize=32)
 def sketch(releases: tuple[tuple[Release, int], ...], log_mass: float) -> Sketch:
-    """Return rough laws on grids of their own."""
+    """Return rough laws on grids of their own; UndecidedError if one is beyond all grids."""
     losses, logs = [], []
     for release, _ in releases:
         places, masses = rough(release, log_mass)
+        if not masses.any():
+            raise UndecidedError(
+                f"Nearly all losses of a release are beyond ±{_FARTHEST:g}, where grids end. "
+                "Leave method='grid' out."
+            )
         losses.append(places)
         with np.errstate(divide="ignore"):
             logs.append(np.log(masses))

@@ -177,3 +177,12 @@ def test_losses_that_are_surely_infinite() -> None:
     mechanism = Composed(Tabulated([1, 0], [0, 1]), 2)
     found = profile.delta(mechanism, "1/7", method="grid", relative_width=Fraction(1, 2))
     assert found.lower == found.upper == 1
+
+
+@pytest.mark.parametrize("count", [100, 10**4])
+def test_losses_beyond_all_grids_are_refused(count: int) -> None:
+    """They were a NaN."""
+    many = Composed(Gaussian(standard_deviation="0.3"), count)
+    for ask, at in ((profile.delta, "0.2"), (profile.epsilon, "1e-5")):
+        with pytest.raises(UndecidedError):
+            ask(many, at, method="grid", relative_width="1e-3")

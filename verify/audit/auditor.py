@@ -1,9 +1,10 @@
 """The audit: train, choose one event, test it once on fresh runs.
 
 The training runs of every pair of neighbours propose events; the one that promises most is tested
-on one pair with runs that nobody looked at. There is one test, so the whole significance is its
-own: what was searched before (pairs, features, thresholds, points of the claim, both orders) is
-paid for with the training runs, before any fresh run is drawn.
+on one pair with runs that nobody looked at. What was searched before (pairs, features, thresholds,
+points of the claim, both orders) is paid for with the training runs, before any fresh run is drawn:
+nearly the whole significance belongs to this one test, and a twentieth of it to a few rare events
+(`verify.audit.hedged`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,9 @@ from typing import Any
 from accountant.core.adjacency import Adjacency
 from verify.audit import blocks
 from verify.audit.blocks import Datasets, Tally
-from verify.audit.exact_test import (
-    SPARED,
-    delta_lower_bound,
-    epsilon_lower_bound,
-    p_value,
-)
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Claim, guarantee
+from verify.audit.hedged import decide
 from verify.audit.learn import DEFAULT_PROPOSERS
 from verify.audit.plan import Plan
 from verify.audit.result import AuditResult, Outcome
@@ -113,7 +109,7 @@ def audit(
         known = prepare(plan, device, executor)
         trained = Trained(known.rule, known.pair, 1, None, 0, known.notes)
         fresh, digest = known.blocks, blocks.digest(plan.digest(), device)
-    tally = Tally(trained.rule.partition.size, digest, path, plan.seed, trained.rule.digest())
+    tally = Tally(trained.rule.size, digest, path, plan.seed, trained.rule.digest())
     try:
         blocks.run(fresh, tally, executor, progress, timeout)
     except MechanismError as error:
@@ -130,11 +126,9 @@ def _kept(tally: Tally, of: int, path: Path | None) -> str:
 
 def _decide(plan: Plan, trained: Trained, tally: Tally, seconds: float) -> AuditResult:
     """Compute the one exact p-value and the bounds."""
-    rule, point = trained.rule, trained.rule.point
     histogram, misfits = tally.histogram[:, :-1], int(tally.histogram[:, -1].sum())
-    counts = rule.counts(histogram)
-    spared = SPARED * plan.significance
-    found = p_value(counts, float(point.epsilon), float(point.delta), spared=spared)
+    found = decide(trained.rule, histogram, plan.significance)
+    point = found.rule.point
     notes = list(trained.notes)
     if misfits:
         notes.append(f"{misfits} fresh outputs had another shape than every training output")
@@ -146,20 +140,20 @@ def _decide(plan: Plan, trained: Trained, tally: Tally, seconds: float) -> Audit
                 f"about {needed} runs a side"
             )
     return AuditResult(
-        outcome=Outcome.REFUTED if found <= plan.significance else Outcome.NOT_REFUTED,
+        outcome=Outcome.of(found.p_value, plan.significance),
         target=plan.target.name,
         guarantee=plan.guarantee,
         pair=plan.pairs[trained.pair],
         pairs=len(plan.pairs),
-        rule=rule,
+        rule=found.rule,
         point=point,
-        counts=counts,
-        p_value=found,
+        counts=found.counts,
+        p_value=found.p_value,
         significance=plan.significance,
-        spared=spared,
-        epsilon=epsilon_lower_bound(counts, float(point.delta), plan.significance),
-        delta=delta_lower_bound(counts, float(point.epsilon), plan.significance),
-        histogram=histogram,
+        spared=found.spared,
+        epsilon=found.epsilon,
+        delta=found.delta,
+        histogram=found.histogram,
         seed=plan.seed,
         training=trained.training,
         samples=plan.samples - trained.training,

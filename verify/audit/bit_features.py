@@ -250,7 +250,7 @@ class OnLattice:
     @property
     def name(self) -> str:
         """Say which lattice."""
-        return f"output[{self.index}] lies on {self.offset!r} + {self.step!r}·ℤ"
+        return f"output[{self.index}] lies on {float(self.offset)!r} + {float(self.step)!r}·ℤ"
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return 1 on the lattice, 0 elsewhere."""

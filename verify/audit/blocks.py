@@ -145,7 +145,7 @@ class Task:
                 form = Alphabet(width=self.mixed)
                 outputs = draw(self.target, dataset, size, rng, alphabet=form, width=self.width)
             misfits = int(np.isnan(outputs).all(axis=1).sum()) if form.width != self.mixed else 0
-            rows.append(np.append(self.rule.histogram(outputs), misfits))
+            rows.append(np.append(self.rule.histograms(outputs), misfits))
         return np.array(rows)
 
 

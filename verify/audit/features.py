@@ -185,7 +185,7 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
     looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
     if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
         yield Row()
-    for index in _coordinates(first, second):
+    for index in coordinates(first, second):
         entry = _no_nan(both[:, index])
         values = np.unique(entry)
         if len(values) < 2:
@@ -201,7 +201,7 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
             yield FromCentre(index, middle)
 
 
-def _coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
+def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
     """Return the entries that differ most between the datasets, all of a short output."""
     width = first.shape[1]
     if width <= _MOST_COORDINATES:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from verify.audit import bits, features, promise, vectors
+from verify.audit import bits, features, hedged, promise, vectors
 from verify.audit.cells import LUCK, Cells, cells_of, intervals
 from verify.audit.exact_test import Design
 from verify.audit.features import Feature, Proposer, Values
@@ -103,7 +103,9 @@ def _chosen(
     learning = (first[:cut], second[:cut]) if wide else (first, second)
     picking = (first[cut:], second[cut:])
     points = guarantee.candidates()
+    significance *= hedged.MAIN
     scale = _Scale.of(len(picking[0]), runs, significance)
+    rare: dict[int, hedged.End] = {}
     best: _Candidate | None = None
     clearest: _Candidate | None = None
     for propose in proposers:
@@ -112,6 +114,9 @@ def _chosen(
                 for candidate in _candidates(cells, points, scale):
                     if best is None or candidate.objective > best.objective:
                         best = candidate
+                for end in hedged.rare_ends(cells, points):
+                    if end.favoured not in rare or end.score > rare[end.favoured].score:
+                        rare[end.favoured] = end
                 if len(points) > 1 or cells.draws is not None:
                     continue
                 for candidate in _candidates(cells, points, scale, excess=True):
@@ -128,7 +133,17 @@ def _chosen(
         claimed = float(points[0].epsilon)
         if best.objective <= claimed:
             best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
-    return _rule(best)
+    ends = [_rule(_of_end(end)) for end in rare.values()]
+    return hedged.hedged(_rule(best), [*hedged.rare_outcomes(first, second, points), *ends])
+
+
+def _of_end(end: hedged.End) -> _Candidate:
+    """Return a rare end as an event of one side."""
+    size = len(end.cells.first)
+    top, bottom = (end.cut, 0) if end.upper else (size, end.cut)
+    return _Candidate(
+        end.score, end.point, end.cells, Design.SIDES, end.favoured, top, bottom, end.upper
+    )
 
 
 def _taught(

@@ -28,6 +28,11 @@ class Outcome(Enum):
     NOT_REFUTED = "NOT_REFUTED"
     """These runs do not refute the claim; no number of runs can prove it."""
 
+    @staticmethod
+    def of(p_value: float, significance: float) -> Outcome:
+        """Return what a p-value says at a significance."""
+        return Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,7 @@ class AuditResult:
     """The point of the claim that was tested."""
     counts: Counts
     p_value: float
+    """Over the part of the significance that the event may use."""
     significance: float
     spared: float
     epsilon: float
@@ -94,7 +100,8 @@ class AuditResult:
 
     def curve(self, significance: float | None = None) -> Curve:
         """Return δ(ε), ε(δ) and the trade-off function with simultaneous bands."""
-        return Curve.of(self.rule, self.histogram, significance or self.significance)
+        level = (significance or self.significance) * self.rule.share
+        return Curve.of(self.rule, self.histogram, level)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -129,6 +136,7 @@ class AuditResult:
             **self.to_json(),
             "kind": "audit",
             "spared": self.spared,
+            "share": self.rule.share,
             "histogram": self.histogram.tolist(),
             **({} if replay is None else {"replay": replay}),
         }

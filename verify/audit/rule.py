@@ -109,6 +109,24 @@ class Rule:
     point: Point
     predicted: float
     """What the training runs promised: a lower bound of ε at δ, or standard deviations."""
+    share: float = 1.0
+    """The part of the significance that its test may use."""
+    hedges: tuple[Rule, ...] = ()
+    """Other events, tested with other parts of it (`verify.audit.hedged`)."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Return this event and its hedges."""
+        return (self, *self.hedges)
+
+    def histograms(self, outputs: Matrix) -> NDArray[np.int64]:
+        """Count the cells of this event and of its hedges, one after the other."""
+        return np.concatenate([each.histogram(outputs) for each in self.rules])
+
+    @property
+    def size(self) -> int:
+        """Return how many counts that are."""
+        return sum(each.partition.size for each in self.rules)
 
     def histogram(self, outputs: Matrix) -> NDArray[np.int64]:
         """Count the cells of some outputs."""
@@ -149,6 +167,7 @@ class Rule:
             self.design.value,
             self.favoured,
             self.point.to_json(),
+            *((self.share, each.digest()) for each in self.hedges),
         )
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 

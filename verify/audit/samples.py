@@ -21,15 +21,10 @@ from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, expected
 from verify.audit import features
 from verify.audit.blocks import generator
-from verify.audit.exact_test import (
-    SPARED,
-    Design,
-    delta_lower_bound,
-    epsilon_lower_bound,
-    p_value,
-)
+from verify.audit.exact_test import Design
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Claim, guarantee
+from verify.audit.hedged import decide
 from verify.audit.learn import DEFAULT_PROPOSERS, choose
 from verify.audit.outputs import Alphabet, Matrix
 from verify.audit.plan import Plan, oddities
@@ -118,26 +113,24 @@ def audit_samples(
     )
     if rule.design is Design.GUESSES:
         fresh = _by_coins(fresh, fixed)
-    histogram = np.array([rule.histogram(rows) for rows in fresh])
-    counts, point = rule.counts(histogram), rule.point
-    spared = SPARED * significance
-    found = p_value(counts, float(point.epsilon), float(point.delta), spared=spared)
+    histogram = np.array([rule.histograms(rows) for rows in fresh])
+    found = decide(rule, histogram, significance)
     notes = [GIVEN, *oddities(learning[0], learning[1], mixed=False)]
     return AuditResult(
-        outcome=Outcome.REFUTED if found <= significance else Outcome.NOT_REFUTED,
+        outcome=Outcome.of(found.p_value, significance),
         target=" and ".join(names),
         guarantee=whole,
         pair=names,
         pairs=1,
-        rule=rule,
-        point=point,
-        counts=counts,
-        p_value=found,
+        rule=found.rule,
+        point=found.rule.point,
+        counts=found.counts,
+        p_value=found.p_value,
         significance=significance,
-        spared=spared,
-        epsilon=epsilon_lower_bound(counts, float(point.delta), significance),
-        delta=delta_lower_bound(counts, float(point.epsilon), significance),
-        histogram=histogram,
+        spared=found.spared,
+        epsilon=found.epsilon,
+        delta=found.delta,
+        histogram=found.histogram,
         seed=fixed,
         training=training,
         samples=min(len(rows) for rows in fresh),

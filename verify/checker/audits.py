@@ -177,14 +177,17 @@ def _sum(row: Sequence[int], marks: Sequence[int], mark: int) -> int:
     return sum(count for count, own in zip(row, marks, strict=True) if own == mark)
 
 
-def _decided(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+def _decided(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
     """Require a p-value not below what is found here, and the verdict that it gives."""
     stated, level, spared = (float(data[k]) for k in ("p_value", "significance", "spared"))
     if not 0 <= spared <= level / 50 or not 0 < level < 1:
         problems.append(("spared", "expected at most a fiftieth of the significance"))
         return
     eps, delta = _point(data["tested"])
-    found = p_value(data["counts"], float(eps), float(delta), spared)
+    share = float(data.get("share", 1.0))
+    if share < 1:
+        given.append(f"that the event is one of a few fixed before, with {share:.4g} of the risk")
+    found = min(1.0, p_value(data["counts"], float(eps), float(delta), spared) / share)
     if not found <= stated * (1 + _SLACK):
         problems.append(
             ("p_value", f"is at most {found:.6g} by this calculation, not {stated:.6g}")
@@ -197,6 +200,7 @@ def _bounded(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
     """Require both bounds to be refuted at the significance."""
     eps, delta = (float(value) for value in _point(data["tested"]))
     level, spared = float(data["significance"]), float(data["spared"])
+    level *= float(data.get("share", 1.0))
     for name, point in (
         ("epsilon_lower_bound", (float(data["epsilon_lower_bound"]), delta)),
         ("delta_lower_bound", (eps, float(data["delta_lower_bound"]))),

@@ -95,6 +95,7 @@ class Audit(_Tested, frozen=True, kw_only=True, tag="audit"):
     delta_lower_bound: Share
     training_runs: Count
     spared: Share
+    share: Share = 1.0
     histogram: Annotated[list[list[Count]], Meta(min_length=2, max_length=2)]
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final, final
 
 from verify.checker.noise import Noise
-from verify.checker.numbers import root, sign
+from verify.checker.reals import sqrt
 
 Domain = Callable[[Any], Any]
 """Returns what an argument says, or raises ValueError with what it should have been."""
@@ -42,27 +42,27 @@ def _written(text: str) -> Any:
     if divisor == 0 or (found and value < 0):
         raise ValueError("a number")
     value /= divisor
-    return value if not found else -root(value) if found[1] else root(value)
+    return value if not found else -sqrt(value) if found[1] else sqrt(value)
 
 
 def positive(value: Any) -> Any:
     """Require a number > 0."""
-    return _ranged(value, lambda x: sign(x) > 0, "> 0")
+    return _ranged(value, lambda x: x > 0, "> 0")
 
 
 def not_negative(value: Any) -> Any:
     """Require a number ≥ 0."""
-    return _ranged(value, lambda x: sign(x) >= 0, "≥ 0")
+    return _ranged(value, lambda x: x >= 0, "≥ 0")
 
 
 def probability(value: Any) -> Any:
     """Require a number in [0, 1]."""
-    return _ranged(value, lambda x: sign(x) >= 0 and sign(1 - x) >= 0, "in [0, 1]")
+    return _ranged(value, lambda x: 0 <= x <= 1, "in [0, 1]")
 
 
 def share(value: Any) -> Any:
     """Require a number in (0, 1)."""
-    return _ranged(value, lambda x: sign(x) > 0 and sign(1 - x) > 0, "in (0, 1)")
+    return _ranged(value, lambda x: 0 < x < 1, "in (0, 1)")
 
 
 def _ranged(value: Any, inside: Callable[[Any], bool], domain: str) -> Any:

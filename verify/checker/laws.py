@@ -14,10 +14,10 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker import composed, samples
-from verify.checker.arithmetic import compare, crossing, hull, largest, least
+from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
-from verify.checker.masses import masses, theta, total
+from verify.checker.masses import masses, theta
 from verify.checker.reals import (
     INFINITE,
     FewDigitsError,

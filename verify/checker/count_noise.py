@@ -24,8 +24,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from verify.checker.outcome import Theorem
-from verify.checker.printing import formula
+from verify.checker.outcome import Theorem, formula
 from verify.checker.rationals import (
     encloses_exponential,
     gap_problems,

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from mpmath import mp
 
-from verify.checker.outcome import Theorem
-from verify.checker.printing import formula
+from verify.checker.outcome import Theorem, formula
 from verify.checker.rationals import gap_problems, integer, number, optimum, signed_square
 
 Problems = list[tuple[str, str]]

@@ -28,8 +28,7 @@ from mpmath import iv, mp
 from verify.checker.arithmetic import UnknownError, interval_digits
 from verify.checker.contour import Answers, bounded, infinite_mass
 from verify.checker.mixtures import Mixture
-from verify.checker.moments import Factor, Laplace, Listed, Normal
-from verify.checker.search import LN10, Factors, saddle
+from verify.checker.moments import LN10, Factor, Factors, Laplace, Listed, Normal, saddle
 
 Tails: TypeAlias = tuple[Any, Any]
 """P(L > y) and Q(L > y), without P(L = ∞)."""

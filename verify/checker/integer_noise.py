@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.outcome import Theorem
-from verify.checker.printing import formula
+from verify.checker.outcome import Theorem, formula
 from verify.checker.rationals import (
     encloses_exponential,
     gap_problems,

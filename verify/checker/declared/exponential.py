@@ -13,8 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.domains import Argument, positive, switch
-from verify.checker.noise import Noise
+from verify.checker.notation import Argument, Noise, positive, switch
 from verify.checker.reals import UnknownError, exp, log
 
 _NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))

@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.domains import Argument, positive
-from verify.checker.noise import Noise
+from verify.checker.notation import Argument, Noise, positive
 from verify.checker.reals import PI, exp, log
 
 _NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
 
-from verify.checker.kernel.boxes import box_of
 from verify.checker.kernel.domain import Domain, Goal
 from verify.checker.kernel.extended import MONOTONE, evaluate
 from verify.checker.kernel.language import (
@@ -30,6 +29,7 @@ from verify.checker.kernel.methods import difference, vanishes
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
 from verify.checker.kernel.ranges import fraction
+from verify.checker.kernel.sweep import box_of
 
 _CONTINUOUS: Final = frozenset({"log", "log1p", "log2", "sqrt", "abs"} | MONOTONE.keys())
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from verify.checker import trees
 from verify.checker.arithmetic import UnknownError
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 
 COUNTERS = (
     "BinaryTree",

@@ -15,7 +15,7 @@ from verify.checker.arithmetic import UnknownError, largest
 from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 from verify.checker.reals import FewDigitsError, ball, sqrt
 
 GAUSSIAN = (

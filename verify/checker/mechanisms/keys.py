@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import least, total
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, apply, ball, exp, sqrt
 
 KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")

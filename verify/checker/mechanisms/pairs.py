@@ -14,7 +14,7 @@ from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_la
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 from verify.checker.reals import exp, sqrt
 
 BY_PARTS = (

@@ -21,7 +21,7 @@ from verify.checker.mechanisms.quadratic import (
     least_eigenvalue,
     outside,
 )
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64

@@ -17,7 +17,7 @@ from verify.checker.mechanisms.ellipse import ellipse
 from verify.checker.mechanisms.gaussian import correlated_parts, group_parts
 from verify.checker.mechanisms.spaces import variances
 from verify.checker.mechanisms.surd import Surd
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 from verify.checker.reals import apply, exp, log, sqrt
 
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")

@@ -67,7 +67,7 @@ def check(data: Mapping[str, Any]) -> Checked:
             said = None if problems else audit_theorem(data)
         elif "kind" in data:
             prove, say = _OPTIMA[data["kind"]]
-            problems = prove(data)
+            problems = _read(prove, data)
             said = None if problems else say(data)
         else:
             said = _check_claim(data, problems, given, recomputed)
@@ -81,6 +81,14 @@ def check(data: Mapping[str, Any]) -> Checked:
         theorem=None if problems else said,
         not_checked=not_checked,
     )
+
+
+def _read(prove: Callable[[Mapping[str, Any]], Problems], data: Mapping[str, Any]) -> Problems:
+    """Return what is wrong with the certificate of an optimum, whose numbers may not be any."""
+    try:
+        return prove(data)
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        return [("certificate", f"cannot be read: {type(error).__name__} {error}")]
 
 
 def name(data: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ from verify.checker.declared import BY_LAW
 from verify.checker.grid import enclose as on_grid
 from verify.checker.integrals import laplace_work
 from verify.checker.lists import add_up
-from verify.checker.masses import masses
+from verify.checker.masses import masses, mixed
 from verify.checker.mixtures import Mixture
 from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
 from verify.checker.reals import INFINITE, Real, exp, log
@@ -340,10 +340,7 @@ def _subsampled(law: Law) -> Factor:
 
 def _mixed(law: Law) -> list[tuple[Any, Any]]:
     q, first = law["sampling_prob"], law["mixture"] == "P"
-    return [
-        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
-        for a, b in masses(law["pair"])
-    ]
+    return [mixed(a, b, q, first=first) for a, b in masses(law["pair"])]
 
 
 def _mixture(law: Law) -> Factor | TwoMixtures:

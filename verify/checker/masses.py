@@ -34,6 +34,11 @@ def masses(law: dict[str, Any]) -> list[tuple[Any, Any]]:
     raise UnknownError(f"probabilities of the law {law['law']!r}")
 
 
+def mixed(a: Any, b: Any, q: Any, *, first: bool) -> tuple[Any, Any]:
+    """Return what a sample has of A and B: (1 − q)B + qA and B, or A and (1 − q)A + qB."""
+    return ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
+
+
 def theta(v: Any, first: Any = None) -> Any:
     """Return the sum of e^{−z²/2v} over z = first, first + 1, …; over all integers for None."""
     if first is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from verify.checker.arithmetic import UnknownError, total
 from verify.checker.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
-from verify.checker.masses import masses
+from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms.arguments import WRAPPERS
 from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
 from verify.checker.mechanisms.counts import count_noise
@@ -282,10 +282,8 @@ def _mixed(law: Law, q: Any, *, first: bool) -> Law:
     if law["law"] not in _LISTS:
         side = "P" if first else "Q"
         return {"law": "subsampled", "sampling_prob": q, "mixture": side, "pair": law}
-    mixed = [
-        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b) for a, b in masses(law)
-    ]
-    return {"law": "finite", "p": [p for p, _ in mixed], "q": [q for _, q in mixed]}
+    both = [mixed(a, b, q, first=first) for a, b in masses(law)]
+    return {"law": "finite", "p": [p for p, _ in both], "q": [q for _, q in both]}
 
 
 def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:

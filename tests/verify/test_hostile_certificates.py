@@ -26,7 +26,7 @@ from verify import checker, document, seal
 from verify.audit import audit, audit_until_refuted
 from verify.certificate import certify
 from verify.checker import Outcome, apart, schema
-from verify.checker.printing import quoted, safe
+from verify.checker.outcome import quoted, safe
 from verify.claims import KINDS
 from verify.cli import main
 

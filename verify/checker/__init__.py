@@ -22,16 +22,13 @@ from mpmath import mp
 from accountant.numbers.precision import ctx
 from verify import seal
 from verify.checker.arithmetic import interval_digits
-from verify.checker.audit_theorem import audit_theorem
 from verify.checker.audits import audit_problems, sequential_problems
 from verify.checker.count_noise import count_noise_problems, count_noise_theorem
 from verify.checker.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
 from verify.checker.integer_noise import integer_noise_problems, integer_noise_theorem
-from verify.checker.limits import excess
-from verify.checker.outcome import Checked, Outcome, Theorem
-from verify.checker.schema import shape_problems
+from verify.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
+from verify.checker.schema import excess, shape_problems
 from verify.checker.steps import Steps
-from verify.checker.theorem import theorem
 
 __all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
 
@@ -70,7 +67,7 @@ def check(data: Mapping[str, Any]) -> Checked:
             said = None if problems else audit_theorem(data)
         elif "kind" in data:
             prove, say = _OPTIMA[data["kind"]]
-            problems = prove(data)
+            problems = _read(prove, data)
             said = None if problems else say(data)
         else:
             said = _check_claim(data, problems, given, recomputed)
@@ -84,6 +81,14 @@ def check(data: Mapping[str, Any]) -> Checked:
         theorem=None if problems else said,
         not_checked=not_checked,
     )
+
+
+def _read(prove: Callable[[Mapping[str, Any]], Problems], data: Mapping[str, Any]) -> Problems:
+    """Return what is wrong with the certificate of an optimum, whose numbers may not be any."""
+    try:
+        return prove(data)
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        return [("certificate", f"cannot be read: {type(error).__name__} {error}")]
 
 
 def name(data: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from flint import arb
 from mpmath import iv, mp
 
 from accountant.numbers.precision import ctx
@@ -40,6 +41,7 @@ __all__ = [
     "narrow",
     "rounded",
     "settle",
+    "total",
 ]
 
 Numbers = TypeVar("Numbers", list[Any], dict[str, Any])
@@ -50,6 +52,8 @@ _PRECISIONS = (192, 448, 1200, 3600)
 """Bits; the second one is enough for the digits that products of laws take."""
 _ENOUGH_BITS = 128
 _AGREEMENT_BITS = 448
+_FEW = 40
+"""Terms of a sum that is kept as a sum: of more than that it is a ball."""
 _SHARES = (Fraction(1, 2), Fraction(3, 8), Fraction(3, 4))
 _NO_PROGRESS = 0.5
 """A radius that more bits make smaller than this does no better with more of them."""
@@ -133,6 +137,13 @@ def interval_digits(digits: int) -> Iterator[None]:
         yield
     finally:
         iv.prec = before
+
+
+def total(values: Sequence[Any]) -> Any:
+    """Return a sum: exactly where there are few numbers, or where all are rational."""
+    if len(values) <= _FEW or all(isinstance(value, Fraction) for value in values):
+        return sum(values, start=Fraction(0))
+    return Real(sum(map(ball, values), start=arb(0)))
 
 
 def largest(values: Sequence[Any]) -> Any:

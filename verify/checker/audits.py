@@ -22,11 +22,10 @@ from typing import Any, TypeAlias
 from mpmath import libmp, mp
 
 from verify.checker.arithmetic import UnknownError, compare, largest, rounded, settle
-from verify.checker.audit_theorem import guarantee
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms import fits, pairs
-from verify.checker.printing import quoted
+from verify.checker.outcome import guarantee, quoted
 from verify.checker.reals import sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]

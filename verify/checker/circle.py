@@ -30,8 +30,17 @@ from mpmath import mp
 
 from verify.checker.arithmetic import UnknownError, agree
 from verify.checker.contour import Answers, aliases, enclosed, ledger, values, working
-from verify.checker.moments import DiscreteNormal, Factor, Listed
-from verify.checker.search import LN10, STRETCHES, Factors, log_moment, period, saddle
+from verify.checker.moments import (
+    LN10,
+    STRETCHES,
+    DiscreteNormal,
+    Factor,
+    Factors,
+    Listed,
+    log_moment,
+    period,
+    saddle,
+)
 
 Gaps: TypeAlias = Sequence[tuple[Any, Any]]
 """Differences of neighbouring losses, and 2 w_x w_y."""

@@ -34,6 +34,7 @@ from verify.checker.arithmetic import (
     interval_digits,
     largest,
     rounded,
+    total,
 )
 from verify.checker.circle import invert as sum_on_circle
 from verify.checker.circle import lattice
@@ -43,10 +44,10 @@ from verify.checker.declared import BY_LAW
 from verify.checker.grid import enclose as on_grid
 from verify.checker.integrals import laplace_work
 from verify.checker.lists import add_up
-from verify.checker.masses import masses
+from verify.checker.masses import masses, mixed
 from verify.checker.mixtures import Mixture
 from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
-from verify.checker.reals import INFINITE, Real, log
+from verify.checker.reals import INFINITE, Real, exp, log
 from verify.checker.samples import of_large_losses
 
 Law: TypeAlias = dict[str, Any]
@@ -103,7 +104,7 @@ def answers(law: Law, epsilon: Any) -> Answers:
     with mp.workdps(DIGITS), interval_digits(DIGITS):
         _require_digits([law, epsilon])
         factors = _losses(law)
-        if compare(epsilon, ">=", _most(law)):
+        if compare(epsilon, ">=", largest_loss(law, finite=True)):
             return _widened(nothing(factors), Fraction(0))
         apart = sum(n for factor, n in factors if isinstance(factor, (Listed, DiscreteNormal)))
         return _widened(_answers(factors, _plain(epsilon)), apart * AGREEMENT * 10)
@@ -143,33 +144,38 @@ def _require_digits(value: Any) -> None:
                 raise FewDigitsError("the law of a composition with irrational parameters")
 
 
-def _most(law: Law) -> Any:
-    """Return the largest finite loss."""
+def largest_loss(law: Law, *, finite: bool = False) -> Any:
+    """Return the supremum of the loss of a pair, or of its finite values alone."""
     if law["law"] in BY_LAW:
         return BY_LAW[law["law"]].largest_loss(law)
     match law["law"]:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
-            return sum((int(n) * _most(piece) for piece, n in pieces), start=Fraction(0))
+            found = [(largest_loss(factor, finite=finite), int(n)) for factor, n in pieces]
+            if not any(loss is INFINITE for loss, _ in found):
+                return total([n * loss for loss, n in found])
         case "laplace":
             return law["distance"]
         case "laplace-product":
             return sum(law["distances"], start=Fraction(0))
-        case "finite" | "discrete-laplace":
-            return _largest_ratio(masses(law))
-        case "subsampled" if law["pair"]["law"] in ("finite", "discrete-laplace"):
-            return _largest_ratio(_mixed(law))
-        case "subsampled" if law["mixture"] == "Q":
-            return -log(1 - law["sampling_prob"])
-        case "gaussian-mixture" if len(law["q"]) > 1:
+        case "discrete-laplace":
+            return law["shift"] / law["scale"]
+        case "finite":
+            charged = [(p, q) for p, q in masses(law) if p and (q or not finite)]
+            if all(q for _, q in charged):
+                return log(largest([p / q for p, q in charged]))
+        case "subsampled":  # as Q the mixture has mass wherever P has
+            q, first = law["sampling_prob"], law["mixture"] == "P"
+            inner = largest_loss(law["pair"], finite=finite and first)
+            if inner is INFINITE:
+                return inner if first else -log(1 - q)
+            moved = log(1 + q * (exp(inner if first else -inner) - 1))
+            return moved if first else -moved
+        case "gaussian-mixture" if len(law["p"]) == 1 < len(law["q"]):
             return -log(sum((w for w, mean in law["q"] if not mean), start=Fraction(0)))
         case "gaussian" if not law["mu"]:
             return Fraction(0)
     return INFINITE
-
-
-def _largest_ratio(pairs: list[tuple[Any, Any]]) -> Any:
-    return log(largest([p / q for p, q in pairs if p and q]))
 
 
 @final
@@ -334,10 +340,7 @@ def _subsampled(law: Law) -> Factor:
 
 def _mixed(law: Law) -> list[tuple[Any, Any]]:
     q, first = law["sampling_prob"], law["mixture"] == "P"
-    return [
-        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
-        for a, b in masses(law["pair"])
-    ]
+    return [mixed(a, b, q, first=first) for a, b in masses(law["pair"])]
 
 
 def _mixture(law: Law) -> Factor | TwoMixtures:

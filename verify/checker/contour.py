@@ -36,8 +36,7 @@ from typing import Any, final
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, interval_digits
-from verify.checker.moments import Factor, Row
-from verify.checker.search import LN10, STRETCHES, Factors, log_moment, period, saddle
+from verify.checker.moments import LN10, STRETCHES, Factor, Factors, Row, log_moment, period, saddle
 
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
 """Significant digits, and the most products of complex integers for them (1.5 to 15 seconds)."""

@@ -13,6 +13,7 @@ from flint import arb
 from accountant.numbers.precision import ctx
 from verify.checker import trees
 from verify.checker.arithmetic import hull, largest, least
+from verify.checker.composed import largest_loss
 from verify.checker.laws import (
     Law,
     enveloped_trade_off,
@@ -28,9 +29,9 @@ from verify.checker.mechanisms.counts import CountNoise, exactly
 from verify.checker.mechanisms.ellipse import optimal
 from verify.checker.mechanisms.utility import (
     dimension,
-    largest_loss,
     mean_squared_error,
     quantile,
+    score,
     variance,
 )
 from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, log, sqrt
@@ -96,12 +97,6 @@ def _of(name: str) -> Callable[[Any], Any]:
     return lambda x: apply(name, x)
 
 
-def _quantile(p: Any) -> Any:
-    if not 0 < p < 1:
-        raise ValueError("a normal quantile of a number that is no probability")
-    return Fraction(0) if p == Fraction(1, 2) else apply("Phi_inverse", p)
-
-
 def _on_trees(prefix: str, *, signed: bool) -> dict[str, Callable[..., Any]]:
     """Return the functions of arity and steps."""
     found: dict[str, Callable[..., Any]] = {
@@ -151,7 +146,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log2": lambda x: log(x) / log(Fraction(2)),
     "Phi": lambda x: apply("Phi", x) if x != 0 else Fraction(1, 2),
     "mills": lambda x: sqrt(PI / 2) * exp(x * x / 2) * apply("erfc", x / sqrt(Fraction(2))),
-    "Phi_inverse": _quantile,
+    "Phi_inverse": score,
     "gamma_upper": lambda shape, x: apply("gamma_upper", shape, x),
     "beta_lower": lambda a, b, x: apply("beta_lower", a, b, x),
     "lambert_w": _of("lambert_w"),

@@ -11,9 +11,9 @@ with every loss, and it falls when outcomes are merged. For one release and grid
   is too much. Losses above the grid join its last point, those below it are forgotten.
 
 Sums of independent releases are products of polynomials, with integers of B bits after the point as
-coefficients: those of the first law are rounded up, of the second one down, at every step. Lists of
-integers are multiplied as one number each. Tails are found to twenty digits beyond B, relative to
-the smaller side, and a unit of the last of B bits is allowed for in every mass.
+coefficients: those of the first law are rounded up, of the second one down, at every step. Tails
+are found to twenty digits beyond B, relative to the smaller side, and a unit of the last of B bits
+is allowed for in every mass.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias, final
 
+from flint import fmpz_poly
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, interval_digits
 from verify.checker.contour import Answers, bounded, infinite_mass
 from verify.checker.mixtures import Mixture
-from verify.checker.moments import Factor, Laplace, Listed, Normal
-from verify.checker.search import LN10, Factors, saddle
+from verify.checker.moments import LN10, Factor, Factors, Laplace, Listed, Normal, saddle
 
 Tails: TypeAlias = tuple[Any, Any]
 """P(L > y) and Q(L > y), without P(L = ∞)."""
@@ -235,17 +235,6 @@ def _fixed(mass: Any, bits: int, *, up: bool) -> int:
 
 
 def _product(one: list[int], other: list[int], bits: int, *, up: bool) -> list[int]:
-    """Multiply polynomials with coefficients ≥ 0 as two integers, and round."""
-    width = 2 * bits + 8 + min(len(one), len(other)).bit_length()
-    size = -(-width // 8)
-    left, right = (
-        int.from_bytes(b"".join(c.to_bytes(size, "little") for c in poly), "little")
-        for poly in (one, other)
-    )
-    count = len(one) + len(other) - 1
-    data = (left * right).to_bytes(size * (count + 1), "little")
+    """Multiply polynomials with coefficients ≥ 0, and round."""
     carry = (1 << bits) - 1 if up else 0
-    return [
-        (int.from_bytes(data[i * size : (i + 1) * size], "little") + carry) >> bits
-        for i in range(count)
-    ]
+    return [(int(c) + carry) >> bits for c in (fmpz_poly(one) * fmpz_poly(other)).coeffs()]

@@ -14,10 +14,10 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker import composed, samples
-from verify.checker.arithmetic import compare, crossing, hull, largest, least
+from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
-from verify.checker.masses import masses, theta, total
+from verify.checker.masses import masses, mixed, theta
 from verify.checker.reals import (
     INFINITE,
     FewDigitsError,
@@ -158,7 +158,7 @@ def _subsampled_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     if inner <= 0:
         return (_ONE, _ONE) if first else (_ZERO, _ZERO)
     a, b = tails(law["pair"], sign * log(inner))
-    return ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
+    return mixed(a, b, q, first=first)
 
 
 def renyi(law: Law, order: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -14,9 +13,9 @@ from verify.checker.reals import Real, UnknownError, apply, ball, exp
 
 _MOST_OUTCOMES = 100_000
 _MOST_TERMS = 200_000
+_MOST_SQUARES = 1 << 17
 _SPARE_BITS = 40
 """For the rounding of powers that are made from each other."""
-_FEW = 40
 
 
 def masses(law: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -35,11 +34,9 @@ def masses(law: dict[str, Any]) -> list[tuple[Any, Any]]:
     raise UnknownError(f"probabilities of the law {law['law']!r}")
 
 
-def total(values: Sequence[Any]) -> Any:
-    """Return a sum: exactly where there are few numbers, or where all are rational."""
-    if len(values) <= _FEW or all(isinstance(value, Fraction) for value in values):
-        return sum(values, start=Fraction(0))
-    return Real(sum(map(ball, values), start=arb(0)))
+def mixed(a: Any, b: Any, q: Any, *, first: bool) -> tuple[Any, Any]:
+    """Return what a sample has of A and B: (1 − q)B + qA and B, or A and (1 − q)A + qB."""
+    return ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b)
 
 
 def theta(v: Any, first: Any = None) -> Any:
@@ -65,3 +62,28 @@ def _theta(v: Any, first: Any, bits: int) -> Real:
                 if rest < whole * share:
                     return Real(whole + arb(0).union(rest))
     raise UnknownError("a discrete Gaussian law of so large a parameter")
+
+
+def sum_of_squares(parameter: Any) -> Any:
+    """Return Σ z² e^{−z²/2v} over all integers z."""
+    return _sum_of_squares(parameter, ctx.prec)
+
+
+@lru_cache(maxsize=64)
+def _sum_of_squares(parameter: Any, precision: int) -> Real:
+    """Add up terms whose ratio falls; the rest is at most a geometric series.
+
+    Of z and z + 1 the ratio is (1 + 1/z)² e^{−(2z + 1)/2v}: both factors fall with z.
+    """
+    with ctx.workprec(precision + _SPARE_BITS):
+        rate, whole = ball(1 / (2 * parameter)), arb(0)
+        share = arb(2) ** -(precision + 2)
+        for z in range(1, _MOST_SQUARES):
+            term = z * z * (-z * z * rate).exp()
+            ratio = (1 + 1 / arb(z)) ** 2 * (-(2 * z + 1) * rate).exp()
+            if ratio < 1:
+                rest = term / (1 - ratio)
+                if rest < whole * share:
+                    return Real(2 * (whole + arb(0).union(rest)))
+            whole += term
+    raise UnknownError("the variance of so wide a discrete Gaussian")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, final
+from typing import Any, TypeAlias, final
 
 from mpmath import mp
 
@@ -51,40 +51,55 @@ def spin(weights: Sequence[Any], angles: Sequence[Any], nodes: int) -> tuple[lis
     return found, (4 * nodes + 1) * len(weights) * mp.ldexp(1, -bits)
 
 
-class Factor(Protocol):
-    """The loss of one release. What is called an estimate is in floats and proves nothing."""
+class Factor:
+    """The loss of one release; unless told otherwise, M does not fall along the line.
 
-    def estimate(self, line: float) -> float:
-        """Estimate ln M(c)."""
-
-    def cost(self, line: float, end: float, digits: float) -> float:
-        """Estimate the products of complex numbers that a node takes."""
-
-    def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
-        """Estimate the least `log_cap`, and the height that gives it."""
-
-    def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
-        """Bound ln |M(c + it)| from above for all t ≥ T."""
-
-    def closing(self, line: Any, end: Any, height: float, log_cap: Any) -> Any:
-        """Bound ∫ b(t)/(b(T) t) dt over t ≥ T, b ≥ |M| decreasing with ln b(T) = log_cap."""
-
-    def split(self, line: Any) -> tuple[Any, Any]:
-        """Return a(c)/M(c) and C, where a is the transform of atoms, |M − a| ≤ M(c) C/t."""
+    What is called an estimate is in floats and proves nothing.
+    """
 
     def log_moment(self, line: Any, digits: float) -> Any:
         """Bound ln M(c) from above, closely."""
+        raise NotImplementedError
 
     def along(self, line: Any, step: Any, nodes: int, digits: float) -> Row:
         """Return M along the line, at n = 0, …, nodes."""
+        raise NotImplementedError
+
+    def cost(self, line: float, end: float, digits: float) -> float:
+        """Estimate the products of complex numbers that a node takes."""
+        raise NotImplementedError
+
+    def estimate(self, line: float) -> float:
+        """Estimate ln M(c)."""
+        return float(self.log_moment(mp.mpf(line), 15))
+
+    def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
+        """Estimate the least `log_cap`, and the height that gives it."""
+        return self.estimate(line), 0.0
+
+    def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
+        """Bound ln |M(c + it)| from above for all t ≥ T."""
+        return self.log_moment(line, digits)
+
+    def closing(self, line: Any, end: Any, height: float, log_cap: Any) -> Any:
+        """Bound ∫ b(t)/(b(T) t) dt over t ≥ T, b ≥ |M| decreasing with ln b(T) = log_cap."""
+        return mp.inf
+
+    def split(self, line: Any) -> tuple[Any, Any]:
+        """Return a(c)/M(c) and C, where a is the transform of atoms, |M − a| ≤ M(c) C/t."""
+        return mp.one, mp.zero
 
 
 @final
 @dataclass(frozen=True)
-class Normal:
-    """The loss of a Gaussian pair: ln M(z) = μ² z(z + 1)/2."""
+class Normal(Factor):
+    """The loss of a Gaussian pair: ln M(z) = μ² z(z + 1)/2, which falls as e^{−μ²t²/2}."""
 
     mu: Any
+
+    def log_moment(self, line: Any, digits: float) -> Any:
+        """Return ln M(c)."""
+        return mp.mpf(self.mu) ** 2 * line * (line + 1) / 2
 
     def estimate(self, line: float) -> float:
         """Return ln M(c)."""
@@ -96,7 +111,7 @@ class Normal:
 
     def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
         """Return ln |M(c + iT)|."""
-        return float(self.mu) ** 2 * (line * (line + 1) - end**2) / 2, 0.0
+        return self.estimate(line) - (float(self.mu) * end) ** 2 / 2, 0.0
 
     def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
         """Return ln |M(c + iT)|: it decreases."""
@@ -110,10 +125,6 @@ class Normal:
         """Return no C: no atom is needed."""
         return mp.zero, mp.inf
 
-    def log_moment(self, line: Any, digits: float) -> Any:
-        """Return ln M(c)."""
-        return mp.mpf(self.mu) ** 2 * line * (line + 1) / 2
-
     def along(self, line: Any, step: Any, nodes: int, digits: float) -> Row:
         """Return e^{μ²(i(2c + 1)t − t²)/2} for every t."""
         half = mp.mpf(self.mu) ** 2 / 2
@@ -122,35 +133,9 @@ class Normal:
         return Row(mp.exp(self.log_moment(line, digits)), ratios, mp.zero)
 
 
-class _Periodic:
-    """A factor whose M does not fall along the line."""
-
-    def estimate(self, line: float) -> float:
-        raise NotImplementedError
-
-    def log_moment(self, line: Any, digits: float) -> Any:
-        raise NotImplementedError
-
-    def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
-        """Return ln M(c), and no height."""
-        return self.estimate(line), 0.0
-
-    def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
-        """Return ln M(c)."""
-        return self.log_moment(line, digits)
-
-    def closing(self, line: Any, end: Any, height: float, log_cap: Any) -> Any:
-        """Return infinity."""
-        return mp.inf
-
-    def split(self, line: Any) -> tuple[Any, Any]:
-        """Return that all are atoms."""
-        return mp.one, mp.zero
-
-
 @final
 @dataclass(frozen=True)
-class Listed(_Periodic):
+class Listed(Factor):
     """A loss with finitely many values: their masses under P and Q, both positive."""
 
     masses: tuple[tuple[Any, Any], ...]
@@ -199,7 +184,7 @@ def _theta(v: Any) -> Any:
 
 @final
 @dataclass(frozen=True)
-class DiscreteNormal(_Periodic):
+class DiscreteNormal(Factor):
     """The loss s(x − s/2)/v of discrete Gaussian laws, their parameter v and their shift s.
 
     M(z) is Σ_x e^{−(x − s)²/2v + zs(x − s/2)/v}/θ; at z = c the terms are e^{s²c(c + 1)/2v} times
@@ -258,7 +243,7 @@ class DiscreteNormal(_Periodic):
 
 @final
 @dataclass(frozen=True)
-class Laplace(_Periodic):
+class Laplace(Factor):
     """The loss of Laplace laws t apart: M(z) = ((1 + z) e^{tz} + z e^{−t(1 + z)})/(2z + 1).
 
     Tilted by e^{cL} it is two atoms and a density, of masses 1/(1 + f) and f/(1 + f). With
@@ -273,10 +258,6 @@ class Laplace(_Periodic):
     def _moment(self, z: Any) -> Any:
         t = mp.mpf(self.distance)
         return ((1 + z) * mp.exp(t * z) + z * mp.exp(-t * (1 + z))) / (2 * z + 1)
-
-    def estimate(self, line: float) -> float:
-        """Return ln M(c)."""
-        return float(mp.log(self._moment(mp.mpf(line))))
 
     def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
         """Return the bound below: two atoms keep M from falling to 0."""
@@ -315,3 +296,45 @@ class Laplace(_Periodic):
         top = self._moment(line)
         points = [mp.mpc(line, n * step) for n in range(nodes + 1)]
         return Row(top, [self._moment(z) / top for z in points], mp.zero)
+
+
+Factors: TypeAlias = Sequence[tuple[Factor, int]]
+"""Losses, and how often each is released."""
+
+LN10 = math.log(10)
+STRETCHES = (1.0, 1.4, 2.0, 3.0, 4.5)
+"""Lines to try, in units of the saddle."""
+_SHARES = (0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0)
+_LEAST, _MOST = math.log(1e-8), math.log(1e5)
+
+
+def log_moment(factors: Factors, line: float) -> float:
+    """Estimate ln M(c)."""
+    return sum(count * factor.estimate(line) for factor, count in factors)
+
+
+def saddle(factors: Factors, eps: float) -> tuple[float, float]:
+    """Return c > 0 with the least ln M(c) − cε − ln(c(c + 1)), and an estimate of ln H(ε)."""
+
+    def height(log_c: float) -> float:
+        c = math.exp(log_c)
+        return log_moment(factors, c) - c * eps - math.log(c * (c + 1))
+
+    low = high = _LEAST
+    while high < _MOST and height(high + 1) < height(high):
+        low, high = high, high + 1
+    low, high = low - 1, high + 1
+    for _ in range(24):
+        one, two = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        low, high = (low, two) if height(one) < height(two) else (one, high)
+    c, side = math.exp(low), 0.01
+    bend = (height(low + side) - 2 * height(low) + height(low - side)) / (side * c) ** 2
+    return c, height(low) - math.log(2 * math.pi * max(bend, 1e-12)) / 2
+
+
+def period(factors: Factors, eps: float, c: float, wanted: float) -> tuple[float, float]:
+    """Return B with aliases below e^wanted, and the s of their Chernoff bound."""
+    points = [c * (1 + share) for share in _SHARES]
+    ahead = [(log_moment(factors, s) - s * eps - wanted) / (s - c) for s in points]
+    needed, beyond = min(zip(ahead, points, strict=True))
+    return max(needed, -wanted / c, 1e-3), beyond

@@ -33,7 +33,7 @@ from verify.checker.kinds import KINDS, Kind, described, needed, refuting
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
 from verify.checker.mechanisms import BY_PARTS, assumptions, attained, fits, pairs, under
-from verify.checker.printing import quoted
+from verify.checker.outcome import quoted
 from verify.checker.reals import ball
 
 _NARROW = Fraction(1, 10**5)

@@ -12,18 +12,15 @@ from typing import Any
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import compare, hull, largest, least
-from verify.checker.declared import BY_LAW
+from verify.checker.composed import largest_loss
 from verify.checker.gaussian_mu import more_than_discrete, more_than_mixtures
 from verify.checker.laws import Law, renyi
-from verify.checker.masses import masses
 from verify.checker.reals import (
     INFINITE,
     FewDigitsError,
     Real,
     UnknownError,
     ball,
-    exp,
-    log,
     sqrt,
 )
 
@@ -172,28 +169,9 @@ def _closed(law: Law) -> Any:
     return None
 
 
-def _largest_loss(law: Law) -> Any:
-    if law["law"] in BY_LAW:
-        return BY_LAW[law["law"]].largest_loss(law)
-    match law["law"]:
-        case "laplace":
-            return law["distance"]
-        case "laplace-product":
-            return sum(law["distances"], start=_ZERO)
-        case "subsampled":
-            inner, q = _largest_loss(law["pair"]), law["sampling_prob"]
-            if law["mixture"] == "P":
-                return log(1 + q * (exp(inner) - 1))
-            return -log(1 + q * (exp(-inner) - 1))
-    charged = [(p, q) for p, q in masses(law) if p]
-    if not all(q for _, q in charged):
-        return INFINITE
-    return log(largest([p / q for p, q in charged]))
-
-
 def _search(parts: list[tuple[Law, int]], goal: Any) -> tuple[Any, bool]:
     """Return the largest D_a/a that was met, and whether none is above `goal`: else it is."""
-    most = sum((count * _largest_loss(factor) for factor, count in parts), start=_ZERO)
+    most = sum((count * largest_loss(factor) for factor, count in parts), start=_ZERO)
     if not ball(most).is_finite():
         return INFINITE, False
     found = {_ONE: _divergence(parts, _ONE)}

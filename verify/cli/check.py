@@ -117,7 +117,7 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
 
 
 def _plain(path: Path, entry: Checked) -> dict[str, Any]:
-    from verify.checker.printing import safe
+    from verify.checker.outcome import safe
 
     said = entry.theorem
     return {
@@ -146,7 +146,7 @@ def _plain(path: Path, entry: Checked) -> dict[str, Any]:
 def _show(path: Path, entry: Checked, *, several: bool) -> None:
     """Print the outcome with the theorem; foreign texts stand quoted in lines of their own."""
     from verify.checker import Outcome
-    from verify.checker.printing import quoted, safe
+    from verify.checker.outcome import quoted, safe
 
     said = "" if entry.theorem is None else f"  {entry.theorem}"
     if entry.not_checked:

@@ -13,10 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.domains import Argument, positive, switch
-from verify.checker.noise import Noise
-from verify.checker.numbers import exp, log, over, plus, times
-from verify.checker.reals import UnknownError
+from verify.checker.notation import Argument, Noise, positive, switch
+from verify.checker.reals import UnknownError, exp, log
 
 _NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
 
@@ -32,9 +30,9 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
         return _NONE
     if epsilon <= -t:
         return _ALL
-    root = exp(over(plus(t, -epsilon), 2))
-    q = over(plus(root, -1), plus(exp(t), -1))
-    return over(times(q, exp(t)), root), q
+    root = exp((t - epsilon) / 2)
+    q = (root - 1) / (exp(t) - 1)
+    return q * exp(t) / root, q
 
 
 def _renyi(pair: Pair, order: Any) -> Any:
@@ -46,14 +44,14 @@ def _renyi(pair: Pair, order: Any) -> Any:
     mean of Y ln Y is (m - 1)c, c = t e^t/(e^t - 1), and (m - 1)c/m - ln m is stationary at m = c.
     """
     t = pair["length"]
-    rise = plus(exp(t), -1)
+    rise = exp(t) - 1
     if order == 1:
-        c = over(times(t, exp(t)), rise)
-        return plus(c, -1, -log(c))
-    s = over(plus(exp(times(order, t)), -1), rise)
-    m = over(times(order, plus(s, -1)), times(order - 1, s))
-    mean = plus(1, times(plus(m, -1), s))
-    return plus(log(mean), -times(order, log(m))) / (order - 1)
+        c = t * exp(t) / rise
+        return c - 1 - log(c)
+    s = (exp(order * t) - 1) / rise
+    m = order * (s - 1) / ((order - 1) * s)
+    mean = 1 + (m - 1) * s
+    return (log(mean) - order * log(m)) / (order - 1)
 
 
 def _nothing(*_: Any) -> Any:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-from verify.checker.domains import Argument
-from verify.checker.noise import Noise
+from verify.checker.notation import Argument, Noise
 
 Pair: TypeAlias = dict[str, Any]
 """The worst pair: its name under "law", and its parameters."""

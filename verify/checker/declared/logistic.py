@@ -12,10 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.domains import Argument, positive
-from verify.checker.noise import Noise
-from verify.checker.numbers import exp, log, over, plus, times
-from verify.checker.reals import PI
+from verify.checker.notation import Argument, Noise, positive
+from verify.checker.reals import PI, exp, log
 
 _NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
 
@@ -25,7 +23,7 @@ def _pair(noise: Noise) -> Pair:
 
     The best event against a shift is a half-line, whose probability grows with the shift.
     """
-    return {"law": "logistic", "distance": over(noise["sensitivity"], noise["scale"])}
+    return {"law": "logistic", "distance": noise["sensitivity"] / noise["scale"]}
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
@@ -34,9 +32,9 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
         return _NONE
     if epsilon <= -t:
         return _ALL
-    r, most = exp(over(plus(epsilon, -t), 2)), exp(t)
-    above = over(plus(1, -r), plus(most, -1))
-    return times(above, most), over(above, r)
+    r, most = exp((epsilon - t) / 2), exp(t)
+    above = (1 - r) / (most - 1)
+    return above * most, above / r
 
 
 def _renyi(pair: Pair, order: Any) -> Any:
@@ -47,17 +45,17 @@ def _renyi(pair: Pair, order: Any) -> Any:
     """
     t = pair["distance"]
     if order == 1:
-        return plus(over(times(t, plus(exp(t), 1)), plus(exp(t), -1)), -2)
-    moment = plus(exp(times(order, t)), -exp(times(plus(1, -order), t)))
-    return log(over(moment, times(plus(2 * order, -1), plus(exp(t), -1)))) / (order - 1)
+        return t * (exp(t) + 1) / (exp(t) - 1) - 2
+    moment = exp(order * t) - exp((1 - order) * t)
+    return log(moment / ((2 * order - 1) * (exp(t) - 1))) / (order - 1)
 
 
 def _variance(noise: Noise) -> Any:
-    return over(times(PI, PI, noise["scale"], noise["scale"]), 3)
+    return PI * PI * noise["scale"] * noise["scale"] / 3
 
 
 def _quantile(noise: Noise, probability: Any) -> Any:
-    return times(noise["scale"], log(over(probability, plus(1, -probability))))
+    return noise["scale"] * log(probability / (1 - probability))
 
 
 LOGISTIC = DeclaredLaw(

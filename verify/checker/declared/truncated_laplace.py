@@ -11,9 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.domains import Argument, positive
-from verify.checker.noise import Noise
-from verify.checker.numbers import exp, infinity, log, over, plus, times
+from verify.checker.notation import Argument, Noise, positive
+from verify.checker.reals import INFINITE, exp, log
 
 
 def _pair(noise: Noise) -> Pair:
@@ -23,40 +22,40 @@ def _pair(noise: Noise) -> Pair:
         raise ValueError("noise that does not reach as far as the answers differ")
     return {
         "law": "truncated-laplace",
-        "distance": over(noise["sensitivity"], scale),
-        "end": over(noise["bound"], scale),
+        "distance": noise["sensitivity"] / scale,
+        "end": noise["bound"] / scale,
     }
 
 
 def _below(x: Any, a: Any) -> Any:
     """Return the distribution function of the noise at −a ≤ x ≤ a."""
-    part = plus(exp(-abs(x)), -exp(-a))
-    share = over(part, times(2, plus(1, -exp(-a))))
-    return share if x <= 0 else plus(1, -share)
+    part = exp(-abs(x)) - exp(-a)
+    share = part / (2 * (1 - exp(-a)))
+    return share if x <= 0 else 1 - share
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     t, a = pair["distance"], pair["end"]
     if epsilon >= t:
-        return _below(plus(t, -a), a), Fraction(0)
+        return _below(t - a, a), Fraction(0)
     if epsilon < -t:
-        return Fraction(1), plus(1, -_below(plus(t, -a), a))
-    x = over(plus(t, -epsilon), 2)
-    return _below(x, a), _below(plus(x, -t), a)
+        return Fraction(1), 1 - _below(t - a, a)
+    x = (t - epsilon) / 2
+    return _below(x, a), _below(x - t, a)
 
 
 def _variance(noise: Noise) -> Any:
     b, most = noise["scale"], noise["bound"]
-    lost = over(times(most, plus(most, times(2, b))), plus(exp(over(most, b)), -1))
-    return plus(times(2, b, b), -lost)
+    lost = most * (most + 2 * b) / (exp(most / b) - 1)
+    return 2 * b * b - lost
 
 
 def _quantile(noise: Noise, probability: Any) -> Any:
     """Solve (e^{−|x|} − e^{−a})/(2(1 − e^{−a})) = min(p, 1 − p) for |x|."""
-    end = exp(-over(noise["bound"], noise["scale"]))
+    end = exp(-(noise["bound"] / noise["scale"]))
     upper = probability > Fraction(1, 2)
-    tail = plus(1, -probability) if upper else probability
-    size = times(-noise["scale"], log(plus(end, times(2, tail, plus(1, -end)))))
+    tail = 1 - probability if upper else probability
+    size = -noise["scale"] * log(end + 2 * tail * (1 - end))
     return size if upper else -size
 
 
@@ -71,8 +70,8 @@ TRUNCATED_LAPLACE = DeclaredLaw(
     parameters=("distance", "end"),
     pair=_pair,
     tails=_tails,
-    renyi=lambda pair, order: infinity(),
-    largest_loss=lambda pair: infinity(),
+    renyi=lambda pair, order: INFINITE,
+    largest_loss=lambda pair: INFINITE,
     variance=_variance,
     quantile=_quantile,
 )

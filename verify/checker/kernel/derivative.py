@@ -156,32 +156,7 @@ def is_smooth(node: Node, name: str) -> bool:
     return False
 
 
-_CONTINUOUS: Final = frozenset(
-    [
-        "+",
-        "-",
-        "*",
-        "/",
-        "**",
-        "sqrt",
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "log2",
-        "sin",
-        "cos",
-        "tanh",
-        "Phi",
-        "erf",
-        "erfc",
-        "mills",
-        "Phi_inverse",
-        "abs",
-        "min",
-        "max",
-        "gamma",
-        "lgamma",
-        "pi",
-    ]
-)
+_CONTINUOUS: Final = frozenset([
+    "+", "-", "*", "/", "**", "sqrt", "exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tanh",
+    "Phi", "erf", "erfc", "mills", "Phi_inverse", "abs", "min", "max", "gamma", "lgamma", "pi",
+])  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import Final
+from typing import Final, final
 
 from flint import arb
 
@@ -89,11 +90,13 @@ def raised(base: Range, exponent: Range, shown: Node | None = None) -> Range:
         if value == Fraction(1, 2):
             return _root(base)
     if base.low > 0 or (base.low == 0 and base.low_open):
-        return _exp(multiply(exponent, _log(base)))
+        return MONOTONE["exp"](multiply(exponent, _log(base)))
     if base.low == 0 and exponent.low > 0 and shown is not None:
         if base.high == 0:
             return Range.exact(0)
-        inner = _exp(multiply(exponent, _log(Range(base.low, base.high, True, base.high_open))))
+        inner = MONOTONE["exp"](
+            multiply(exponent, _log(Range(base.low, base.high, True, base.high_open)))
+        )
         return inner.union(Range.exact(0))
     raise ProofError("a power of a number that was not shown to be > 0")
 
@@ -113,20 +116,13 @@ def _fold(node: Fold, box: Box, budget: Budget) -> Range:
     return total
 
 
-def _one(function: Callable[[Range], Range]) -> Callable[..., Range]:
+def _taking(count: int, function: Callable[..., Range]) -> Callable[..., Range]:
     def applied(*arguments: Range) -> Range:
-        if len(arguments) != 1:
+        if len(arguments) != count:
             raise ProofError("a function has the wrong number of arguments")
-        return function(arguments[0])
+        return function(*arguments)
 
     return applied
-
-
-def _exp(x: Range) -> Range:
-    found = monotone(arb.exp, x, INFINITY, arb(0))
-    if found.low > 0:
-        return found
-    return Range(arb(0), found.high, True, found.high_open)
 
 
 def _log(x: Range) -> Range:
@@ -144,48 +140,13 @@ def _log1p(x: Range) -> Range:
 def _logarithm(*arguments: Range) -> Range:
     if len(arguments) == 2:
         return multiply(_log(arguments[0]), invert(_log(arguments[1])))
-    return _one(_log)(*arguments)
-
-
-def _log2(x: Range) -> Range:
-    return multiply(_log(x), invert(_log(Range.exact(2))))
+    return _taking(1, _log)(*arguments)
 
 
 def _root(x: Range) -> Range:
     if x.low < 0:
         raise ProofError("the root of a number that was not shown to be >= 0")
     return monotone(arb.sqrt, x, INFINITY)
-
-
-def _expm1(x: Range) -> Range:
-    return monotone(arb.expm1, x, INFINITY, arb(-1))
-
-
-def _tanh(x: Range) -> Range:
-    return _clip(monotone(arb.tanh, x, arb(1), arb(-1)), -1, 1)
-
-
-def _erf(x: Range) -> Range:
-    return _clip(monotone(arb.erf, x, arb(1), arb(-1)), -1, 1)
-
-
-def _erfc(x: Range) -> Range:
-    return _clip(falling(arb.erfc, x, arb(0), arb(2)), 0, 2)
-
-
-def _phi(x: Range) -> Range:
-    """Φ, in the form −erfc that keeps the digits of small tails."""
-    return _clip(monotone(lambda end: (-end / arb(2).sqrt()).erfc() / 2, x, arb(1), arb(0)), 0, 1)
-
-
-def _clip(found: Range, low: int, high: int) -> Range:
-    """Use that the values lie strictly between two numbers."""
-    return Range(
-        found.low if found.low > low else arb(low),
-        found.high if found.high < high else arb(high),
-        found.low_open or not found.low > low,
-        found.high_open or not found.high < high,
-    )
 
 
 def _quantile(p: Range) -> Range:
@@ -213,14 +174,43 @@ def mills_ball(x: arb) -> arb:
     return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
 
 
-def _mills(x: Range) -> Range:
-    found = falling(mills_ball, x, arb(0), INFINITY)
-    return Range(
-        found.low if found.low > 0 else arb(0),
-        found.high,
-        found.low_open or not found.low > 0,
-        found.high_open,
-    )
+@final
+@dataclass(frozen=True, slots=True)
+class Monotone:
+    """A strictly monotone function of the real numbers; its limits at ±∞ are no values."""
+
+    function: Callable[[arb], arb]
+    at_minus_infinity: arb
+    at_infinity: arb
+
+    @property
+    def falls(self) -> bool:
+        """Whether the function decreases."""
+        return bool(self.at_infinity < self.at_minus_infinity)
+
+    def __call__(self, x: Range) -> Range:
+        """Return the values over a range."""
+        turned = falling if self.falls else monotone
+        found = turned(self.function, x, self.at_infinity, self.at_minus_infinity)
+        low, high = sorted((self.at_minus_infinity, self.at_infinity))
+        return Range(
+            found.low if found.low > low else low,
+            found.high if found.high < high else high,
+            found.low_open or not found.low > low,
+            found.high_open or not found.high < high,
+        )
+
+
+MONOTONE: Final[dict[str, Monotone]] = {
+    "exp": Monotone(arb.exp, arb(0), INFINITY),
+    "expm1": Monotone(arb.expm1, arb(-1), INFINITY),
+    "tanh": Monotone(arb.tanh, arb(-1), arb(1)),
+    "erf": Monotone(arb.erf, arb(-1), arb(1)),
+    "erfc": Monotone(arb.erfc, arb(2), arb(0)),
+    "Phi": Monotone(lambda x: (-x / arb(2).sqrt()).erfc() / 2, arb(0), arb(1)),
+    "mills": Monotone(mills_ball, INFINITY, arb(0)),
+}
+"""Function → how it encloses, and where it tends to."""
 
 
 def _mills_slope(x: Range) -> Range:
@@ -243,10 +233,6 @@ def _gamma(x: Range, function: Callable[[arb], arb] = arb.gamma) -> Range:
     if not x.high.is_finite():
         raise ProofError("gamma of a range around its minimum")
     return Range.ball(function(x.low.union(x.high)))
-
-
-def _lgamma(x: Range) -> Range:
-    return _gamma(x, arb.lgamma)
 
 
 def _trigonometric(function: Callable[[arb], arb]) -> Callable[[Range], Range]:
@@ -289,21 +275,6 @@ def _folded(choose: Callable[[Range, Range], Range]) -> Callable[..., Range]:
     return applied
 
 
-def _pi(*arguments: Range) -> Range:
-    if arguments:
-        raise ProofError("pi has no argument")
-    return Range.ball(arb.pi())
-
-
-def _two(function: Callable[[Range, Range], Range]) -> Callable[..., Range]:
-    def applied(*arguments: Range) -> Range:
-        if len(arguments) != 2:
-            raise ProofError("a function has the wrong number of arguments")
-        return function(arguments[0], arguments[1])
-
-    return applied
-
-
 def _rounded(side: int) -> Callable[..., Range]:
     """round_up and round_down: on a stated side, and nearer than one unit of the last digit."""
 
@@ -324,29 +295,23 @@ def _rounded(side: int) -> Callable[..., Range]:
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Range]]] = {
-    "sqrt": _one(_root),
-    "exp": _one(_exp),
-    "expm1": _one(_expm1),
+    **{name: _taking(1, function) for name, function in MONOTONE.items()},
+    "sqrt": _taking(1, _root),
     "log": _logarithm,
-    "log1p": _one(_log1p),
-    "log2": _one(_log2),
-    "sin": _one(_trigonometric(arb.sin)),
-    "cos": _one(_trigonometric(arb.cos)),
-    "tanh": _one(_tanh),
-    "erf": _one(_erf),
-    "erfc": _one(_erfc),
-    "Phi": _one(_phi),
-    "Phi_inverse": _one(_quantile),
-    "mills": _one(_mills),
-    "gamma": _one(_gamma),
-    "lgamma": _one(_lgamma),
-    "abs": _one(absolute),
-    "floor": _one(_floor),
-    "ceil": _one(_ceil),
-    "binomial": _two(_binomial),
+    "log1p": _taking(1, _log1p),
+    "log2": _taking(1, lambda x: multiply(_log(x), invert(_log(Range.exact(2))))),
+    "sin": _taking(1, _trigonometric(arb.sin)),
+    "cos": _taking(1, _trigonometric(arb.cos)),
+    "Phi_inverse": _taking(1, _quantile),
+    "gamma": _taking(1, _gamma),
+    "lgamma": _taking(1, lambda x: _gamma(x, arb.lgamma)),
+    "abs": _taking(1, absolute),
+    "floor": _taking(1, _floor),
+    "ceil": _taking(1, _ceil),
+    "binomial": _taking(2, _binomial),
     "min": _folded(minimum),
     "max": _folded(maximum),
-    "pi": _pi,
+    "pi": _taking(0, lambda: Range.ball(arb.pi())),
     "round_up": _rounded(1),
     "round_down": _rounded(-1),
 }

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
 
-from verify.checker.kernel.boxes import box_of
 from verify.checker.kernel.domain import Domain, Goal
-from verify.checker.kernel.extended import evaluate
+from verify.checker.kernel.extended import MONOTONE, evaluate
 from verify.checker.kernel.language import (
     ONE,
     ZERO,
@@ -29,13 +28,10 @@ from verify.checker.kernel.language import (
 from verify.checker.kernel.methods import difference, vanishes
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
+from verify.checker.kernel.ranges import fraction
+from verify.checker.kernel.sweep import box_of
 
-_AT_INFINITY: Final = {"tanh": 1, "Phi": 1, "erf": 1, "erfc": 0, "mills": 0}
-_AT_MINUS_INFINITY: Final = {"tanh": -1, "Phi": 0, "erf": -1, "erfc": 2}
-_FALLING: Final = frozenset({"erfc", "mills"})
-_CONTINUOUS: Final = frozenset(
-    {"exp", "expm1", "log", "log1p", "log2", "sqrt", "tanh", "Phi", "erf", "erfc", "mills", "abs"}
-)
+_CONTINUOUS: Final = frozenset({"log", "log1p", "log2", "sqrt", "abs"} | MONOTONE.keys())
 
 
 @final
@@ -161,26 +157,20 @@ class Limits:
                 raise ProofError("the logarithm of what tends to 0")
             return Limit(infinite=-1)
         side = x.side if name != "abs" else None
-        if name in _FALLING and side is not None:
+        if name in MONOTONE and MONOTONE[name].falls and side is not None:
             side = -side
         return Limit(Apply(name, (x.value,)), side=side)
 
     @staticmethod
     def _at_infinity(name: str, sign: int) -> Limit:
-        if sign > 0:
-            if name in _AT_INFINITY:
-                return Limit(number(_AT_INFINITY[name]), side=1 if name in _FALLING else -1)
-            return Limit(infinite=1)
-        if name == "exp":
-            return Limit(ZERO, side=1)
-        if name == "expm1":
-            return Limit(number(-1), side=1)
-        if name == "abs":
-            return Limit(infinite=1)
-        if name in _AT_MINUS_INFINITY:
-            side = -1 if name in _FALLING else 1
-            return Limit(number(_AT_MINUS_INFINITY[name]), side=side)
-        raise ProofError(f"{name} of what tends to -∞")
+        if name in MONOTONE:
+            law = MONOTONE[name]
+            end = law.at_infinity if sign > 0 else law.at_minus_infinity
+            if end.is_finite():
+                return Limit(number(fraction(end)), side=sign if law.falls else -sign)
+        if sign < 0 and name != "abs":
+            raise ProofError(f"{name} of what tends to -∞")
+        return Limit(infinite=1)
 
 
 def _opposed(x: Limit, y: Limit) -> bool:

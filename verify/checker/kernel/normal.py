@@ -17,7 +17,6 @@ from typing import Any, Final, final
 
 from flint import arb, fmpz
 
-from verify.checker.kernel.boxes import box_of
 from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.language import (
@@ -49,7 +48,7 @@ from verify.checker.kernel.polynomials import (
 )
 from verify.checker.kernel.ranges import INFINITY, REALS, Range
 from verify.checker.kernel.signs import Bounds, Sign, Signs, product
-from verify.checker.kernel.sweep import sweep
+from verify.checker.kernel.sweep import box_of, sweep
 
 _MOST_BITS: Final = 160
 """Of a number that is split into primes."""

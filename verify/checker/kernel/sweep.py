@@ -3,15 +3,175 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Final
 
+from flint import arb
+
 from accountant.numbers.precision import ctx
-from verify.checker.kernel.boxes import Box, box_of, halves, outside, width
 from verify.checker.kernel.derivative import differentiate
-from verify.checker.kernel.domain import Domain, Goal
+from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.language import Budget, Node, ProofError, free, minus
-from verify.checker.kernel.ranges import Range, related
+from verify.checker.kernel.language import (
+    OPPOSITE,
+    Budget,
+    Comparison,
+    Name,
+    Node,
+    ProofError,
+    free,
+    minus,
+)
+from verify.checker.kernel.ranges import INFINITY, Range, related
+
+Box = dict[str, Range]
+_FALSE: Final = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!="}
+
+
+def box_of(domain: Domain, budget: Budget, given: Mapping[str, Range] | None = None) -> Box:
+    """Return a range for every variable; ends that use variables are widened to all their values.
+
+    `given` has ranges to be narrowed to what the ends leave.
+    """
+    box: Box = {}
+    for variable in domain.variables:
+        found = _range_of(variable, box, budget)
+        if given is not None and variable.name in given:
+            narrowed = intersection(found, given[variable.name])
+            if narrowed is None:
+                raise ProofError(f"nothing is left of the range of {variable.name}")
+            found = narrowed
+        box[variable.name] = found
+    for assumption in domain.assumptions:
+        for side in (assumption, Comparison(
+            assumption.right, OPPOSITE[assumption.relation], assumption.left
+        )):  # fmt: skip
+            _narrow(box, side, domain, budget)
+    return box
+
+
+def _range_of(variable: Variable, box: Box, budget: Budget) -> Range:
+    low, high = -INFINITY, INFINITY
+    low_open, high_open = True, True
+    if variable.low is not None:
+        end = evaluate(variable.low, box, budget)
+        low, low_open = end.low, variable.low_open or end.low_open
+    if variable.high is not None:
+        end = evaluate(variable.high, box, budget)
+        high, high_open = end.high, variable.high_open or end.high_open
+    if not low <= high:
+        raise ProofError(f"the range of {variable.name} is empty")
+    found = Range(low, high, low_open, high_open)
+    if not variable.integer:
+        return found
+    whole = whole_part(found)
+    if whole is None:
+        raise ProofError(f"the range of {variable.name} has no integer")
+    return whole
+
+
+def whole_part(found: Range) -> Range | None:
+    """Return the range of the integers in a range, None where there are none."""
+    low, high = found.low, found.high
+    if low.is_finite():
+        rounded = low.ceil()
+        low = (rounded + 1 if found.low_open and rounded == low else rounded).lower()
+    if high.is_finite():
+        rounded = high.floor()
+        high = (rounded - 1 if found.high_open and rounded == high else rounded).upper()
+    return Range(low, high) if low <= high else None
+
+
+def intersection(x: Range, y: Range) -> Range | None:
+    """Return what two ranges share, None for nothing."""
+    low, low_open = (x.low, x.low_open) if x.low > y.low else (y.low, y.low_open)
+    if x.low == y.low:
+        low_open = x.low_open or y.low_open
+    high, high_open = (x.high, x.high_open) if x.high < y.high else (y.high, y.high_open)
+    if x.high == y.high:
+        high_open = x.high_open or y.high_open
+    if not low <= high or (low == high and (low_open or high_open)):
+        return None
+    return Range(low, high, low_open, high_open)
+
+
+def _narrow(box: Box, side: Comparison, domain: Domain, budget: Budget) -> None:
+    """Use an assumption `x <= e` or `x < e` (or >=, >) to narrow the range of x."""
+    if not isinstance(side.left, Name) or side.left.name not in box:
+        return
+    try:
+        limit = evaluate(side.right, box, budget)
+    except ProofError:
+        return
+    cut = Range(-INFINITY, INFINITY)
+    if side.relation in ("<=", "<", "=="):
+        cut = Range(-INFINITY, limit.high, True, limit.high_open or side.relation == "<")
+    elif side.relation in (">=", ">"):
+        cut = Range(limit.low, INFINITY, limit.low_open or side.relation == ">", True)
+    found = intersection(box[side.left.name], cut)
+    if found is None:
+        return  # an assumption that cannot hold: the box is larger than it need be
+    variable = domain.variable(side.left.name)
+    whole = whole_part(found) if variable is not None and variable.integer else found
+    box[side.left.name] = box[side.left.name] if whole is None else whole
+
+
+def outside(domain: Domain, box: Box, budget: Budget) -> bool:
+    """Whether no point of a box is in the domain."""
+    conditions = [c for variable in domain.variables for c in variable.conditions()]
+    for condition in (*conditions, *domain.assumptions):
+        opposite = _FALSE.get(condition.relation)
+        if opposite is None:
+            continue
+        try:
+            left = evaluate(condition.left, box, budget)
+            right = evaluate(condition.right, box, budget)
+        except ProofError:
+            continue
+        if related(left, opposite, right):
+            return True
+    return False
+
+
+def halves(box: Box, name: str, whole: bool) -> list[Box]:
+    """Cut the range of a variable in two; [] where it is a single point."""
+    found = box[name]
+    middle = _middle(found)
+    if whole and middle.is_finite():
+        middle = middle.floor().mid()
+    if not (found.low < middle < found.high or (whole and found.low <= middle < found.high)):
+        return []
+    left = Range(found.low, middle, found.low_open, False)
+    right = Range((middle + 1).lower() if whole else middle, found.high, False, found.high_open)
+    return [{**box, name: left}, {**box, name: right}]
+
+
+def _middle(found: Range) -> arb:
+    """Return a dyadic number inside, far out where the range has no end."""
+    low, high = found.low, found.high
+    if low.is_finite() and high.is_finite():
+        return ((low + high) / 2).mid()
+    if not low.is_finite() and not high.is_finite():
+        return arb(0)
+    end, side = (low, 1) if low.is_finite() else (high, -1)
+    far = side * end
+    if far >= 1:
+        far = far * far if far > 64 else 2 * far
+    elif far > -1:
+        far = arb(1)
+    else:
+        far = far / 4
+    return (side * far).mid()
+
+
+def width(found: Range) -> arb:
+    """Return how wide a range is, relatively; ∞ where it has no end."""
+    size = found.high - found.low
+    if not size.is_finite():
+        return INFINITY
+    scale = max(abs(found.low), abs(found.high), arb(1) / 1024)
+    return (size / scale).mid()
+
 
 PIECES: Final = 20_000
 _PRECISION: Final = 128

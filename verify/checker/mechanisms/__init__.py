@@ -15,7 +15,7 @@ from verify.checker.mechanisms.pairs import (
     pairs,
     under,
 )
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 
 __all__ = [
     "BY_PARTS",

@@ -11,8 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared import BY_MECHANISM
-from verify.checker.domains import (
+from verify.checker.mechanisms.keys import KEYS
+from verify.checker.mechanisms.quadratic import pivots
+from verify.checker.notation import (
     Argument,
+    Noise,
     both,
     each,
     integer,
@@ -27,9 +30,6 @@ from verify.checker.domains import (
     share,
     switch,
 )
-from verify.checker.mechanisms.keys import KEYS
-from verify.checker.mechanisms.quadratic import pivots
-from verify.checker.noise import Noise
 
 
 def mechanisms(value: Any) -> Any:

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from verify.checker import trees
 from verify.checker.arithmetic import UnknownError
-from verify.checker.noise import Noise
-from verify.checker.numbers import over, times
+from verify.checker.notation import Noise
 
 COUNTERS = (
     "BinaryTree",
@@ -75,7 +74,7 @@ def distances(noise: Noise) -> list[Any]:
     h = sums_of_an_input(noise)
     if h > _MOST_LEVELS:
         raise UnknownError(f"the law of {h} Laplace releases")
-    return [over(noise["epsilon"], h)] * h
+    return [noise["epsilon"] / h] * h
 
 
 def balanced(steps: int) -> int:
@@ -95,8 +94,8 @@ def unit_variance(noise: Noise) -> Any:
     else:
         one = two = Fraction(sums_of_an_input(noise))
     if epsilon is not None:
-        return over(2 * (c * one) ** 2, times(epsilon, epsilon))
-    return over(c * c * two, times(mu, mu))
+        return 2 * (c * one) ** 2 / (epsilon * epsilon)
+    return c * c * two / (mu * mu)
 
 
 def square_root_column(noise: Noise) -> list[Fraction]:

@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, final
 
-from verify.checker.arithmetic import UnknownError
-from verify.checker.numbers import exp, largest, over, plus, times
+from verify.checker.arithmetic import UnknownError, largest, total
+from verify.checker.reals import exp
 
 _MOST: Final = 2000
 
@@ -31,8 +31,8 @@ class CountNoise:
         if support > _MOST:
             raise UnknownError(f"count noise of support {support}")
         self.e, self.eta, self.d = ratio, eta, int(support)
-        self.b = over(2, plus(1, times(-1, eta)))
-        self.c = times(self.b, eta)
+        self.b = 2 / (1 - eta)
+        self.c = self.b * eta
         self.powers, self.p, self.s, self.a = (
             [Fraction(1)],
             [Fraction(0)],
@@ -40,15 +40,15 @@ class CountNoise:
             [Fraction(0)],
         )
         for m in range(self.d + 1):
-            self.p.append(plus(self.p[m], self.powers[m]))
-            self.s.append(plus(self.s[m], times(m + 1, self.powers[m])))
-            self.a.append(plus(self.a[m], self.p[m + 1]))
-            self.powers.append(times(self.powers[m], ratio))
+            self.p.append(self.p[m] + self.powers[m])
+            self.s.append(self.s[m] + (m + 1) * self.powers[m])
+            self.a.append(self.a[m] + self.p[m + 1])
+            self.powers.append(self.powers[m] * ratio)
 
     @property
     def delta(self) -> Any:
         """δ*, the largest of δ_1, …, δ_{D+1}."""
-        return largest([*self._lemma_one(), over(1, times(self.b, self.a[self.d]))])
+        return largest([*self._lemma_one(), 1 / (self.b * self.a[self.d])])
 
     @property
     def optimal_delta(self) -> Any:
@@ -60,16 +60,14 @@ class CountNoise:
         """
         found = self._lemma_one()
         for m in range(self.d // 2 + 1):
-            head = times(self.c, plus(self.p[m + 1], -1))
-            tail = plus(self.a[m], self.a[self.d - m])
-            found.append(over(plus(1, times(-1, head)), times(self.b, tail)))
+            head = self.c * (self.p[m + 1] - 1)
+            tail = self.a[m] + self.a[self.d - m]
+            found.append((1 - head) / (self.b * tail))
         return largest(found)
 
     def _lemma_one(self) -> list[Any]:
-        excess = [
-            plus(times(self.c, self.p[k]), times(-1, self.powers[k])) for k in range(1, self.d + 1)
-        ]
-        return [over(x, times(self.b, self.s[k])) for k, x in enumerate(excess, 1)]
+        excess = [self.c * self.p[k] - self.powers[k] for k in range(1, self.d + 1)]
+        return [x / (self.b * self.s[k]) for k, x in enumerate(excess, 1)]
 
     def weight(self, j: Any) -> Any:
         """Return α_j."""
@@ -77,10 +75,10 @@ class CountNoise:
         if not 1 <= j <= self.d:
             raise ValueError("j of count noise out of range")
         whole = self.a[self.d]
-        if not times(self.c, whole) > self.p[self.d + 1]:
-            return over(self.p[self.d + 1 - j], whole)
-        left = plus(self.c, times(-1, self.b, self._delta(), self.p[j]))
-        return largest([over(left, self.powers[j]), Fraction(0)])
+        if not self.c * whole > self.p[self.d + 1]:
+            return self.p[self.d + 1 - j] / whole
+        left = self.c - self.b * self._delta() * self.p[j]
+        return largest([left / self.powers[j], Fraction(0)])
 
     def _delta(self) -> Any:
         if not hasattr(self, "_known"):
@@ -91,7 +89,7 @@ class CountNoise:
         """Return P(Z = z)."""
         if z == 0:
             return self.eta
-        return over(self.weight(abs(int(z))), self.b) if abs(z) <= self.d else Fraction(0)
+        return self.weight(abs(int(z))) / self.b if abs(z) <= self.d else Fraction(0)
 
     def masses(self) -> list[Any]:
         """Return P(Z = −D), …, P(Z = D)."""
@@ -100,7 +98,7 @@ class CountNoise:
 
     def variance(self) -> Any:
         """Return Σ z² P(Z = z)."""
-        return plus(*(times(2 * i * i, self.mass(i)) for i in range(1, self.d + 1)))
+        return total([2 * i * i * self.mass(i) for i in range(1, self.d + 1)])
 
 
 def count_noise(epsilon: Any, eta: Any, support: Any) -> CountNoise:

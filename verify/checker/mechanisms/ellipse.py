@@ -25,7 +25,7 @@ from typing import final
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.mechanisms.surd import Surd
-from verify.checker.noise import Noise
+from verify.checker.notation import Noise
 
 _ONE = Surd.of(1)
 

@@ -7,17 +7,16 @@ entries in [0, 1] are worst with entries 0 and 1.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from math import isqrt
 from typing import Any
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, largest
 from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
-from verify.checker.noise import Noise
-from verify.checker.numbers import largest, over, plus, root, times
-from verify.checker.reals import FewDigitsError, ball
+from verify.checker.notation import Noise
+from verify.checker.reals import FewDigitsError, ball, sqrt
 
 GAUSSIAN = (
     "CorrelatedGaussian",
@@ -38,12 +37,12 @@ def gaussian_mu(noise: Noise) -> Any:
     replaced = noise.adjacency == "replace-one"
     match noise.name:
         case "Gaussian":
-            return over(noise["l2_sensitivity"], noise["standard_deviation"])
+            return noise["l2_sensitivity"] / noise["standard_deviation"]
         case "EllipticalGaussian":
             # Σ Δ_j²/σ_j² at the corners of the box, σ_j² = Δ_j ΣΔ_i/μ²: it is μ²
             return noise["mu"]
         case "GeneralGaussian":
-            return root(largest_square(noise["space"], noise["covariance"]))
+            return sqrt(largest_square(noise["space"], noise["covariance"]))
         case "MatrixVariateGaussian":
             return _matrix_variate(noise)
         case "CorrelatedGaussian":
@@ -66,8 +65,8 @@ def _scaled(mu: Any, square: Any) -> Any:
     if square == 1:
         return mu
     if isinstance(mu, Fraction) and isinstance(square, Fraction):
-        return root(mu * mu * square)
-    return times(mu, root(square))
+        return sqrt(mu * mu * square)
+    return mu * sqrt(square)
 
 
 def _matrix_variate(noise: Noise) -> Any:
@@ -78,8 +77,8 @@ def _matrix_variate(noise: Noise) -> Any:
     eigenvectors has equality, and every D of norm Δ occurs.
     """
     eigenvalues = [least_variance(noise[f"{side}_covariance"]) for side in ("row", "column")]
-    square = over(times(noise["l2_sensitivity"], noise["l2_sensitivity"]), times(*eigenvalues))
-    return root(square)
+    square = noise["l2_sensitivity"] * noise["l2_sensitivity"] / math.prod(eigenvalues)
+    return sqrt(square)
 
 
 def _correlated(noise: Noise, *, replaced: bool) -> Any:
@@ -116,19 +115,19 @@ def _embedding(noise: Noise) -> Any:
     d = int(noise["dimension"])
     if noise["c"] is None:
         return Surd.of(d, 1, d)
-    return plus(d, times(noise["c"], noise["c"]))
+    return d + noise["c"] * noise["c"]
 
 
 def _quotient(one: Any, other: Any) -> Any:
     if isinstance(other, Surd) and not isinstance(one, Surd):
         return Surd.of(one) / other
-    return one / other if isinstance(other, Surd) else over(one, other)
+    return one / other
 
 
 def _half(b: Any) -> int:
     """Return an integer within 1 of B/2."""
     if isinstance(b, Surd):
-        return (int(b.a) + isqrt(b.r) * int(b.b)) // 2
+        return (int(b.a) + math.isqrt(b.r) * int(b.b)) // 2
     if isinstance(b, Fraction):
         return int(b / 2)
     half = ball(b) / 2
@@ -146,10 +145,10 @@ def _known_size(noise: Noise, *, replaced: bool) -> Any:
     and moves the former by at most ‖v − v'‖² = d.
     """
     if replaced:
-        return times(2, noise["mu"])
+        return 2 * noise["mu"]
     if noise["size_mu"] is None:
         return noise["mu"]
-    return root(plus(times(noise["mu"], noise["mu"]), times(noise["size_mu"], noise["size_mu"])))
+    return sqrt(noise["mu"] * noise["mu"] + noise["size_mu"] * noise["size_mu"])
 
 
 def _disjoint_groups(noise: Noise) -> Any:

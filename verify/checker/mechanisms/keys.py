@@ -5,14 +5,16 @@ A user who is added or removed is in at most k keys. A key that nobody holds nev
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
-from verify.checker.noise import Noise
-from verify.checker.numbers import bits, exp, least, over, plus, root, times
-from verify.checker.reals import Real, UnknownError, apply, ball
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import least, total
+from verify.checker.notation import Noise
+from verify.checker.reals import Real, UnknownError, apply, ball, exp, sqrt
 
 KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 _MOST_USERS: Final = 400
@@ -29,8 +31,8 @@ def key_pairs(noise: Noise) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     add: list[dict[str, Any]] = []
     for new in range(k, -1, -1):
         shown, hidden = _one_user(noise)
-        some = times(shown, plus(*(times(*[hidden] * i) for i in range(new))))
-        fresh = {"law": "finite", "p": [some, times(*[hidden] * new)], "q": [_NONE, _ALL]}
+        none = [math.prod([hidden] * i, start=_ALL) for i in range(new + 1)]
+        fresh = {"law": "finite", "p": [shown * total(none[:-1]), none[-1]], "q": [_NONE, _ALL]}
         other = {**fresh, "p": fresh["q"], "q": fresh["p"]}
         for laws, first in ((remove, fresh), (add, other)):
             parts = ([first] if new else []) + _moved(noise, k - new)
@@ -44,8 +46,8 @@ def key_pairs(noise: Noise) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 def _selection(noise: Noise) -> list[dict[str, Any]]:
     """Return the pair of every number of users and one more."""
-    kept = _curve(noise["epsilon"], noise["delta"], bits())
-    laws = [[a, plus(1, -a)] for a in kept]
+    kept = _curve(noise["epsilon"], noise["delta"], ctx.prec)
+    laws = [[a, 1 - a] for a in kept]
     return [{"law": "finite", "p": p, "q": q} for q, p in pairwise(laws)]
 
 
@@ -61,8 +63,8 @@ def _curve(epsilon: Any, delta: Any, precision: int) -> list[Any]:
     while kept[-1] < 1:
         if len(kept) > _MOST_USERS:
             raise UnknownError(f"a key of more than {_MOST_USERS} users")
-        one = plus(times(rise, kept[-1]), delta)
-        other = plus(1, -over(plus(1, -kept[-1], -delta), rise))
+        one = rise * kept[-1] + delta
+        other = 1 - (1 - kept[-1] - delta) / rise
         after = least([one, other, _ALL])
         kept.append(after if isinstance(after, Fraction) else Real(ball(after)))
     return kept
@@ -70,12 +72,12 @@ def _curve(epsilon: Any, delta: Any, precision: int) -> list[Any]:
 
 def _one_user(noise: Noise) -> tuple[Any, Any]:
     """Return the chance that the noise is at least τ − Δ, and that it is not."""
-    away = plus(noise["threshold"], -noise["sensitivity"])
+    away = noise["threshold"] - noise["sensitivity"]
     if noise.name == "GaussianThreshold":
-        score = over(away, noise["standard_deviation"])
+        score = away / noise["standard_deviation"]
         return apply("Phi", -score), apply("Phi", score)
-    tail = over(exp(-over(abs(away), noise["scale"])), 2)
-    found = tail, plus(1, -tail)
+    tail = exp(-(abs(away) / noise["scale"])) / 2
+    found = tail, 1 - tail
     return found if away >= 0 else found[::-1]
 
 
@@ -84,9 +86,9 @@ def _moved(noise: Noise, old: int) -> list[dict[str, Any]]:
     if not old:
         return []
     if noise.name == "GaussianThreshold":
-        mu = over(noise["sensitivity"], noise["standard_deviation"])
-        return [{"law": "gaussian", "mu": times(mu, root(Fraction(old)))}]
-    distance = over(noise["sensitivity"], noise["scale"])
+        mu = noise["sensitivity"] / noise["standard_deviation"]
+        return [{"law": "gaussian", "mu": mu * sqrt(Fraction(old))}]
+    distance = noise["sensitivity"] / noise["scale"]
     if old == 1:
         return [{"law": "laplace", "distance": distance}]
     return [{"law": "laplace-product", "distances": [distance] * old}]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, total
 from verify.checker.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
-from verify.checker.masses import masses
+from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms.arguments import WRAPPERS
 from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
-from verify.checker.noise import Noise
-from verify.checker.numbers import exp, over, plus, root, times
+from verify.checker.notation import Noise
+from verify.checker.reals import exp, sqrt
 
 BY_PARTS = (
     *WRAPPERS,
@@ -82,9 +82,9 @@ def _symmetric(noise: Noise) -> Law:
         return BY_MECHANISM[noise.name].pair(noise)
     match noise.name:
         case "Laplace":
-            return {"law": "laplace", "distance": over(noise["l1_sensitivity"], noise["scale"])}
+            return {"law": "laplace", "distance": noise["l1_sensitivity"] / noise["scale"]}
         case "LaplaceVector":
-            found = sorted(abs(over(shift, noise["scale"])) for shift in noise["shifts"] if shift)
+            found = sorted(abs(shift / noise["scale"]) for shift in noise["shifts"] if shift)
             return {"law": "laplace-product", "distances": found} if found else _NOTHING[0]
         case "DiscreteLaplace" | "TruncatedGeometric":
             # truncation merges outcomes y ≤ low ≤ n of one loss, and y ≥ high ≥ n + d of another
@@ -107,7 +107,7 @@ def _symmetric(noise: Noise) -> Law:
             return _guaranteed(noise)
         case "RankOneGaussian":
             # the ratio Δ/√σ_*: the density falls with the norm, so the full distance is worst
-            ratio = over(noise["l2_sensitivity"], root(noise["sigma_star"]))
+            ratio = noise["l2_sensitivity"] / sqrt(noise["sigma_star"])
             return {"law": "rank-one-gaussian", "dimension": noise["dimension"], "ratio": ratio}
     raise ValueError(f"{noise.name} is no mechanism")
 
@@ -146,14 +146,14 @@ def _discrete_correlated(noise: Noise) -> Law:
     or 2 and leaves n; to leave out a coordinate is post-processing.
     """
     d, c = noise["dimension"], noise["c"]
-    v = over(d + c * c, times(noise["mu"], noise["mu"]))
+    v = (d + c * c) / (noise["mu"] * noise["mu"])
     replaced = noise.adjacency == "replace-one"
     each = {"law": "discrete-gaussian", "parameter": v, "shift": Fraction(2 if replaced else 1)}
     if replaced:
         return _product([each], int(d))
     size = {
         "law": "discrete-gaussian",
-        "parameter": times(v, c.denominator**2),
+        "parameter": v * c.denominator**2,
         "shift": Fraction(c.numerator),
     }
     return {"law": "product", "factors": [each, size], "counts": [int(d), 1]}
@@ -167,25 +167,25 @@ def _staircase(noise: Noise) -> Law:
     """
     gamma, decay = noise["gamma"], exp(-noise["epsilon"])
     rest, half = 1 - gamma, Fraction(1, 2)
-    fall = plus(1, times(-1, decay))
-    height = over(fall, times(2, plus(gamma, times(decay, rest))))
-    side = plus(half, times(height, min(gamma, rest)))
-    middle = times(height, abs(1 - 2 * gamma), decay if 2 * gamma < 1 else 1)
-    p = [side, middle, times(decay, side)]
+    fall = 1 - decay
+    height = fall / (2 * (gamma + decay * rest))
+    side = half + height * min(gamma, rest)
+    middle = height * abs(1 - 2 * gamma) * (decay if 2 * gamma < 1 else 1)
+    p = [side, middle, decay * side]
     return {"law": "finite", "p": p, "q": p[::-1]}
 
 
 def _response(epsilon: Any, categories: Fraction) -> Law:
     """Return the reports on two categories: either one, or one of the k − 2 others."""
     odds, rest = exp(epsilon), categories - 2
-    p = [over(entry, plus(odds, rest, 1)) for entry in (odds, rest, Fraction(1))]
+    p = [entry / (odds + rest + 1) for entry in (odds, rest, Fraction(1))]
     return {"law": "finite", "p": p, "q": p[::-1]}
 
 
 def _guaranteed(noise: Noise) -> Law:
     """Return (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), worst of what is (ε, δ)-DP."""
-    odds, rest = exp(noise["epsilon"]), plus(1, times(-1, noise["delta"]))
-    likely, rare = (over(times(rest, x), plus(1, odds)) for x in (odds, Fraction(1)))
+    odds, rest = exp(noise["epsilon"]), 1 - noise["delta"]
+    likely, rare = (rest * x / (1 + odds) for x in (odds, Fraction(1)))
     p = [noise["delta"], likely, rare, Fraction(0)]
     return {"law": "finite", "p": p, "q": p[::-1]}
 
@@ -272,7 +272,7 @@ def _replaced(mu: Any, q: Any) -> Law:
     if q == 0:
         return _NOTHING[0]
     if q == 1:
-        return {"law": "gaussian", "mu": times(2, mu)}
+        return {"law": "gaussian", "mu": 2 * mu}
     rest, none = 1 - q, Fraction(0)
     return {"law": "gaussian-mixture", "p": [[rest, none], [q, mu]], "q": [[q, -mu], [rest, none]]}
 
@@ -282,10 +282,8 @@ def _mixed(law: Law, q: Any, *, first: bool) -> Law:
     if law["law"] not in _LISTS:
         side = "P" if first else "Q"
         return {"law": "subsampled", "sampling_prob": q, "mixture": side, "pair": law}
-    mixed = [
-        ((1 - q) * b + q * a, b) if first else (a, (1 - q) * a + q * b) for a, b in masses(law)
-    ]
-    return {"law": "finite", "p": [p for p, _ in mixed], "q": [q for _, q in mixed]}
+    both = [mixed(a, b, q, first=first) for a, b in masses(law)]
+    return {"law": "finite", "p": [p for p, _ in both], "q": [q for _, q in both]}
 
 
 def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
@@ -293,7 +291,7 @@ def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
     sizes, weights = noise["sensitivities"], noise["sampling_probs"]
     joint: dict[Any, Any] = {}
     for size, weight in zip(sizes, weights, strict=True):
-        mean = over(size, noise["standard_deviation"])
+        mean = size / noise["standard_deviation"]
         joint[mean] = joint.get(mean, 0) + weight
     entries = sorted((mean, weight) for mean, weight in joint.items() if weight)
     if entries[-1][0] == 0:
@@ -330,8 +328,8 @@ def _product(laws: list[Law], count: int) -> Law:
     if kinds == {"gaussian"}:
         if len(laws) == count == 1:
             return laws[0]
-        squares = plus(*(times(law["mu"], law["mu"]) for law in laws))
-        return {"law": "gaussian", "mu": root(times(count, squares))}
+        squares = total([law["mu"] * law["mu"] for law in laws])
+        return {"law": "gaussian", "mu": sqrt(count * squares)}
     if kinds <= {"laplace", "laplace-product"}:
         distances = [d for law in laws for d in law.get("distances", [law.get("distance")])]
         if count * len(distances) <= _MOST_LAPLACE:

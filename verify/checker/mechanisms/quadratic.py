@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError
-from verify.checker.numbers import between, bits, largest, plus, times
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import UnknownError, hull, largest, total
 
 Rows = Sequence[Sequence[Fraction]]
 
@@ -36,7 +36,7 @@ def eliminate(rows: Rows, columns: Sequence[Sequence[Any]]) -> tuple[list[Fracti
             if ratio:
                 work[i] = [a - ratio * b for a, b in zip(work[i], row, strict=True)]
                 for column in carried:
-                    column[i] = plus(column[i], times(-1, ratio, column[k]))
+                    column[i] -= ratio * column[k]
     return found, carried
 
 
@@ -59,7 +59,7 @@ def form(rows: Rows, vectors: Sequence[Sequence[Any]]) -> list[list[Any]]:
     if any(column[i] for column in whitened for i in zeros):
         raise outside()
     used = [(i, 1 / pivot) for i, pivot in enumerate(diagonal) if pivot]
-    return [[plus(*(times(y[i], z[i], d) for i, d in used)) for z in whitened] for y in whitened]
+    return [[total([y[i] * z[i] * d for i, d in used]) for z in whitened] for y in whitened]
 
 
 def outside() -> ValueError:
@@ -87,7 +87,7 @@ def least_eigenvalue(rows: Rows) -> Any:
         raise ValueError("a covariance with a direction of negative variance")
     if 0 in start or size == 1:
         return low if size > 1 else high
-    while high - low > low / (1 << (bits() + _GUARD)):
+    while high - low > low / (1 << (ctx.prec + _GUARD)):
         middle = (low + high) / 2
         if shifted(middle) is None:
             high = middle
@@ -97,7 +97,7 @@ def least_eigenvalue(rows: Rows) -> Any:
         found = shifted(candidate)
         if found is not None and 0 in found:
             return candidate
-    return between(low, high)
+    return hull(low, high)
 
 
 def simplest(low: Fraction, high: Fraction) -> Fraction:
@@ -124,7 +124,7 @@ def best_vertex(gram: Rows, sparsity: int, *, signed: bool) -> Any:
                 a * b * gram[i][j] for i, a in zip(chosen, x, strict=True)
                 for j, b in zip(chosen, x, strict=True)
             ]  # fmt: skip
-            values.append(plus(*terms))
+            values.append(total(terms))
     return largest(values)
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.arithmetic import UnknownError, largest, total
 from verify.checker.mechanisms.arguments import dimension
 from verify.checker.mechanisms.quadratic import (
     Rows,
@@ -21,8 +21,7 @@ from verify.checker.mechanisms.quadratic import (
     least_eigenvalue,
     outside,
 )
-from verify.checker.noise import Noise
-from verify.checker.numbers import largest, over, plus, times
+from verify.checker.notation import Noise
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64
@@ -35,12 +34,12 @@ def largest_square(space: Noise, covariance: Noise) -> Any:
         case "FiniteSet":
             return largest([square(covariance, vector) for vector in space["vectors"]])
         case "L2Ball":
-            return over(times(space["radius"], space["radius"]), _least(covariance))
+            return space["radius"] * space["radius"] / _least(covariance)
         case "Box":
             return _over_box(space["bounds"], covariance)
         case "SparseBox":
             unit = _over_sparse(int(space["sparsity"]), covariance, signed=space["signed"])
-            return times(space["bound"], space["bound"], unit)
+            return space["bound"] * space["bound"] * unit
         case "DisjointGroups":
             inner = space["space"]
             return largest([largest_square(inner, block) for block in _blocks(space, covariance)])
@@ -84,13 +83,13 @@ def square(covariance: Noise, vector: Sequence[Any]) -> Any:
     both = axes(covariance)
     if both is None:
         return form(_rows(covariance), [vector])[0][0]
-    total = plus(*vector)
-    along = over(times(total, total), len(vector))
-    across = plus(*(times(x, x) for x in vector), times(-1, along))
+    whole = total(vector)
+    along = whole * whole / len(vector)
+    across = total([*(x * x for x in vector), -along])
     parts = [(part, axis) for part, axis in zip((along, across), both, strict=True) if part]
     if not all(axis for _, axis in parts):
         raise outside()
-    return plus(*(over(part, axis) for part, axis in parts))
+    return total([part / axis for part, axis in parts])
 
 
 def _least(covariance: Noise) -> Any:
@@ -110,7 +109,7 @@ def _independent(diagonal: Sequence[Any], vector: Sequence[Any]) -> Any:
     used = [(x, v) for x, v in zip(vector, diagonal, strict=True) if x]
     if not all(v for _, v in used):
         raise outside()
-    return plus(*(over(times(x, x), v) for x, v in used))
+    return total([x * x / v for x, v in used])
 
 
 def _rows(covariance: Noise) -> Rows:
@@ -139,10 +138,10 @@ def _over_box(bounds: Sequence[Any], covariance: Noise) -> Any:
     both = axes(covariance)
     if both is not None and 0 not in both:
         along, across = both
-        squares = plus(*(times(b, b) for b in bounds))
-        total = plus(*bounds) if along <= across else _least_sum(bounds)
-        bent = times(total, total, (1 / along - 1 / across) / len(bounds))
-        return plus(over(squares, across), bent)
+        squares = total([b * b for b in bounds])
+        worst = total(bounds) if along <= across else _least_sum(bounds)
+        bent = worst * worst * ((1 / along - 1 / across) / len(bounds))
+        return squares / across + bent
     active = [j for j, bound in enumerate(bounds) if bound]
     units = [[bounds[j] * (i == j) for i in range(len(bounds))] for j in active]
     return best_vertex(form(_rows(covariance), units), len(active), signed=True)
@@ -156,7 +155,7 @@ def _least_sum(bounds: Sequence[Any]) -> Any:
         raise UnknownError("the least sum of irrational bounds with signs")
     sums = {Fraction(0)}
     for bound in bounds:
-        sums = {abs(total + side) for total in sums for side in (bound, -bound)}
+        sums = {abs(one + side) for one in sums for side in (bound, -bound)}
         if len(sums) > _MOST_SUMS:
             raise UnknownError("the least sum of bounds with signs")
     return min(sums)

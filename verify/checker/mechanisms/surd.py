@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from verify.checker.numbers import plus, root, times
+from verify.checker.reals import sqrt
 
 Rational = Fraction | int
 
@@ -31,7 +31,7 @@ class Surd:
 
     def value(self) -> Any:
         """Return the number: a Fraction where it is rational."""
-        return plus(self.a, times(self.b, root(Fraction(self.r)))) if self.b else self.a
+        return self.a + self.b * sqrt(Fraction(self.r)) if self.b else self.a
 
     def sign(self) -> int:
         """Return −1, 0 or 1: a and b√r of different signs are compared by their squares."""

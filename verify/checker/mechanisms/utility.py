@@ -1,4 +1,4 @@
-"""Variances, errors, quantiles and largest losses of mechanisms, a second time."""
+"""Variances, errors and quantiles of mechanisms, a second time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError
-from verify.checker.composed import Law
-from verify.checker.declared import BY_LAW, BY_MECHANISM
-from verify.checker.masses import masses, theta
+from verify.checker.arithmetic import UnknownError, total
+from verify.checker.declared import BY_MECHANISM
+from verify.checker.masses import sum_of_squares, theta
 from verify.checker.mechanisms import arguments, counters
 from verify.checker.mechanisms.counters import COUNTERS
 from verify.checker.mechanisms.counts import count_noise
@@ -18,21 +17,8 @@ from verify.checker.mechanisms.ellipse import ellipse
 from verify.checker.mechanisms.gaussian import correlated_parts, group_parts
 from verify.checker.mechanisms.spaces import variances
 from verify.checker.mechanisms.surd import Surd
-from verify.checker.noise import Noise
-from verify.checker.numbers import (
-    at_most,
-    exp,
-    infinite,
-    infinity,
-    largest,
-    log,
-    over,
-    plus,
-    root,
-    score,
-    sum_of_squares,
-    times,
-)
+from verify.checker.notation import Noise
+from verify.checker.reals import apply, exp, log, sqrt
 
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20
@@ -98,9 +84,9 @@ def _variance(noise: Noise, index: int) -> Any:
         return BY_MECHANISM[noise.name].variance(noise)
     match noise.name:
         case "Gaussian" | "MixtureOfGaussians":
-            return times(noise["standard_deviation"], noise["standard_deviation"])
+            return noise["standard_deviation"] * noise["standard_deviation"]
         case "Laplace" | "LaplaceVector":
-            return times(2, noise["scale"], noise["scale"])
+            return 2 * noise["scale"] * noise["scale"]
         case "DiscreteLaplace":
             return _geometric(noise["scale"])
         case "DiscreteGaussian":
@@ -113,12 +99,12 @@ def _variance(noise: Noise, index: int) -> Any:
             return noise["sigma_star"] / noise["dimension"]
         case "RandomizedResponse" if noise["categories"] == 2:
             odds = exp(noise["epsilon"])
-            return over(odds, times(plus(1, odds), plus(1, odds)))
+            return odds / ((1 + odds) * (1 + odds))
         case "Staircase":
             return _staircase(noise)
         case "EllipticalGaussian":
             entries = noise["sensitivities"]
-            return over(times(entries[index], plus(*entries)), times(mu, mu))
+            return entries[index] * total(entries) / (mu * mu)
         case "GeneralGaussian":
             return variances(noise["covariance"])[index]
         case "MatrixVariateGaussian":
@@ -128,29 +114,29 @@ def _variance(noise: Noise, index: int) -> Any:
         case "CorrelatedGaussian":
             size, own = correlated_parts(noise)
             last = index == noise["dimension"]
-            return over(_plain(size if last else (size + own) * Fraction(1, 4)), times(mu, mu))
+            return _plain(size if last else (size + own) * Fraction(1, 4)) / (mu * mu)
         case "KnownSizeGaussian":
             size_mu = noise["size_mu"]
-            size = Fraction(0) if size_mu is None else over(1, times(size_mu, size_mu))
+            size = Fraction(0) if size_mu is None else 1 / (size_mu * size_mu)
             if index == noise["dimension"]:
                 return size
-            return over(plus(over(noise["dimension"], times(mu, mu)), size), 4)
+            return (noise["dimension"] / (mu * mu) + size) / 4
         case "DisjointGroupsGaussian":
             shared, own = group_parts(noise)
             last = index % (noise["dimension"] + 1) == noise["dimension"]
-            return over(_plain(shared * 4 if last else shared + own), times(mu, mu))
+            return _plain(shared * 4 if last else shared + own) / (mu * mu)
         case "CountEllipse" | "OptimalEllipse":
-            return over(ellipse(noise).query_variance.value(), times(mu, mu))
+            return ellipse(noise).query_variance.value() / (mu * mu)
         case "DiscreteCorrelatedGaussian":
-            c, square = noise["c"], times(mu, mu)
-            v = over(noise["dimension"] + c * c, square)
-            own, size = _discrete_gaussian(v), _discrete_gaussian(times(v, c.denominator**2))
-            size = over(size, c.numerator**2)
-            return size if index == noise["dimension"] else over(plus(own, size), 4)
+            c, square = noise["c"], mu * mu
+            v = (noise["dimension"] + c * c) / square
+            own, size = _discrete_gaussian(v), _discrete_gaussian(v * c.denominator**2)
+            size = size / c.numerator**2
+            return size if index == noise["dimension"] else (own + size) / 4
         case "DiscreteKaryTree":
-            return times(_tree_noise(noise), counters.output_units(_continuous(noise), index + 1))
+            return _tree_noise(noise) * counters.output_units(_continuous(noise), index + 1)
         case _ if noise.name in COUNTERS:
-            return times(counters.unit_variance(noise), counters.output_units(noise, index + 1))
+            return counters.unit_variance(noise) * counters.output_units(noise, index + 1)
     raise ValueError(f"{noise.name} has no variance of its own")
 
 
@@ -162,20 +148,20 @@ def mean_squared_error(noise: Noise) -> Any:
         case "Composed":
             inside = noise["mechanism"]
             releases = inside if isinstance(inside, list) else [inside]
-            errors = (times(dimension(one), mean_squared_error(one)) for one in releases)
-            return over(plus(*errors), sum(map(dimension, releases)))
+            errors = (dimension(one) * mean_squared_error(one) for one in releases)
+            return sum(errors, Fraction(0)) / sum(map(dimension, releases))
         case "IntegerNoise":
             return _moment(noise, 2)
         case "RandomizedResponse" if noise["categories"] == 2:
-            return over(1, plus(1, exp(noise["epsilon"])))
+            return 1 / (1 + exp(noise["epsilon"]))
         case "DiscreteKaryTree":
             units = counters.units(_continuous(noise)) / noise["steps"]
-            return times(_tree_noise(noise), units)
+            return _tree_noise(noise) * units
         case _ if noise.name in COUNTERS:
-            return times(counters.unit_variance(noise), counters.units(noise) / noise["steps"])
+            return counters.unit_variance(noise) * (counters.units(noise) / noise["steps"])
         case "EllipticalGaussian":
-            total, mu = plus(*noise["sensitivities"]), noise["mu"]
-            return over(times(total, total), times(mu, mu, len(noise["sensitivities"])))
+            whole, mu = total(noise["sensitivities"]), noise["mu"]
+            return whole * whole / (mu * mu * len(noise["sensitivities"]))
         case "GeneralGaussian":
             return _mean_variance(noise["covariance"])
         case "MatrixVariateGaussian":
@@ -184,7 +170,7 @@ def mean_squared_error(noise: Noise) -> Any:
     if _listed(noise) == 1:
         return variance(noise)
     d = noise["dimension"]  # counts of one law, and a size: in every group
-    return over(plus(times(d, variance(noise, 0)), variance(noise, d)), d + 1)
+    return (d * variance(noise, 0) + variance(noise, d)) / (d + 1)
 
 
 def _mean_variance(covariance: Noise) -> Fraction:
@@ -223,19 +209,19 @@ def quantile(noise: Noise, probability: Any) -> Any:
         case "PoissonSubsampled" | "RandomAllocation" | "SampledWithoutReplacement":
             return quantile(noise["mechanism"], probability)
         case "Laplace" | "LaplaceVector":
-            rest = plus(1, times(-1, probability))
+            rest = 1 - probability
             below = probability <= Fraction(1, 2)
-            size = log(times(2, probability if below else rest))
-            return times(noise["scale"], size if below else -size)
+            size = log(2 * (probability if below else rest))
+            return noise["scale"] * (size if below else -size)
         case "Gaussian" | "MixtureOfGaussians":
-            return times(noise["standard_deviation"], score(probability))
+            return noise["standard_deviation"] * score(probability)
         case "CorrelatedGaussian" | "CountEllipse" | "KnownSizeGaussian" | "OptimalEllipse":
-            return times(root(variance(noise)), score(probability))
-    rest = plus(1, times(-1, probability))
+            return sqrt(variance(noise)) * score(probability)
+    rest = 1 - probability
     beyond = _beyond(noise)
 
     def reached(x: int) -> bool:
-        return at_most(beyond(x), rest)
+        return bool(beyond(x) <= rest)
 
     low, high = -1, 1
     while reached(low) and low > -_FARTHEST:
@@ -250,6 +236,13 @@ def quantile(noise: Noise, probability: Any) -> Any:
     return Fraction(high)
 
 
+def score(probability: Any) -> Any:
+    """Return Φ⁻¹(p)."""
+    if not 0 < probability < 1:
+        raise ValueError("a normal quantile of a number that is no probability")
+    return Fraction(0) if probability == Fraction(1, 2) else apply("Phi_inverse", probability)
+
+
 def _beyond(noise: Noise) -> Callable[[int], Any]:
     """Return x ↦ P(Z > x) of integer noise."""
     match noise.name:
@@ -257,7 +250,7 @@ def _beyond(noise: Noise) -> Callable[[int], Any]:
             v = noise["parameter"]
             return lambda x: theta(v, Fraction(x + 1)) / theta(v)
         case "DiscreteLaplace":
-            r = exp(over(-1, noise["scale"]))
+            r = exp(-1 / noise["scale"])
             return lambda x: r ** (x + 1) / (1 + r) if x >= 0 else 1 - r**-x / (1 + r)
         case "BoundedCountNoise":
             law = count_noise(noise["epsilon"], noise["eta"], noise["support"])
@@ -267,9 +260,9 @@ def _beyond(noise: Noise) -> Callable[[int], Any]:
                 if abs(2 * x + 1) > 2 * d:
                     return Fraction(int(x < 0))
                 if x in (0, -1):  # the law is symmetric
-                    return over(plus(1, times(1 if x else -1, eta)), 2)
-                tail = plus(*(law.mass(z) for z in range(max(x, -x - 1) + 1, d + 1)))
-                return tail if x > 0 else plus(1, times(-1, tail))
+                    return (1 + (1 if x else -1) * eta) / 2
+                tail = total([law.mass(z) for z in range(max(x, -x - 1) + 1, d + 1)])
+                return tail if x > 0 else 1 - tail
 
             return beyond
         case "IntegerNoise":
@@ -278,50 +271,20 @@ def _beyond(noise: Noise) -> Callable[[int], Any]:
     raise UnknownError(f"the quantile of {noise.name}")
 
 
-def largest_loss(law: Law) -> Any:
-    """Return the supremum of the loss of a pair."""
-    if law["law"] in BY_LAW:
-        return BY_LAW[law["law"]].largest_loss(law)
-    match law["law"]:
-        case "laplace":
-            return law["distance"]
-        case "laplace-product":
-            return plus(*law["distances"])
-        case "discrete-laplace":
-            return over(law["shift"], law["scale"])
-        case "product":
-            pieces = zip(law["factors"], law["counts"], strict=True)
-            found = [(largest_loss(factor), int(count)) for factor, count in pieces]
-            if any(infinite(loss) for loss, _ in found):
-                return infinity()
-            return plus(*(times(loss, count) for loss, count in found))
-        case "subsampled":
-            inner, q, first = largest_loss(law["pair"]), law["sampling_prob"], law["mixture"] == "P"
-            if infinite(inner):
-                return inner if first else -log(plus(1, times(-1, q)))
-            moved = plus(1, times(q, plus(exp(inner if first else -inner), -1)))
-            return log(moved) if first else -log(moved)
-        case "finite":
-            charged = [(p, q) for p, q in masses(law) if p]
-            if all(q for _, q in charged):
-                return log(largest([over(p, q) for p, q in charged]))
-    return infinity()
-
-
 def _plain(value: Any) -> Any:
     return value.value() if isinstance(value, Surd) else value
 
 
 def _geometric(scale: Any) -> Any:
     """Return 2r/(1 − r)² for r = e^{−1/b}."""
-    r = exp(over(-1, scale))
-    fall = plus(1, times(-1, r))
-    return over(times(2, r), times(fall, fall))
+    r = exp(-1 / scale)
+    fall = 1 - r
+    return 2 * r / (fall * fall)
 
 
 def _discrete_gaussian(parameter: Any) -> Any:
     """Return Σ z² e^{−z²/2v} over Σ e^{−z²/2v}."""
-    return over(sum_of_squares(parameter), theta(parameter))
+    return sum_of_squares(parameter) / theta(parameter)
 
 
 def _moment(noise: Noise, power: int) -> Fraction:
@@ -338,16 +301,11 @@ def _staircase(noise: Noise) -> Any:
     """
     gamma, b = noise["gamma"], exp(-noise["epsilon"])
     one, two, three = (
-        plus(power, times(b, plus(1, times(-1, power))))
-        for power in (gamma, times(gamma, gamma), times(gamma, gamma, gamma))
+        power + b * (1 - power) for power in (gamma, gamma * gamma, gamma * gamma * gamma)
     )
-    fall = plus(1, times(-1, b))
-    sums = plus(
-        over(times(one, b, plus(1, b)), times(fall, fall)),
-        over(times(two, b), fall),
-        over(three, 3),
-    )
-    return over(times(noise["sensitivity"], noise["sensitivity"], sums), one)
+    fall = 1 - b
+    sums = one * b * (1 + b) / (fall * fall) + two * b / fall + three / 3
+    return noise["sensitivity"] * noise["sensitivity"] * sums / one
 
 
 def _continuous(noise: Noise) -> Noise:

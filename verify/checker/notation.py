@@ -1,16 +1,37 @@
-"""What an argument of a mechanism may be: each domain reads a value, or says what it should be."""
+"""A mechanism as it is named, and what each of its arguments may be.
+
+A domain reads a value, or says what it should be.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, final
 
-from verify.checker.noise import Noise
-from verify.checker.numbers import root, sign
+from verify.checker.reals import sqrt
+
+
+@final
+@dataclass(frozen=True)
+class Noise:
+    """A name and its arguments: numbers, texts, lists, descriptions or mechanisms.
+
+    `build` in `arguments` is the only place that makes one from a text: there every argument is
+    known, in its domain, and has its default where it was left out.
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    adjacency: str | None = None
+    """The relation, where it was noted (`under`)."""
+
+    def __getitem__(self, argument: str) -> Any:
+        return self.arguments.get(argument)
+
 
 Domain = Callable[[Any], Any]
 """Returns what an argument says, or raises ValueError with what it should have been."""
@@ -42,27 +63,27 @@ def _written(text: str) -> Any:
     if divisor == 0 or (found and value < 0):
         raise ValueError("a number")
     value /= divisor
-    return value if not found else -root(value) if found[1] else root(value)
+    return value if not found else -sqrt(value) if found[1] else sqrt(value)
 
 
 def positive(value: Any) -> Any:
     """Require a number > 0."""
-    return _ranged(value, lambda x: sign(x) > 0, "> 0")
+    return _ranged(value, lambda x: x > 0, "> 0")
 
 
 def not_negative(value: Any) -> Any:
     """Require a number ≥ 0."""
-    return _ranged(value, lambda x: sign(x) >= 0, "≥ 0")
+    return _ranged(value, lambda x: x >= 0, "≥ 0")
 
 
 def probability(value: Any) -> Any:
     """Require a number in [0, 1]."""
-    return _ranged(value, lambda x: sign(x) >= 0 and sign(1 - x) >= 0, "in [0, 1]")
+    return _ranged(value, lambda x: 0 <= x <= 1, "in [0, 1]")
 
 
 def share(value: Any) -> Any:
     """Require a number in (0, 1)."""
-    return _ranged(value, lambda x: sign(x) > 0 and sign(1 - x) > 0, "in (0, 1)")
+    return _ranged(value, lambda x: 0 < x < 1, "in (0, 1)")
 
 
 def _ranged(value: Any, inside: Callable[[Any], bool], domain: str) -> Any:

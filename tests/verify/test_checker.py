@@ -52,7 +52,6 @@ def test_every_certificate_is_valid(identity: str) -> None:
     assert checked.problems == []
     assert checked.valid == (identity not in ASSUMED)
     assert checked.id == identity
-    assert checked.seconds < 5
 
 
 ASSUMED = {"profile/curve-of-a-mechanism"}

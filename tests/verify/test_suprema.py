@@ -81,7 +81,6 @@ def test_a_refutation_by_a_limit_has_evidence_at_a_large_order(bound: str) -> No
     assert verdict == "REFUTED"
     checked = checker.check(data)
     assert (checked.problems, checked.taken_as_given) == ([], [])
-    assert checked.seconds < 5
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,12 @@ examples:
   dpassay training --noise-multiplier 1 --batch 100 --size 10000 --steps 500 --delta 1e-6 --group 4
   dpassay training --noise-multiplier 2 --batch 100 --size 10000 --steps 1 --delta 1e-6 \\
       --sampling without-replacement
+  dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 1 --delta 1e-5 \\
+      --sampling shuffle
+
+neighbours: by add-remove for poisson and random-allocation (each record in one step of an epoch, by
+chance); by replace-one without replacement; for shuffle, one record has the gradient 0 in one of
+them, and the answer has a lower and an upper end
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
@@ -39,7 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sampling",
         default="poisson",
         metavar="HOW",
-        help="poisson (default; neighbours by add-remove) or without-replacement (by replace-one)",
+        help="how batches are made: poisson (default), random-allocation, shuffle or "
+        "without-replacement",
     )
     parser.add_argument("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")

@@ -49,14 +49,17 @@ def allocated(of: Sum, *, mixed_first: bool) -> Survival:
     def survival(l: Array) -> Tail:  # noqa: E741 (the loss)
         at = l if mixed_first else -l
         (q, error_q), (p, error_p) = (_distribution(of, at, biased) for biased in (False, True))
-        growth = np.exp(l)
+        with np.errstate(over="ignore"):
+            growth = np.exp(l)
         if mixed_first:
             q, p = 1 - q, 1 - p
         else:
             q, error_q, p, error_p = p, error_p, q, error_q
         error_p = error_p + 4 * UNIT * np.abs(p)
-        error_q = growth * (error_q + 8 * UNIT * (1 + np.abs(l)) * np.abs(q))
-        return Tail(np.maximum(p, 0.0), growth * np.maximum(q, 0.0), error_p, error_q)
+        with np.errstate(over="ignore", invalid="ignore"):  # e^l Q(L > l) is at most P(L > l)
+            error_q = np.fmin(growth * (error_q + 8 * UNIT * (1 + np.abs(l)) * np.abs(q)), 1.0)
+            q = np.fmin(growth * np.maximum(q, 0.0), 1.0)
+        return Tail(np.maximum(p, 0.0), q, error_p, error_q)
 
     return survival
 

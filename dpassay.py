@@ -102,6 +102,7 @@ _HOME = {
     "Training": "accountant.training",
     "dpsgd": "accountant.training",
     "dpsgd_noise": "accountant.training",
+    "training_schemes": "accountant.training",
     "Budget": "verify.compare",
     "sweep": "verify.compare",
     **dict.fromkeys(("calibrate", "certify", "compare", "verify"), "verify.ask"),

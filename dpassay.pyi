@@ -61,6 +61,7 @@ from accountant.summary import profile as profile
 from accountant.training import Training as Training
 from accountant.training import dpsgd as dpsgd
 from accountant.training import dpsgd_noise as dpsgd_noise
+from accountant.training import training_schemes as training_schemes
 from figures.plot import plot as plot
 from verify.ask import calibrate as calibrate
 from verify.ask import certify as certify

@@ -161,6 +161,8 @@ _USAGE = {
     "calibrate": 'calibrate("Gaussian", epsilon=1, delta="1e-5")',
     "dpsgd": "dpsgd(noise_multiplier, batch_size, dataset_size, epochs=…, delta=…)",
     "dpsgd_noise": "dpsgd_noise(epsilon, batch_size, dataset_size, epochs=…, delta=…)",
+    "training_schemes": "training_schemes(batch_size, dataset_size, epochs=…, delta=…, "
+    "noise_multiplier=…)",
 }
 """How a function is called that needs more than what has no default."""
 

@@ -17,6 +17,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import probability
 from accountant.errors import (
+    InvalidInputError,
     UndecidedError,
     expected,
     forgiving,
@@ -24,7 +25,7 @@ from accountant.errors import (
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short
 from accountant.numbers.interval import Interval
-from accountant.schemes import Loop, scheme
+from accountant.schemes import SCHEMES, Loop, scheme
 
 _AIM = 0.995
 """Share of the budget that the next run aims at."""
@@ -94,6 +95,37 @@ class Training:
             "ends": self.ends,
             "mechanism": repr(self.mechanism),
         }
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Schemes:
+    """One training run under every sampling."""
+
+    runs: tuple[Training, ...]
+
+    def __str__(self) -> str:
+        """Return a table, and what each row assumes."""
+        rows = [("sampling", "noise multiplier", "epsilon", "neighbours")]
+        rows += [
+            (
+                run.sampling,
+                f"{float(run.noise_multiplier):.6g}",
+                f"{run.epsilon:.4g}",
+                run.adjacency.value,
+            )
+            for run in self.runs
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += [f"{run.sampling}: {run.assumptions[0]}" for run in self.runs]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"schemes": [run.to_dict() for run in self.runs]}
 
 
 @forgiving
@@ -222,6 +254,45 @@ def dpsgd_noise(
         return run(least)
     moves = 2 if sampling == "without-replacement" else group
     return _between(run, moves * float(least), float(budget.ball().mid()))
+
+
+@forgiving
+def training_schemes(
+    batch_size: int,
+    dataset_size: int,
+    *,
+    delta: Number,
+    noise_multiplier: Number | None = None,
+    epsilon: Number | None = None,
+    epochs: Number | None = None,
+    steps: int | None = None,
+) -> Schemes:
+    """Answer `dpsgd`, or `dpsgd_noise` for a budget `epsilon`, for every sampling.
+
+    Examples
+    --------
+    >>> table = training_schemes(10, 100, noise_multiplier=2, epochs=1, delta="1e-5")
+    >>> [run.sampling for run in table.runs]
+    ['poisson', 'random-allocation', 'shuffle', 'without-replacement']
+    """
+    if (noise_multiplier is None) == (epsilon is None):
+        raise InvalidInputError("Expected one of noise_multiplier=… and epsilon=….")
+    ask = dpsgd if epsilon is None else dpsgd_noise
+    given: Any = noise_multiplier if epsilon is None else epsilon
+    return Schemes(
+        tuple(
+            ask(
+                given,
+                batch_size,
+                dataset_size,
+                delta=delta,
+                epochs=epochs,
+                steps=steps,
+                sampling=sampling,
+            )
+            for sampling in SCHEMES
+        )
+    )
 
 
 def _between(run: Callable[[Number], Training], start: float, budget: float) -> Training:

@@ -22,9 +22,15 @@ from typing import TYPE_CHECKING, final
 from flint import arb, arb_series
 
 from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH
+from accountant.numbers.interval import (
+    GRID_WIDTH,
+    START_PRECISION,
+    asked_width,
+    bits_of,
+    within,
+)
 from accountant.numbers.precision import ctx
 from accountant.pairs.laplace_inversion import Sum, inverted
 
@@ -37,6 +43,13 @@ _MOST_LOST = 4000
 _MOST_ORDER = 400
 """Largest order whose moment is a coefficient of a power series."""
 _SPARE = 24
+_MARGIN = 40
+"""Bits beyond a width that is asked for: ε is relatively less certain than δ near 0."""
+_ROUGH = 34
+"""Bits of an estimate, of which `_SPARE` are lost."""
+_MOST_SECANTS = 20
+_SETTLED = 1e-5
+"""Relative step of a secant that ends the search: the next one would be of its square."""
 
 
 @final
@@ -50,11 +63,45 @@ class RandomAllocationPair(Pair):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return E(W − e^ε)⁺, or E(1 − e^ε W)⁺ with the mixture last, for any real ε."""
-        if not self.mixed_first:
-            return self._below(2, -epsilon) * epsilon.ball().exp()
-        return _complement(
-            lambda: self._below(2, epsilon) - epsilon.ball().expm1(), epsilon.ball().exp().max(1)
-        )
+        width, wanted = asked_width.get(), ctx.prec
+        if width is not None and wanted <= START_PRECISION:  # a raised precision is meant
+            wanted = min(wanted, bits_of(width) + _MARGIN)
+        with ctx.workprec(wanted):
+            if not self.mixed_first:
+                return self._below(2, -epsilon) * epsilon.ball().exp()
+            return _complement(
+                lambda: self._below(2, epsilon) - epsilon.ball().expm1(),
+                epsilon.ball().exp().max(1),
+            )
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return ln H(ε) from few bits, or None where they are lost."""
+        with ctx.workprec(_ROUGH), within():
+            try:
+                found = self.hockey_stick(ExactReal.of_rational(Fraction(epsilon))).log()
+            except UndecidedError:
+                return None
+        return float(found.mid()) if found.is_finite() else None
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits, by secants of a concave ln H."""
+        low, at_low = 0.0, self.estimate_log_delta(0.0)
+        if at_low is None or at_low <= log_delta:
+            return None
+        step = float(self.mu) / 8
+        for _ in range(_MOST_SECANTS):
+            high = low + step
+            at_high = self.estimate_log_delta(high)
+            if at_high is None:
+                return None
+            slope = (at_high - at_low) / step
+            if slope >= 0:
+                return None
+            off = (log_delta - at_high) / slope
+            if abs(off) <= _SETTLED * high:
+                return high + off
+            low, at_low, step = high, at_high, min(max(off, -high / 2), 2 * high)
+        return None
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return P(W > K), P(W ≤ K), Q(W > K) and Q(W ≤ K), as the loss is ±ln W.

@@ -87,3 +87,19 @@ def test_noise_for_a_budget_with_shuffled_batches_is_the_least_of_the_upper_end(
 def test_noise_for_a_budget_with_random_allocation_uses_it() -> None:
     run = dpassay.dpsgd_noise(1, 10, 60, epochs=1, delta=DELTA, sampling="random-allocation")
     assert 0.99 <= float(run.epsilon.upper) <= 1
+
+
+def test_the_table_of_schemes_has_every_answer() -> None:
+    table = dpassay.training_schemes(10, 20, epochs=1, noise_multiplier=2, delta=DELTA)
+    for run in table.runs:
+        alone = dpassay.dpsgd(2, 10, 20, epochs=1, delta=DELTA, sampling=run.sampling)
+        assert run.epsilon == alone.epsilon
+        assert f"{run.sampling}: {run.assumptions[0]}" in str(table)
+    with pytest.raises(dpassay.InvalidInputError, match="one of noise_multiplier"):
+        dpassay.training_schemes(10, 20, epochs=1, delta=DELTA)
+
+
+def test_the_table_finds_noise_too() -> None:
+    table = dpassay.training_schemes(10, 10, epochs=1, epsilon=1, delta=DELTA)
+    for run in table.runs:
+        assert 0.99 <= float(run.epsilon.upper) <= 1.00000001

@@ -20,6 +20,7 @@ examples:
       --sampling without-replacement
   dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 1 --delta 1e-5 \\
       --sampling shuffle
+  dpassay training --noise-multiplier 1.1 --batch 100 --size 10000 --epochs 1 --delta 1e-5 --schemes
 
 neighbours: by add-remove for poisson and random-allocation (each record in one step of an epoch, by
 chance); by replace-one without replacement; for shuffle, one record has the gradient 0 in one of
@@ -48,15 +49,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how batches are made: poisson (default), random-allocation, shuffle or "
         "without-replacement",
     )
+    parser.add_argument(
+        "--schemes", action="store_true", help="answer for every sampling, in one table"
+    )
     parser.add_argument("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask and print."""
-    from accountant.training import dpsgd, dpsgd_noise
+    from accountant.errors import InvalidInputError
+    from accountant.training import dpsgd, dpsgd_noise, training_schemes
 
     wants_noise = options.noise_multiplier is None
+    if options.schemes:
+        if options.group != "1" or options.sampling != "poisson":
+            raise InvalidInputError("Expected --schemes without --group and --sampling.")
+        table = training_schemes(
+            _whole("--batch", options.batch),
+            _whole("--size", options.size),
+            delta=options.delta,
+            noise_multiplier=options.noise_multiplier,
+            epsilon=options.epsilon,
+            epochs=options.epochs,
+            steps=None if options.steps is None else _whole("--steps", options.steps),
+        )
+        if options.json:
+            say_json({"schema_version": 1, **table.to_dict()})
+        else:
+            say(str(table))
+        return ExitCode.DONE
     ask = dpsgd_noise if wants_noise else dpsgd
     found = ask(
         options.epsilon if wants_noise else options.noise_multiplier,

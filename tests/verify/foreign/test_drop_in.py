@@ -1,0 +1,117 @@
+"""Accountants in place of those of Opacus and dp-accounting."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import dpassay
+from verify.foreign.drop_in import EventAccountant, OpacusAccountant
+
+DELTA = 1e-5
+
+
+def _exact(mechanism: str, relation: str = "add-remove") -> dpassay.Interval:
+    return dpassay.epsilon(mechanism, DELTA, adjacency=relation)
+
+
+class TestOpacus:
+    def test_its_hook_counts_steps_and_the_answer_is_no_less_than_exact(self) -> None:
+        accountant = OpacusAccountant()
+        assert accountant.get_epsilon(DELTA) == 0
+        hook = accountant.get_optimizer_hook_fn(sample_rate=0.0625)
+        for _ in range(10):
+            hook(SimpleNamespace(noise_multiplier=1.5, accumulated_iterations=2))
+        assert accountant.history == [(1.5, 0.125, 10)]
+        exact = _exact("Composed(PoissonSubsampled(Gaussian(1.5), 0.125), 10)")
+        assert exact.upper <= accountant.get_epsilon(DELTA) <= float(exact.lower) * (1 + 1e-6)
+        assert "shuffled loader does not" in accountant.assumption
+
+    def test_a_checkpoint_is_taken_up_again(self) -> None:
+        first, second = OpacusAccountant(), OpacusAccountant()
+        first.step(noise_multiplier=2.0, sample_rate=1.0)
+        first.step(noise_multiplier=3.0, sample_rate=1.0)
+        state = first.state_dict({"more": 1})
+        assert state["mechanism"] == OpacusAccountant.mechanism()
+        second.load_state_dict(state)
+        second.step(noise_multiplier=3.0, sample_rate=1.0)
+        assert second.history == [(2.0, 1.0, 1), (3.0, 1.0, 2)]
+        assert len(first) == 2
+        assert first.history[-1][2] == 1
+        with pytest.raises(dpassay.InvalidInputError, match="history"):
+            second.load_state_dict({})
+        with pytest.raises(dpassay.InvalidInputError, match="alphas"):
+            second.get_epsilon(DELTA, alphas=[2])
+
+    def test_without_noise_there_is_no_guarantee(self) -> None:
+        accountant = OpacusAccountant()
+        accountant.step(noise_multiplier=0.0, sample_rate=0.5)
+        assert accountant.get_epsilon(DELTA) == float("inf")
+
+
+@dataclass
+class GaussianDpEvent:
+    noise_multiplier: float
+
+
+@dataclass
+class PoissonSampledDpEvent:
+    sampling_probability: float
+    event: Any
+
+
+@dataclass
+class RepeatAndSelectDpEvent:
+    event: Any
+
+
+class TestEvents:
+    def test_composed_events_have_the_epsilon_and_the_delta(self) -> None:
+        accountant = EventAccountant("REPLACE_ONE").compose(GaussianDpEvent(4.0), 3)
+        accountant.compose(GaussianDpEvent(2.0))
+        exact = _exact("Composed([Composed(Gaussian(4, 2), 3), Gaussian(2, 2)])", "replace-one")
+        found = accountant.get_epsilon(DELTA)
+        assert exact.upper <= found <= float(exact.lower) * (1 + 1e-9)
+        assert DELTA * (1 - 1e-9) < accountant.get_delta(found) <= DELTA
+        assert EventAccountant().get_delta(0.0) == 0
+        assert "REPLACE_ONE" in accountant.assumption
+
+    def test_what_cannot_be_taken_is_said_in_one_line(self) -> None:
+        accountant = EventAccountant("REPLACE_ONE")
+        for event in (
+            RepeatAndSelectDpEvent(GaussianDpEvent(1.0)),
+            PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)),
+        ):
+            reason = accountant.why_not(event)
+            assert reason
+            assert "\n" not in reason
+            assert not accountant.supports(event)
+            with pytest.raises(dpassay.DpassayError):
+                accountant.compose(event)
+        assert EventAccountant().supports(PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)))
+
+    @pytest.mark.slow
+    def test_it_agrees_with_dp_accounting_itself(self) -> None:
+        from dp_accounting import dp_event
+        from dp_accounting.pld import PLDAccountant
+
+        event = dp_event.SelfComposedDpEvent(
+            dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(1.0)), 100
+        )
+        theirs = PLDAccountant()
+        theirs.compose(event)
+        ours = EventAccountant(theirs.neighboring_relation).compose(event)
+        assert ours.get_epsilon(DELTA) == pytest.approx(theirs.get_epsilon(DELTA), rel=1e-3, abs=0)
+
+
+def test_neither_library_is_imported() -> None:
+    code = (
+        "import sys, verify.foreign.drop_in; "
+        "sys.exit(bool({'opacus', 'torch', 'dp_accounting'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

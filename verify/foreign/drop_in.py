@@ -1,0 +1,165 @@
+"""Accountants with the interfaces of Opacus and dp-accounting, which answer with our upper ends.
+
+Neither library is imported: what is asked of an accountant is done by its methods. A number is the
+upper end of an enclosure, rounded up to a float, under what `assumption` says. With Opacus,
+
+    engine = PrivacyEngine()
+    engine.accountant = OpacusAccountant()
+
+before `make_private`; with dp-accounting, wherever a `PrivacyAccountant` is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
+from verify.foreign import events, opacus
+from verify.foreign.numbers import count as whole
+
+
+def _upward(found: Interval) -> float:
+    """Return a float ≥ the upper end, and ≥ 0."""
+    nearest = float(found.upper)
+    if nearest < found.upper:
+        nearest = math.nextafter(nearest, math.inf)
+    return max(0.0, nearest)
+
+
+@final
+class OpacusAccountant:
+    """An accountant of Opacus: steps, each a Poisson sample of which a Gaussian sum is released."""
+
+    assumption = (
+        "Neighbours: one record is added or removed. Every step takes each record with probability "
+        "sample_rate, independently, as poisson_sampling=True does; a shuffled loader does not."
+    )
+
+    def __init__(self) -> None:
+        """Begin with no steps."""
+        self.history: list[tuple[float, float, int]] = []
+
+    def __len__(self) -> int:
+        """Return the number of entries in the history, as Opacus does."""
+        return len(self.history)
+
+    @classmethod
+    def mechanism(cls) -> str:
+        """Return the name that Opacus stores beside the history."""
+        return "dpassay"
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
+        """Count one step."""
+        entry = (noise_multiplier, sample_rate, 1)
+        if self.history and self.history[-1][:2] == entry[:2]:
+            entry = (noise_multiplier, sample_rate, self.history.pop()[2] + 1)
+        self.history.append(entry)
+
+    def get_epsilon(self, delta: float, **options: Any) -> float:
+        """Return an ε that the steps so far have at δ.
+
+        Options of other accountants, such as alphas, are refused: the answer needs none.
+        """
+        if options:
+            raise InvalidInputError(
+                f"Expected no options such as {next(iter(options))!r}: only delta is needed."
+            )
+        if any(noise == 0 for noise, _, _ in self.history):
+            return math.inf
+        found = profile.epsilon(
+            opacus.mechanism_of(self.history), delta, adjacency=Adjacency.ADD_REMOVE
+        )
+        return _upward(found)
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
+        """Return what Opacus' optimiser calls after each step."""
+
+        def hook(optimizer: Any) -> None:
+            self.step(
+                noise_multiplier=optimizer.noise_multiplier,
+                sample_rate=sample_rate * optimizer.accumulated_iterations,
+            )
+
+        return hook
+
+    def state_dict(self, destination: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the history and the name, for a checkpoint."""
+        found = {} if destination is None else destination
+        found["history"] = list(self.history)
+        found["mechanism"] = self.mechanism()
+        return found
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take the history of a checkpoint, of any accountant of Opacus."""
+        if not state_dict or "history" not in state_dict:
+            raise expected("state_dict", state_dict, "to have a history")
+        entries = [tuple(entry) for entry in state_dict["history"]]
+        opacus.mechanism_of([entry for entry in entries if entry[:1] != (0,)])
+        self.history = entries
+
+
+@final
+class EventAccountant:
+    """A PrivacyAccountant of dp-accounting: events of version 0.6, composed."""
+
+    def __init__(self, neighboring_relation: object = "ADD_OR_REMOVE_ONE") -> None:
+        """Begin with nothing, for one of its relations, or the name of one."""
+        self._given, self._relation = neighboring_relation, events.neighbours(neighboring_relation)
+        self._parts: list[Mechanism] = []
+
+    @property
+    def assumption(self) -> str:
+        """What the numbers are for."""
+        return (
+            f"Neighbours: {self._relation.name}. Events happen as they are described; sampling "
+            "by Poisson is none by shuffling."
+        )
+
+    @property
+    def neighboring_relation(self) -> object:
+        """The relation that was given."""
+        return self._given
+
+    def why_not(self, event: object) -> str | None:
+        """Return in one line why an event cannot be taken, None if it can."""
+        try:
+            events.mechanism_of(event, self._relation.name)
+        except (AdjacencyError, InvalidInputError, NotApplicableError) as error:
+            return " ".join(str(error).split())
+        return None
+
+    def supports(self, event: object) -> bool:
+        """Whether an event can be taken."""
+        return self.why_not(event) is None
+
+    def compose(self, event: object, count: int = 1) -> EventAccountant:
+        """Take an event, `count` times; raise what says why not where it cannot be taken."""
+        times = whole("count", count)
+        release = events.mechanism_of(event, self._relation.name)
+        if times and release != events.NOTHING:
+            self._parts.append(release if times == 1 else Composed(release, times))
+        return self
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """All that was composed."""
+        if len(self._parts) == 1:
+            return self._parts[0]
+        return Composed(tuple(self._parts)) if self._parts else events.NOTHING
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """Return an ε that it has at δ."""
+        found = profile.epsilon(self.mechanism, target_delta, adjacency=self._relation.adjacency)
+        return _upward(found)
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """Return a δ that it has at ε."""
+        found = profile.delta(self.mechanism, target_epsilon, adjacency=self._relation.adjacency)
+        return min(1.0, _upward(found))

@@ -92,6 +92,7 @@ _HOME = {
             "audit_one_run",
             "audit_samples",
             "audit_scores",
+            "audit_step",
             "audit_until_refuted",
             "canaries_needed",
         ),

@@ -76,6 +76,7 @@ from verify.audit import audit as audit
 from verify.audit import audit_one_run as audit_one_run
 from verify.audit import audit_samples as audit_samples
 from verify.audit import audit_scores as audit_scores
+from verify.audit import audit_step as audit_step
 from verify.audit import audit_until_refuted as audit_until_refuted
 from verify.audit import canaries_needed as canaries_needed
 from verify.claims import ApproximateDP as ApproximateDP

@@ -22,6 +22,7 @@ from verify.audit.one_run import OneRunResult, audit_one_run, canaries_needed
 from verify.audit.result import AuditResult, Outcome
 from verify.audit.samples import audit_samples, audit_scores
 from verify.audit.sequential import SequentialResult, audit_until_refuted
+from verify.audit.step import StepFinding, StepResult, audit_step
 from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
 
 __all__ = [
@@ -43,12 +44,15 @@ __all__ = [
     "PrivacyError",
     "Proposer",
     "SequentialResult",
+    "StepFinding",
+    "StepResult",
     "Target",
     "assert_private",
     "audit",
     "audit_one_run",
     "audit_samples",
     "audit_scores",
+    "audit_step",
     "audit_until_refuted",
     "canaries_needed",
     "delta_lower_bound",

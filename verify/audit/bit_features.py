@@ -25,6 +25,7 @@ LEAST = -1100
 CODES = 2500
 """The lowest set bit plus 1100 is below this."""
 _SIGNIFICAND = 53
+_STORED, _EXPONENT, _FRACTION = 52, 0x7FF, (1 << 52) - 1
 
 
 class View(NamedTuple):
@@ -41,13 +42,17 @@ class View(NamedTuple):
 
 def lowest_bit(values: Any) -> Codes:
     """Return e where the number is an odd multiple of 2^e; codes of their own for 0, ±∞ and NaN."""
-    array = np.asarray(values, dtype=np.float64)
-    mantissa, exponent = np.frexp(np.where(np.isfinite(array), array, 0.0))
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    odd = np.frexp((whole & -whole).astype(np.float64))[1]
-    codes: Codes = np.where(array == 0, OF_ZERO, exponent.astype(np.int64) - 54 + odd)
-    codes = np.where(np.isinf(array), OF_INFINITY, codes)
-    return np.where(np.isnan(array), OF_NAN, codes)
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    bits = array.view(np.int64)
+    biased = (bits >> _STORED) & _EXPONENT
+    whole = (bits & _FRACTION) | np.where(biased > 0, 1 << _STORED, 0)
+    lowest = (whole & -whole).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
+    codes: Codes = np.maximum(biased, 1) + lowest - 2098
+    odd = (biased == _EXPONENT) | (whole == 0)
+    if odd.any():
+        named = np.where(np.isnan(array), OF_NAN, np.where(array == 0, OF_ZERO, OF_INFINITY))
+        codes = np.where(odd, named, codes)
+    return codes
 
 
 def residue(values: Any, modulus: int) -> Codes:
@@ -91,8 +96,9 @@ def _named(view: View) -> str:
 
 def cells(values: Values, edges: Values, modulus: int = 1) -> Codes:
     """Return (cell·2500 + lowest bit + 1100)·modulus + residue."""
-    place = np.searchsorted(edges, np.nan_to_num(values, nan=np.inf), side="right")
-    codes = place.astype(np.int64) * CODES + lowest_bit(values) - LEAST
+    codes = lowest_bit(values) - LEAST
+    if len(edges):  # NaN is above all of them
+        codes += np.searchsorted(edges, values, side="right") * CODES
     return codes if modulus == 1 else codes * modulus + residue(values, modulus)
 
 
@@ -169,10 +175,11 @@ class BitScore:
     def __call__(self, outputs: Matrix) -> Values:
         """Return the score."""
         score = np.zeros(len(outputs))
+        size = (max(map(len, self.edges)) + 1) * CODES * self.modulus
         for view, edges, (codes, ratios) in zip(self.views, self.edges, self.tables, strict=True):
-            found = cells(look(outputs, view), edges, self.modulus)
-            place = np.minimum(np.searchsorted(codes, found), len(codes) - 1)
-            score += np.where(codes[place] == found, ratios[place], 0.0)
+            table = np.zeros(size)
+            table[codes] = ratios
+            score += table[cells(look(outputs, view), edges, self.modulus)]
         return score
 
     def to_json(self) -> Mapping[str, Any]:

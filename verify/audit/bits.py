@@ -52,6 +52,9 @@ from verify.audit.outputs import Matrix
 Sides: TypeAlias = tuple[Values, Values]
 
 _MOST_VIEWS = 128
+_MOST_DIFFERENCES = 64
+_MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
+"""What teaches features of bits: more costs time and adds little to tables of few codes."""
 _LISTED = 12
 _BINADES = 12
 _LEAST_ATOM = 4
@@ -86,6 +89,8 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     width = first.shape[1]
     if not width or first.dtype.kind != "f":
         return
+    rows = _rows(width)
+    first, second = first[:rows], second[:rows]
     if width > 1:
         yield Collisions()
     views = _views(width)
@@ -114,6 +119,22 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
             for count in (1, 8):
                 yield _score(first, second, chosen, count, how, pooled=False)
                 yield _score(first, second, chosen, count, f"{how}, one table", pooled=True)
+
+
+def _rows(width: int) -> int:
+    """Return how many runs a side teach features of bits at most."""
+    return max(_LEAST_ROWS, _MOST_ENTRIES // width)
+
+
+def bounded(outputs: Matrix) -> str:
+    """Say on how much of the training outputs the bits were looked at; nothing where on all."""
+    runs, width = outputs.shape
+    if not width or outputs.dtype.kind != "f" or (runs <= _rows(width) and width <= _MOST_VIEWS):
+        return ""
+    return (
+        f"features of bits were learned from {min(runs, _rows(width))} of {runs} training runs a "
+        f"side and {min(width, _MOST_VIEWS)} of {width} entries"
+    )
 
 
 def undone(first: Matrix, second: Matrix) -> Fraction | None:
@@ -158,8 +179,9 @@ def _views(width: int) -> list[View]:
     """Return the entries, and their differences from the first and from the last one."""
     count = min(width, _MOST_VIEWS)
     views = [View(index) for index in range(count)]
-    views += [View(index, 0) for index in range(1, count)]
-    views += [View(index, width - 1) for index in range(1, count) if index != width - 1]
+    fewer = min(count, _MOST_DIFFERENCES)
+    views += [View(index, 0) for index in range(1, fewer)]
+    views += [View(index, width - 1) for index in range(1, fewer) if index != width - 1]
     return views
 
 

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify.audit import features
+from verify.audit.bit_features import Atoms, BitCell, BitScore, LowestBit
 from verify.audit.features import Feature, Values
 from verify.audit.outputs import Matrix
 from verify.audit.smooth import clipped, smoothed
+from verify.audit.vectors import Trees
 
 Array: TypeAlias = NDArray[Any]
 
@@ -31,6 +33,9 @@ _DOUBT_OF_FEW = 4.0
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
 _LUCK_OF_A_RAMP = 1.5
+_SLOW = (LowestBit, BitCell, BitScore, Atoms, Trees)
+_MOST_ENTRIES, _LEAST_JUDGES = 4_000_000, 10_000
+"""Of wide outputs, what judges slow features."""
 _SMOOTH_LUCK = 1.0
 """Standard deviations of what is uncertain in a fit, for comparisons with other events."""
 
@@ -63,10 +68,14 @@ def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) ->
     At δ = 0 events of large probability are best, and counts alone are better judges.
     """
     judged = getattr(feature, "judged", None)  # what taught a feature cannot judge it
+    runs = len(first)
+    if isinstance(feature, _SLOW) and first.shape[1] > 1:
+        rows = max(_LEAST_JUDGES, _MOST_ENTRIES // first.shape[1])
+        first, second = first[:rows], second[:rows]
     a, b = (feature(first), feature(second)) if judged is None else judged
-    share = len(a) / len(first)
+    share = len(a) / runs
     if feature.discrete:
-        yield _categories(feature, a, b)
+        yield _categories(feature, a, b, share)
         return
     yield from intervals(feature, (a, b), share, tails=tails)
 
@@ -100,7 +109,7 @@ def intervals(
         yield Cells(feature, edges, *counts, _LUCK_OF_A_RAMP, share=share, ramp=True)
 
 
-def _categories(feature: Feature, a: Values, b: Values) -> Cells:
+def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
     """Put categories in order by half of the runs and count the other half, where they are many.
 
     An order that is found and judged on the same runs always looks like a leak.
@@ -113,5 +122,5 @@ def _categories(feature: Feature, a: Values, b: Values) -> Cells:
     order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
     p, q = (np.bincount(side[counted], minlength=len(values)) for side in sides)
     luck, doubt = (_LUCK_OF_FEW, _DOUBT_OF_FEW) if few else (_LUCK_OF_SETS, 0.0)
-    share = 1.0 if few else 0.5
+    share = of if few else of / 2
     return Cells(feature, values[order], p[order], q[order], luck, share=share, doubt=doubt)

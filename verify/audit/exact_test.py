@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from accountant.errors import expected
 from verify.audit import binomial, guesses, sides
 
 _STEPS = 60
+_LARGEST_MU = 60.0
+_SLACK = 1e-10
+"""Relative: more than the rounding of a normal distribution function."""
 SPARED = 0.01
 """The part of the significance that the nuisance parameter's interval may cost."""
 
@@ -126,6 +131,24 @@ def delta_lower_bound(counts: Counts, epsilon: float, significance: float) -> fl
         top,
         significance,
     )
+
+
+def gaussian_delta(mu: float, epsilons: ArrayLike) -> NDArray[np.float64]:
+    """Return δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), rounded up."""
+    eps = np.asarray(epsilons, dtype=np.float64)
+    first = special.ndtr(mu / 2 - eps / mu)
+    second = np.exp(eps + special.log_ndtr(-mu / 2 - eps / mu))
+    found: NDArray[np.float64] = np.clip(first - second + _SLACK * first, 0.0, 1.0)
+    return found
+
+
+def mu_lower_bound(epsilon: float, delta: float) -> float:
+    """Return μ̲ next to the μ with δ_μ(ε) = δ, and not above it: δ(ε) ≥ δ implies μ ≥ μ̲."""
+    low, high = 0.0, _LARGEST_MU
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
+    return low
 
 
 def _score(counts: Counts, epsilon: float, delta: float) -> float:

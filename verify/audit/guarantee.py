@@ -8,6 +8,7 @@ audit may choose the point at which a violation shows best.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ Claim: TypeAlias = (
     "Guarantee | Mechanism | Callable[[float], float] | Mapping[str, Any] | Number | "
     "tuple[Number, Number] | Sequence[tuple[Number, Number]]"
 )
-"""ε, (ε, δ), {"mu": μ}, {"epsilon": ε, "delta": δ}, a mechanism, δ(·), or a list of points."""
+"""ε, (ε, δ), {"mu": μ}, {"epsilon": ε, "delta": δ}, a mechanism, δ(·), or a list of points.
+
+{"rho": ρ} and {"order": a, "renyi": D} stand for the curve δ(ε) that they imply.
+"""
 
 _DIGITS = 17
 _GRID = 48
@@ -135,6 +139,39 @@ def gaussian(mu: Number) -> Guarantee:
     return Guarantee("gaussian", f"{number}-GDP", (), _profile_of(noise, None), str(number))
 
 
+def zcdp(rho: Number) -> Guarantee:
+    """Return what ρ-zCDP implies: (ε, δ(ε))-DP at every ε, by the conversion that is proved.
+
+    Refuting a point of that curve refutes ρ-zCDP. Not the other way round: the curve may hold where
+    ρ-zCDP does not.
+    """
+    from accountant.questions.convert import delta_of_zcdp
+
+    number = exact(rho, "rho")
+    if number.sign <= 0:
+        raise expected("rho", rho, "> 0")
+    said = f"the (epsilon, delta)-curve that {number}-zCDP implies"
+    curve = functools.cache(lambda eps: _up(delta_of_zcdp(rho, eps).upper))
+    return Guarantee("profile", said, (), curve)
+
+
+def renyi(order: Number, divergence: Number) -> Guarantee:
+    """Return what a bound of a Rényi divergence implies at every ε, by the best conversion.
+
+    Refuting a point of that curve refutes the divergence, not the other way round.
+    """
+    from accountant.questions.convert import delta_of_renyi
+
+    delta_of_renyi(order, divergence, 1)  # says what is wrong with the numbers
+    said = f"the (epsilon, delta)-curve that Rényi divergence {divergence} at order {order} implies"
+    curve = functools.cache(lambda eps: _up(delta_of_renyi(order, divergence, eps).upper))
+    return Guarantee("profile", said, (), curve)
+
+
+def _up(value: Any) -> float:
+    return math.nextafter(float(value), math.inf) if value else 0.0
+
+
 def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Guarantee:
     profile = _profile_of(mechanism, adjacency)
     return Guarantee("mechanism", f"the profile of {mechanism!r}", (), profile, repr(mechanism))
@@ -150,7 +187,7 @@ def _profile_of(
     def profile(epsilon: float) -> float:
         width = Fraction(1, 10**12)
         above = delta(mechanism, epsilon, adjacency=relation, relative_width=width).upper
-        return math.nextafter(float(above), math.inf) if above else 0.0
+        return _up(above)
 
     return profile
 
@@ -161,10 +198,15 @@ def _of_mapping(claim: Mapping[str, Any], adjacency: Adjacency | str | None) -> 
         return epsilon_delta(claim["epsilon"], claim.get("delta", 0))
     if keys == {"mu"}:
         return gaussian(claim["mu"])
+    if keys == {"rho"}:
+        return zcdp(claim["rho"])
+    if keys == {"order", "renyi"}:
+        return renyi(claim["order"], claim["renyi"])
     if keys == {"profile"}:
         return guarantee(claim["profile"], adjacency=adjacency)
     raise InvalidInputError(
-        f"Expected a claim with epsilon (and delta), mu or profile, not {sorted(keys)}."
+        f"Expected a claim with epsilon (and delta), mu, rho, order and renyi, or profile, not "
+        f"{sorted(keys)}. Write 1,1e-5 or mu=0.5 or rho=0.1 or order=8,renyi=0.5."
     )
 
 

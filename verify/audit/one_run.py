@@ -50,6 +50,7 @@ from scipy import special, stats
 
 from accountant.errors import InvalidInputError, expected
 from verify.audit import binomial
+from verify.audit.exact_test import gaussian_delta
 from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.result import Outcome
 
@@ -65,8 +66,6 @@ _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 120)])
 """Where δ_μ(ε) is asked for a bound of μ."""
-_SLACK = 1e-10
-"""Relative: more than the rounding of a normal distribution function."""
 
 
 @final
@@ -378,18 +377,10 @@ def _mu(right: int, guesses: int, m: int, level: float) -> float:
     """Return the largest μ that is refuted; 0 where there is none."""
 
     def bound(mu: float) -> float:
-        deltas = _gaussian_delta(mu) if mu > 0 else np.zeros(len(_EPSILONS))
+        deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
         return float(tail_bound(right, guesses, m, _EPSILONS, deltas).min())
 
     return _largest(bound, level, _LARGEST_MU)
-
-
-def _gaussian_delta(mu: float) -> Floats:
-    """Return δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) at the points tried, rounded up."""
-    first = special.ndtr(mu / 2 - _EPSILONS / mu)
-    second = np.exp(_EPSILONS + special.log_ndtr(-mu / 2 - _EPSILONS / mu))
-    found: Floats = np.clip(first - second + _SLACK * first, 0.0, 1.0)
-    return found
 
 
 def _largest(bound: Callable[[float], float], level: float, top: float) -> float:

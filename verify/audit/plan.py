@@ -11,7 +11,7 @@ import numpy as np
 
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
-from verify.audit import blocks
+from verify.audit import bits, blocks
 from verify.audit.blocks import PROBING, Datasets
 from verify.audit.exact_test import SPARED, Counts, p_value
 from verify.audit.guarantee import Guarantee, Point
@@ -188,6 +188,8 @@ def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
         )
     if not np.issubdtype(both.dtype, np.floating):
         return
+    if said := bits.bounded(first):
+        yield said
     if np.isnan(both).any():
         share = float(np.isnan(both).any(axis=1).mean())
         yield f"{share:.2%} of the training outputs contain NaN (it counts as a value)"

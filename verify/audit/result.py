@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, final
 
 from verify.audit.curve import Curve
-from verify.audit.exact_test import Counts
+from verify.audit.exact_test import Counts, mu_lower_bound
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.rule import Histogram, Rule
 from verify.audit.target import GIVEN, NOT_REPEATABLE
@@ -98,6 +98,13 @@ class AuditResult:
             f"runs {again} be drawn again from the seed."
         )
 
+    @property
+    def mu(self) -> float | None:
+        """A lower bound of μ for a claim of μ: from the bound of δ at the tested ε."""
+        if self.guarantee.kind != "gaussian":
+            return None
+        return mu_lower_bound(float(self.point.epsilon), self.delta)
+
     def curve(self, significance: float | None = None) -> Curve:
         """Return δ(ε), ε(δ) and the trade-off function with simultaneous bands."""
         level = (significance or self.significance) * self.rule.share
@@ -119,6 +126,7 @@ class AuditResult:
             "significance": self.significance,
             "epsilon_lower_bound": _finite(self.epsilon),
             "delta_lower_bound": self.delta,
+            **({} if self.mu is None else {"mu_lower_bound": self.mu}),
             "seed": str(self.seed),
             "training_runs": self.training,
             "samples": self.samples,
@@ -160,7 +168,8 @@ class AuditResult:
             f"  counts       {_counted(self.counts)}",
             f"  p-value      {self.p_value:.3g}",
             f"  with confidence {1 - self.significance:.7g}: epsilon({_number(self.point.delta)}) "
-            f"≥ {self.epsilon:.6g}, delta({_number(self.point.epsilon)}) ≥ {self.delta:.4g}",
+            f"≥ {self.epsilon:.6g}, delta({_number(self.point.epsilon)}) ≥ {self.delta:.4g}"
+            + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
             f"  {self.advice}",
             *(f"  note: {note}" for note in self.notes),
         ]

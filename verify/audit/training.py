@@ -34,7 +34,7 @@ _SHARE_DECAY = 0.2
 _MOST_OFTEN = 2.0
 _LARGEST_SHARE = 0.4
 _MOST_TRAINING = 1_000_000
-_MOST_TRAINING_ENTRIES = 24_000_000
+_MOST_TRAINING_ENTRIES = 12_000_000
 _LEAST_TRAINING = 200
 _OF_PAIRS = 4
 """One of so many pairs goes on to the next stage of training."""

@@ -21,7 +21,7 @@ from verify.audit.outputs import Matrix
 
 _MOST_FOR_COVARIANCE = 400
 _MOST_FOR_TREES = 200
-_TREE_RUNS = 20_000
+_TREE_RUNS, _LEAST_TREE_RUNS, _TREE_ENTRIES = 20_000, 5000, 1_000_000
 _SPIKE_RUNS = 5_000
 _SPIKE_STEPS = 25
 _PARTS = 5
@@ -206,7 +206,8 @@ def _trees(a: Matrix, b: Matrix) -> Feature:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    a, b = a[:_TREE_RUNS], b[:_TREE_RUNS]
+    rows = min(_TREE_RUNS, max(_LEAST_TREE_RUNS, _TREE_ENTRIES // a.shape[1]))
+    a, b = a[:rows], b[:rows]
     runs = np.concatenate([a, b])
     runs = np.where(np.isinf(runs), np.copysign(1e300, runs), runs)
     labels = np.repeat([1, 0], [len(a), len(b)])

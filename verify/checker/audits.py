@@ -208,6 +208,12 @@ def _bounded(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
             found = p_value(data["counts"], *point, spared)
             if found > level * (1 + _SLACK):
                 problems.append((name, f"is refuted only at {found:.6g}"))
+    mu = data.get("mu_lower_bound")
+    if mu:
+        law = {"law": "gaussian", "mu": Fraction(mu)}
+        (least,) = settle(lambda: [hockey_stick(law, _point(data["tested"])[0])])
+        if not compare(Fraction(data["delta_lower_bound"]), ">=", least):
+            problems.append(("mu_lower_bound", "does not follow from the bound of delta"))
 
 
 def p_value(counts: Mapping[str, Any], epsilon: float, delta: float, spared: float) -> float:

@@ -112,6 +112,7 @@ class Audit(_Tested, frozen=True, kw_only=True, tag="audit"):
     counts: Counts
     epsilon_lower_bound: Annotated[float, Meta(ge=0, le=700)]
     delta_lower_bound: Share
+    mu_lower_bound: Annotated[float, Meta(ge=0, le=60)] | None = None
     training_runs: Count
     spared: Share
     share: Share = 1.0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _FILES = """
 Files are .npy, .npz with one array, or .csv and .txt with one run a line and no header."""
-_CLAIM = "1, 1,1e-5, epsilon=1,delta=1e-5, mu=0.5, or a mechanism whose whole profile is claimed"
+_CLAIM = "1, 1,1e-5, mu=0.5, rho=0.1, order=8,renyi=0.5, or a mechanism whose profile is claimed"
 _SAMPLES = f"""\
 Test a claim about a mechanism on outputs of independent runs on two neighbouring datasets. A part
 of the rows, chosen by lot, proposes an event; the others test it, once.

@@ -318,3 +318,21 @@ def test_rare_atoms_are_found() -> None:
 
 def test_nothing_to_propose_for_integers() -> None:
     assert not list(bits.propose(np.zeros((9, 1), dtype=np.int64), np.ones((9, 1), dtype=np.int64)))
+
+
+def test_the_lowest_set_bit_is_that_of_the_exact_ratio() -> None:
+    rng = np.random.default_rng(1)
+    values = np.concatenate(
+        [
+            rng.integers(-(2**63), 2**63 - 1, 500).view(np.float64),
+            rng.normal(size=300),
+            np.ldexp(1.0, np.arange(-1074, 1024, 7)),
+            np.array([3e-310, -5e-324, 0.75, 6.0]),
+        ]
+    )
+    values = values[np.isfinite(values)]
+    for value, code in zip(values.tolist(), bit_features.lowest_bit(values).tolist(), strict=True):
+        above, below = value.as_integer_ratio()
+        assert code == (above & -above).bit_length() - below.bit_length()
+    named = bit_features.lowest_bit([0.0, -0.0, math.inf, -math.inf, math.nan]).tolist()
+    assert named == [1200, 1200, 1300, 1300, 1301]

@@ -1,0 +1,96 @@
+"""One step of DP-SGD: a correct one is spared, each bug is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accountant.errors import InvalidInputError
+from verify.audit import StepResult, audit_step
+
+BATCH, SIZE = 50, 10
+
+
+def clipped(gradients: Any) -> Any:
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return gradients * np.minimum(1, 1 / np.maximum(norms, 1e-12))
+
+
+def correct(gradients: Any, rng: np.random.Generator) -> Any:
+    return (clipped(gradients).sum(axis=0) + 2 * rng.normal(size=SIZE)) / BATCH
+
+
+def half_the_noise(gradients: Any, rng: np.random.Generator) -> Any:
+    return (clipped(gradients).sum(axis=0) + rng.normal(size=SIZE)) / BATCH
+
+
+def unclipped(gradients: Any, rng: np.random.Generator) -> Any:
+    return (gradients.sum(axis=0) + 2 * rng.normal(size=SIZE)) / BATCH
+
+
+def real_batch(gradients: Any, rng: np.random.Generator) -> Any:
+    noisy = clipped(gradients).sum(axis=0) + 2 * rng.normal(size=SIZE)
+    return noisy / max(1, len(gradients))
+
+
+def together(gradients: Any, rng: np.random.Generator) -> Any:
+    whole = clipped(gradients.sum(axis=0, keepdims=True))[0]
+    return (whole + 2 * rng.normal(size=SIZE)) / BATCH
+
+
+def reused(gradients: Any, rng: np.random.Generator) -> Any:
+    return (clipped(gradients).sum(axis=0) + 2 * np.random.default_rng(7).normal(size=SIZE)) / BATCH
+
+
+def audited(step: Callable[..., Any], seed: int = 1) -> StepResult:
+    return audit_step(
+        step, clip=1, noise_multiplier=2, batch=BATCH, dimension=SIZE, runs=200, seed=seed
+    )
+
+
+def test_a_correct_step_is_spared() -> None:
+    for seed in range(2):
+        found = audited(correct, seed)
+        assert not found.refuted, str(found)
+        assert found.leak is not None
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (half_the_noise, "noise"),
+        (unclipped, "clipping"),
+        (real_batch, "batch of 5"),
+        (together, "batch of 2"),
+        (reused, "reuse"),
+    ],
+)
+def test_a_bug_is_found_and_named(step: Callable[..., Any], name: str) -> None:
+    found = audited(step)
+    assert found.refuted
+    assert name in [each.name for each in found.findings if each.refuted]
+
+
+def test_forgotten_clipping_shows_in_mu() -> None:
+    found = audited(unclipped)
+    assert found.leak is not None
+    assert found.leak.mu is not None
+    assert found.leak.mu > 0.5
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [({"clip": 0}, "clip"), ({"noise_multiplier": -1}, "noise"), ({"runs": 3}, "runs")],
+)
+def test_what_is_out_of_range_is_named(argument: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"clip": 1, "noise_multiplier": 2, "batch": 1, "dimension": SIZE}
+    with pytest.raises(InvalidInputError, match=said):
+        audit_step(correct, **{**given, **argument})
+
+
+def test_an_update_of_another_shape_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="10 finite numbers"):
+        audited(lambda gradients, rng: 0.0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from verify.checker.kernel.domain import INTEGER
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Apply,
     Comparison,
     Entries,

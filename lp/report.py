@@ -39,7 +39,7 @@ def to_json(solution: Solution) -> dict[str, Any]:
 
 
 def certificate(solution: Solution) -> dict[str, Any]:
-    """Return laws, multipliers, bounds of E and of δ, for `verify.checker.count_noise`."""
+    """Return laws, multipliers, bounds of E and of δ, for `verify.checker.optima.count_noise`."""
     problem = solution.problem
     program, bound = solution.dual
     start = 0 if problem.max_count is None else problem.min_count

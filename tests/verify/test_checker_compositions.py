@@ -17,12 +17,12 @@ from accountant.numbers.exact import exact
 from tests.quick import quick
 from verify import checker, document, seal
 from verify.certificate import certify
-from verify.checker import circle, composed, contour
 from verify.checker.arithmetic import interval_digits
+from verify.checker.compositions import circle, composed, contour
+from verify.checker.compositions.mixtures import Mixture
+from verify.checker.compositions.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
 from verify.checker.facts import mechanism
 from verify.checker.mechanisms import fits, pairs, under
-from verify.checker.mixtures import Mixture
-from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
 
 Data = dict[str, Any]
 

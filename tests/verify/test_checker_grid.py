@@ -14,12 +14,12 @@ from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from accountant.questions import profile
 from verify import checker, document, seal
 from verify.certificate import certify
-from verify.checker import composed, grid
 from verify.checker.arithmetic import UnknownError
-from verify.checker.grid import enclose
-from verify.checker.mixtures import Mixture
-from verify.checker.moments import DiscreteNormal, Listed, Normal
-from verify.checker.moments import Laplace as LaplaceLoss
+from verify.checker.compositions import composed, grid
+from verify.checker.compositions.grid import enclose
+from verify.checker.compositions.mixtures import Mixture
+from verify.checker.compositions.moments import DiscreteNormal, Listed, Normal
+from verify.checker.compositions.moments import Laplace as LaplaceLoss
 
 SHARE = Fraction(1, 100)
 STEP = PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01")

@@ -22,7 +22,7 @@ from accountant.questions import profile
 from verify import checker, document, functions, seal
 from verify.certificate import certify
 from verify.checker.arithmetic import UnknownError, compare, interval_digits, narrow, settle
-from verify.checker.composed import intervals
+from verify.checker.compositions.composed import intervals
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.facts import mechanism
 from verify.checker.functions import QUESTIONS

@@ -23,9 +23,9 @@ from accountant.numbers.precision import ctx
 from verify import seal
 from verify.checker.arithmetic import interval_digits
 from verify.checker.audits import audit_problems, sequential_problems
-from verify.checker.count_noise import count_noise_problems, count_noise_theorem
-from verify.checker.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
-from verify.checker.integer_noise import integer_noise_problems, integer_noise_theorem
+from verify.checker.optima.count_noise import count_noise_problems, count_noise_theorem
+from verify.checker.optima.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
+from verify.checker.optima.integer_noise import integer_noise_problems, integer_noise_theorem
 from verify.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
 from verify.checker.schema import excess, shape_problems
 from verify.checker.steps import Steps

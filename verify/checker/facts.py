@@ -10,8 +10,8 @@ import msgspec
 from flint import arb
 
 from verify import seal
-from verify.checker import composed
 from verify.checker.arithmetic import AGREEMENT, agree, compare, hull
+from verify.checker.compositions import composed
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
 from verify.checker.mechanisms import Noise

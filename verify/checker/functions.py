@@ -13,7 +13,7 @@ from flint import arb
 from accountant.numbers.precision import ctx
 from verify.checker import trees
 from verify.checker.arithmetic import hull, largest, least
-from verify.checker.composed import largest_loss
+from verify.checker.compositions.composed import largest_loss
 from verify.checker.laws import (
     Law,
     enveloped_trade_off,

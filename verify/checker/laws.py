@@ -1,6 +1,6 @@
 """What a pair of laws (P, Q) answers, enclosed a second time: every answer is a number or a ball.
 
-The answers of a product are intervals of `verify.checker.composed`, as balls.
+The answers of a product are intervals of `compositions.composed`, as balls.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker import composed, samples
 from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
+from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import masses, mixed, theta

@@ -26,7 +26,7 @@ from verify.checker.arithmetic import (
     narrow,
     settle,
 )
-from verify.checker.composed import alike, intervals
+from verify.checker.compositions.composed import alike, intervals
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
 from verify.checker.kernel import OutOfTimeError, ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed, refuting

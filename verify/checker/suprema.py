@@ -12,7 +12,7 @@ from typing import Any
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import compare, hull, largest, least
-from verify.checker.composed import largest_loss
+from verify.checker.compositions.composed import largest_loss
 from verify.checker.gaussian_mu import more_than_discrete, more_than_mixtures
 from verify.checker.laws import Law, renyi
 from verify.checker.reals import (

@@ -10,8 +10,8 @@ from flint import arb, ctx
 
 from verify.checker.kernel.claims import resolved
 from verify.checker.kernel.domain import Domain, Goal
+from verify.checker.kernel.expressions import ZERO, Budget, number, parse, substitute
 from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.language import ZERO, Budget, number, parse, substitute
 from verify.checker.kernel.ranges import Range
 from verify.expression import Expression
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from verify.checker import optimum
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Apply,
     Comparison,
     Fold,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from verify.checker.kernel.domain import INTEGER
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Apply,
     Comparison,
     Entries,
@@ -50,6 +50,7 @@ class Law:
 
 
 _GAUSSIAN: Final = {
+    "mu": "MU",
     "rho": "MU**2/2",
     "renyi": "ORDER*MU**2/2",
     "delta": "Phi(MU/2 - EPSILON/MU) - exp(EPSILON)*Phi(-MU/2 - EPSILON/MU)",
@@ -363,25 +364,25 @@ def _structured(noise: Apply, asked: Asked) -> Found | None:
     given = dict(noise.named)
     match noise.name, asked.question, asked.rest:
         case "LaplaceVector", "max_loss", ():
-            shifts = _entries(given.get("shifts"))
-            if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
-                return None
-            total = plus(*(Apply("abs", (shift,)) for shift in shifts))
-            return Apply("/", (total, given["scale"])), [Comparison(given["scale"], ">", number(0))]
+            return _laplace_vector(given, "t")
         case "LaplaceVector", "renyi", (order,) if order == number(1):
-            shifts = _entries(given.get("shifts"))
-            if shifts is None or set(given) != {"scale", "shifts"} or not shifts:
-                return None
-            terms = []
-            for shift in shifts:
-                ratio = Apply("/", (Apply("abs", (shift,)), given["scale"]))
-                terms.append(substitute(parse("t + exp(-t) - 1"), {"t": ratio}))
-            return plus(*terms), [Comparison(given["scale"], ">", number(0))]
+            return _laplace_vector(given, "t + exp(-t) - 1")
         case "EllipticalGaussian", ("mu" | "rho" | "renyi" | "delta" | "variance"), _:
             return _elliptical(given, asked)
         case "GeneralGaussian", ("mu" | "rho" | "renyi" | "delta"), _:
             return _general(given, asked)
     return None
+
+
+def _laplace_vector(given: Mapping[str, Node], term: str) -> Found | None:
+    """Add up a function of t, the distance of each coordinate."""
+    shifts = _entries(given.get("shifts"))
+    if set(given) != {"scale", "shifts"} or not shifts:
+        return None
+    scale, shown = given["scale"], parse(term)
+    sizes = (Apply("/", (Apply("abs", (shift,)), scale)) for shift in shifts)
+    terms = (substitute(shown, {"t": size}) for size in sizes)
+    return plus(*terms), [Comparison(scale, ">", number(0))]
 
 
 def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
@@ -402,8 +403,6 @@ def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
 
 def _of_mu(mu: Node, asked: Asked, conditions: list[Comparison]) -> Found:
     """Answer for a mechanism that is exactly μ-GDP by a Gaussian pair."""
-    if asked.question == "mu":
-        return _answered(mu, asked, conditions)
     return _answered(substitute(parse(_GAUSSIAN[asked.question]), {"MU": mu}), asked, conditions)
 
 

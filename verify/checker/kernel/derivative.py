@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     ONE,
     ZERO,
     Apply,

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from flint import arb
 
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     ONE,
     Apply,
     Budget,

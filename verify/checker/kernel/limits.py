@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any, Final, final
 
 from verify.checker.kernel.domain import Domain, Goal
-from verify.checker.kernel.extended import MONOTONE, evaluate
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     ONE,
     ZERO,
     Apply,
@@ -25,6 +24,7 @@ from verify.checker.kernel.language import (
     show,
     times,
 )
+from verify.checker.kernel.extended import MONOTONE, evaluate
 from verify.checker.kernel.methods import difference, vanishes
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options

@@ -8,8 +8,7 @@ from typing import Final
 
 from accountant.numbers.precision import ctx
 from verify.checker.kernel.domain import Domain, Goal, Variable
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Apply,
     Budget,
     Comparison,
@@ -24,6 +23,7 @@ from verify.checker.kernel.language import (
     times,
     walk,
 )
+from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.normal import Normaliser
 from verify.checker.kernel.polynomials import ONE, Polynomial, Ratio, coefficients, used, value_of
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number

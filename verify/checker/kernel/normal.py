@@ -18,8 +18,7 @@ from typing import Any, Final, final
 from flint import arb, fmpz
 
 from verify.checker.kernel.domain import Domain, Goal, Variable
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Apply,
     Budget,
     Fold,
@@ -32,6 +31,7 @@ from verify.checker.kernel.language import (
     show,
     substitute,
 )
+from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,

@@ -10,7 +10,7 @@ from accountant.numbers.precision import ctx
 from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Goal
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Budget,
     Comparison,
     Node,
@@ -22,9 +22,7 @@ from verify.checker.kernel.language import (
 )
 from verify.checker.kernel.limits import StatedLimit, limit_proof
 from verify.checker.kernel.methods import by_sweep, cases, identity, positive, without_abs
-from verify.checker.kernel.normal import Puncture
-from verify.checker.kernel.prover import Method, Proved, Spec, normalised
-from verify.checker.kernel.steps import (
+from verify.checker.kernel.nested import (
     both,
     branch,
     combine,
@@ -34,6 +32,8 @@ from verify.checker.kernel.steps import (
     induction,
     split_proof,
 )
+from verify.checker.kernel.normal import Puncture
+from verify.checker.kernel.prover import Method, Proved, Spec, normalised
 
 METHODS: Final[dict[str, Method]] = {
     "identity": identity,

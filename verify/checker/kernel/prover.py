@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar, final
 
 from verify.checker.kernel.domain import Goal
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     Apply,
     Budget,
     Comparison,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from verify.checker.kernel.language import Budget, ProofError
+from verify.checker.kernel.expressions import Budget, ProofError
 from verify.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,

@@ -11,8 +11,7 @@ from flint import arb
 from accountant.numbers.precision import ctx
 from verify.checker.kernel.derivative import differentiate
 from verify.checker.kernel.domain import Domain, Goal, Variable
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     OPPOSITE,
     Budget,
     Comparison,
@@ -22,6 +21,7 @@ from verify.checker.kernel.language import (
     free,
     minus,
 )
+from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.ranges import INFINITY, Range, related
 
 Box = dict[str, Range]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from verify.checker.arithmetic import UnknownError, total
-from verify.checker.composed import Law, alike
+from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms.arguments import WRAPPERS

@@ -2,7 +2,7 @@
 
 For z = c + it every factor gives M(c), the ratios M(c + inh)/M(c), and a bound of |M(c + it)| for
 all t ≥ T at once. Here are closed forms and lists; mixtures of normal laws are in
-`verify.checker.mixtures`.
+`compositions.mixtures`.
 """
 
 from __future__ import annotations

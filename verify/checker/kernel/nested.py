@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from verify.checker.kernel.derivative import differentiate, is_smooth
 from verify.checker.kernel.domain import INTEGER, Goal, Variable
-from verify.checker.kernel.language import (
+from verify.checker.kernel.expressions import (
     OPPOSITE,
     Apply,
     Comparison,

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.outcome import Theorem, formula
-from verify.checker.rationals import (
+from verify.checker.optima.rationals import (
     encloses_exponential,
     gap_problems,
     number,
     optimum,
 )
+from verify.checker.outcome import Theorem, formula
 
 
 def integer_noise_theorem(data: Mapping[str, Any]) -> Theorem:

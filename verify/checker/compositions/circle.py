@@ -9,7 +9,7 @@ has no truncation: it is Σ_m f(ℓ + muN) e^{cmuN} exactly, where f(ℓ) is
     P(L ≥ ℓ) for K = 1/(1 − e^{−zu}),   e^ε Q(L ≥ ℓ) for K = e^{ε−ℓ}/(1 − e^{−(z+1)u}),
 
 and the difference of both for H(ε). All terms are ≥ 0. As f ≤ 1 and f(x) ≤ M(s) e^{−sx}, those with
-m ≠ 0 have the bounds of `verify.checker.contour`, which also has the ledger of M and of rounding.
+m ≠ 0 have the bounds of `compositions.contour`, which also has the ledger of M and of rounding.
 
 Where that takes too many nodes only those with |n| < N' are summed: with w the masses tilted by
 e^{cL}, |M(c + it)/M(c)|² is at most 1 − Σ 2 w_x w_y (1 − cos t(l_x − l_y)), summed over
@@ -29,8 +29,8 @@ from typing import Any, TypeAlias
 from mpmath import mp
 
 from verify.checker.arithmetic import UnknownError, agree
-from verify.checker.contour import Answers, aliases, enclosed, ledger, values, working
-from verify.checker.moments import (
+from verify.checker.compositions.contour import Answers, aliases, enclosed, ledger, values, working
+from verify.checker.compositions.moments import (
     LN10,
     STRETCHES,
     DiscreteNormal,

@@ -27,9 +27,17 @@ from flint import fmpz_poly
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, interval_digits
-from verify.checker.contour import Answers, bounded, infinite_mass
-from verify.checker.mixtures import Mixture
-from verify.checker.moments import LN10, Factor, Factors, Laplace, Listed, Normal, saddle
+from verify.checker.compositions.contour import Answers, bounded, infinite_mass
+from verify.checker.compositions.mixtures import Mixture
+from verify.checker.compositions.moments import (
+    LN10,
+    Factor,
+    Factors,
+    Laplace,
+    Listed,
+    Normal,
+    saddle,
+)
 
 Tails: TypeAlias = tuple[Any, Any]
 """P(L > y) and Q(L > y), without P(L = ∞)."""

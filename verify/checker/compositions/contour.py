@@ -15,7 +15,7 @@ four errors, all bounded:
   of them its integral against dt/t, which for H(ε) alone may be against dt/t²; for the others the
   atoms of a loss may be taken apart.
 - M of a mixture of normal laws is a trapezoidal sum in x, with a strip bound and normal tails
-  (`verify.checker.mixtures`); the others are closed forms (`verify.checker.moments`). Errors e_f
+  (`compositions.mixtures`); the others are closed forms (`compositions.moments`). Errors e_f
   relative to M_f(c) change the product by at most M(c) (e^{Σ k_f e_f} − 1).
 - Rounding. Powers are made by repeated products of integers with P bits, whose rounding is part of
   e_f. Everything else rounds in the last of P bits, of which 24 and those of the numbers of nodes
@@ -36,7 +36,16 @@ from typing import Any, final
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError, interval_digits
-from verify.checker.moments import LN10, STRETCHES, Factor, Factors, Row, log_moment, period, saddle
+from verify.checker.compositions.moments import (
+    LN10,
+    STRETCHES,
+    Factor,
+    Factors,
+    Row,
+    log_moment,
+    period,
+    saddle,
+)
 
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
 """Significant digits, and the most products of complex integers for them (1.5 to 15 seconds)."""

@@ -20,8 +20,8 @@ from flint import fmpq, fmpq_mat
 from mpmath import mp
 
 from verify.checker.mechanisms.quadratic import pivots
+from verify.checker.optima.rationals import gap_problems, integer, number, optimum, signed_square
 from verify.checker.outcome import Theorem, formula
-from verify.checker.rationals import gap_problems, integer, number, optimum, signed_square
 
 Problems = list[tuple[str, str]]
 Rows = list[list[Fraction]]

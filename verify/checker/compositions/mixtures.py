@@ -30,7 +30,7 @@ from typing import Any, final
 
 from mpmath import mp
 
-from verify.checker.moments import Factor, Row, spin
+from verify.checker.compositions.moments import Factor, Row, spin
 
 _HEIGHTS = (0.01, 0.03, 0.06, 0.1, 0.17, 0.25, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Candidates for y, in units of π/(2μ)."""

@@ -24,14 +24,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from verify.checker.outcome import Theorem, formula
-from verify.checker.rationals import (
+from verify.checker.optima.rationals import (
     encloses_exponential,
     gap_problems,
     integer,
     number,
     optimum,
 )
+from verify.checker.outcome import Theorem, formula
 
 Problems = list[tuple[str, str]]
 

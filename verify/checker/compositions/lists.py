@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from mpmath import iv, mp
 
 from verify.checker.arithmetic import UnknownError
-from verify.checker.contour import Answers, infinite_mass
-from verify.checker.moments import Factor, Listed
+from verify.checker.compositions.contour import Answers, infinite_mass
+from verify.checker.compositions.moments import Factor, Listed
 
 Sums: TypeAlias = list[tuple[int, Any, Any]]
 """A loss and its masses under P and Q, in the order of losses."""

@@ -4,11 +4,11 @@ A law is taken apart into independent losses (`parts`), whose joint answers are 
 first route that there is:
 
 - a contour integral where a factor is Gaussian, subsampled or not, or where Laplace noise is
-  released so often that its atoms do not count (`verify.checker.contour`);
-- an exact sum over the circle where all losses lie on one lattice (`verify.checker.circle`);
-- all sums of losses on other lists (`verify.checker.lists`);
+  released so often that its atoms do not count (`compositions.contour`);
+- an exact sum over the circle where all losses lie on one lattice (`compositions.circle`);
+- all sums of losses on other lists (`compositions.lists`);
 - where that would take too long, or gives nothing, for few releases two laws on a grid
-  (`verify.checker.grid`), which enclose H(ε) to a few digits;
+  (`compositions.grid`), which enclose H(ε) to a few digits;
 - else Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
   at most M(s) e^{−sε} for every s ≥ 0. It is an upper bound only.
 """
@@ -36,19 +36,19 @@ from verify.checker.arithmetic import (
     rounded,
     total,
 )
-from verify.checker.circle import invert as sum_on_circle
-from verify.checker.circle import lattice
-from verify.checker.contour import Answers, bounded, infinite_mass, log_upper, nothing
-from verify.checker.contour import invert as integrate
+from verify.checker.compositions.circle import invert as sum_on_circle
+from verify.checker.compositions.circle import lattice
+from verify.checker.compositions.contour import Answers, bounded, infinite_mass, log_upper, nothing
+from verify.checker.compositions.contour import invert as integrate
+from verify.checker.compositions.grid import enclose as on_grid
+from verify.checker.compositions.lists import add_up
+from verify.checker.compositions.mixtures import Mixture
+from verify.checker.compositions.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
+from verify.checker.compositions.samples import of_large_losses
 from verify.checker.declared import BY_LAW
-from verify.checker.grid import enclose as on_grid
 from verify.checker.integrals import laplace_work
-from verify.checker.lists import add_up
 from verify.checker.masses import masses, mixed
-from verify.checker.mixtures import Mixture
-from verify.checker.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
 from verify.checker.reals import INFINITE, Real, exp, log
-from verify.checker.samples import of_large_losses
 
 Law: TypeAlias = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""Products of laws: compositions, subsampled or not, by the first route that there is."""

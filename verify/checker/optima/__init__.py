@@ -1,0 +1,1 @@
+"""Certificates of `dpassay optimal`, each decided in fractions alone."""

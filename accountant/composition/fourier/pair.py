@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flint import arb
 
@@ -53,9 +53,6 @@ from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width, ball,
 from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    pass
 
 MOST_FEW, RARE = 100, 2.0
 """Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""

@@ -1,4 +1,4 @@
-"""Tails and hockey-stick divergences of products of Laplace laws, by two sums that share the work.
+"""Tails and hockey-stick divergences of products of Laplace laws, by exact sums.
 
 Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and dQ = e^{−l/2} dm, and the
 two-sided Laplace transform of m is e^{−T/2} Φ(s), T = Σ t_i, with
@@ -15,17 +15,13 @@ With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε and 0
 
     s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
 
-so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to about thirty
+so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to two dozen
 coordinates that all differ the signs are taken apart
 (`accountant.composition.exact.laplace_product_halves`).
 
-*The terms m ≥ M by the trapezoidal rule* on Re s = c. By Poisson summation it adds the values at
-ε + jB, j ≠ 0, times e^{cjB}: all ≥ 0 and bounded by Chernoff at two real points (none for
-ε + jB ≥ T). As |C_i| ≤ cosh(t_i c) and |S_i/(2s)| ≤ x cosh(t_i c), x = min(1/(2|s|), t_i/2), what
-the line beyond Im s = W adds is at most (1/π) Π cosh(t_i c) ∫_W^∞ Σ_{m≥M} C(d, m) x^m / |κ|. Where
-few coordinates are between their atoms the exact terms are enough and the rest is bounded by its
-value at s = c; where many are, the integral converges fast and M is small. Both are short at any
-number of coordinates.
+*The terms m ≥ M* add at least 0, and at most Φ_{≥M}(c) e^{−cε} sup_y e^{−cy} k(y), k the function
+that is integrated. As m is a sum of independent indicators under the tilt c, Φ_{≥M}(c)/Φ(c) is a
+tail of it, which Chernoff's inequality bounds: M is the least for which that does not matter.
 """
 
 from __future__ import annotations
@@ -37,9 +33,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import final
+from typing import TypeAlias, final
 
-from flint import acb, acb_poly, arb, arb_poly, fmpz, fmpz_poly
+from flint import arb, arb_poly, fmpz, fmpz_poly
 
 from accountant.composition.exact.laplace_product_halves import sum_of_halves
 from accountant.composition.exact.laplace_product_plan import (
@@ -58,6 +54,8 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, asked_width
 from accountant.numbers.precision import ctx
 
+Distances: TypeAlias = Sequence[tuple[arb, int]]
+"""The t_i, and how many coordinates have each."""
 _PRECISION_STEP = 128
 _SPARE_BITS = 12
 _ROUNDS = 8
@@ -147,14 +145,13 @@ class _Integral:
         return sum(count for _, count in self.groups)
 
     def by(self, plan: Plan) -> arb:
-        """Return both sums of the plan."""
+        """Return the sum of the plan, and what it leaves out."""
         distances = [(multiple * self.unit.ball(), count) for multiple, count in self.groups]
         top = sum((count * t for t, count in distances), start=arb(0))
         eps = self.epsilon.ball()
         total = self._of_halves(plan.parts) if plan.halved else self._exact(plan.parts)
         if plan.parts <= self.coordinates:
-            rest = _Rest(distances, eps, self.kernel, plan)
-            total += rest.by_contour(top) if plan.nodes else rest.bound()
+            total += _rest(distances, eps, self.kernel, plan)
         shift = -eps if self.kernel is Kernel.Q else eps
         return ((shift - top) / 2).exp() * total
 
@@ -282,122 +279,26 @@ def _rows(count: int, parts: int, last: int) -> list[fmpz_poly]:
     return rows
 
 
-@final
-class _Rest:
-    """The terms m ≥ M."""
-
-    def __init__(
-        self, distances: Sequence[tuple[arb, int]], eps: arb, kernel: Kernel, plan: Plan
-    ) -> None:
-        self._distances, self._eps, self._kernel, self._plan = distances, eps, kernel, plan
-        self._c = arb(plan.line)
-
-    def bound(self) -> arb:
-        """Return a ball from 0 to Φ_{≥M}(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
-        c = self._c
-        between = self._many(c)
-        return arb(0).union((between * (-c * self._eps).exp() * self._peak()).upper())
-
-    def _peak(self) -> arb:
-        if self._kernel is not Kernel.EXCESS:
-            return arb(1)
-        s = self._c - arb("0.5")
-        return log_peak(s).exp()
-
-    def _many(self, c: arb) -> arb:
-        """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""
-        parts, log_phi, shares = self._plan.parts, arb(0), []
-        for t, count in self._distances:
-            cosh, sinh = (t * c).cosh(), (t * c).sinh() / (2 * c)
-            log_phi += count * (cosh + sinh).log()
-            shares.append((sinh / (cosh + sinh), count))
-        mean = float(sum((count * share for share, count in shares), start=arb(0)))
-        v = arb(max(parts / mean, 1.0))
-        log_tail = -parts * v.log()
-        for share, count in shares:
-            log_tail += count * (share * (v - 1)).log1p()
-        return (log_phi + log_tail.min(arb(0))).exp()
-
-    def by_contour(self, top: arb) -> arb:
-        """Return the trapezoidal sum, with all three errors."""
-        c, eps, plan = self._c, self._eps, self._plan
-        period = arb(plan.period)
-        h = 2 * arb.pi() / period
-        total = self._integrand(acb(c)).real / 2
-        for k in range(1, plan.nodes + 1):  # a power of a phase would lose bits at every step
-            total += (self._integrand(acb(c, k * h)) * acb(0, -k * h * eps).exp()).real
-        total *= h / arb.pi() * (-c * eps).exp()
-        aliases = self._aliases(period, top)
-        beyond = self._beyond(plan.nodes * h)
-        return total - arb(0).union(aliases) + arb(0, beyond.upper())
-
-    def _integrand(self, s: acb) -> acb:
-        """Return Φ_{≥M}(s)/κ(s)."""
-        parts, twice = self._plan.parts, 2 * s
-        whole, low = acb(1), acb_poly([1])
-        for t, count in self._distances:
-            rise = (t * s).exp()
-            fall = 1 / rise
-            cosh, sinh = (rise + fall) / 2, (rise - fall) / (2 * twice)
-            whole *= (cosh + sinh) ** count
-            few = min(parts, count + 1)
-            powers = [cosh ** (count - few + 1)]
-            for _ in range(few - 1):
-                powers.append(powers[-1] * cosh)
-            power, coefficients = acb(1), []
-            for m in range(few):
-                coefficients.append(power * powers[few - 1 - m] * math.comb(count, m))
-                power *= sinh
-            low = acb_poly((low * acb_poly(coefficients)).coeffs()[:parts])
-        return (whole - sum(low.coeffs(), start=acb(0))) / self._kernel.at(s)
-
-    def _aliases(self, period: arb, top: arb) -> arb:
-        """Return a bound of Σ_{j≠0} X(ε + jB) e^{cjB}, X ≤ Φ(c') e^{−c'ε} at every c'."""
-        found = arb(0)
-        for side in (1, -1):
-            if side > 0 and self._eps + period >= top:
-                continue
-            found += min(
-                (self._alias(side, period, float(self._c) + side * v) for v in self._offsets(side)),
-                key=lambda bound: float(bound.log()) if bound > 0 else -math.inf,
-            )
-        return found.upper()
-
-    def _offsets(self, side: int) -> list[float]:
-        room = float(self._c) - self._kernel.pole
-        if side < 0:
-            return [room * 2.0 ** (-n / 2) for n in range(12)]
-        return [room * 2.0 ** (n / 2) for n in range(-14, 10)]
-
-    def _alias(self, side: int, period: arb, line: float) -> arb:
-        other = arb(line)
-        ratio = (-(other - self._c).__abs__() * period).exp()
-        log_phi = _weighted([_log_factor(t, other) for t, _ in self._distances], self._distances)
-        return (log_phi - other * self._eps).exp() * ratio / (1 - ratio)
-
-    def _beyond(self, last: arb) -> arb:
-        """Return the bound of the line beyond Im s = W, by v^{−M} (1 + vx)^d, v ≥ 1."""
-        parts, c = self._plan.parts, self._c
-        excess = self._kernel is Kernel.EXCESS
-        largest = [1 / (2 * last).max(1 / t if excess else arb(0)) for t, _ in self._distances]
-        v = arb(max(parts / float(_weighted(largest, self._distances)), 1.0))
-        log_cosh = [(t * c).cosh().log() for t, _ in self._distances]
-        log_many = [(v * x).log1p() for x in largest]
-        logs = _weighted(log_cosh, self._distances) + _weighted(log_many, self._distances)
-        tail = (logs - parts * v.log() - c * self._eps).exp() / arb.pi()
-        # ∫ Σ x^m/ω² ≤ Σ x^m/W; and ∫ Σ (2ω)^{−m}/ω ≤ Σ (2W)^{−m}/M, without t/2
-        return tail / last if excess else tail / parts
+def _rest(distances: Distances, eps: arb, kernel: Kernel, plan: Plan) -> arb:
+    """Return a ball from 0 to Φ_{≥M}(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
+    c = arb(plan.line)
+    peak = log_peak(c - arb("0.5")).exp() if kernel is Kernel.EXCESS else arb(1)
+    return arb(0).union((_many(distances, c, plan.parts) * (-c * eps).exp() * peak).upper())
 
 
-def _log_factor(t: arb, c: arb) -> arb:
-    """Return ln(cosh(tc) + sinh(tc)/(2c)), with its limit 1 + t/2 at c = 0."""
-    if c.contains(0):
-        return (1 + t / 2).log()
-    return ((t * c).cosh() + (t * c).sinh() / (2 * c)).log()
-
-
-def _weighted(values: Sequence[arb], distances: Sequence[tuple[arb, int]]) -> arb:
-    return sum((n * value for value, (_, n) in zip(values, distances, strict=True)), start=arb(0))
+def _many(distances: Distances, c: arb, parts: int) -> arb:
+    """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""
+    log_phi, shares = arb(0), []
+    for t, count in distances:
+        cosh, sinh = (t * c).cosh(), (t * c).sinh() / (2 * c)
+        log_phi += count * (cosh + sinh).log()
+        shares.append((sinh / (cosh + sinh), count))
+    mean = float(sum((count * share for share, count in shares), start=arb(0)))
+    v = arb(max(parts / mean, 1.0))
+    log_tail = -parts * v.log()
+    for share, count in shares:
+        log_tail += count * (share * (v - 1)).log1p()
+    return (log_phi + log_tail.min(arb(0))).exp()
 
 
 def estimate_epsilon(groups: Groups, unit: ExactReal, log_delta: float) -> float | None:

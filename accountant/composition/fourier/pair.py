@@ -16,8 +16,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.contour import ContourPair
+from accountant.composition.fourier.certified import ContourPair, Kernel, integral
 from accountant.composition.fourier.cut import (
     chosen,
     coarse,

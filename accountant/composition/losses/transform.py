@@ -21,11 +21,16 @@ from flint import acb, acb_mat, arb
 
 from accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.decay import Decay, GaussianDecay, MixtureDecay
+from accountant.composition.losses.decay import (
+    Decay,
+    GaussianDecay,
+    MixtureDecay,
+    log_lower,
+    log_upper,
+)
 from accountant.composition.losses.float_mixture import FloatMixture
-from accountant.composition.losses.float_moments import log_lower, log_upper
 from accountant.composition.numeric.cells import GUARD_WIDTH
-from accountant.composition.numeric.phases import (
+from accountant.composition.numeric.kernels import (
     LARGEST_ANGLE,
     MOST_PHASES,
     blocks,
@@ -198,7 +203,7 @@ class MixtureTransform(Transform):
         return found if self.mixed_first else [value.conjugate() for value in found]
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats (`accountant.composition.numeric.phases`)."""
+        """Return the ratios with moments in floats (`accountant.composition.numeric.kernels`)."""
         if count < _FEW:
             return None
         s = c + 1 if self.mixed_first else -c

@@ -11,13 +11,18 @@ from flint import ctx
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from accountant.composition.exact.laplace_product_halves import sum_of_halves
 from accountant.composition.exact.laplace_product_plan import (
     Kernel,
     choose,
     split,
 )
-from accountant.composition.exact.laplace_product_sums import _Integral, _reach, _weights, in_units
+from accountant.composition.exact.laplace_product_sums import (
+    _Integral,
+    _reach,
+    _weights,
+    in_units,
+    sum_of_halves,
+)
 from accountant.mechanisms import Composed, Laplace, LaplaceVector
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose

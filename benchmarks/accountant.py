@@ -414,7 +414,7 @@ def gaussian(options: argparse.Namespace) -> None:
             guess = smooth.estimate_epsilon(math.log(float(delta)))
             assert guess is not None
             at = Interval(closed.lower, closed.lower).ball()
-            from accountant.composition.argument import ends
+            from accountant.composition.joint import ends
 
             value = smooth.hockey_stick(ends(at)[0])
             print(

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, final
 from flint import arb
 
 from accountant.composition.choose import product
-from accountant.composition.envelope import Family, envelope, two_directions
 from accountant.composition.grid.pair import POINTS, GridPair
 from accountant.composition.joint import Factor, JointPair
+from accountant.composition.subsampling import Family, envelope, two_directions
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal

@@ -24,11 +24,18 @@ from typing import final
 
 from flint import arb, arb_poly
 
-from accountant.composition.argument import ends, exact_sum, hockey_stick_at, tails_at
 from accountant.composition.exact.convolution import ConvolvedPair, Value
-from accountant.composition.fourier.contour import ContourPair
+from accountant.composition.fourier.certified import ContourPair
 from accountant.composition.invert import chernoff_epsilon, rough_root
-from accountant.composition.joint import Factor, JointPair, UnsuitedError
+from accountant.composition.joint import (
+    Factor,
+    JointPair,
+    UnsuitedError,
+    ends,
+    exact_sum,
+    hockey_stick_at,
+    tails_at,
+)
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal

@@ -28,8 +28,14 @@ from flint import acb, arb
 
 from accountant.composition.exact import names as lattice
 from accountant.composition.exact.names import Basis, Generators, Vector
-from accountant.composition.fourier.certified import Kernel, Plan, alias, near, plan_contour
-from accountant.composition.fourier.contour import ContourPair
+from accountant.composition.fourier.certified import (
+    ContourPair,
+    Kernel,
+    Plan,
+    alias,
+    near,
+    plan_contour,
+)
 from accountant.composition.fourier.measure import Alike, Loss, estimator, guard, power
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.losses.finite import finite

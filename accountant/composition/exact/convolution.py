@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb, arb_poly
 
-from accountant.composition.argument import exact_sum
 from accountant.composition.exact import names as lattice
 from accountant.composition.exact.names import Basis, Generators, Vector
-from accountant.composition.joint import JointPair
+from accountant.composition.joint import JointPair, exact_sum
 from accountant.core.pair import Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal

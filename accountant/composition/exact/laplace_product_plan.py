@@ -1,4 +1,4 @@
-"""Which of the two sums of a product of Laplace laws take the least time; in floats, no proof.
+"""How many terms the exact sums of a product of Laplace laws take; in floats, no proof.
 
 See `accountant.composition.exact.laplace_product_sums`, which bounds what these choices cost.
 """
@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from flint import acb, arb
-
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import rough_log_peak
 
@@ -21,19 +19,13 @@ Groups: TypeAlias = tuple[tuple[int, int], ...]
 
 MAX_TERMS = 2_000_000
 """Most pairs (J, m) of the exact sum."""
-MAX_NODES = 200_000
-"""Most nodes of the contour."""
 _FEW = 20_000
 MAX_HALF = 1 << 18
 """Most sums of signed shifts of half of the coordinates."""
-_PARTS = (2, 3, 4, 6, 8, 16, 32, 64, 128)
 _HALF, _HALF_SQUARE = 2.0, 0.15  # microseconds of one of them, and of M² of it
 _PARTS_STEP = 16
-_TERM, _NODE, _COEFFICIENT, _ROW = 0.7, 12.0, 2.0, 3.0  # microseconds, roughly
-_CHEAP = 1e5  # microseconds: what an exact sum may take before a contour is looked for
+_COEFFICIENT, _ROW = 2.0, 3.0  # microseconds, roughly
 _LEAST_TILT, _MOST_TILT = -14.0, 18.0
-
-
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _NEAR_LINE = 1e-4
 """Accuracy of ln(c − pole): a line that is off by so little costs no bit."""
@@ -51,22 +43,13 @@ class Kernel(enum.Enum):
         """The last pole on the right."""
         return -0.5 if self is Kernel.Q else 0.5
 
-    def at(self, s: acb) -> acb:
-        """Return κ(s)."""
-        half = arb("0.5")
-        if self is Kernel.EXCESS:
-            return (s - half) * (s + half)
-        return s - half if self is Kernel.P else s + half
-
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """c and h = 2π/B, W in steps (0: no contour), M, and bits for the exact terms."""
+    """c, M, and bits for the exact terms."""
 
     line: float
-    period: float
-    nodes: int
     parts: int
     lost: int
     cost: float = 0.0
@@ -157,42 +140,6 @@ class Floats:
         size = self.log_value(c) - self.top / 2 + self.epsilon / 2
         return max(0, math.ceil((most - size) / math.log(2)))
 
-    def period(self, c: float, bits: int) -> float:
-        """Return B: aliases are that much smaller."""
-        slack, here = bits * math.log(2), self.log_phi(c) - c * self.epsilon
-        room = c - self.kernel.pole
-
-        def least(sign: int, powers: range) -> float:
-            found = math.inf
-            for power in powers:
-                v = room * 2.0 ** (power / 2)
-                there = self.log_phi(c + sign * v) - (c + sign * v) * self.epsilon
-                found = min(found, (there - here + slack) / v)
-            return found
-
-        upward = min(least(1, range(-14, 10)), self.top - self.epsilon)
-        return max(upward, least(-1, range(-11, 1)))
-
-    def nodes(self, c: float, parts: int, bits: int, period: float) -> float:
-        """Return W in steps."""
-        h = 2 * math.pi / period
-        target = self.log_value(c) - bits * math.log(2)
-        start = math.fsum(n * _log_cosh(t * abs(c)) for t, n in self.distances)
-
-        def log_beyond(last: float) -> float:
-            excess = self.kernel is Kernel.EXCESS
-            largest = [
-                (min(1 / (2 * last), t / 2 if excess else math.inf), n) for t, n in self.distances
-            ]
-            v = max(parts / math.fsum(n * x for x, n in largest), 1.0)
-            many = math.fsum(n * math.log1p(v * x) for x, n in largest) - parts * math.log(v)
-            return start + many - c * self.epsilon - (math.log(last) if excess else 0.0)
-
-        last = h
-        while log_beyond(last) > target and last < h * 4 * MAX_NODES:
-            last *= 1.1
-        return last / h
-
     def start(self, log_delta: float) -> tuple[float, float]:
         """Return about the ε with ln H(ε) = log_delta, and the slope of ln H there."""
         low, high = _LEAST_TILT, math.log(1e5)
@@ -215,15 +162,10 @@ class Floats:
         return epsilon, size + (epsilon - self.top) / 2
 
 
-def _log_cosh(x: float) -> float:
-    """Return ln cosh x, x ≥ 0."""
-    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
-
-
 def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: int) -> Plan:
-    """Choose the sums that take the least time.
+    """Choose the sum that takes the least time.
 
-    Raises UndecidedError if all of them are too long.
+    Raises UndecidedError if both are too long.
     """
     floats = Floats(groups, unit, epsilon, kernel)
     c = floats.line()
@@ -243,24 +185,11 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
         each = _HALF + _HALF_SQUARE * parts**2
         return sum(entries) * each if max(entries) <= MAX_HALF else math.inf
 
-    cost = exact_cost(whole)
-    best = Plan(c, 0.0, 0, whole, floats.lost(c, whole), cost)
-    if cost > _CHEAP:
-        period = floats.period(c, bits)
-        for parts in _PARTS:
-            sums, in_halves = exact_cost(parts), halved_cost(parts)
-            if parts >= whole or min(sums, in_halves) >= cost:
-                break
-            nodes = floats.nodes(c, parts, bits, period)
-            each = _NODE + _TERM * len(groups) * (6 + 4 * parts)
-            own = nodes * each + min(sums, in_halves)
-            if nodes <= MAX_NODES and own < cost:
-                lost, halved = floats.lost(c, parts), in_halves < sums
-                best = Plan(c, period, math.ceil(nodes), parts, lost, own, halved)
-                cost = own
+    sums, in_halves = exact_cost(whole), halved_cost(whole)
+    cost = min(sums, in_halves)
     if cost == math.inf:
         raise too_long(float(jumps * whole))
-    return best
+    return Plan(c, whole, floats.lost(c, whole), cost, in_halves < sums)
 
 
 def split(groups: Groups) -> tuple[Groups, Groups]:

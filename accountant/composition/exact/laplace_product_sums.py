@@ -1,4 +1,4 @@
-"""Tails and hockey-stick divergences of products of Laplace laws, by two sums that share the work.
+"""Tails and hockey-stick divergences of products of Laplace laws, by exact sums.
 
 Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and dQ = e^{−l/2} dm, and the
 two-sided Laplace transform of m is e^{−T/2} Φ(s), T = Σ t_i, with
@@ -15,33 +15,40 @@ With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε and 0
 
     s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
 
-so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to about thirty
+so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to two dozen
 coordinates that all differ the signs are taken apart
-(`accountant.composition.exact.laplace_product_halves`).
+(`accountant.composition.exact.laplace_product_sums`).
 
-*The terms m ≥ M by the trapezoidal rule* on Re s = c. By Poisson summation it adds the values at
-ε + jB, j ≠ 0, times e^{cjB}: all ≥ 0 and bounded by Chernoff at two real points (none for
-ε + jB ≥ T). As |C_i| ≤ cosh(t_i c) and |S_i/(2s)| ≤ x cosh(t_i c), x = min(1/(2|s|), t_i/2), what
-the line beyond Im s = W adds is at most (1/π) Π cosh(t_i c) ∫_W^∞ Σ_{m≥M} C(d, m) x^m / |κ|. Where
-few coordinates are between their atoms the exact terms are enough and the rest is bounded by its
-value at s = c; where many are, the integral converges fast and M is small. Both are short at any
-number of coordinates.
+*The terms m ≥ M* add at least 0, and at most Φ_{≥M}(c) e^{−cε} sup_y e^{−cy} k(y), k the function
+that is integrated. As m is a sum of independent indicators under the tilt c, Φ_{≥M}(c)/Φ(c) is a
+tail of it, which Chernoff's inequality bounds: M is the least for which that does not matter.
+
+The exact terms of a product of Laplace laws with many different shifts: sums over two halves.
+
+Every sum J of signed shifts is J₁ + J₂, of the signs of two halves of the coordinates, and its
+weights are Σ_m w_m(J) y^m = w(J₁; y) w(J₂; y). With z = a + b, a = (J₁ − ε)/2 and b = J₂/2, the
+function that a jump J > ε contributes for y^m
+(`accountant.composition.exact.laplace_product_sums`) is
+
+    α e^z + β_m e^{−z} − Σ_{r<m} γ_{m,r} z^r/r!,
+
+so that a sum over all J₂ > ε − J₁ takes the sums of w_j(J₂) e^{±b} and of w_j(J₂) b^q alone. While
+J₁ grows more J₂ count, and these few sums are kept.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import final
+from typing import TypeAlias, final
 
-from flint import acb, acb_poly, arb, arb_poly, fmpz, fmpz_poly
+from flint import arb, arb_poly, fmpz, fmpz_poly
 
-from accountant.composition.exact.laplace_product_halves import sum_of_halves
 from accountant.composition.exact.laplace_product_plan import (
     MAX_TERMS,
     Floats,
@@ -58,6 +65,112 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, asked_width
 from accountant.numbers.precision import ctx
 
+Weights: TypeAlias = Mapping[int, fmpz_poly]
+"""Jumps, and Σ_m w_m y^m of each."""
+
+
+def sum_of_halves(
+    halves: tuple[Weights, Weights],
+    parts: int,
+    where: tuple[ExactReal, ExactReal, int],
+    kernel: Kernel,
+) -> arb:
+    """Return the sum over all J₁ + J₂ > bar of the terms m < parts.
+
+    Parameters
+    ----------
+    halves
+        The jumps of both halves with their weights.
+    parts
+        M, the number of terms.
+    where
+        The unit of the jumps, ε, and the bar in units.
+    kernel
+        Which of the three functions.
+    """
+    (first, second), (unit, epsilon, bar) = halves, where
+    half, eps = unit.ball() / 2, epsilon.ball() / 2
+    waiting = sorted(second.items(), reverse=True)
+    rising, falling = [arb(0)] * parts, [arb(0)] * parts
+    powers = [arb_poly()] * parts
+    total, taken = arb(0), 0
+    for jump, weights in sorted(first.items()):
+        while taken < len(waiting) and waiting[taken][0] + jump > bar:
+            place, others = waiting[taken]
+            taken += 1
+            b = place * half
+            up = b.exp()
+            down, series = 1 / up, arb_poly(_series(b, parts - 1))
+            for j, weight in enumerate(_balls(tuple(others.coeffs()))):
+                rising[j] += weight * up
+                falling[j] += weight * down
+                powers[j] += weight * series
+        if taken:
+            plan = _factors(tuple(weights.coeffs()), parts, kernel)
+            total += _term(plan, jump * half - eps, (rising, falling, powers))
+    return total
+
+
+@lru_cache(maxsize=256)
+def _balls(weights: tuple[fmpz, ...]) -> tuple[arb, ...]:
+    return tuple(map(arb, weights))
+
+
+def _series(x: arb, length: int) -> list[arb]:
+    """Return x^n/n!, n < length."""
+    found = [arb(1)]
+    for n in range(1, length):
+        found.append(found[-1] * x / n)
+    return found
+
+
+Table: TypeAlias = tuple[list[arb], list[arb], list[arb_poly]]
+"""What is multiplied by the sums of w_j e^b and of w_j e^{−b}; and Σ_r g_{j,r} y^{M − 2 − r}."""
+
+
+@lru_cache(maxsize=256)
+def _factors(weights: tuple[fmpz, ...], parts: int, kernel: Kernel) -> Table:
+    """Return the factors that the weights w_i(J₁) give for j + i = m < M.
+
+    Those of z^r/r! are g_{j,r} = Σ γ_{m,r} w_i over r < m < M.
+    """
+    rise, fall, rests = [], [], []
+    for j in range(parts):
+        kept = list(enumerate(weights[: parts - j], j))  # m, and w_i with i = m − j
+        rise.append(arb(sum((w for _, w in kept), start=fmpz(0))))
+        fall.append(arb(sum((-w if m % 2 else w for m, w in kept), start=fmpz(0))))
+        rows = [
+            sum((_gamma(kernel, m, r) * w for m, w in kept if m > r), start=fmpz(0))
+            for r in range(parts - 1)
+        ]
+        rests.append(arb_poly([arb(g) for g in rows[::-1]]))
+    zero = [arb(0)] * parts
+    if kernel is Kernel.P:
+        return rise, zero, rests
+    return (zero, fall, rests) if kernel is Kernel.Q else (rise, [-f for f in fall], rests)
+
+
+def _gamma(kernel: Kernel, m: int, r: int) -> int:
+    mirrored = -1 if (m + r) % 2 else 1
+    return {Kernel.P: 1, Kernel.Q: mirrored, Kernel.EXCESS: 1 - mirrored}[kernel]
+
+
+def _term(factors: Table, a: arb, sums: tuple[list[arb], list[arb], list[arb_poly]]) -> arb:
+    """Return what one J₁ contributes, beside the J₂ that are summed.
+
+    z^r/r! is the coefficient of y^r in Σ a^n y^n/n! times Σ b^q y^q/q!.
+    """
+    (rise, fall, rests), (rising, falling, powers) = factors, sums
+    up, last = a.exp(), len(rests) - 2
+    grown = sum((f * s for f, s in zip(rise, rising, strict=True)), start=arb(0))
+    fallen = sum((f * s for f, s in zip(fall, falling, strict=True)), start=arb(0))
+    whole = sum((g * s for g, s in zip(rests, powers, strict=True)), start=arb_poly())
+    total = sum((whole[last - n] * x for n, x in enumerate(_series(a, last + 1))), start=arb(0))
+    return grown * up + fallen / up - total
+
+
+Distances: TypeAlias = Sequence[tuple[arb, int]]
+"""The t_i, and how many coordinates have each."""
 _PRECISION_STEP = 128
 _SPARE_BITS = 12
 _ROUNDS = 8
@@ -147,14 +260,13 @@ class _Integral:
         return sum(count for _, count in self.groups)
 
     def by(self, plan: Plan) -> arb:
-        """Return both sums of the plan."""
+        """Return the sum of the plan, and what it leaves out."""
         distances = [(multiple * self.unit.ball(), count) for multiple, count in self.groups]
         top = sum((count * t for t, count in distances), start=arb(0))
         eps = self.epsilon.ball()
         total = self._of_halves(plan.parts) if plan.halved else self._exact(plan.parts)
         if plan.parts <= self.coordinates:
-            rest = _Rest(distances, eps, self.kernel, plan)
-            total += rest.by_contour(top) if plan.nodes else rest.bound()
+            total += _rest(distances, eps, self.kernel, plan)
         shift = -eps if self.kernel is Kernel.Q else eps
         return ((shift - top) / 2).exp() * total
 
@@ -282,122 +394,26 @@ def _rows(count: int, parts: int, last: int) -> list[fmpz_poly]:
     return rows
 
 
-@final
-class _Rest:
-    """The terms m ≥ M."""
-
-    def __init__(
-        self, distances: Sequence[tuple[arb, int]], eps: arb, kernel: Kernel, plan: Plan
-    ) -> None:
-        self._distances, self._eps, self._kernel, self._plan = distances, eps, kernel, plan
-        self._c = arb(plan.line)
-
-    def bound(self) -> arb:
-        """Return a ball from 0 to Φ_{≥M}(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
-        c = self._c
-        between = self._many(c)
-        return arb(0).union((between * (-c * self._eps).exp() * self._peak()).upper())
-
-    def _peak(self) -> arb:
-        if self._kernel is not Kernel.EXCESS:
-            return arb(1)
-        s = self._c - arb("0.5")
-        return log_peak(s).exp()
-
-    def _many(self, c: arb) -> arb:
-        """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""
-        parts, log_phi, shares = self._plan.parts, arb(0), []
-        for t, count in self._distances:
-            cosh, sinh = (t * c).cosh(), (t * c).sinh() / (2 * c)
-            log_phi += count * (cosh + sinh).log()
-            shares.append((sinh / (cosh + sinh), count))
-        mean = float(sum((count * share for share, count in shares), start=arb(0)))
-        v = arb(max(parts / mean, 1.0))
-        log_tail = -parts * v.log()
-        for share, count in shares:
-            log_tail += count * (share * (v - 1)).log1p()
-        return (log_phi + log_tail.min(arb(0))).exp()
-
-    def by_contour(self, top: arb) -> arb:
-        """Return the trapezoidal sum, with all three errors."""
-        c, eps, plan = self._c, self._eps, self._plan
-        period = arb(plan.period)
-        h = 2 * arb.pi() / period
-        total = self._integrand(acb(c)).real / 2
-        for k in range(1, plan.nodes + 1):  # a power of a phase would lose bits at every step
-            total += (self._integrand(acb(c, k * h)) * acb(0, -k * h * eps).exp()).real
-        total *= h / arb.pi() * (-c * eps).exp()
-        aliases = self._aliases(period, top)
-        beyond = self._beyond(plan.nodes * h)
-        return total - arb(0).union(aliases) + arb(0, beyond.upper())
-
-    def _integrand(self, s: acb) -> acb:
-        """Return Φ_{≥M}(s)/κ(s)."""
-        parts, twice = self._plan.parts, 2 * s
-        whole, low = acb(1), acb_poly([1])
-        for t, count in self._distances:
-            rise = (t * s).exp()
-            fall = 1 / rise
-            cosh, sinh = (rise + fall) / 2, (rise - fall) / (2 * twice)
-            whole *= (cosh + sinh) ** count
-            few = min(parts, count + 1)
-            powers = [cosh ** (count - few + 1)]
-            for _ in range(few - 1):
-                powers.append(powers[-1] * cosh)
-            power, coefficients = acb(1), []
-            for m in range(few):
-                coefficients.append(power * powers[few - 1 - m] * math.comb(count, m))
-                power *= sinh
-            low = acb_poly((low * acb_poly(coefficients)).coeffs()[:parts])
-        return (whole - sum(low.coeffs(), start=acb(0))) / self._kernel.at(s)
-
-    def _aliases(self, period: arb, top: arb) -> arb:
-        """Return a bound of Σ_{j≠0} X(ε + jB) e^{cjB}, X ≤ Φ(c') e^{−c'ε} at every c'."""
-        found = arb(0)
-        for side in (1, -1):
-            if side > 0 and self._eps + period >= top:
-                continue
-            found += min(
-                (self._alias(side, period, float(self._c) + side * v) for v in self._offsets(side)),
-                key=lambda bound: float(bound.log()) if bound > 0 else -math.inf,
-            )
-        return found.upper()
-
-    def _offsets(self, side: int) -> list[float]:
-        room = float(self._c) - self._kernel.pole
-        if side < 0:
-            return [room * 2.0 ** (-n / 2) for n in range(12)]
-        return [room * 2.0 ** (n / 2) for n in range(-14, 10)]
-
-    def _alias(self, side: int, period: arb, line: float) -> arb:
-        other = arb(line)
-        ratio = (-(other - self._c).__abs__() * period).exp()
-        log_phi = _weighted([_log_factor(t, other) for t, _ in self._distances], self._distances)
-        return (log_phi - other * self._eps).exp() * ratio / (1 - ratio)
-
-    def _beyond(self, last: arb) -> arb:
-        """Return the bound of the line beyond Im s = W, by v^{−M} (1 + vx)^d, v ≥ 1."""
-        parts, c = self._plan.parts, self._c
-        excess = self._kernel is Kernel.EXCESS
-        largest = [1 / (2 * last).max(1 / t if excess else arb(0)) for t, _ in self._distances]
-        v = arb(max(parts / float(_weighted(largest, self._distances)), 1.0))
-        log_cosh = [(t * c).cosh().log() for t, _ in self._distances]
-        log_many = [(v * x).log1p() for x in largest]
-        logs = _weighted(log_cosh, self._distances) + _weighted(log_many, self._distances)
-        tail = (logs - parts * v.log() - c * self._eps).exp() / arb.pi()
-        # ∫ Σ x^m/ω² ≤ Σ x^m/W; and ∫ Σ (2ω)^{−m}/ω ≤ Σ (2W)^{−m}/M, without t/2
-        return tail / last if excess else tail / parts
+def _rest(distances: Distances, eps: arb, kernel: Kernel, plan: Plan) -> arb:
+    """Return a ball from 0 to Φ_{≥M}(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
+    c = arb(plan.line)
+    peak = log_peak(c - arb("0.5")).exp() if kernel is Kernel.EXCESS else arb(1)
+    return arb(0).union((_many(distances, c, plan.parts) * (-c * eps).exp() * peak).upper())
 
 
-def _log_factor(t: arb, c: arb) -> arb:
-    """Return ln(cosh(tc) + sinh(tc)/(2c)), with its limit 1 + t/2 at c = 0."""
-    if c.contains(0):
-        return (1 + t / 2).log()
-    return ((t * c).cosh() + (t * c).sinh() / (2 * c)).log()
-
-
-def _weighted(values: Sequence[arb], distances: Sequence[tuple[arb, int]]) -> arb:
-    return sum((n * value for value, (_, n) in zip(values, distances, strict=True)), start=arb(0))
+def _many(distances: Distances, c: arb, parts: int) -> arb:
+    """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""
+    log_phi, shares = arb(0), []
+    for t, count in distances:
+        cosh, sinh = (t * c).cosh(), (t * c).sinh() / (2 * c)
+        log_phi += count * (cosh + sinh).log()
+        shares.append((sinh / (cosh + sinh), count))
+    mean = float(sum((count * share for share, count in shares), start=arb(0)))
+    v = arb(max(parts / mean, 1.0))
+    log_tail = -parts * v.log()
+    for share, count in shares:
+        log_tail += count * (share * (v - 1)).log1p()
+    return (log_phi + log_tail.min(arb(0))).exp()
 
 
 def estimate_epsilon(groups: Groups, unit: ExactReal, log_delta: float) -> float | None:

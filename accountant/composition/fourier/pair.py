@@ -12,12 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flint import arb
 
-from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.contour import ContourPair
+from accountant.composition.fourier.certified import ContourPair, Kernel, integral
 from accountant.composition.fourier.cut import (
     chosen,
     coarse,
@@ -53,9 +52,6 @@ from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width, ball,
 from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    pass
 
 MOST_FEW, RARE = 100, 2.0
 """Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""

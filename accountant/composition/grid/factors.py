@@ -10,13 +10,12 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.envelope import EnvelopePair, Family, two_directions
 from accountant.composition.grid import survival as tails
 from accountant.composition.grid.allocation import allocated
 from accountant.composition.grid.survival import NormalMixtures, Survival
 from accountant.composition.joint import Factor, apart
 from accountant.composition.losses.finite import finite
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.subsampling import EnvelopePair, Family, SubsampledPair, two_directions
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair

@@ -17,16 +17,20 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import acb, arb
+from flint import acb, acb_mat, arb
 
 from accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.decay import Decay, GaussianDecay, MixtureDecay
+from accountant.composition.losses.decay import (
+    Decay,
+    GaussianDecay,
+    MixtureDecay,
+    log_lower,
+    log_upper,
+)
 from accountant.composition.losses.float_mixture import FloatMixture
-from accountant.composition.losses.float_moments import log_lower, log_upper
-from accountant.composition.losses.raised_line import dyadic, raised_line, sums
 from accountant.composition.numeric.cells import GUARD_WIDTH
-from accountant.composition.numeric.phases import (
+from accountant.composition.numeric.kernels import (
     LARGEST_ANGLE,
     MOST_PHASES,
     blocks,
@@ -39,13 +43,17 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property, ctx
 
+MOST_WORK = 24_000_000
+"""Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""
+_BITS = 256
+_SPARE_BITS = 12
 MOST_POINTS = 24_000
 """Most nodes in x."""
 _LOWER = 1.5
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
 _LOG_2 = math.log(2)
 _ROUGH = 64
-_FEW, _MOST_RAISED = 8, 1 << 11
+_FEW = 8
 _SPARE = 16
 _GUARD = 40
 _MOST_CELLS = 24_000
@@ -191,30 +199,20 @@ class MixtureTransform(Transform):
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the ratios of Λ on the line."""
         s = c + 1 if self.mixed_first else -c
-        if self._is_raised(s):
-            nodes = raised_line(self.pair, self.sampling_prob, self.floats(), s)
-            found = nodes.line(step, count)
-        else:
-            found = self._quadrature(s, float(step * count)).line(step, count)
+        found = self._quadrature(s, float(step * count)).line(step, count)
         return found if self.mixed_first else [value.conjugate() for value in found]
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats (`accountant.composition.numeric.phases`)."""
+        """Return the ratios with moments in floats (`accountant.composition.numeric.kernels`)."""
         if count < _FEW:
             return None
         s = c + 1 if self.mixed_first else -c
         with ctx.workprec(max(_ROUGH, ctx.prec - _SPARE)):
             nodes = self._quadrature(s, float(step * count))
-        if self._is_raised(s) and len(nodes.losses) > _MOST_RAISED:
-            return None
         found = nodes.quick_line(step, count, rate)
         if found is None or self.mixed_first:
             return found
         return [value.conjugate() for value in found]
-
-    def _is_raised(self, s: Fraction) -> bool:
-        """Whether a line above the axis has fewer nodes."""
-        return s >= 0 and self.is_whole
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `saddle_bounds`."""
@@ -438,3 +436,43 @@ def rounded(value: float) -> float:
     """Round to 28 bits."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, 28)), exponent - 28)
+
+
+def sums(turns: Sequence[acb], weights: Sequence[acb | arb], count: int) -> list[acb]:
+    """Return Σ_k weights_k e^{j·turns_k} for 0 ≤ j < count.
+
+    With j = bG + g the terms factor into e^{bG·turn} and e^{g·turn}: a product of two matrices,
+    whose entries are products of two earlier ones.
+
+    Raises UndecidedError where that is too much work.
+    """
+    if count * len(turns) * max(1.0, ctx.prec / _BITS) ** 2 > MOST_WORK:
+        raise UndecidedError(
+            f"The contour needs {count} × {len(turns)} terms at {ctx.prec} bits, more work than "
+            f"{MOST_WORK} at {_BITS} bits. Ask for a larger relative_width, such as 1e-9."
+        )
+    inner = max(1, math.isqrt(count))
+    outer = -(-count // inner)
+    with ctx.workprec(ctx.prec + _SPARE_BITS):
+        near = [_powers(turn.exp(), inner + 1) for turn in turns]
+        far = [_powers(powers[inner], outer) for powers in near]
+        left = [
+            row[b] * weight for b in range(outer) for row, weight in zip(far, weights, strict=True)
+        ]
+        product = acb_mat(outer, len(turns), left)
+        product *= acb_mat(len(turns), inner, [power for row in near for power in row[:inner]])
+        return [product[j // inner, j % inner] for j in range(count)]
+
+
+def _powers(base: acb, number: int) -> list[acb]:
+    """Return base^g for 0 ≤ g < number."""
+    found = [acb(1), base]
+    for g in range(2, number):
+        found.append(found[g // 2] * found[g - g // 2])
+    return found[:number]
+
+
+def dyadic(value: float) -> Fraction:
+    """Round down to six bits."""
+    mantissa, exponent = math.frexp(value)
+    return Fraction(math.floor(mantissa * 64), 64) * Fraction(2) ** exponent

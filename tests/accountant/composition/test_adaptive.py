@@ -12,7 +12,7 @@ import pytest
 from flint import arb, ctx
 
 from accountant.composition.adaptive import AdaptivePair
-from accountant.composition.envelope import EnvelopePair, envelope
+from accountant.composition.subsampling import EnvelopePair, envelope
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.pair import Pair
 from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError

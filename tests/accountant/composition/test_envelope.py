@@ -12,10 +12,10 @@ from scipy.signal import fftconvolve
 from scipy.stats import norm
 
 from accountant.composition.adaptive import AdaptivePair
-from accountant.composition.envelope import EnvelopePair, envelope, two_directions
 from accountant.composition.grid.dominate import Place, above
 from accountant.composition.grid.factors import releases
 from accountant.composition.grid.survival import in_balls
+from accountant.composition.subsampling import EnvelopePair, envelope, two_directions
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.composition.fourier.pair import transform
-from accountant.composition.losses.float_moments import log_lower, log_upper
+from accountant.composition.losses.decay import log_lower, log_upper
 from accountant.composition.losses.transform import Cut, MixtureTransform
 from accountant.core.adjacency import Adjacency
 from accountant.mechanisms import Gaussian, PoissonSubsampled

@@ -11,9 +11,8 @@ import pytest
 from mpmath import mp, mpf
 
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.float_mixture import FloatMixture
+from accountant.composition.losses.float_mixture import FloatMixture, Panels
 from accountant.composition.numeric.cells import GUARD_WIDTH
-from accountant.composition.numeric.panels import Panels
 from accountant.errors import UndecidedError
 from tests.quick import quick
 

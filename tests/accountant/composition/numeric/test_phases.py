@@ -9,7 +9,7 @@ from flint import acb, arb, ctx
 
 from accountant.composition.fourier.pair import transform
 from accountant.composition.numeric import kernels
-from accountant.composition.numeric.phases import (
+from accountant.composition.numeric.kernels import (
     MOST_PHASES,
     blocks,
     error_of_sums,

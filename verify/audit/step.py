@@ -7,14 +7,15 @@ The claim: for any gradients g_1, …, g_k of a batch the update is
 Batches are chosen so that each bug moves a statistic whose law under the claim is known exactly
 (T is B times the update along one direction, n runs of each batch, d coordinates):
 
-- *clipping*: one gradient of norm 100 C. The mean of T is N(C, σ²C²/n); larger: refuted.
-- *batch and microbatches*: k equal gradients of norm 100 C for k = 2 and 5. The mean of T is
+- *clipping*: one gradient of norm 1000 C. The mean of T is N(C, σ²C²/n); larger: refuted.
+- *batch and microbatches*: k equal gradients of norm 1000 C for k = 2 and 5. The mean of T is
   N(kC, σ²C²/n). Too large: divided by the real size of the batch; too small: several gradients were
   clipped together. Two-sided.
 - *noise*: no gradient at all. B² ‖update‖²/(σC)² summed over runs is χ²_{nd}; too small: refuted.
-- *reuse*: differences of consecutive updates of one batch, squared and summed over disjoint pairs,
-  are 2σ²C² χ²_{⌊n/2⌋d}; too small, the noise is shared.
-- *leak*: the scores T with and without one gradient of norm 100 C go to `audit_scores` with the
+- *reuse*: half the mean square of differences of consecutive updates of one batch, over disjoint
+  pairs, by the mean square of the updates without a gradient: Fisher's law with ⌊n/2⌋d and nd
+  degrees of freedom, whatever σ is; too small, the noise is shared.
+- *leak*: the scores T with and without one gradient of norm 1000 C go to `audit_scores` with the
   claim of 1/σ-GDP; its exact binomial test supposes nothing about the noise.
 
 Each of these six p-values is tested at a sixth of the significance: a correct step is accused of
@@ -24,6 +25,7 @@ mean and of each variance makes the tests no less valid.
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,7 +46,7 @@ Step: TypeAlias = Callable[[Floats, np.random.Generator], Any]
 
 _STEP = 903
 _TESTS = 6
-_LARGE = 100.0
+_LARGE = 1000.0
 """Norm of the gradients over the clipping norm."""
 _ROUNDING = 1e-5
 _FEWEST = 40
@@ -77,6 +79,17 @@ class StepResult:
     def refuted(self) -> bool:
         """Whether anything that is claimed of the step was refuted."""
         return self.outcome is Outcome.REFUTED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "schema_version": 1,
+            "verdict": self.outcome.value,
+            "findings": [dataclasses.asdict(each) for each in self.findings],
+            "leak": None if self.leak is None else self.leak.to_json(),
+            "significance": self.significance,
+            "seed": str(self.seed),
+        }
 
     def __str__(self) -> str:
         """Return a line for each test."""
@@ -148,11 +161,11 @@ def audit_step(
     squares = float((updates[0] ** 2).sum()) / deviation**2
     degrees = runs * dimension
     pairs = updates[1][1 : runs // 2 * 2 : 2] - updates[1][0 : runs // 2 * 2 : 2]
-    apart = float((pairs**2).sum()) / (2 * deviation**2)
+    apart = float((pairs**2).mean()) / (2 * deviation**2 * squares / degrees) if squares else 1.0
     found = [
         ("clipping", float(special.ndtr(-z[1])), f"a large gradient adds {excess[1] + 1:.4g} clip"),
         *(
-            (f"batch of {k}", float(2 * special.ndtr(-abs(z[k]))), _said(k, excess[k], batch))
+            (f"batch of {k}", float(2 * special.ndtr(-abs(z[k]))), f"adds {excess[k] + k:.4g} clip")
             for k in (2, 5)
         ),
         (
@@ -162,11 +175,14 @@ def audit_step(
         ),
         (
             "reuse",
-            float(stats.chi2.cdf(apart * (1 + _ROUNDING), pairs.size)),
-            f"steps differ by {np.sqrt(apart / max(1, pairs.size)):.4g} of what fresh noise would",
+            float(stats.f.cdf(apart * (1 + _ROUNDING), pairs.size, degrees)) if squares else 1.0,
+            f"steps differ by {np.sqrt(apart):.4g} of what fresh noise would",
         ),
     ]
-    findings = [StepFinding(name, p, p <= level, said) for name, p, said in found]
+    findings = [
+        StepFinding(name, p, p <= level, said + _cause(name, p <= level, excess, batch))
+        for name, p, said in found
+    ]
     leak = None
     try:
         claim = {"mu": ExactReal.of_rational(1) / sigma}
@@ -202,11 +218,18 @@ def _beyond(excess: float, k: int) -> float:
     return float(np.sign(excess) * max(0.0, abs(excess) - _ROUNDING * k))
 
 
-def _said(k: int, excess: float, batch: float) -> str:
-    total = excess + k
-    shown = f"{k} gradients add {total:.4g} clip"
-    if abs(total - batch) < abs(total - k) and excess > 0:
-        return f"{shown}: divided by the real size of the batch?"
-    if excess < -0.2:
-        return f"{shown}: clipped together (microbatches)?"
-    return shown
+def _cause(name: str, refuted: bool, excess: dict[int, float], batch: float) -> str:
+    """Return what the likely cause is of what was refuted."""
+    if not refuted:
+        return ""
+    if name == "clipping":
+        return ": divided by the real size of the batch?" * (
+            abs(excess[1] + 1 - batch) < batch / 10
+        ) or (": clipping forgotten?")
+    if name.startswith("batch"):
+        k = int(name.rsplit(" ", maxsplit=1)[1])
+        if excess[k] < 0:
+            return ": gradients are clipped together (microbatches)?"
+        near = abs(excess[k] + k - batch) < batch / 10
+        return ": divided by the real size of the batch?" * near
+    return ""

@@ -56,6 +56,7 @@ def test_a_correct_step_is_spared() -> None:
         found = audited(correct, seed)
         assert not found.refuted, str(found)
         assert found.leak is not None
+        assert found.to_json()["verdict"] == "NOT_REFUTED"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ _TINY = 1e-20
 """What is surely less is its own error."""
 _LOST = 2.0
 """e^{2p} > (5/4)^p + 1: what a ψ that is lost in its error may be away, as a logarithm."""
+_BINS = 16
+"""Parts of a unit of ln K that share a choice of curve: more are slower, fewer less accurate."""
 _BLOCK = 1 << 20
 """Terms at a time."""
 
@@ -72,12 +74,16 @@ def _distribution(of: Sum, at: Array, biased: bool) -> tuple[Array, Array]:
     error[:] = far
     groups: dict[Curve, list[int]] = {}
     with ctx.workprec(_BITS):
-        for i in np.flatnonzero(far >= _TINY).tolist():
-            found = curve_for(of, 1, Fraction(at[i]), _TINY)
+        near = np.flatnonzero(far >= _TINY)
+        bins = np.floor(at[near] * _BINS)
+        for place in np.unique(bins):
+            members = near[bins == place].tolist()
+            # the curve is right for all: its error is asked at their ends; and Markov's bound grows
+            found = curve_for(of, 1, Fraction(float(at[members].max())), _TINY)
             if isinstance(found, Curve):
-                groups.setdefault(found, []).append(i)
+                groups.setdefault(found, []).extend(members)
             else:
-                value[i], error[i] = 0.0, found
+                value[members], error[members] = 0.0, found
         for curve, members in groups.items():
             index = np.array(members)
             value[index], error[index] = _on_curve(curve, at[index], biased)

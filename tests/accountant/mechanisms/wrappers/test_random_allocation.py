@@ -204,3 +204,38 @@ def test_two_epochs_are_more_than_one_and_less_than_poisson() -> None:
 
     both = delta(Composed(one, 2))
     assert delta(one) < both < delta(Composed(PoissonSubsampled(Gaussian(2), "1/10"), 20))
+
+
+@pytest.mark.parametrize("mixed_first", [True, False])
+def test_tails_beyond_floats_are_probabilities(*, mixed_first: bool) -> None:
+    """e^l overflows: what it multiplies is at most 1, with an error of at most 1."""
+    one = pair("2", 3, mixed_first=mixed_first)
+    tail = allocation.allocated(one_sum(one), mixed_first=mixed_first)(np.array([-800.0, 800.0]))
+    for values in (tail.above_p, tail.above_q, tail.error_q):
+        assert np.all(values >= 0)
+        assert np.all(values <= 1)
+
+
+@pytest.mark.parametrize("remove", [True, False])
+@pytest.mark.parametrize("delta", ["1e-3", "1e-9"])
+def test_epsilon_from_few_bits_is_near_the_enclosure(delta: str, *, remove: bool) -> None:
+    one = pair("1.5", 12, mixed_first=remove)
+    rough = one.estimate_epsilon(float(np.log(float(delta))))
+    found = profile.epsilon(
+        RandomAllocation(Gaussian("1.5"), 12),
+        delta,
+        adjacency=RELATION,
+        direction=Direction.REMOVE if remove else Direction.ADD,
+        relative_width="1e-8",
+    )
+    assert rough == pytest.approx(float(found), rel=1e-3, abs=0)
+    below, above = (
+        profile.delta(
+            RandomAllocation(Gaussian("1.5"), 12),
+            ExactReal.of_rational(Fraction(end)),
+            adjacency=RELATION,
+            direction=Direction.REMOVE if remove else Direction.ADD,
+        )
+        for end in (found.lower, found.upper)
+    )
+    assert above <= Decimal(delta) <= below

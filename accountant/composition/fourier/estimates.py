@@ -202,18 +202,6 @@ class Estimator:
         _, mean, variance = self.cumulants(0.0)
         return epsilon < mean - math.sqrt(variance)
 
-    def log_tails(self, epsilon: float) -> tuple[float, float]:
-        """Return ln P(L > ε) and ln Q(L > ε)."""
-        above = epsilon >= self.cumulants(0.0)[1]
-        p, _ = self.log_integral(ABOVE_P if above else BELOW_P, epsilon)
-        beyond = epsilon >= self.cumulants(-1.0)[1]
-        q, _ = self.log_integral(ABOVE_Q if beyond else BELOW_Q, epsilon)
-        q -= epsilon
-        return (
-            p if above else math.log(-math.expm1(p)),
-            q if beyond else math.log(-math.expm1(q)),
-        )
-
     def epsilon(self, log_delta: float) -> float:
         """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
 

@@ -14,7 +14,6 @@ from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import (
-    chosen,
     coarse,
     near,
     saddle_value,
@@ -38,7 +37,7 @@ from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimato
 from accountant.composition.fourier.sure import beyond, slack, sure_delta
 from accountant.composition.losses.float_mixture import TARGET
 from accountant.composition.losses.transform import Transform
-from accountant.composition.numeric.search import Strip, saddle
+from accountant.composition.numeric.search import Strip
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
@@ -67,8 +66,6 @@ _MOST_WINDOWS = 8
 _MOST_SECANTS, _MOST_LINES = 12, 8
 _AWAY = 4.0
 _MOST_LOSS, _TARGET = 16.0, 26.0
-_ENOUGH = 1e-5  # the error is of second order
-_CLOSE = 1e-3
 _SETTLED = 1e-10
 _SHARES = (1.0, 0.5, 0.25)
 
@@ -199,25 +196,15 @@ def cut_estimate(loss: Loss, log_delta: float) -> float:
 
     Raises UndecidedError where a lower cut says something else: larger losses cancel.
     """
-    at, below = start(loss, log_delta), no_jump(loss, log_delta)[0]
+    at, below = start(loss, log_delta), no_jump(loss, log_delta)
     if abs(at - below) > _SAME * abs(at):
         raise UndecidedError(f"Large losses hide the small ones near epsilon={below:.6g}.")
     return estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta)
 
 
 def estimate(loss: Loss, log_delta: float) -> float:
-    """Return ε with ln δ(ε) = log_delta where large losses are rare, without proof.
-
-    In floats, where these do; else by the secant method on enclosures.
-    """
-    try:
-        return _in_floats(loss, log_delta)
-    except (UndecidedError, ArithmeticError):
-        return _by_secants(loss, log_delta)
-
-
-def _in_floats(loss: Loss, log_delta: float) -> float:
-    epsilon, _ = _first(loss, log_delta)
+    """Return ε with ln δ(ε) = log_delta where large losses are rare, in floats, without proof."""
+    epsilon = _first(loss, log_delta)
     for _ in range(_ROUNDS):
         at = near(epsilon)
         cut = cut_for_jumps(loss, CALL, at, _BITS, _SPARE)
@@ -284,40 +271,16 @@ def _root(engines: Sequence[Estimator], cut: Loss, log_delta: float, epsilon: fl
     raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
 
 
-def _first(loss: Loss, log_delta: float) -> tuple[float, float]:
-    """Return a first ε, and the slope of ln δ there: one large loss explains δ, or small ones do.
+def _first(loss: Loss, log_delta: float) -> float:
+    """Return a first ε: one large loss explains δ, or small ones do.
 
     Either alone makes δ too small, and so ε.
     """
-    found: list[tuple[float, float]] = []
+    found: list[float] = []
     for way in (one_jump, no_jump):
         with contextlib.suppress(UndecidedError, ArithmeticError):
             found.append(way(loss, log_delta))
-    if found:
-        return max(found)
-    epsilon = start(loss, log_delta)
-    return epsilon, -saddle(chosen(loss, CALL, near(epsilon), _BITS), CALL, epsilon).c
-
-
-def _by_secants(loss: Loss, log_delta: float) -> float:
-    """Return ε by the secant method on enclosures, of few bits until it is near."""
-    epsilon, slope = _first(loss, log_delta)
-    last: tuple[float, float] | None = None
-    bits = _FEWEST
-    for _ in range(_MOST_SECANTS):
-        at = ExactReal.of_rational(Fraction(epsilon))
-        found = jump_integral(loss, Kernel.CALL, CALL, at, bits)
-        value = float(found.log().mid()) - log_delta
-        if last is not None and last[0] != epsilon:
-            slope = (value - last[1]) / (epsilon - last[0])
-        if not slope < 0:
-            raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g}.")
-        last, move = (epsilon, value), -value / slope
-        epsilon = max(epsilon + move, 0.5 * epsilon)
-        if bits == _BITS and abs(move) < _ENOUGH * epsilon:
-            return epsilon
-        bits = _BITS if abs(move) < _CLOSE * epsilon else _FEWEST
-    raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g}.")
+    return max(found) if found else start(loss, log_delta)
 
 
 @final

@@ -25,7 +25,6 @@ from accountant.composition.fourier.cut import (
     saddle_value,
     start,
 )
-from accountant.composition.fourier.estimates import CALL
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.measure import Loss, estimator
 from accountant.composition.fourier.sure import place_of, sure_cut
@@ -327,8 +326,8 @@ def _slowness(jump: MixtureTransform, bits: int) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def no_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
-    """Return ε with ln δ(ε) = log_delta, and the slope, if no release has a large loss.
+def no_jump(loss: Loss, log_delta: float) -> float:
+    """Return ε with ln δ(ε) = log_delta if no release has a large loss.
 
     Where losses end is lowered until that does not matter.
     """
@@ -339,20 +338,20 @@ def no_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
             break
         epsilon = estimator(jumps.small).start(log_delta)
         if abs(epsilon - before) < _LITTLE * epsilon:
-            return epsilon, -saddle(jumps.small, CALL, epsilon).c
+            return epsilon
         before = epsilon
     raise UndecidedError(f"Small losses do not explain ln(delta)={log_delta:.6g}.")
 
 
-def one_jump(loss: Loss, log_delta: float) -> tuple[float, float]:
-    """Return ε with ln δ(ε) = log_delta, and the slope, if one release alone has a large loss."""
+def one_jump(loss: Loss, log_delta: float) -> float:
+    """Return ε with ln δ(ε) = log_delta if one release alone has a large loss."""
     apart = start(loss, log_delta)
     for _ in range(_MOST_STEPS):
         found = _single(loss, apart)
         move = (found.log_delta - log_delta) / found.s
         apart = min(max(apart + move, 0.3 * apart), 3 * apart)
         if abs(move) < _BESIDE * apart:
-            return found.epsilon + move, -found.s
+            return found.epsilon + move
     raise UndecidedError(f"No single loss explains ln(delta)={log_delta:.6g}.")
 
 

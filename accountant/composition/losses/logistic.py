@@ -71,10 +71,6 @@ class LogisticTransform(Transform):
         """Return the bound at the head of this file."""
         return LogisticDecay(self.distance, c)
 
-    def log_beyond(self, c: Fraction, t: float, count: int) -> float:
-        """Return the same bound times M(c)."""
-        return up(float(self.value(c).log().upper())) + self.decay(c).log_ratio(t)
-
     def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
         return FloatLogistic(float(self.distance))

@@ -18,6 +18,9 @@ from verify.seal import seal
 
 HINT = 1e-4
 """An accusation at a larger significance is called a hint."""
+CONFIRMED = 1e-6
+"""But not with a smaller p-value."""
+_LEAST_SHOWN = 1e-300
 
 
 class Outcome(Enum):
@@ -81,7 +84,7 @@ class AuditResult:
                 f"Not a proof: violations that show in fewer than one of some {self.samples} runs, "
                 "on other neighbours, or in other events, are not excluded."
             )
-        if self.significance > HINT:
+        if self.significance > HINT and self.p_value > CONFIRMED:
             how = (
                 "audit outputs of new runs at significance 1e-6"
                 if GIVEN in self.notes
@@ -92,9 +95,11 @@ class AuditResult:
                 f"A hint: a private mechanism is accused with probability up to "
                 f"{self.significance:g}. To confirm it, {how}."
             )
+        so = " with such a p-value" if self.significance > HINT else ""
+        level = max(self.p_value, _LEAST_SHOWN) if so else self.significance
         again = "cannot" if {NOT_REPEATABLE, GIVEN} & set(self.notes) else "can"
         return (
-            f"A private mechanism is accused with probability at most {self.significance:g}. The "
+            f"A private mechanism is accused{so} with probability at most {level:.3g}. The "
             f"runs {again} be drawn again from the seed."
         )
 

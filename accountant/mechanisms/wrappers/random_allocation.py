@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from accountant.core.randomness import Randomness
 
+_FEWEST_COMPOSED = 5
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -80,6 +82,16 @@ class RandomAllocation(Mechanism):
                 f"≤ steps={self.steps}",
                 "A record takes part in different steps.",
             )
+
+    @property
+    def only_alone(self) -> str:
+        """Say what bounds several epochs of very few steps, whose curves have too many nodes."""
+        if not 1 < self.steps < _FEWEST_COMPOSED:
+            return ""
+        return (
+            f"Several epochs of fewer than {_FEWEST_COMPOSED} steps take too long to compose. They "
+            f"are at most as bad as {self.mechanism!r} once an epoch: ask about that in its place."
+        )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pair of one participation, or that of all steps.

@@ -67,10 +67,17 @@ def test_false_claims_are_refuted(text: str, claim: Any) -> None:
 
 
 def test_an_accusation_at_five_percent_is_called_a_hint() -> None:
-    result = audit(laplace, "0.5", pairs=COUNTS, samples=5_000, seed=1)
+    result = audit(laplace, "0.5", pairs=COUNTS, samples=20_000, seed=1)
     assert result.refuted
+    assert result.p_value > 1e-6
     assert "A hint" in result.advice
     assert "another seed" in str(result)
+
+
+def test_a_tiny_p_value_is_no_hint() -> None:
+    result = audit(laplace, "0.85", pairs=COUNTS, samples=5_000, seed=1)
+    assert result.p_value < 1e-6
+    assert f"at most {result.p_value:.3g}" in result.advice
 
 
 def test_everything_but_time_follows_from_the_seed_whoever_runs_the_blocks(tmp_path: Path) -> None:

@@ -103,3 +103,14 @@ def test_the_table_finds_noise_too() -> None:
     table = dpassay.training_schemes(10, 10, epochs=1, epsilon=1, delta=DELTA)
     for run in table.runs:
         assert 0.99 <= float(run.epsilon.upper) <= 1.00000001
+
+
+def test_several_epochs_of_very_few_steps_are_bounded_at_once() -> None:
+    few = dpassay.dpsgd(1, 30, 90, epochs=3, delta=DELTA, sampling="random-allocation")
+    one = dpassay.dpsgd(1, 30, 90, epochs=1, delta=DELTA, sampling="random-allocation")
+    each = dpassay.epsilon("Composed(Gaussian(1), 3)", DELTA)
+    assert few.epsilon.overlaps(one.epsilon)
+    assert few.epsilon.lower >= one.epsilon.lower
+    assert few.epsilon.upper == each.upper
+    with pytest.raises(dpassay.NotApplicableError, match="once an epoch"):
+        dpassay.parse("Composed(RandomAllocation(Gaussian(1), steps=3), 3)")

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from accountant.core.randomness import Randomness
 
-_FEWEST_COMPOSED = 5
+FEWEST_COMPOSED = 5
+"""Steps of an epoch, if several epochs are composed: curves of fewer have too many nodes."""
 
 
 @final
@@ -86,10 +87,10 @@ class RandomAllocation(Mechanism):
     @property
     def only_alone(self) -> str:
         """Say what bounds several epochs of very few steps, whose curves have too many nodes."""
-        if not 1 < self.steps < _FEWEST_COMPOSED:
+        if not 1 < self.steps < FEWEST_COMPOSED:
             return ""
         return (
-            f"Several epochs of fewer than {_FEWEST_COMPOSED} steps take too long to compose. They "
+            f"Several epochs of fewer than {FEWEST_COMPOSED} steps take too long to compose. They "
             f"are at most as bad as {self.mechanism!r} once an epoch: ask about that in its place."
         )
 

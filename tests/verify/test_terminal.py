@@ -235,10 +235,20 @@ class TestTraining:
         assert set(data["epsilon"]) == {"lower", "upper"}
         assert data["assumptions"]
 
-    def test_a_sampling_that_is_not_proved(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_shuffled_epochs_have_two_ends_and_say_what_is_assumed(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         words = ["training", *self.SETTINGS, "--epochs", "30", "--sampling", "shuffle"]
+        assert main(words) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("epsilon = [")
+        for word in ("shuffle", "put into a random order", "Lower end:"):
+            assert word in shown
+
+    def test_a_sampling_that_is_unknown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        words = ["training", *self.SETTINGS, "--epochs", "30", "--sampling", "shufle"]
         assert main(words) == 2
-        assert "Composed(Gaussian(noise_multiplier), count=epochs)" in capsys.readouterr().err
+        assert "shuffle" in capsys.readouterr().err
 
 
 def test_the_first_minute(

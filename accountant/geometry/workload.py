@@ -19,8 +19,10 @@ from accountant.core.validate import (
     Integer,
     OptionalPositive,
     Positive,
+    Probability,
     Rational,
     Rationals,
+    Switch,
     exact_list,
     rational,
 )
@@ -34,6 +36,8 @@ class Workload(Description, ABC):
 
     noun: ClassVar[str]
     """What one answer is called."""
+    input: ClassVar[str] = "answers"
+    """What a mechanism for it is given, in a word."""
 
     @property
     @abstractmethod
@@ -340,6 +344,101 @@ class LinearQueries(Workload):
         return len(self.matrix)
 
 
+@final
+@dataclass(frozen=True, repr=False)
+class KeyedCounts(Workload):
+    """Counts by keys that are not known beforehand; a person adds to at most k of them.
+
+    A key without people must not appear: a histogram whose bins come from the data.
+
+    Parameters
+    ----------
+    partitions
+        k ≥ 1, the keys of a person.
+    sensitivity
+        What a person adds at most to each of their counts.
+    """
+
+    noun = "key"
+    input = "counts"
+
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    @property
+    def answers(self) -> int:
+        """One: each key is shown or not."""
+        return 1
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Selection(Workload):
+    """The choice of one of several candidates by their scores.
+
+    Parameters
+    ----------
+    candidates
+        How many there are, ≥ 2; they do not depend on the data.
+    sensitivity
+        By how much a person changes a score at most.
+    monotone
+        Whether a person changes all scores in the same direction.
+    """
+
+    noun = "choice"
+    input = "scores"
+
+    candidates: Integer = Integer(least=2)
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def answers(self) -> int:
+        """One."""
+        return 1
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Quantile(Workload):
+    """A quantile of one number of each person, chosen among fixed values.
+
+    The score of the value c is −|#{x ≤ c} − p·n|: by how many people c misses the quantile. One
+    person more moves the number by 0 or 1 and p·n by p; one replaced moves the number by at most 1.
+
+    Parameters
+    ----------
+    candidates
+        How many values may be the answer, ≥ 2.
+    probability
+        p in (0, 1); 1/2 is the median.
+    """
+
+    noun = "quantile"
+    input = "scores"
+
+    candidates: Integer = Integer(least=2)
+    probability: Probability = Probability("1/2", interior=True)
+
+    def __post_init__(self) -> None:
+        """Require a rational probability."""
+        if self.probability.rational is None:
+            raise expected("probability", self.probability, "to be rational", "Write 9/10.")
+
+    @property
+    def answers(self) -> int:
+        """One."""
+        return 1
+
+    def plain(self, adjacency: Adjacency) -> Workload:
+        """Return a choice by the scores."""
+        p = self.probability.rational
+        assert p is not None
+        moved = max(p, 1 - p) if adjacency is Adjacency.ADD_REMOVE else 1
+        return Selection(candidates=self.candidates, sensitivity=moved)
+
+
 WORKLOADS: dict[str, type[Workload]] = {
     kind.__name__: kind
     for kind in (
@@ -354,6 +453,9 @@ WORKLOADS: dict[str, type[Workload]] = {
         PrefixSums,
         Training,
         LinearQueries,
+        KeyedCounts,
+        Selection,
+        Quantile,
     )
 }
 """Every workload by its name in the notation."""

@@ -19,9 +19,11 @@ from accountant.geometry.workload import (
     Count,
     Counts,
     GroupedCounts,
+    KeyedCounts,
     LinearQueries,
     MatrixRelease,
     PrefixSums,
+    Selection,
     Training,
     VectorSum,
     Workload,
@@ -33,6 +35,7 @@ from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
 from accountant.pairs.rank_one.moments import theorem_5_sigma_star
+from verify.compare import keys, selections
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated, fixed
 from verify.compare.queries import on_the_data, rank_of, shape
@@ -274,6 +277,16 @@ def _(workload: Training, budget: Budget) -> Found:
     from verify.compare.schemes import schemes
 
     yield from schemes(workload, budget)
+
+
+@_of.register
+def _(workload: KeyedCounts, budget: Budget) -> Found:
+    yield from keys.candidates(workload, budget)
+
+
+@_of.register
+def _(workload: Selection, budget: Budget) -> Found:
+    yield from selections.candidates(workload, budget)
 
 
 @_of.register

@@ -19,7 +19,7 @@ from verify.certificate import certify
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, LeftOut
 from verify.compare.candidates import candidates_for
-from verify.compare.metrics import DEFAULT, TYPICAL, Metric, mean_square, metric
+from verify.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
 from verify.compare.named import named
 from verify.compare.noise import noise
 from verify.compare.simulation import Simulation, simulate
@@ -96,8 +96,13 @@ class Comparison:
 
     @property
     def ranked_by(self) -> Metric:
-        """Return the first metric that tells all private rows apart, else the typical error."""
-        return decisive(self.rows, self.metrics)
+        """Return the first metric that tells all private rows apart, else the usual one."""
+        return decisive(self.rows, self.metrics, self.typical)
+
+    @property
+    def typical(self) -> Metric:
+        """Return the usual metric of the workload, which every row has."""
+        return metric(usual(self.workload)[0])
 
     def __repr__(self) -> str:
         """Return the budget, the workload and the candidate that is listed first."""
@@ -294,7 +299,8 @@ def compare(
     started = time.perf_counter()
     if metrics is not None and not metrics:
         raise InvalidInputError("Expected at least one metric: the first one ranks.")
-    measures = tuple(metric(name) for name in dict.fromkeys(metrics or DEFAULT))
+    measures = tuple(metric(name) for name in dict.fromkeys(metrics or usual(workload)))
+    typical = metric(usual(workload)[0])
     asked, workload = workload, workload.plain(budget.adjacency)
     entries, left = candidates_for(workload, budget)
     entries = _selected(entries, left, only)
@@ -325,7 +331,7 @@ def compare(
         budget,
         asked,
         measures,
-        tuple(ranked(rows, decisive(rows, measures))),
+        tuple(ranked(rows, decisive(rows, measures, typical))),
         tuple(left),
         time.perf_counter() - started,
         complete,
@@ -367,13 +373,14 @@ def judged(
     )
     finding, certificate = (None, None) if claim is None else certify(claim)
     values: dict[str, Interval | str] = {}
-    for measure in dict.fromkeys((*measures, metric(TYPICAL))):
+    typical = usual(workload)[0]
+    for measure in dict.fromkeys((*measures, metric(typical))):
         try:
             values[measure.name] = measure.compute(found, workload)
         except NotApplicableError as error:
             values[measure.name] = str(error)
     simulation = None
-    if simulated:
+    if simulated and typical == TYPICAL:
         simulation = simulate(found, workload, mean_square(found, workload), seed=seed)
     seconds = time.perf_counter() - started
     return Row(entry, found, finding, certificate, values, simulation, seconds)
@@ -391,8 +398,8 @@ def _touches(found: Calibrated, budget: Budget) -> bool:
     return limiting_mu(pairs) is None and most([p.max_loss() for p in pairs]).is_finite()
 
 
-def decisive(rows: Sequence[Row], measures: Sequence[Metric]) -> Metric:
-    """Return the first measure that every private row has, else the typical error.
+def decisive(rows: Sequence[Row], measures: Sequence[Metric], typical: Metric) -> Metric:
+    """Return the first measure that every private row has, else the typical one.
 
     A probability that is 0 for all of them tells nothing.
     """
@@ -402,7 +409,7 @@ def decisive(rows: Sequence[Row], measures: Sequence[Metric]) -> Metric:
         empty = measure.more_is_better and not any(value.upper > 0 for value in known)
         if len(known) == len(private) and not empty:
             return measure
-    return metric(TYPICAL)
+    return typical
 
 
 def ranked(rows: Sequence[Row], measure: Metric) -> Iterator[Row]:

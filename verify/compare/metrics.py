@@ -11,15 +11,19 @@ from flint import arb
 
 from accountant.core.validate import probability
 from accountant.errors import InvalidInputError, NotApplicableError, suggestion
-from accountant.geometry.workload import Workload
+from accountant.geometry.workload import KeyedCounts, Quantile, Selection, Workload
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import accuracy
 from verify.compare.candidate import Calibrated, Layout
+from verify.compare.keys import users_needed
+from verify.compare.selections import regret
 
 TYPICAL = "rmse"
 """The metric that ranks unless another is asked for: every candidate's is known exactly."""
 DEFAULT = (TYPICAL, "variance", "mean-absolute-error", "quantile:0.95", "p-exact")
+_BY_KEYS = ("appears:0.95", "appears:0.5")
+_BY_CHOICE = ("regret:0.95", "regret:0.5")
 _WIDTH = Fraction(1, 10**15)
 
 
@@ -33,12 +37,21 @@ class Metric:
     compute: Callable[[Calibrated, Workload], Interval]
     """Raises NotApplicableError for a law of which it is not known."""
     more_is_better: bool = False
+    advice: str = ""
+    """What a value means for the user, with {} for it."""
 
     def better(self, first: Interval, second: Interval) -> bool:
         """Whether the first is proved to be better."""
         if self.more_is_better:
             return first.lower > second.upper
         return first.upper < second.lower
+
+
+def usual(workload: Workload) -> tuple[str, ...]:
+    """Return the metrics of a workload; the first is known of every candidate, and ranks."""
+    if isinstance(workload, KeyedCounts):
+        return _BY_KEYS
+    return _BY_CHOICE if isinstance(workload, (Selection, Quantile)) else DEFAULT
 
 
 def metric(name: str) -> Metric:
@@ -54,8 +67,11 @@ def metric(name: str) -> Metric:
         p = probability("level", level)
         if p.rational in (0, 1):
             raise InvalidInputError(f"Expected a level in (0, 1) in the metric {name!r}.")
-        meaning, compute = _WITH_LEVEL[kind]
-        return Metric(name, meaning.format(level), lambda c, w: compute(c, w, level))
+        meaning, compute, advice = _WITH_LEVEL[kind]
+        said = advice.replace("{p}", level)
+        return Metric(
+            name, meaning.format(level), lambda c, w: compute(c, w, level), advice=said
+        )
     if kind in _WITH_LEVEL:
         raise InvalidInputError(f"The metric {name!r} needs a level, such as {kind}:0.95.")
     raise InvalidInputError(f"Unknown metric {name!r}. {suggestion(kind, known)}")
@@ -127,13 +143,28 @@ _PLAIN = {
     entry.name: entry
     for entry in (
         Metric("variance", "variance of an answer, averaged over the answers", _variance),
-        Metric("rmse", "root of the mean squared error", _rmse),
+        Metric("rmse", "root of the mean squared error", _rmse, advice="typical error ±{}"),
         Metric("mean-absolute-error", "mean absolute error of an answer", _absolute),
         Metric("bias", "mean error of an answer", _bias),
         Metric("p-exact", "probability that an answer is exact", _exact, more_is_better=True),
     )
 }
-_WITH_LEVEL: dict[str, tuple[str, Callable[[Calibrated, Workload, str], Interval]]] = {
-    "quantile": ("the absolute error of an answer is at most this with probability {}", _quantile),
-    "max-quantile": ("all absolute errors are at most this with probability {}", _maximum),
+_WITH_LEVEL: dict[str, tuple[str, Callable[[Calibrated, Workload, str], Interval], str]] = {
+    "quantile": (
+        "the absolute error of an answer is at most this with probability {}",
+        _quantile,
+        "",
+    ),
+    "max-quantile": ("all absolute errors are at most this with probability {}", _maximum, ""),
+    "appears": (
+        "a key with this count appears with probability {}",
+        users_needed,
+        "a key with a count of {} appears with probability {p}",
+    ),
+    "regret": (
+        "the chosen score is at most this below the best one with probability {}, whatever the "
+        "scores",
+        regret,
+        "with probability {p} at most {} below the best score",
+    ),
 }

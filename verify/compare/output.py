@@ -13,7 +13,7 @@ from accountant.budget.target import EpsilonDelta, Mu, Rho
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from verify.compare.candidate import Layout
-from verify.compare.metrics import TYPICAL, Metric
+from verify.compare.metrics import Metric
 from verify.compare.noise import noise
 from verify.verdict import Verdict
 
@@ -39,8 +39,9 @@ def headline(found: Comparison) -> str:
     best = advised(found)
     if best is None:
         return "No candidate is proved to keep the budget."
-    parts = [f"typical error ±{_plain(best.value(TYPICAL))}"]
-    if measure.name not in (TYPICAL, "variance"):
+    typical = found.typical
+    parts = [typical.advice.replace("{}", _plain(best.value(typical.name)))]
+    if measure.name not in (typical.name, "variance"):
         parts.append(f"{measure.name} {number(best.metrics[measure.name])}")
     parts.append(f"proved {proved(found)}")
     for other in found.rows:
@@ -75,7 +76,7 @@ def release_code(found: Comparison) -> str:
         return ""  # more than the answers is released
     if len(repr(mechanism)) > _LONGEST:
         return ""
-    return f'dpassay.parse("{mechanism!r}").release(answers)'
+    return f'dpassay.parse("{mechanism!r}").release({found.workload.input})'
 
 
 def _plain(value: Interval | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -16,6 +17,7 @@ from accountant.core.randomness import SECURE
 from accountant.core.validate import Positive, Probability
 from accountant.errors import AdjacencyError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import enclose
 from accountant.pairs.finite import FiniteLaws, FinitePair
 
 if TYPE_CHECKING:
@@ -110,6 +112,21 @@ class PartitionSelection(Mechanism, FiniteLaws):
             lost = ((lost + c) * (-(users - n) * epsilon).exp() - c).max(arb(0))
             kept = 1 - lost
         return kept, lost
+
+    def needed(self, probability: ExactReal) -> int:
+        """Return the least number of users whose key is kept with at least this probability.
+
+        Raises UndecidedError where a probability π(n) cannot be told from it.
+        """
+        low, high = 0, self._last() + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            kept = enclose(partial(self._kept, middle))
+            low, high = (low, middle) if kept >= probability else (middle, high)
+        return high
+
+    def _kept(self, users: int) -> arb:
+        return self.keeps(users)[0]
 
     def _last(self) -> int:
         """Return a number of users, at most two above the least that is always kept."""

@@ -12,8 +12,9 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
+from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, Positive
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.selection.partition_selection import add_remove
@@ -23,7 +24,12 @@ from accountant.pairs.gaussian import normal_cdf
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+_ROUNDING = 1 + 2.0**-50
+"""More than what rounding a threshold and a released count to doubles takes."""
 
 
 class _Threshold(Mechanism, FiniteLaws):
@@ -50,11 +56,11 @@ class _Threshold(Mechanism, FiniteLaws):
             "A user's keys may be new in one release and old in another, as the answers go: no "
             "exact profile of several releases is known. Of one release with several keys of a "
             "user name `partitions`. An upper bound of several is the composition of "
-            f"{self._noise()!r} and Guaranteed(epsilon=0, delta=the mass of new_key())."
+            f"{self.count_noise()!r} and Guaranteed(epsilon=0, delta=the mass of new_key())."
         )
 
     @abstractmethod
-    def _noise(self) -> Mechanism:
+    def count_noise(self) -> Mechanism:
         """Return the noise of one count."""
 
     @abstractmethod
@@ -76,7 +82,7 @@ class _Threshold(Mechanism, FiniteLaws):
         fresh, old = FinitePair(self, new), self.partitions - new
         if old == 0:
             return fresh
-        noise = Composed(self._noise(), old).worst_case(None).remove[0]
+        noise = Composed(self.count_noise(), old).worst_case(None).remove[0]
         if new == 0:
             return noise
         from accountant.composition.choose import product  # takes NumPy and SciPy, and a second
@@ -98,9 +104,37 @@ class _Threshold(Mechanism, FiniteLaws):
         """One: the count of a key."""
         return 1
 
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Release noisy counts on a lattice, and −1 for the keys that do not appear.
+
+        A lattice count differs from the real one by at most half a step, and is shown where it is
+        at least τ and a step. So it is a function of what the mechanism releases, and as private.
+
+        Parameters
+        ----------
+        value
+            The count of each key that someone holds; a key with the count 0 never appears.
+        size
+            How many independent releases; None is one.
+        rng
+            Draws the noise.
+        """
+        import numpy as np
+
+        counts = np.asarray(value, float)
+        if (counts < 0).any():
+            raise expected("value", value, "to be counts ≥ 0")
+        sampler = self.count_noise().lattice_sampler()
+        noisy = sampler.release(counts, size, rng=rng)
+        least = (float(self.threshold) + float(max(sampler.lattice))) * _ROUNDING
+        released: NDArray[Any] = np.where((counts > 0) & (noisy >= least), noisy, -1.0)
+        return released
+
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of the counts."""
-        drawn = self._noise().sample(size * self.partitions, rng=rng)
+        drawn = self.count_noise().sample(size * self.partitions, rng=rng)
         return drawn if self.partitions == 1 else drawn.reshape(size, -1)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
@@ -125,7 +159,7 @@ class _Threshold(Mechanism, FiniteLaws):
         """Raise NotApplicableError: what is left out has no error."""
         raise NotApplicableError(
             f"{type(self).__name__} leaves keys out: it has no variance. That of a released count "
-            f"is the variance of {self._noise()!r}, given that the threshold is reached."
+            f"is the variance of {self.count_noise()!r}, given that the threshold is reached."
         )
 
 
@@ -156,7 +190,8 @@ class LaplaceThreshold(_Threshold):
     partitions: Integer = Integer(1, least=1)
     sensitivity: Positive = Positive(1)
 
-    def _noise(self) -> Mechanism:
+    def count_noise(self) -> Mechanism:
+        """Return Laplace noise."""
         return Laplace(self.scale, self.sensitivity)
 
     def new_key(self) -> tuple[arb, arb]:
@@ -193,7 +228,8 @@ class GaussianThreshold(_Threshold):
     partitions: Integer = Integer(1, least=1)
     sensitivity: Positive = Positive(1)
 
-    def _noise(self) -> Mechanism:
+    def count_noise(self) -> Mechanism:
+        """Return Gaussian noise."""
         return Gaussian(self.standard_deviation, self.sensitivity)
 
     def new_key(self) -> tuple[arb, arb]:

@@ -14,7 +14,7 @@ from typing import Any, final
 from flint import arb
 
 from accountant import notation
-from accountant.budget.target import EpsilonDelta, Found, Mu, ProfileBelow, Rho, Target
+from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
@@ -40,6 +40,8 @@ __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target",
 
 CALIBRATION_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (12, 9, 6, 4, 2))
 """Relative widths of the least noise that are tried in turn where none is named."""
+_COARSE = Fraction(1, 10**3)
+"""A width to begin with, where a finer one is asked for."""
 DIGITS = 12
 _SEARCH_PRECISION = 128
 _MAX_STEPS = 4096
@@ -216,20 +218,42 @@ def _best(found: Sequence[Calibration]) -> Calibration:
 
 
 def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibration:
-    """Calibrate to a width, or to the first of some that is reached."""
-    *finer, last = CALIBRATION_WIDTHS if width is None else [width]
-    usual = family.usual_width()
-    for each in finer:
-        if COMPOSED_WIDTH < usual > each:  # a grid that would be refined in vain
-            continue
+    """Calibrate to a width, or to the finest of some that is reached.
+
+    Beside estimates two signs prove a width at once. Else the root is searched, where the profile
+    is costly first to few digits: the fine evaluations are then made next to it.
+    """
+    widths = CALIBRATION_WIDTHS if width is None else (width,)
+    for each in widths:
         with contextlib.suppress(UndecidedError):
-            return family.calibrated(each, min(digits, _digits(each)))
-    return family.calibrated(last, min(digits, _digits(last)))
+            if found := family.beside_estimates(each, min(digits, _digits(each))):
+                return found
+    usual = family.usual_width()
+    if usual < COMPOSED_WIDTH:
+        with contextlib.suppress(UndecidedError):
+            return family.searched(widths[0], None, min(digits, _digits(widths[0])))
+    found = None
+    for each in (max(_COARSE, width), width) if width else reversed(widths):
+        if found and (COMPOSED_WIDTH < usual > each != width or not family.resolves(found, each)):
+            break
+        try:
+            found = family.searched(each, found, min(digits, _digits(each)))
+        except UndecidedError:
+            if found is None or each == width:
+                raise
+            break
+    assert found is not None
+    return found
 
 
 def _digits(width: Fraction) -> int:
     """Return the digits that a relative width leaves."""
     return max(1, len(str(width.denominator // width.numerator)) - 1)
+
+
+def _ends(known: Calibration) -> solve.Bracket:
+    """Return the ends of the least noise, which were proved to be on both sides of it."""
+    return Fraction(known.least.lower), Fraction(known.least.upper)
 
 
 def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
@@ -298,25 +322,50 @@ class _Family:
             for pair in self.pairs(self.whole(ExactReal.of_rational(self._first_guess())))
         )
 
-    def calibrated(self, relative_width: Fraction, digits: int) -> Calibration:
-        """Enclose the least noise, and certify a number of so many digits."""
-        found = self.beside_estimates(relative_width)
-        if found is not None:
-            enclosure, point = found.least, self.rounded_up(found.least, digits)
-            whole = self.whole(point)
-            achieved = found.achieved(self.pairs(whole))
-        else:
-            with narrowed(relative_width / _SHARE_OF_WIDTH):
-                between = self.bracket()
-                enclosure = solve.root(self.signed_excess, between, relative_width=relative_width)
-                point = self.rounded(enclosure, digits)
-            whole = self.whole(point)
-            achieved = self.target.met(whole, self.relation)
+    def beside_estimates(self, relative_width: Fraction, digits: int) -> Calibration | None:
+        """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
+        if not self.kind.noise_grows:
+            return None
+
+        def pairs(value: ExactReal) -> Sequence[Pair]:
+            return self.pairs(self.whole(value))
+
+        found = self.target.beside_estimates(pairs, self._first_guess(), relative_width)
+        if found is None:
+            return None
+        point = self.rounded_up(found.least, digits)
+        whole = self.whole(point)
+        return self._calibration(found.least, point, whole, found.achieved(self.pairs(whole)))
+
+    def searched(
+        self, relative_width: Fraction, coarser: Calibration | None, digits: int
+    ) -> Calibration:
+        """Enclose the least noise, inside what is known of it, and certify so many digits."""
+        with narrowed(relative_width / _SHARE_OF_WIDTH):
+            between = self.bracket() if coarser is None else _ends(coarser)
+            enclosure = solve.root(self.signed_excess, between, relative_width=relative_width)
+            point = self.rounded(enclosure, digits)
+        whole = self.whole(point)
+        return self._calibration(enclosure, point, whole, self.target.met(whole, self.relation))
+
+    def resolves(self, known: Calibration, relative_width: Fraction) -> bool:
+        """Whether the excess is narrow enough to tell points of this relative distance apart."""
+        low, high = _ends(known)
+        with narrowed(relative_width / _SHARE_OF_WIDTH), ctx.workprec(_SEARCH_PRECISION):
+            first, second = (self.signed_excess(ExactReal.of_rational(end)) for end in (low, high))
+        if not (first.is_finite() and second.is_finite()):
+            return False
+        slope = abs(first.mid() - second.mid()) * abs(float(low)) / float(high - low)
+        return bool(max(first.rad(), second.rad()) < slope * float(relative_width) / 2)
+
+    def _calibration(
+        self, least: Interval, point: ExactReal, whole: Mechanism, achieved: dict[str, Interval]
+    ) -> Calibration:
         return Calibration(
             mechanism=self.at(point),
             whole=whole,
             argument=self.argument,
-            least=self.clipped(enclosure, point),
+            least=self.clipped(least, point),
             achieved=achieved,
             target=self.target,
         )
@@ -369,16 +418,6 @@ class _Family:
             with ctx.workprec(precision):
                 excess = self.target.excess(mechanism, self.relation)
         return excess if self.kind.noise_grows else -excess
-
-    def beside_estimates(self, relative_width: Fraction) -> Found | None:
-        """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
-        if not self.kind.noise_grows:
-            return None
-
-        def pairs(value: ExactReal) -> Sequence[Pair]:
-            return self.pairs(self.whole(value))
-
-        return self.target.beside_estimates(pairs, self._first_guess(), relative_width)
 
     def rounded_up(self, enclosure: Interval, digits: int) -> ExactReal:
         """Return the first number of `digits` digits from an end on that is proved to do."""

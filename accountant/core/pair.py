@@ -82,6 +82,13 @@ class Pair(ABC):
         """Return P(L = +∞) where it is known as an exact number, else None."""
         return ExactReal.of_rational(0) if self.infinity_mass().is_zero() else None
 
+    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
+        """Return an exact number that H(ε) is known not to exceed, else None.
+
+        It decides a claim that is met with equality, which no enclosure does.
+        """
+        return None
+
     def max_finite_loss(self) -> arb:
         """Return the essential supremum of L under P where L is finite.
 

@@ -19,6 +19,7 @@ _MAX_DOUBLINGS = 4096
 _PRECISIONS = 4
 _SLOW_STEPS = 3
 _GUESSES = 3
+_WIDE = Fraction(1, 64)
 HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
@@ -177,6 +178,8 @@ def secant(
     if at_low is None or at_high is None or not at_low > at_high:
         return None
     share = fraction((at_low / (at_low - at_high)).mid())
+    if high - low > _WIDE * abs(high + low) and not _WIDE < share < 1 - _WIDE:
+        return None  # far from the root values of so unequal sizes say little
     margin = Fraction(1, 1 << (bits + 4))
     share = min(max(share, margin), 1 - margin)
     grid = Fraction(2) ** (_exponent(high - low) - bits - 8)

@@ -71,6 +71,10 @@ class FiniteLaws(ABC):
         """
         return None
 
+    def exact_bound(self, index: int, epsilon: ExactReal) -> ExactReal | None:
+        """Return what H(ε) does not exceed in either direction by how the laws are made."""
+        return None
+
     def is_mirrored(self, index: int) -> bool:
         """Whether outcome n − 1 − i has under P exactly the mass of outcome i under Q.
 
@@ -228,6 +232,16 @@ class FinitePair(Pair):
     def infinity_mass(self) -> arb:
         """Return the P-mass of the outcomes with q = 0."""
         return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
+
+    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
+        """Return what the source knows, else P(L = ∞) where all other losses are at most ε."""
+        known = self.source.exact_bound(self.index, epsilon)
+        if known is not None:
+            return known
+        finite = (each for each in self._outcomes() if not each.q.is_zero())
+        if any(each.above(epsilon) is not False for each in finite):
+            return None
+        return self.exact_infinity_mass()
 
     def exact_infinity_mass(self) -> ExactReal | None:
         """Return the P-mass of the outcomes with q = 0 where it is known exactly."""

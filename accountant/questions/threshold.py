@@ -123,6 +123,9 @@ class _Search:
                 bounded = math.isfinite(high - low)
                 there = 0.5 * (low + high) if bounded else here + math.copysign(off[-1], value)
             found = self._estimate(self._pairs(math.exp(there))[self.worst])
+            if found == -math.inf:  # no loss is larger than ε there
+                high, step = there, 0.5 * (there - here)
+                continue
             if found is None or not 0 < (value - found) * (there - here) < math.inf:
                 return False
             self.slope = (value - found) / (there - here)

@@ -30,6 +30,8 @@ from verify.checker.reals import sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]
 
+FIXED_BEFORE = "that the event is one of a few fixed before"
+"""What a certificate cannot show, and drawing the training runs again does."""
 _DIGITS = 40
 _SLACK = 1e-6
 _REACH = 6.6
@@ -185,7 +187,7 @@ def _decided(data: Mapping[str, Any], problems: Problems, given: list[str]) -> N
     eps, delta = _point(data["tested"])
     share = float(data.get("share", 1.0))
     if share < 1:
-        given.append(f"that the event is one of a few fixed before, with {share:.4g} of the risk")
+        given.append(f"{FIXED_BEFORE}, with {share:.4g} of the risk")
     found = min(1.0, p_value(data["counts"], float(eps), float(delta), spared) / share)
     if not found <= stated * (1 + _SLACK):
         problems.append(

@@ -17,7 +17,7 @@ from verify.checker.arithmetic import compare, crossing, hull, largest, least, t
 from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
-from verify.checker.masses import masses, mixed, theta
+from verify.checker.masses import Bounded, masses, mixed, theta
 from verify.checker.reals import (
     INFINITE,
     FewDigitsError,
@@ -95,7 +95,10 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         return enclosed(composed.answers(law, epsilon).hockey_stick)
     if law["law"] in ("finite", "discrete-laplace"):
         factor = exp(epsilon)
-        return total([_positive_part(p - factor * q) for p, q in masses(law)])
+        found = total([_positive_part(p - factor * q) for p, q in masses(law)])
+        if not isinstance(law, Bounded) or compare(found, "<=", law.most[1]):
+            return found
+        return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
 

@@ -18,6 +18,14 @@ _SPARE_BITS = 40
 """For the rounding of powers that are made from each other."""
 
 
+class Bounded(dict[str, Any]):
+    """A law of which H(ε) ≤ δ is known at one ε by how it is made; no certificate can write one."""
+
+    def __init__(self, law: dict[str, Any], most: tuple[Any, Any]) -> None:
+        super().__init__(law)
+        self.most = most
+
+
 def masses(law: dict[str, Any]) -> list[tuple[Any, Any]]:
     """Return the masses of P and Q on the outcomes of a law that has a list of them."""
     if law["law"] == "finite":

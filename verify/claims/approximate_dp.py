@@ -8,10 +8,11 @@ from typing import ClassVar, final
 from flint import arb
 
 from accountant.composition import invert
+from accountant.core.pair import Pair
 from accountant.core.validate import probability
 from accountant.numbers.exact import ExactReal
 from accountant.questions import profile
-from verify.claim import Decision, Scope, verdict_of
+from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
     SHOWN_WIDTH,
     PrivacyClaim,
@@ -63,6 +64,8 @@ class ApproximateDP(
             return invert.hockey_stick(pairs, eps)
 
         value, truth = at_most(true, claimed, pairs)
+        if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
+            truth = True
         differences = margin(value, claimed)
         return Decision(
             verdict=verdict_of(truth),
@@ -104,6 +107,14 @@ class ApproximateDP(
             },
             evidence=evidence,
         )
+
+
+def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:
+    """Whether H(ε) is at most the claimed number: by what is known of it exactly, or in balls."""
+    known = pair.exact_bound(epsilon)
+    if known is not None and known <= claimed:
+        return True
+    return compare(lambda: invert.hockey_stick([pair], epsilon), "<=", claimed.ball) is True
 
 
 def _reason(truth: bool | None) -> str:

@@ -97,6 +97,7 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
 
     from verify.audit.replay import replay
     from verify.checker.apart import Apart
+    from verify.checker.audits import FIXED_BEFORE
 
     if entry.problems or entry.not_checked or data.get("kind") not in ("audit", "sequential-audit"):
         return entry
@@ -108,10 +109,11 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
         why = why or found.not_replayed
         given = [f"{entry.taken_as_given[0]}; not replayed: {why}"]
         return replace(entry, taken_as_given=given + entry.taken_as_given[1:])
+    kept = [text for text in entry.taken_as_given[1:] if not text.startswith(FIXED_BEFORE)]
     drawn = [f"{found.runs} runs were drawn again and counted: the same"]
     return replace(
         entry,
-        taken_as_given=[*found.rests_on, *entry.taken_as_given[1:]],
+        taken_as_given=[*found.rests_on, *kept],
         recomputed=entry.recomputed + drawn,
     )
 

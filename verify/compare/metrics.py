@@ -69,9 +69,7 @@ def metric(name: str) -> Metric:
             raise InvalidInputError(f"Expected a level in (0, 1) in the metric {name!r}.")
         meaning, compute, advice = _WITH_LEVEL[kind]
         said = advice.replace("{p}", level)
-        return Metric(
-            name, meaning.format(level), lambda c, w: compute(c, w, level), advice=said
-        )
+        return Metric(name, meaning.format(level), lambda c, w: compute(c, w, level), advice=said)
     if kind in _WITH_LEVEL:
         raise InvalidInputError(f"The metric {name!r} needs a level, such as {kind}:0.95.")
     raise InvalidInputError(f"Unknown metric {name!r}. {suggestion(kind, known)}")

@@ -12,7 +12,9 @@ from accountant.geometry.workload import (
     Count,
     Counts,
     GroupedCounts,
+    KeyedCounts,
     PrefixSums,
+    Selection,
     Workload,
 )
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -22,6 +24,9 @@ from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.selection.exponential import ExponentialMechanism
+from accountant.mechanisms.selection.partition_selection import PartitionSelection
+from accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
 from accountant.mechanisms.shapes.count_ellipse import CountEllipse
 from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
@@ -181,6 +186,35 @@ def _(
             f"{type(mechanism).__name__} releases PrefixSums, not {workload!r}."
         )
     _require(mechanism, "steps", mechanism.steps, workload.steps)
+    return 1
+
+
+@_copies.register
+def _(mechanism: ExponentialMechanism, workload: Workload, budget: Budget) -> int:
+    if not isinstance(workload, Selection):
+        raise NotApplicableError(f"{type(mechanism).__name__} chooses by scores, not {workload!r}.")
+    _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
+    if mechanism.monotone and not workload.monotone:
+        _require(mechanism, "monotone", mechanism.monotone, workload.monotone)
+    return 1
+
+
+@_copies.register(PartitionSelection)
+@_copies.register(LaplaceThreshold)
+@_copies.register(GaussianThreshold)
+def _(
+    mechanism: PartitionSelection | LaplaceThreshold | GaussianThreshold,
+    workload: Workload,
+    budget: Budget,
+) -> int:
+    if not isinstance(workload, KeyedCounts):
+        raise NotApplicableError(f"{type(mechanism).__name__} releases KeyedCounts here.")
+    if isinstance(mechanism, PartitionSelection):
+        _require(mechanism, "partitions", 1, workload.partitions)
+        return 1
+    if mechanism.partitions < workload.partitions:
+        _require(mechanism, "partitions", mechanism.partitions, workload.partitions)
+    _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
     return 1
 
 

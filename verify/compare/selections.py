@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import ROUND_FLOOR, Context
 from functools import partial
 
 from flint import arb
@@ -10,11 +11,14 @@ from flint import arb
 from accountant.core.validate import probability
 from accountant.errors import NotApplicableError
 from accountant.geometry.workload import Selection, Workload
+from accountant.mechanisms.additive.logistic import Logistic
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, calibrated
+
+_DIGITS = 12
 
 
 def candidates(workload: Selection, budget: Budget) -> Iterator[Candidate]:
@@ -42,10 +46,10 @@ def _exponential(budget: Budget, *, workload: Selection) -> Calibrated:
             monotone=workload.monotone,
         )
     found = calibrated("Logistic", budget, Layout.EACH)
-    scale = found.mechanism.scale
-    mechanism = ExponentialMechanism(
-        ExactReal.of_rational(1) / scale, workload.sensitivity, workload.monotone
-    )
+    assert isinstance(found.mechanism, Logistic)
+    inverse = enclose((ExactReal.of_rational(1) / found.mechanism.scale).ball)
+    epsilon = Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(inverse.lower)
+    mechanism = ExponentialMechanism(epsilon, workload.sensitivity, workload.monotone)
     return Calibrated(mechanism, found.whole, Layout.EACH, found.least, "epsilon")
 
 

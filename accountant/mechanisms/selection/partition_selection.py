@@ -159,6 +159,10 @@ class PartitionSelection(Mechanism, FiniteLaws):
         """Return those of index + 1 and of index users."""
         return list(self.keeps(index + 1)), list(self.keeps(index))
 
+    def exact_bound(self, index: int, epsilon: ExactReal) -> ExactReal | None:
+        """Return δ at ε: the curve is the largest one that keeps to it."""
+        return self.delta if epsilon == self.epsilon else None
+
     def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal] | None:
         """Return δ and 0 for the first user."""
         if index or self.keeps(1)[1].contains(0):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import least, total
+from verify.checker.masses import Bounded
 from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, apply, ball, exp, sqrt
 
@@ -25,7 +26,7 @@ def key_pairs(noise: Noise) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     """Return the worst pairs for removing a user, and for adding one."""
     if noise.name == "PartitionSelection":
         found = _selection(noise)
-        return found, [{**law, "p": law["q"], "q": law["p"]} for law in found]
+        return [*found], [Bounded({**law, "p": law["q"], "q": law["p"]}, law.most) for law in found]
     k = int(noise["partitions"])
     remove: list[dict[str, Any]] = []
     add: list[dict[str, Any]] = []
@@ -44,11 +45,17 @@ def key_pairs(noise: Noise) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     return remove, add
 
 
-def _selection(noise: Noise) -> list[dict[str, Any]]:
-    """Return the pair of every number of users and one more."""
-    kept = _curve(noise["epsilon"], noise["delta"], ctx.prec)
+def _selection(noise: Noise) -> list[Bounded]:
+    """Return the pair of every number of users and one more.
+
+    By the four inequalities H(ε) ≤ δ for each, in both directions: the curve does not fall, so only
+    "kept" with a user more, and "dropped" with a user less, can be the larger ones.
+    """
+    epsilon, delta = noise["epsilon"], noise["delta"]
+    kept = _curve(epsilon, delta, ctx.prec)
     laws = [[a, 1 - a] for a in kept]
-    return [{"law": "finite", "p": p, "q": q} for q, p in pairwise(laws)]
+    most = (epsilon, delta)
+    return [Bounded({"law": "finite", "p": p, "q": q}, most) for q, p in pairwise(laws)]
 
 
 @lru_cache(maxsize=8)

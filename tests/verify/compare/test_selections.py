@@ -1,0 +1,181 @@
+"""Comparisons of what is chosen by scores, and of counts by keys that come from the data."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import laplace, norm
+
+import dpassay
+from accountant.core.adjacency import Adjacency
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.geometry.workload import KeyedCounts, Quantile, Selection
+from accountant.mechanisms import (
+    ExponentialMechanism,
+    GaussianThreshold,
+    LaplaceThreshold,
+    PartitionSelection,
+)
+from verify.checker import Outcome, check
+from verify.claims import ApproximateDP
+from verify.verdict import Verdict
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("candidates", [2, 3, 50])
+def test_no_scores_are_farther_from_the_best(candidates: int, monotone: bool) -> None:
+    asked = f"Selection({candidates}, 2, {monotone})"
+    found = dpassay.compare(asked, epsilon=1, delta="1e-6", metrics=["regret:0.9"])
+    (row,) = found.rows
+    mechanism, limit = row.found.mechanism, row.value("regret:0.9")
+    assert isinstance(mechanism, ExponentialMechanism)
+    assert limit is not None
+
+    def beyond(scores: list[float], distance: float) -> float:
+        chances = [float(p.mid()) for p in mechanism.probabilities(scores)]
+        return sum(p for p, u in zip(chances, scores, strict=True) if u <= -distance)
+
+    t = float(limit)
+    assert beyond([0.0] + [-t] * (candidates - 1), t) == pytest.approx(0.1, rel=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = -rng.exponential(t, candidates - 1)
+        assert beyond([0.0, *scores], t) <= 0.1 * (1 + 1e-12)
+
+
+def test_a_quantile_is_a_choice_by_ranks() -> None:
+    added, replaced = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+    assert Quantile(9, "3/4").plain(added) == Selection(9, "3/4")
+    assert Quantile(9, "1/5").plain(added) == Selection(9, "4/5")
+    assert Quantile(9, "1/5").plain(replaced) == Selection(9, 1)
+    with pytest.raises(InvalidInputError, match="rational"):
+        Quantile(9, "sqrt(0.5)")
+
+
+@pytest.mark.parametrize("budget", [{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}])
+def test_several_choices_are_at_most_those_of_logistic_noise(budget: dict[str, Any]) -> None:
+    (row,) = dpassay.compare("Selection(10)", **budget, releases=4).rows
+    mechanism = row.found.mechanism
+    assert row.is_private
+    assert isinstance(mechanism, ExponentialMechanism)
+    noise = dpassay.calibrate("Logistic", **budget, count=4)
+    assert isinstance(noise.mechanism, dpassay.Logistic)
+    assert float(mechanism.epsilon) == pytest.approx(1 / float(noise.mechanism.scale), rel=1e-10)
+    assert float(mechanism.epsilon) <= 1 / float(noise.mechanism.scale)
+    assert row.found.whole == noise.whole
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_threshold_is_as_low_as_the_budget_allows(partitions: int) -> None:
+    found = dpassay.compare(f"KeyedCounts({partitions}, 2)", epsilon=1, delta="1e-6")
+    kept = [row for row in found.rows if "threshold" in row.candidate.name]
+    assert len(kept) == 2
+    for row in kept:
+        mechanism, needed = row.found.mechanism, row.value("appears:0.95")
+        assert isinstance(mechanism, (LaplaceThreshold, GaussianThreshold))
+        assert row.is_private
+        assert needed is not None
+        law = (
+            laplace(scale=float(mechanism.scale))
+            if isinstance(mechanism, LaplaceThreshold)
+            else norm(scale=float(mechanism.standard_deviation))
+        )
+        shown = law.sf(float(mechanism.threshold) - float(needed))
+        assert shown == pytest.approx(0.95, rel=1e-9)
+        less = replace(mechanism, threshold=float(mechanism.threshold) * (1 - 1e-3))
+        claim = dpassay.verify(less, epsilon=1, delta="1e-6", adjacency="add-remove")
+        assert claim.verdict is Verdict.REFUTED
+
+
+def test_keys_alone_need_the_fewest_people() -> None:
+    found = dpassay.compare("KeyedCounts()", epsilon=1, delta="1e-6")
+    first = found.rows[0]
+    assert isinstance(first.found.mechanism, PartitionSelection)
+    needed = first.value("appears:0.95")
+    assert needed is not None
+    n = int(Fraction(needed.lower))
+    assert needed.lower == needed.upper
+    kept = [float(first.found.mechanism.keeps(k)[0].mid()) for k in (n - 1, n)]
+    assert kept[0] < 0.95 <= kept[1]
+
+
+def test_what_keys_need() -> None:
+    with pytest.raises(NotApplicableError, match="delta > 0"):
+        dpassay.compare("KeyedCounts()", rho="0.1")
+    with pytest.raises(NotApplicableError, match="one release"):
+        dpassay.compare("KeyedCounts()", epsilon=1, delta="1e-6", releases=2)
+    named = dpassay.compare(
+        "KeyedCounts(2)",
+        epsilon=1,
+        delta="1e-6",
+        only=["Laplace"],
+        candidates=["LaplaceThreshold(scale=2, threshold=5, partitions=2)"],
+    )
+    assert [row.verdict for row in named.rows] == [Verdict.HOLDS, Verdict.REFUTED]
+    with pytest.raises(InvalidInputError, match="partitions"):
+        dpassay.compare(
+            "KeyedCounts(2)",
+            epsilon=1,
+            delta="1e-6",
+            candidates=["LaplaceThreshold(scale=2, threshold=50)"],
+        )
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "PartitionSelection(epsilon='1/3', delta='0.2')",
+        "PartitionSelection(epsilon=1, delta='1e-6')",
+        "Guaranteed(epsilon='1/3', delta='0.2')",
+    ],
+)
+def test_what_a_mechanism_is_made_for_is_met_with_equality(mechanism: str, tmp_path: Path) -> None:
+    made = dpassay.parse(mechanism)
+    assert isinstance(made, (PartitionSelection, dpassay.Guaranteed))
+
+    def judged(delta: object) -> tuple[Verdict, Outcome]:
+        claim = ApproximateDP(
+            id="own",
+            source="test",
+            statement="Its own.",
+            mechanism=mechanism,
+            adjacency="add-remove",
+            epsilon=str(made.epsilon),
+            delta=str(delta),
+        )
+        finding, certificate = dpassay.certify(claim)
+        path = tmp_path / "c.json"
+        path.write_text(json.dumps(certificate))
+        return finding.verdict, check(json.loads(path.read_text())).outcome
+
+    conditional = Outcome.CONDITIONAL if "Guaranteed" in mechanism else Outcome.VALID
+    assert judged(made.delta) == (Verdict.HOLDS, conditional)
+    less = Fraction(made.delta.rational or 0) * (1 - Fraction(1, 10**30))
+    assert judged(less) == (Verdict.REFUTED, conditional)
+
+
+def test_released_keys_reach_the_threshold() -> None:
+    mechanism = LaplaceThreshold(scale=2, threshold=10)
+    counts = np.array([0, 1, 12, 500])
+    shown = mechanism.release(counts, 4000, rng=np.random.default_rng(7))
+    assert shown.shape == (4000, 4)
+    assert (shown[:, 0] == -1).all()
+    assert ((shown == -1) | (shown >= 10)).all()
+    # 4000 runs: at a false-alarm rate of 1e-6 a share is within 4.9 standard errors.
+    for column, count in enumerate(counts[1:], start=1):
+        chance = laplace.sf((10 - count) / 2)
+        share = (shown[:, column] >= 0).mean()
+        assert abs(share - chance) <= 4.9 * math.sqrt(chance * (1 - chance) / 4000) + 1e-3
+    with pytest.raises(InvalidInputError, match="≥ 0"):
+        mechanism.release([-1.0])
+
+
+def test_the_workload_of_keys_reads_like_a_mechanism() -> None:
+    assert repr(KeyedCounts(3, "1/2")) == "KeyedCounts(partitions=3, sensitivity='0.5')"

@@ -13,6 +13,7 @@ from verify.cli.shell import (
     ExitCode,
     add_adjacency,
     add_output_options,
+    checked_path,
     note,
     say,
     say_json,
@@ -41,7 +42,6 @@ examples:
   dpassay profile "Composed(PoissonSubsampled(Gaussian(standard_deviation=1), 0.01), count=1000)" \\
       --delta 1e-5 --adjacency add-remove --estimate
 """
-SUFFIXES = (".png", ".pdf", ".svg")
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
 """One enclosure, one for each coordinate, or several by name."""
 
@@ -284,7 +284,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     """Ask and print."""
     from accountant import notation
 
-    draw = _plotter(options.plot, plot)
+    draw = None if checked_path(options.plot, plot) is None else plot
     mechanism = notation.parse(options.mechanism)
     if options.estimate:
         return _run_estimates(mechanism, options, draw)
@@ -369,23 +369,6 @@ def _show_baselines(delta: str, rows: Sequence[Row]) -> None:
         for row in rows
     ]
     say(report.columns(shown))
-
-
-def _plotter(path: Path | None, plot: Plot | None) -> Plot | None:
-    """Return what draws, after checking before any work that it can."""
-    from accountant.errors import InvalidInputError
-
-    if path is None:
-        return None
-    if path.suffix.lower() not in SUFFIXES:
-        raise InvalidInputError(
-            f"Expected --plot {path} to end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
-        )
-    if not path.parent.is_dir():
-        raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
-    if plot is None:
-        raise InvalidInputError("This program was started without its drawing part.")
-    return plot
 
 
 def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answer]:

@@ -27,6 +27,7 @@ examples:
   dpassay optimal count-noise --epsilon 1,2,3 --eta 0.3,0.5 --support 6,8 --out cells.jsonl
 """
 _MOST_SHOWN = 6
+"""Laws that are printed and drawn: of more, the first ones and the last."""
 
 
 def command(draw: DrawLaws | None) -> Command:

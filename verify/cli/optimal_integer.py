@@ -25,6 +25,7 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --delta 1e-3,1e-6 --support free --sensitivity 1,2,3
 """
 _FIRST_SUPPORT = 8
+"""Where --support free starts to look for a support that no larger one beats."""
 _NAMES = {
     "variance": "least variance of unbiased noise, E[Z^2]",
     "absolute": "least E|Z|",

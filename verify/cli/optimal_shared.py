@@ -112,13 +112,10 @@ def shown(bounds: Mapping[str, str]) -> str:
 
 def add_files(parser: argparse.ArgumentParser, *, evidence: str) -> None:
     """Add --certificate, --plot, and --out for sweeps."""
-    parser.add_argument(
-        "--certificate", metavar="FILE", help=f"write {evidence}, for dpassay check"
-    )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--certificate", metavar="FILE", help=f"write {evidence}, for dpassay check")
+    add("--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)")
+    add(
         "--out",
         metavar="FILE",
         type=Path,

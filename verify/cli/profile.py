@@ -229,10 +229,11 @@ def command(plot: Plot | None) -> Command:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
+    add = parser.add_argument
+    add("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
     for question in QUESTIONS:
         if question.metavar is None:
-            parser.add_argument(
+            add(
                 f"--{question.option}",
                 action="append_const",
                 const="",
@@ -240,38 +241,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
         else:
             flags = [f"--{question.option}"] + ["--fpr"] * (question.option == "tpr-at-fpr")
-            parser.add_argument(
-                *flags, action="append", metavar=question.metavar, help=question.help
-            )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)"
-    )
-    parser.add_argument(
+            add(*flags, action="append", metavar=question.metavar, help=question.help)
+    add("--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)")
+    add(
         "--export",
         type=Path,
         metavar="FILE.csv",
         help="with --epsilons: write a table with a lower and an upper bound of delta",
     )
-    parser.add_argument(
-        "--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export"
-    )
-    parser.add_argument(
+    add("--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export")
+    add(
         "--baselines",
         action="store_true",
         help="with --delta: what other accountants would say, beside the exact epsilon",
     )
-    parser.add_argument(
+    add(
         "--relative-width",
         metavar="W",
         help="how narrow answers must be (else the digits that come soon: 1e-9 or better)",
     )
-    parser.add_argument(
+    add(
         "--method",
         default="auto",
         metavar="ENGINE",
         help="the engine of a composition: auto, exact, saddle, lists, atoms or grid",
     )
-    parser.add_argument(
+    add(
         "--estimate",
         action="store_true",
         help="answer in floats, in milliseconds and without proof",

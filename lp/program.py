@@ -121,10 +121,6 @@ class Evaluated:
         """Return c·x."""
         return _sum(to_fmpq(cost) * point[column] for column, cost in self.program.cost.items())
 
-    def dual_objective(self, multipliers: Sequence[Value]) -> Value:
-        """Return b·y."""
-        return _sum(b * y for b, y in zip(self.bounds, multipliers, strict=True) if b != 0)
-
 
 @final
 @dataclass(frozen=True)

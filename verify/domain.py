@@ -76,7 +76,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return ((relation, end) for relation, end in ends if end is not None)
 
 
-class Domain(Range, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Domain(Range, frozen=True, kw_only=True):
     """What a universally quantified variable ranges over, and where it is looked at.
 
     A claim over a domain is refuted by one counterexample from the grid, and supported, never

@@ -39,19 +39,19 @@ class _Plain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 @final
-class Enclosure(_Plain, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Enclosure(_Plain, frozen=True, kw_only=True):
     """Two decimals that a number lies between."""
 
     lower: Decimal
     upper: Decimal
 
 
-class _Fact(_Plain, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="fact"):
+class _Fact(_Plain, frozen=True, kw_only=True, tag_field="fact"):
     """Shared by the facts; `name` is what the conclusion calls it."""
 
 
 @final
-class Event(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="event"):
+class Event(_Fact, frozen=True, kw_only=True, tag="event"):
     """p = P(L > ε) and q = Q(L > ε) for the pair of laws `law` and ε = `loss_above`."""
 
     name: str
@@ -63,7 +63,7 @@ class Event(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="e
 
 
 @final
-class HockeyStick(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="hockey-stick"):
+class HockeyStick(_Fact, frozen=True, kw_only=True, tag="hockey-stick"):
     """The divergence H(ε) = sup_S P(S) − e^ε Q(S)."""
 
     name: str
@@ -73,7 +73,7 @@ class HockeyStick(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 @final
-class Renyi(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="renyi"):
+class Renyi(_Fact, frozen=True, kw_only=True, tag="renyi"):
     """The Rényi divergence of an order."""
 
     name: str
@@ -83,7 +83,7 @@ class Renyi(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
 
 
 @final
-class GaussianMu(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="gaussian-mu"):
+class GaussianMu(_Fact, frozen=True, kw_only=True, tag="gaussian-mu"):
     """The least μ of a pair: that of Gaussian releases, subsampled and mixed or not."""
 
     name: str
@@ -92,9 +92,7 @@ class GaussianMu(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, t
 
 
 @final
-class ExpressionFact(
-    _Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="expression"
-):
+class ExpressionFact(_Fact, frozen=True, kw_only=True, tag="expression"):
     """The value of an expression of the claim, at given values of further variables."""
 
     name: str
@@ -104,7 +102,7 @@ class ExpressionFact(
 
 
 @final
-class Sweep(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="sweep"):
+class Sweep(_Fact, frozen=True, kw_only=True, tag="sweep"):
     """Points between which two monotone curves were compared, end against end."""
 
     name: str
@@ -112,7 +110,7 @@ class Sweep(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="s
 
 
 @final
-class Point(_Fact, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="point"):
+class Point(_Fact, frozen=True, kw_only=True, tag="point"):
     """The value of the variable at which a claimed curve is missed."""
 
     name: str
@@ -123,7 +121,7 @@ Fact = Event | HockeyStick | Renyi | GaussianMu | ExpressionFact | Sweep | Point
 
 
 @final
-class Certificate(_Plain, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Certificate(_Plain, frozen=True, kw_only=True):
     """A verdict with everything that is needed to check it."""
 
     schema_version: Literal[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
 
@@ -68,8 +68,6 @@ class AuditResult:
     """Fresh runs a side that were tested (for guesses: half of all)."""
     seconds: float
     notes: tuple[str, ...] = ()
-    progress: tuple[tuple[int, float], ...] = field(default=())
-    """Of a sequential audit: pairs of runs used, and the evidence then."""
 
     @property
     def refuted(self) -> bool:

@@ -28,14 +28,14 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Shared by everything here."""
 
 
-class Point(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Point(Strict, frozen=True, kw_only=True):
     """A point (ε, δ)."""
 
     epsilon: Text
     delta: Text
 
 
-class Guarantee(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Guarantee(Strict, frozen=True, kw_only=True):
     """What an audit tests."""
 
     kind: Literal["epsilon-delta", "gaussian", "mechanism", "profile"]
@@ -44,7 +44,7 @@ class Guarantee(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parameter: Text
 
 
-class Counts(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Counts(Strict, frozen=True, kw_only=True):
     """What was counted."""
 
     design: Literal["sides", "guesses"]
@@ -54,14 +54,14 @@ class Counts(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
     other_runs: Count
 
 
-class Partition(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Partition(Strict, frozen=True, kw_only=True):
     """Cells by their edges or by their values."""
 
     edges: list[float] | None = None
     values: list[float] | None = None
 
 
-class Event(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Event(Strict, frozen=True, kw_only=True):
     """The cells that make up an event."""
 
     feature: dict[str, Any]
@@ -73,7 +73,7 @@ class Event(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
     opposite: Words = ""
 
 
-class Replay(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Replay(Strict, frozen=True, kw_only=True):
     """What is needed to draw the runs of an audit again."""
 
     target: Words
@@ -84,7 +84,7 @@ class Replay(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
     device: Words | None
 
 
-class _Tested(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+class _Tested(Strict, frozen=True, kw_only=True, tag_field="kind"):
     """Shared by the audits."""
 
     schema_version: Literal[1]
@@ -119,7 +119,7 @@ class Audit(_Tested, frozen=True, kw_only=True, tag="audit"):
     histogram: Annotated[list[list[Count]], Meta(min_length=2, max_length=2)]
 
 
-class Round(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Round(Strict, frozen=True, kw_only=True):
     """One bet."""
 
     tested: Point
@@ -139,21 +139,21 @@ class SequentialAudit(_Tested, frozen=True, kw_only=True, tag="sequential-audit"
     rounds: Annotated[list[Round], Meta(max_length=100_000)]
 
 
-class Enclosure(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Enclosure(Strict, frozen=True, kw_only=True):
     """Two exact numbers."""
 
     lower: Text
     upper: Text
 
 
-class _Optimum(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+class _Optimum(Strict, frozen=True, kw_only=True, tag_field="kind"):
     """Shared by the optima."""
 
     schema_version: Literal[1]
     seal: dict[str, str]
 
 
-class CountProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CountProblem(Strict, frozen=True, kw_only=True):
     """What count noise was asked for."""
 
     epsilon: Text | None
@@ -165,9 +165,7 @@ class CountProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True
     objective: Literal["singular", "true-delta"]
 
 
-class CountLaw(
-    Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"start": "from"}
-):
+class CountLaw(Strict, frozen=True, kw_only=True, rename={"start": "from"}):
     """The law for some counts."""
 
     start: Count
@@ -176,7 +174,7 @@ class CountLaw(
     probabilities: Annotated[list[Text], Meta(min_length=1)]
 
 
-class CountDual(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CountDual(Strict, frozen=True, kw_only=True):
     """Multipliers."""
 
     mass: dict[Annotated[str, Meta(pattern="^[0-9]{1,18}$")], Text]
@@ -195,7 +193,7 @@ class CountNoise(_Optimum, frozen=True, kw_only=True, tag="count-noise"):
     dual: CountDual
 
 
-class IntegerProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class IntegerProblem(Strict, frozen=True, kw_only=True):
     """What integer noise was asked for."""
 
     objective: Literal["variance", "absolute", "error", "cost", "delta"]
@@ -221,7 +219,7 @@ class IntegerNoise(_Optimum, frozen=True, kw_only=True, tag="integer-noise"):
     steps: list[Text]
 
 
-class _Space(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+class _Space(Strict, frozen=True, kw_only=True, tag_field="type"):
     """Shared by the spaces of sensitivities."""
 
 
@@ -260,7 +258,7 @@ class DisjointGroups(_Space, frozen=True, kw_only=True, tag="DisjointGroups"):
     space: Box | FiniteSet | SparseBox | L2Ball | DisjointGroups
 
 
-class ShapeProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ShapeProblem(Strict, frozen=True, kw_only=True):
     """What a Gaussian shape was asked for."""
 
     space: Box | FiniteSet | SparseBox | L2Ball | DisjointGroups
@@ -268,7 +266,7 @@ class ShapeProblem(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True
     weights: list[Text]
 
 
-class ShapeVector(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ShapeVector(Strict, frozen=True, kw_only=True):
     """√square·entries."""
 
     square: Text

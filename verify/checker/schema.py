@@ -25,7 +25,7 @@ _READ_ELSEWHERE = re.compile(r"(^|\.)(lower|upper|description|outcomes(\[\d+\])?
 _EXPECTED = "expected plain ASCII without comments, exponents of at most five digits"
 
 
-class Range(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Range(Strict, frozen=True, kw_only=True):
     """What a variable ranges over."""
 
     statement: Words = ""
@@ -36,7 +36,7 @@ class Range(Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
     integer: bool = False
 
 
-class Domain(Range, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Domain(Range, frozen=True, kw_only=True):
     """The same, and where it is looked at."""
 
     grid: Grid
@@ -65,7 +65,7 @@ class _Claim(
     expected: Literal["", "REFUTED"] = ""
 
 
-class _Privacy(_Claim, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Privacy(_Claim, frozen=True, kw_only=True):
     mechanism: Text
 
 

@@ -22,7 +22,6 @@ from verify.claims.privacy import (
     first_width,
     hockey,
     margin,
-    shown,
     unless_undecided,
     worst_at,
 )
@@ -31,10 +30,7 @@ from verify.verdict import Verdict
 
 
 @final
-class ApproximateDP(
-    PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp"):
     """The mechanism is (ε, δ)-DP: P(S) ≤ e^ε Q(S) + δ for every neighbouring pair and event S."""
 
     kind: ClassVar[str] = "approximate-dp"
@@ -57,8 +53,7 @@ class ApproximateDP(
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact profile at ε with δ."""
         eps, claimed = self.numbers(scope)
-        worst = self.worst(scope)
-        pairs = worst.pairs(None)
+        pairs = self.worst(scope).pairs(None)
 
         def true() -> arb:
             return invert.hockey_stick(pairs, eps)
@@ -79,8 +74,7 @@ class ApproximateDP(
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the true ε at the claimed δ, the pair, and the explicit event."""
         eps, claimed = self.numbers(scope)
-        worst = self.worst(scope)
-        pairs = worst.pairs(None)
+        pairs = self.worst(scope).pairs(None)
         mechanism = self.built(scope)
         inverse = unless_undecided(
             lambda: profile.epsilon(
@@ -100,11 +94,7 @@ class ApproximateDP(
         return dataclasses.replace(
             decision,
             true=true,
-            witness={
-                "mechanism": repr(mechanism),
-                "worst_case": worst.reason,
-                **shown(evidence[0]),
-            },
+            witness=self.witness(scope, evidence[0]),
             evidence=evidence,
         )
 

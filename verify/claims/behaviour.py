@@ -31,7 +31,7 @@ from verify.proof import in_case, proved
 from verify.verdict import Verdict
 
 
-class Behaviour(Claim, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Behaviour(Claim, frozen=True, kw_only=True):
     """Shared by claims about `expression` as a function of `variable`, looked at `at` points."""
 
     expression: str
@@ -112,10 +112,7 @@ class Behaviour(Claim, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 @final
-class Monotone(
-    Behaviour, frozen=True, kw_only=True, tag="monotone", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
     """The expression is (strictly) decreasing or increasing in its variable over its range.
 
     One pair of points in the wrong order refutes. Points prove it where they are all of the
@@ -172,10 +169,7 @@ class Monotone(
 
 
 @final
-class Limit(
-    Behaviour, frozen=True, kw_only=True, tag="limit", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
     """The expression converges to `limit` as its variable tends to the upper end of its range.
 
     That end is ∞ where none is given. `rate`, an expression in the variable, is where the author
@@ -276,10 +270,7 @@ class Limit(
 
 
 @final
-class Minimiser(
-    Behaviour, frozen=True, kw_only=True, tag="minimiser", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
     """The expression is least at `claimed` over its range.
 
     A point of the range with a smaller value refutes. Points prove it where they are all of the

@@ -23,7 +23,6 @@ from verify.claims.privacy import (
     event,
     hockey,
     margin,
-    shown,
     worst_at,
 )
 from verify.claims.sweep import Bound, Swept, prove_below
@@ -34,9 +33,7 @@ _CHORD = Fraction(1, 1 << 24)
 """How far apart, in ε, the two tests of a refuted trade-off bound are."""
 
 
-class CurveClaim(
-    PrivacyClaim, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
     """Shared by bounds on curves: `bound` is an expression, `low` and `high` its range."""
 
     bound: str
@@ -101,10 +98,7 @@ class Falling(Bound):
 
 
 @final
-class ProfileBound(
-    CurveClaim, frozen=True, kw_only=True, tag="profile", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
     """δ(ε) ≤ bound(ε) for every ε in [low, high]."""
 
     kind: ClassVar[str] = "profile"
@@ -126,9 +120,8 @@ class ProfileBound(
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the pair and the event at the ε of the witness, or at the lower end."""
-        worst = self.worst(scope)
         eps = Expression(str(decision.witness.get("epsilon", self.low))).exact(scope)
-        pairs = worst.pairs(None)
+        pairs = self.worst(scope).pairs(None)
         refuted = decision.verdict is Verdict.REFUTED
         bound = self.limit(scope, "epsilon")
         if refuted:
@@ -137,22 +130,14 @@ class ProfileBound(
             facts = [hockey(pair, eps, below=lambda: bound.at(eps)) for pair in pairs]
         return dataclasses.replace(
             decision,
-            witness={
-                "mechanism": repr(self.built(scope)),
-                "worst_case": worst.reason,
-                "epsilon": str(eps),
-                **shown(facts[0]),
-            },
+            witness=self.witness(scope, facts[0], epsilon=str(eps)),
             evidence=[*facts, *decision.evidence],
             conclusion="p - exp(epsilon)*q > bound" if refuted else "value <= bound",
         )
 
 
 @final
-class TradeoffBound(
-    CurveClaim, frozen=True, kw_only=True, tag="tradeoff", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class TradeoffBound(CurveClaim, frozen=True, kw_only=True, tag="tradeoff"):
     """β(α) ≥ bound(α) for every α in [low, high]."""
 
     kind: ClassVar[str] = "tradeoff"
@@ -183,13 +168,11 @@ class TradeoffBound(
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the pair; for a refutation also two tests whose chord passes below the bound."""
-        worst = self.worst(scope)
-        witness = {"mechanism": repr(self.built(scope)), "worst_case": worst.reason}
-        decision = dataclasses.replace(decision, witness={**witness, **decision.witness})
+        decision = dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
         if decision.verdict is not Verdict.REFUTED:
             return dataclasses.replace(decision, conclusion="bound <= beta")
         level = exact(decision.witness["alpha"])
-        chords = [_chord(pair, level) for pair in worst.pairs(None)]
+        chords = [_chord(pair, level) for pair in self.worst(scope).pairs(None)]
         narrow, wide = min(chords, key=lambda chord: _height(chord, level))
         point = {"fact": "point", "name": "alpha", "value": str(level)}
         return dataclasses.replace(

@@ -26,7 +26,6 @@ from verify.claims.privacy import (
     in_brackets,
     law,
     margin,
-    shown,
 )
 from verify.expression import Expression
 from verify.verdict import Verdict
@@ -37,9 +36,7 @@ _SEARCH_STEPS = 30
 _LARGE_ORDERS = tuple(Fraction(2) ** power for power in range(11, 61))
 
 
-class DivergenceClaim(
-    PrivacyClaim, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
     """Shared by the claims that bound a number above."""
 
     def against(
@@ -61,8 +58,7 @@ class DivergenceClaim(
         self, scope: Scope, decision: Decision, order: ExactReal, bound: str
     ) -> Decision:
         """Add the divergence at one order as evidence."""
-        worst = self.worst(scope)
-        pairs = worst.pairs(None)
+        pairs = self.worst(scope).pairs(None)
         if decision.verdict is Verdict.REFUTED:
             pairs = (max(pairs, key=lambda pair: _size(pair, order)),)
         evidence = [
@@ -78,11 +74,7 @@ class DivergenceClaim(
         relation = ">" if decision.verdict is Verdict.REFUTED else "<="
         return dataclasses.replace(
             decision,
-            witness={
-                "mechanism": repr(self.built(scope)),
-                "worst_case": worst.reason,
-                **shown(evidence[0]),
-            },
+            witness=self.witness(scope, evidence[0]),
             evidence=evidence,
             conclusion=f"value {relation} {bound}",
         )
@@ -108,10 +100,7 @@ def _size(pair: Pair, order: ExactReal) -> Fraction:
 
 
 @final
-class RenyiDP(
-    DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
     """The Rényi divergence of the given order, in both directions, is at most ε."""
 
     kind: ClassVar[str] = "renyi-dp"
@@ -152,10 +141,7 @@ class RenyiDP(
 
 
 @final
-class ZeroConcentratedDP(
-    DivergenceClaim, frozen=True, kw_only=True, tag="zcdp", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp"):
     """The mechanism is ρ-zCDP: D_a ≤ ρ·a for every order a > 1, in both directions."""
 
     kind: ClassVar[str] = "zcdp"

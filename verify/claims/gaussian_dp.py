@@ -30,7 +30,6 @@ from verify.claims.privacy import (
     law,
     margin,
     reached,
-    shown,
     worst_at,
 )
 from verify.claims.sweep import Bound, prove_below
@@ -42,10 +41,7 @@ _WIDTHS = (Fraction(1, 10**6), Fraction(1, 10**8))
 
 
 @final
-class GaussianDP(
-    PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
     """Every pair of neighbours is at least as hard to tell apart as N(μ, 1) from N(0, 1)."""
 
     kind: ClassVar[str] = "gaussian-dp"
@@ -148,8 +144,7 @@ class GaussianDP(
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the pair, and its μ, or the event or divergence at the ε of the witness, else 0."""
-        worst = self.worst(scope)
-        pairs = worst.pairs(None)
+        pairs = self.worst(scope).pairs(None)
         eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
         claimed = Expression(self.mu).exact(scope)
         target = _standard(claimed).worst_case(None).remove[0]
@@ -170,12 +165,7 @@ class GaussianDP(
             conclusion = "value <= mu"
         return dataclasses.replace(
             decision,
-            witness={
-                "mechanism": repr(self.built(scope)),
-                "worst_case": worst.reason,
-                "epsilon": str(eps),
-                **shown(facts[0]),
-            },
+            witness=self.witness(scope, facts[0], epsilon=str(eps)),
             evidence=facts,
             conclusion=conclusion,
         )

@@ -22,10 +22,7 @@ _MAX_PRECISION = 1 << 11
 
 
 @final
-class Optimality(
-    Claim, frozen=True, kw_only=True, tag="optimality", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     """No rival does better than `value`, or than value/(1 + tolerance).
 
     `among` says who the rivals are, as in `verify.checker.optimum`. The claim holds by a `dual`, a

@@ -9,10 +9,7 @@ from verify.verdict import Rigour, Verdict
 
 
 @final
-class Pending(
-    Claim, frozen=True, kw_only=True, tag="pending", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
     """A statement that needs more than one release; `needs` says what, `reason` why."""
 
     kind: ClassVar[str] = "pending"

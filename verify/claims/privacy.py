@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -40,9 +40,7 @@ _LAST_PRECISION = 512
 _WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-class PrivacyClaim(
-    Claim, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class PrivacyClaim(Claim, frozen=True, kw_only=True):
     """A claim about one mechanism; `mechanism` is its notation, with expressions as arguments."""
 
     mechanism: str
@@ -58,6 +56,12 @@ class PrivacyClaim(
     def worst(self, scope: Scope) -> WorstCase:
         """Return its worst pairs under the claimed adjacency."""
         return scope.once("worst", lambda: self.built(scope).worst_case(self.relation()))
+
+    def witness(self, scope: Scope, fact: Mapping[str, Any], **more: str) -> dict[str, Any]:
+        """Return the mechanism, why its pairs are worst, and a fact without its name."""
+        shown = {key: value for key, value in fact.items() if key != "name"}
+        worst = {"mechanism": repr(self.built(scope)), "worst_case": self.worst(scope).reason}
+        return {**worst, **more, **shown}
 
 
 def reached(compute: Callable[[], arb], first: Fraction = VERDICT_WIDTH) -> Interval:
@@ -222,11 +226,6 @@ def hockey(
         "epsilon": str(epsilon),
         "value": value.to_json(),
     }
-
-
-def shown(fact: dict[str, Any]) -> dict[str, Any]:
-    """Return a fact as a witness shows it, without the name that only a certificate uses."""
-    return {key: value for key, value in fact.items() if key != "name"}
 
 
 def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:

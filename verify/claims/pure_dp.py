@@ -19,7 +19,6 @@ from verify.claims.privacy import (
     in_brackets,
     margin,
     reached,
-    shown,
     worst_at,
 )
 from verify.expression import Expression
@@ -27,10 +26,7 @@ from verify.verdict import Verdict
 
 
 @final
-class PureDP(
-    PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
     """The mechanism is ε-DP: the privacy loss never exceeds ε. The δ of the claim is 0."""
 
     kind: ClassVar[str] = "pure-dp"
@@ -70,8 +66,7 @@ class PureDP(
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the pair and an event whose loss exceeds ε, or the zero of H(ε)."""
         claimed = Expression(self.epsilon).exact(scope)
-        worst = self.worst(scope)
-        pairs = worst.pairs(None)
+        pairs = self.worst(scope).pairs(None)
         if decision.verdict is Verdict.REFUTED:
             evidence = [event(worst_at(pairs, claimed), claimed, lambda: arb(0))]
         else:
@@ -81,11 +76,7 @@ class PureDP(
         return dataclasses.replace(
             decision,
             true=true,
-            witness={
-                "mechanism": repr(self.built(scope)),
-                "worst_case": worst.reason,
-                **shown(evidence[0]),
-            },
+            witness=self.witness(scope, evidence[0]),
             evidence=evidence,
         )
 

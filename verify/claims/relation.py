@@ -24,10 +24,7 @@ _ROUNDS = {True: "rounds", False: "does not round", None: "may or may not round"
 
 
 @final
-class Relation(
-    Claim, frozen=True, kw_only=True, tag="relation", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
     """`left <= right` (or <, >=, >, ==, !=) between two expressions.
 
     Exact sides (rationals and their roots) are compared exactly. Balls refute an equality, but
@@ -129,10 +126,7 @@ def _reason(truth: bool | None, relation: str) -> str:
 
 
 @final
-class PrintedNumber(
-    Claim, frozen=True, kw_only=True, tag="printed-number", omit_defaults=True,
-    forbid_unknown_fields=True,
-):  # fmt: skip
+class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
     """A printed decimal is the value of an expression, rounded to the digits that are printed."""
 
     kind: ClassVar[str] = "printed-number"

@@ -49,53 +49,52 @@ _LATTICE_RUNS = 10_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("target", metavar="TARGET", help="what is audited")
-    parser.add_argument("--claim", metavar="CLAIM", help="what is claimed of it")
-    parser.add_argument(
+    add = parser.add_argument
+    add("target", metavar="TARGET", help="what is audited")
+    add("--claim", metavar="CLAIM", help="what is claimed of it")
+    add(
         "--lattice",
         action="store_true",
         help="say whether every output lies on one fixed lattice, with the audit or without one",
     )
-    parser.add_argument(
+    add(
         "--pair",
         nargs=2,
         action="append",
         metavar=("DATASET", "NEIGHBOUR"),
         help="two neighbouring datasets; may be repeated",
     )
-    parser.add_argument(
+    add(
         "--search",
         metavar="KIND",
         help="try the neighbours that break mechanisms: count, number, vector, table or rows",
     )
-    parser.add_argument(
-        "--samples", type=float, default=1e5, metavar="N", help="runs a side (default 100000)"
-    )
-    parser.add_argument(
+    add("--samples", type=float, default=1e5, metavar="N", help="runs a side (default 100000)")
+    add(
         "--until-refuted",
         "--until",
         action="store_true",
         help="stop as soon as the claim is refuted, at N runs a side at the latest",
     )
-    parser.add_argument(
+    add(
         "--confidence", type=float, default=0.95, metavar="C", help="of a refutation (default 0.95)"
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="of everything that is drawn")
-    parser.add_argument("--workers", type=int, metavar="W", help="processes (default: all cores)")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for one block of runs")
-    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
-    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
-    parser.add_argument(
+    add("--seed", type=int, metavar="S", help="of everything that is drawn")
+    add("--workers", type=int, metavar="W", help="processes (default: all cores)")
+    add("--timeout", type=float, metavar="SECONDS", help="for one block of runs")
+    add("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
+    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    add(
         "--device",
         metavar="DEVICE",
         help="draw and count a mechanism of this package there: numpy, torch:cpu or torch:cuda",
     )
-    parser.add_argument(
+    add(
         "--errors-are-outputs",
         action="store_true",
         help="count a run that raises as an output, instead of ending",
     )
-    parser.add_argument("--command", action="store_true", help="TARGET is a command")
+    add("--command", action="store_true", help="TARGET is a command")
     add_adjacency(parser)
     add_output_options(parser, quiet="print nothing; the exit code says it")
 

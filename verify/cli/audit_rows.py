@@ -51,31 +51,27 @@ def configure_samples(parser: argparse.ArgumentParser) -> None:
 
 def configure_scores(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-scores`."""
+    add = parser.add_argument
     _configure(parser, "IN", "OUT")
-    parser.add_argument("--claim", metavar="CLAIM", help=_CLAIM)
-    parser.add_argument(
-        "--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded"
-    )
-    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    add("--claim", metavar="CLAIM", help=_CLAIM)
+    add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
+    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
 
 
 def configure_one_run(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-one-run`."""
+    add = parser.add_argument
     _configure(parser)
-    parser.add_argument("scores", nargs="?", type=Path, metavar="SCORES", help="a file of numbers")
-    parser.add_argument(
-        "included", nargs="?", type=Path, metavar="INCLUDED", help="1 or 0 for each"
-    )
-    parser.add_argument("--claim", metavar="CLAIM", help=_CLAIM)
-    parser.add_argument(
-        "--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded"
-    )
-    parser.add_argument(
+    add("scores", nargs="?", type=Path, metavar="SCORES", help="a file of numbers")
+    add("included", nargs="?", type=Path, metavar="INCLUDED", help="1 or 0 for each")
+    add("--claim", metavar="CLAIM", help=_CLAIM)
+    add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
+    add(
         "--guesses",
         metavar="R1,R2,…",
         help="numbers of guesses, fixed beforehand, that share the confidence",
     )
-    parser.add_argument(
+    add(
         "--plan",
         nargs=2,
         type=float,

@@ -34,53 +34,34 @@ _NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "name",
         nargs="?",
         metavar="NAME",
         help="the mechanism's name, such as Gaussian; with --find, a whole mechanism",
     )
-    parser.add_argument(
-        "fixed", nargs="*", metavar="KEY=VALUE", help="the other arguments of the mechanism"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="the same, as an option"
-    )
-    parser.add_argument("--epsilon", metavar="E", help="for (epsilon, delta)-DP")
-    parser.add_argument("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
-    parser.add_argument("--mu", metavar="M", help="for mu-Gaussian DP")
-    parser.add_argument("--rho", metavar="R", help="for rho-zCDP")
-    parser.add_argument(
-        "--profile", metavar="MECHANISM", help="for a profile nowhere above this mechanism's"
-    )
-    parser.add_argument(
-        "--up-to", metavar="E", help="with --profile: compare for epsilon from 0 to E only"
-    )
-    parser.add_argument(
+    add("fixed", nargs="*", metavar="KEY=VALUE", help="the other arguments of the mechanism")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="the same, as an option")
+    add("--epsilon", metavar="E", help="for (epsilon, delta)-DP")
+    add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
+    add("--mu", metavar="M", help="for mu-Gaussian DP")
+    add("--rho", metavar="R", help="for rho-zCDP")
+    add("--profile", metavar="MECHANISM", help="for a profile nowhere above this mechanism's")
+    add("--up-to", metavar="E", help="with --profile: compare for epsilon from 0 to E only")
+    add(
         "--find",
         choices=FOUND,
         default=FOUND[0],
         help="the least noise, or the most releases, the largest sampling rate, the largest shares "
         "of epsilon that keep the guarantee",
     )
-    parser.add_argument(
-        "--shares", default="", metavar="W1,W2,…", help="with --find epsilon: in these proportions"
-    )
-    parser.add_argument(
-        "--digits", type=int, default=12, metavar="N", help="significant digits (default 12)"
-    )
-    parser.add_argument(
-        "--count", type=int, default=1, metavar="N", help="releases with the guarantee together"
-    )
-    parser.add_argument(
-        "--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release"
-    )
-    parser.add_argument(
-        "--direction", choices=("add", "remove"), help="with --epsilon: this direction only"
-    )
-    parser.add_argument(
-        "--schedule", default="", metavar="F1,F2,…", help="releases with so many times the spread"
-    )
+    add("--shares", default="", metavar="W1,W2,…", help="with --find epsilon: in these proportions")
+    add("--digits", type=int, default=12, metavar="N", help="significant digits (default 12)")
+    add("--count", type=int, default=1, metavar="N", help="releases with the guarantee together")
+    add("--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release")
+    add("--direction", choices=("add", "remove"), help="with --epsilon: this direction only")
+    add("--schedule", default="", metavar="F1,F2,…", help="releases with so many times the spread")
     add_adjacency(parser)
     add_output_options(parser, quiet="print the mechanism only")
 

@@ -39,15 +39,14 @@ _REPLAY_BYTES = 8 * 10**9
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", type=Path, help="a certificate, or - for a pipe"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", type=Path, help="a certificate, or - for a pipe")
+    add(
         "--replay",
         action="store_true",
         help="draw the runs of an audit of a mechanism of this package again, and count",
     )
-    parser.add_argument(
+    add(
         "--replay-code",
         action="store_true",
         help="the same for package.module:callable: RUNS THE CODE that the certificate names",

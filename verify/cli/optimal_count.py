@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accountant.errors import InvalidInputError
-from verify.cli.optimal_shared import (
-    DrawLaws,
-    Sweep,
-    add_out,
-    checked_path,
-    shown,
-    values,
-    write_certificate,
-)
-from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown
+from verify.cli.shell import Command, add_output_options, say
 
 if TYPE_CHECKING:
     from lp.count_noise import Solution
@@ -37,6 +27,7 @@ examples:
   dpassay optimal count-noise --epsilon 1,2,3 --eta 0.3,0.5 --support 6,8 --out cells.jsonl
 """
 _MOST_SHOWN = 6
+"""Laws that are printed and drawn: of more, the first ones and the last."""
 
 
 def command(draw: DrawLaws | None) -> Command:
@@ -47,7 +38,7 @@ def command(draw: DrawLaws | None) -> Command:
         _DESCRIPTION,
         _EPILOG,
         configure,
-        lambda options: run(options, draw),
+        lambda options: _KIND.run(options, draw),
     )
 
 
@@ -75,45 +66,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="also print the weights α[i1,i2,n] of the two-point laws",
     )
     add("--relative-width", metavar="W", help="of the enclosure (default 1e-30 or 1e-12)")
-    add("--certificate", metavar="FILE", help="write laws and multipliers, for dpassay check")
-    add("--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)")
-    add_out(parser)
+    add_files(parser, evidence="laws and multipliers")
     add_output_options(parser, quiet="print the enclosure only")
-
-
-def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
-    """Solve and print, or sweep."""
-    axes = {name: values(getattr(options, name)) for name in ("epsilon", "ratio", "eta", "support")}
-    path = checked_path(options.plot, draw)
-    if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
-        if path is not None or options.certificate is not None:
-            raise InvalidInputError(
-                "A sweep takes neither --plot nor --certificate: ask cell by cell."
-            )
-        fixed = {
-            "kind": "count-noise",
-            "objective": options.objective,
-            "max_count": options.max_count,
-            "min_count": options.min_count,
-            "relative_width": options.relative_width,
-        }
-        used = {name: entries for name, entries in axes.items() if entries != [None]}
-        return Sweep(used, lambda cell: _cell(options, cell), _line).run(options, fixed)
-    solution = _solve(options, {name: entries[0] for name, entries in axes.items()})
-    from lp import report
-
-    if options.certificate is not None:
-        write_certificate(options.certificate, report.certificate(solution))
-    if options.json:
-        say_json(report.to_json(solution))
-    elif options.quiet:
-        say(str(solution.delta))
-    else:
-        _show(solution, alphas=options.alphas)
-    if path is not None and draw is not None:
-        _draw(solution, path, draw)
-        note(f"wrote {path}")
-    return ExitCode.DONE
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
@@ -141,18 +95,11 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
     )
 
 
-def _cell(options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
-    from lp import report
-
-    found = report.to_json(_solve(options, cell))
-    return {key: found[key] for key in ("delta", "exact", "seconds")}
-
-
 def _line(answer: Mapping[str, Any]) -> str:
     return f"delta={answer['exact'] or shown(answer['delta'])}"
 
 
-def _show(solution: Solution, *, alphas: bool) -> None:
+def _show(solution: Solution, options: argparse.Namespace) -> None:
     from verify import report
 
     rows = [("least delta", str(solution.delta))]
@@ -169,7 +116,7 @@ def _show(solution: Solution, *, alphas: bool) -> None:
             if mass:
                 own = f"   α_{z} = {float(star[z]):.12g}" if z in star else ""
                 say(f"    P(Z = {z:3}) = {mass:<18.12g}{own}".rstrip())
-    if alphas:
+    if options.alphas:
         first = solution.problem.support if star else solution.problem.min_count
         for n, _ in enumerate(solution.laws, start=first):
             say(f"  weights of n = {n}")
@@ -193,5 +140,28 @@ def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
     return entries if len(entries) <= _MOST_SHOWN else [*entries[: _MOST_SHOWN - 1], entries[-1]]
 
 
-def _draw(solution: Solution, path: Path, draw: DrawLaws) -> None:
-    draw(_laws(solution), path, title=f"P(Z = z), least δ = {solution.delta}")
+def _certificate(solution: Solution) -> dict[str, Any]:
+    from lp import report
+
+    return report.certificate(solution)
+
+
+def _to_json(solution: Solution) -> dict[str, Any]:
+    from lp import report
+
+    return report.to_json(solution)
+
+
+_KIND = Kind(
+    name="count-noise",
+    axes=("epsilon", "ratio", "eta", "support"),
+    fixed=("objective", "max_count", "min_count", "relative_width"),
+    kept=("delta", "exact", "seconds"),
+    solve=_solve,
+    certificate=_certificate,
+    to_json=_to_json,
+    line=_line,
+    quiet=lambda solution: str(solution.delta),
+    show=_show,
+    laws=lambda solution: (_laws(solution), f"P(Z = z), least δ = {solution.delta}"),
+)

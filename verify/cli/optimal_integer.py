@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accountant.errors import InvalidInputError
-from verify.cli.optimal_shared import (
-    DrawLaws,
-    Sweep,
-    add_out,
-    checked_path,
-    shown,
-    values,
-    write_certificate,
-)
-from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown
+from verify.cli.shell import Command, add_output_options, say
 
 if TYPE_CHECKING:
     from lp.integer_noise import IntegerNoiseSolution
@@ -35,6 +25,7 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --delta 1e-3,1e-6 --support free --sensitivity 1,2,3
 """
 _FIRST_SUPPORT = 8
+"""Where --support free starts to look for a support that no larger one beats."""
 _NAMES = {
     "variance": "least variance of unbiased noise, E[Z^2]",
     "absolute": "least E|Z|",
@@ -42,9 +33,6 @@ _NAMES = {
     "cost": "least E[cost(|Z|)]",
     "delta": "least delta",
 }
-
-
-_AXES = ("epsilon", "ratio", "delta", "sensitivity", "support", "error_free")
 
 
 def command(draw: DrawLaws | None) -> Command:
@@ -55,7 +43,7 @@ def command(draw: DrawLaws | None) -> Command:
         _DESCRIPTION,
         _EPILOG,
         configure,
-        lambda options: run(options, draw),
+        lambda options: _KIND.run(options, draw),
     )
 
 
@@ -81,46 +69,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--sensitivity", metavar="S", action="append", help="of the true answer (default 1)")
     add("--error-free", metavar="P", action="append", help="prescribe P(Z = 0)")
     add("--monotone", action="store_true", help="require P(Z = z) to fall with |z|")
-    add("--certificate", metavar="FILE", help="write law and tests, for dpassay check")
-    add("--plot", type=Path, metavar="FILE", help="draw the law (.png, .pdf or .svg)")
-    add_out(parser)
+    add_files(parser, evidence="law and tests")
     add_output_options(parser, quiet="print the mechanism only")
-
-
-def run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
-    """Solve and print, or sweep."""
-    axes = {name: values(getattr(options, name)) for name in _AXES}
-    path = checked_path(options.plot, draw)
-    if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
-        if path is not None or options.certificate is not None:
-            raise InvalidInputError("A sweep takes no --plot and no --certificate: ask by cell.")
-        fixed = {
-            "kind": "integer-noise",
-            "objective": options.objective,
-            "costs": options.costs,
-            "monotone": options.monotone,
-        }
-        used = {name: entries for name, entries in axes.items() if entries != [None]}
-        return Sweep(used, lambda cell: _cell(options, cell), _line).run(options, fixed)
-    solution = _solve(options, {name: entries[0] for name, entries in axes.items()})
-    if options.certificate is not None:
-        write_certificate(options.certificate, certificate(solution))
-    if options.json:
-        say_json(to_json(solution))
-    elif options.quiet:
-        say(repr(solution.mechanism))
-    else:
-        _show(solution)
-    if path is not None and draw is not None:
-        law = [float(mass) for mass in solution.mechanism.probabilities]
-        name = _NAMES[solution.problem.objective]
-        draw(
-            [("optimal", -solution.problem.support, law)],
-            path,
-            title=f"P(Z = z), {name}: {solution.value}",
-        )
-        note(f"wrote {path}")
-    return ExitCode.DONE
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> IntegerNoiseSolution:
@@ -142,11 +92,6 @@ def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Integ
     }
     problem = IntegerNoiseProblem(**given)
     return optimal_free_noise(problem) if free else optimal_integer_noise(problem)
-
-
-def _cell(options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
-    found = to_json(_solve(options, cell))
-    return {key: found[key] for key in ("objective", "exact", "mechanism", "seconds")}
 
 
 def _line(answer: Mapping[str, Any]) -> str:
@@ -198,7 +143,7 @@ def certificate(solution: IntegerNoiseSolution) -> dict[str, Any]:
     }
 
 
-def _show(solution: IntegerNoiseSolution) -> None:
+def _show(solution: IntegerNoiseSolution, _: argparse.Namespace) -> None:
     from verify import report
 
     rows = [(_NAMES[solution.problem.objective], str(solution.value))]
@@ -212,3 +157,24 @@ def _show(solution: IntegerNoiseSolution) -> None:
     for z, mass in enumerate(solution.side()):
         if mass:
             say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {float(mass):.12g}")
+
+
+def _laws(solution: IntegerNoiseSolution) -> tuple[list[tuple[str, int, list[float]]], str]:
+    law = [float(mass) for mass in solution.mechanism.probabilities]
+    title = f"P(Z = z), {_NAMES[solution.problem.objective]}: {solution.value}"
+    return [("optimal", -solution.problem.support, law)], title
+
+
+_KIND = Kind(
+    name="integer-noise",
+    axes=("epsilon", "ratio", "delta", "sensitivity", "support", "error_free"),
+    fixed=("objective", "costs", "monotone"),
+    kept=("objective", "exact", "mechanism", "seconds"),
+    solve=_solve,
+    certificate=certificate,
+    to_json=to_json,
+    line=_line,
+    quiet=lambda solution: repr(solution.mechanism),
+    show=_show,
+    laws=_laws,
+)

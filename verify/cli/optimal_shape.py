@@ -34,15 +34,16 @@ _KEYS = ("space", "vertices", "objective", "weights", "solver")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "space",
         metavar="SPACE",
         help="Box(…), SparseBox(…), L2Ball(…), FiniteSet(…), DisjointGroups(…), or a FILE",
     )
-    parser.add_argument("--objective", metavar="NAME", help="total (default) or worst")
-    parser.add_argument("--weights", metavar="LIST", help="of the coordinates (1,1,4)")
-    parser.add_argument("--solver", metavar="NAME", help="for cvxpy (default CLARABEL)")
-    parser.add_argument("--certificate", metavar="FILE", help="write what proves both bounds")
+    add("--objective", metavar="NAME", help="total (default) or worst")
+    add("--weights", metavar="LIST", help="of the coordinates (1,1,4)")
+    add("--solver", metavar="NAME", help="for cvxpy (default CLARABEL)")
+    add("--certificate", metavar="FILE", help="write what proves both bounds")
     add_output_options(parser, quiet="print the mechanism only")
 
 

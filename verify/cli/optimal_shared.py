@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, final
 
 from accountant.errors import DpassayError, InvalidInputError
-from verify.cli.shell import ExitCode, note, say, say_json
-
-_SUFFIXES = (".png", ".pdf", ".svg")
+from verify.cli.shell import ExitCode, checked_path, note, say, say_json
 
 
 class DrawLaws(Protocol):
@@ -36,21 +34,6 @@ def write_certificate(path: str, data: dict[str, Any]) -> None:
     note(f"certificate: {path}")
 
 
-def checked_path(path: Path | None, draw: DrawLaws | None) -> Path | None:
-    """Return where to draw, after checking before any work that it can be drawn there."""
-    if path is None:
-        return None
-    if path.suffix.lower() not in _SUFFIXES:
-        raise InvalidInputError(
-            f"Expected --plot {path} to end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}."
-        )
-    if not path.parent.is_dir():
-        raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
-    if draw is None:
-        raise InvalidInputError("This program was started without its drawing part.")
-    return path
-
-
 def values(given: Sequence[str] | None) -> list[str | None]:
     """Return the values of an option that may be repeated or hold commas; None if not given.
 
@@ -63,6 +46,63 @@ def values(given: Sequence[str] | None) -> list[str | None]:
     return [*found] or [None]
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of noise on integers that is solved for once, or for every cell of a sweep.
+
+    `axes` names the options that may have several values, `fixed` the others that a cell depends
+    on, `kept` the parts of its plain data that a cell has.
+    """
+
+    name: str
+    axes: Sequence[str]
+    fixed: Sequence[str]
+    kept: Sequence[str]
+    solve: Callable[[argparse.Namespace, Mapping[str, str | None]], Any]
+    certificate: Callable[[Any], dict[str, Any]]
+    to_json: Callable[[Any], dict[str, Any]]
+    line: Callable[[Mapping[str, Any]], str]
+    """Of a cell."""
+    quiet: Callable[[Any], str]
+    show: Callable[[Any, argparse.Namespace], None]
+    laws: Callable[[Any], tuple[Sequence[tuple[str, int, Sequence[float]]], str]]
+    """What is drawn, and its title."""
+
+    def run(self, options: argparse.Namespace, draw: DrawLaws | None) -> int:
+        """Solve and print, or sweep."""
+        axes = {name: values(getattr(options, name)) for name in self.axes}
+        path = checked_path(options.plot, draw)
+        if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
+            if path is not None or options.certificate is not None:
+                raise InvalidInputError(
+                    "A sweep takes neither --plot nor --certificate: ask cell by cell."
+                )
+            fixed = {"kind": self.name, **{name: getattr(options, name) for name in self.fixed}}
+            used = {name: entries for name, entries in axes.items() if entries != [None]}
+            return Sweep(used, lambda cell: self._cell(options, cell), self.line).run(
+                options, fixed
+            )
+        solution = self.solve(options, {name: entries[0] for name, entries in axes.items()})
+        if options.certificate is not None:
+            write_certificate(options.certificate, self.certificate(solution))
+        if options.json:
+            say_json(self.to_json(solution))
+        elif options.quiet:
+            say(self.quiet(solution))
+        else:
+            self.show(solution, options)
+        if path is not None and draw is not None:
+            laws, title = self.laws(solution)
+            draw(laws, path, title=title)
+            note(f"wrote {path}")
+        return ExitCode.DONE
+
+    def _cell(self, options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
+        found = self.to_json(self.solve(options, cell))
+        return {key: found[key] for key in self.kept}
+
+
 def shown(bounds: Mapping[str, str]) -> str:
     """Print an enclosure that was read from JSON."""
     from accountant.numbers.interval import Interval
@@ -70,9 +110,12 @@ def shown(bounds: Mapping[str, str]) -> str:
     return str(Interval(Decimal(bounds["lower"]), Decimal(bounds["upper"])))
 
 
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add --out, for sweeps."""
-    parser.add_argument(
+def add_files(parser: argparse.ArgumentParser, *, evidence: str) -> None:
+    """Add --certificate, --plot, and --out for sweeps."""
+    add = parser.add_argument
+    add("--certificate", metavar="FILE", help=f"write {evidence}, for dpassay check")
+    add("--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)")
+    add(
         "--out",
         metavar="FILE",
         type=Path,

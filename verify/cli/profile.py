@@ -13,6 +13,7 @@ from verify.cli.shell import (
     ExitCode,
     add_adjacency,
     add_output_options,
+    checked_path,
     note,
     say,
     say_json,
@@ -41,7 +42,6 @@ examples:
   dpassay profile "Composed(PoissonSubsampled(Gaussian(standard_deviation=1), 0.01), count=1000)" \\
       --delta 1e-5 --adjacency add-remove --estimate
 """
-SUFFIXES = (".png", ".pdf", ".svg")
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
 """One enclosure, one for each coordinate, or several by name."""
 
@@ -229,10 +229,11 @@ def command(plot: Plot | None) -> Command:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
+    add = parser.add_argument
+    add("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
     for question in QUESTIONS:
         if question.metavar is None:
-            parser.add_argument(
+            add(
                 f"--{question.option}",
                 action="append_const",
                 const="",
@@ -240,38 +241,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )
         else:
             flags = [f"--{question.option}"] + ["--fpr"] * (question.option == "tpr-at-fpr")
-            parser.add_argument(
-                *flags, action="append", metavar=question.metavar, help=question.help
-            )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)"
-    )
-    parser.add_argument(
+            add(*flags, action="append", metavar=question.metavar, help=question.help)
+    add("--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)")
+    add(
         "--export",
         type=Path,
         metavar="FILE.csv",
         help="with --epsilons: write a table with a lower and an upper bound of delta",
     )
-    parser.add_argument(
-        "--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export"
-    )
-    parser.add_argument(
+    add("--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export")
+    add(
         "--baselines",
         action="store_true",
         help="with --delta: what other accountants would say, beside the exact epsilon",
     )
-    parser.add_argument(
+    add(
         "--relative-width",
         metavar="W",
         help="how narrow answers must be (else the digits that come soon: 1e-9 or better)",
     )
-    parser.add_argument(
+    add(
         "--method",
         default="auto",
         metavar="ENGINE",
         help="the engine of a composition: auto, exact, saddle, lists, atoms or grid",
     )
-    parser.add_argument(
+    add(
         "--estimate",
         action="store_true",
         help="answer in floats, in milliseconds and without proof",
@@ -284,7 +279,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     """Ask and print."""
     from accountant import notation
 
-    draw = _plotter(options.plot, plot)
+    draw = None if checked_path(options.plot, plot) is None else plot
     mechanism = notation.parse(options.mechanism)
     if options.estimate:
         return _run_estimates(mechanism, options, draw)
@@ -369,23 +364,6 @@ def _show_baselines(delta: str, rows: Sequence[Row]) -> None:
         for row in rows
     ]
     say(report.columns(shown))
-
-
-def _plotter(path: Path | None, plot: Plot | None) -> Plot | None:
-    """Return what draws, after checking before any work that it can."""
-    from accountant.errors import InvalidInputError
-
-    if path is None:
-        return None
-    if path.suffix.lower() not in SUFFIXES:
-        raise InvalidInputError(
-            f"Expected --plot {path} to end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
-        )
-    if not path.parent.is_dir():
-        raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
-    if plot is None:
-        raise InvalidInputError("This program was started without its drawing part.")
-    return plot
 
 
 def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answer]:

@@ -14,13 +14,15 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NoReturn, final
 
-from accountant.errors import DpassayError, UndecidedError, suggestion
+from accountant.errors import DpassayError, InvalidInputError, UndecidedError, suggestion
 
 _LONGEST = 500
 """Characters of an unforeseen error that are shown."""
-
+_SUFFIXES = (".png", ".pdf", ".svg")
+"""Of the files that a command draws into."""
 
 _CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)")
 _OPTION = re.compile(r"unrecognized arguments: .*?(?P<given>--[\w-]+)")
@@ -190,6 +192,21 @@ def add_output_options(parser: argparse.ArgumentParser, *, quiet: str) -> None:
     """Add --json and --quiet."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quiet", action="store_true", help=quiet)
+
+
+def checked_path(path: Path | None, draw: object) -> Path | None:
+    """Return where to draw, after checking before any work that it can be drawn there."""
+    if path is None:
+        return None
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InvalidInputError(
+            f"Expected --plot {path} to end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}."
+        )
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    if draw is None:
+        raise InvalidInputError("This program was started without its drawing part.")
+    return path
 
 
 def add_adjacency(parser: argparse.ArgumentParser) -> None:

@@ -54,26 +54,23 @@ _LINE_SECONDS = 10.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "--mechanism", metavar="MECHANISM", help="which one, whole or by its name (default: best)"
-    )
-    parser.add_argument("--epsilon", metavar="E", help="the budget, where MECHANISM has none")
-    parser.add_argument("--delta", metavar="D", help="the delta of the budget (default 0)")
-    parser.add_argument("--steps", metavar="N", help="the most numbers in the stream")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--mechanism", metavar="MECHANISM", help="which one, whole or by its name (default: best)")
+    add("--epsilon", metavar="E", help="the budget, where MECHANISM has none")
+    add("--delta", metavar="D", help="the delta of the budget (default 0)")
+    add("--steps", metavar="N", help="the most numbers in the stream")
+    add(
         "--contributions", metavar="C", help="how many numbers one person gives at most (default 1)"
     )
-    parser.add_argument("--state", type=Path, metavar="FILE", help="survive interruptions")
-    parser.add_argument(
+    add("--state", type=Path, metavar="FILE", help="survive interruptions")
+    add(
         "--insecure-floats",
         action="store_true",
         help="simulate in floating point: the bits of an output tell about the inputs",
     )
-    parser.add_argument(
-        "--insecure-seed", type=int, metavar="N", help="draw noise that the seed tells: for tests"
-    )
-    parser.add_argument("--seed", action=_Renamed, help=argparse.SUPPRESS)
-    parser.add_argument("--lattice", action=_Renamed, nargs=0, help=argparse.SUPPRESS)
+    add("--insecure-seed", type=int, metavar="N", help="draw noise that the seed tells: for tests")
+    add("--seed", action=_Renamed, help=argparse.SUPPRESS)
+    add("--lattice", action=_Renamed, nargs=0, help=argparse.SUPPRESS)
     add_output_options(parser, quiet="no progress and no notes")
 
 

@@ -34,25 +34,24 @@ shuffled data loader does not
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    add = parser.add_argument
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--noise-multiplier", metavar="S", help="noise / clipping norm")
     asked.add_argument("--epsilon", metavar="E", help="instead: find the noise for this epsilon")
-    parser.add_argument("--batch", required=True, metavar="B", help="records in a batch")
-    parser.add_argument("--size", required=True, metavar="N", help="records in the dataset")
-    parser.add_argument("--epochs", metavar="E", help="passes over the dataset")
-    parser.add_argument("--steps", metavar="T", help="steps, instead of epochs")
-    parser.add_argument("--delta", required=True, metavar="D", help="delta of the guarantee")
-    parser.add_argument(
+    add("--batch", required=True, metavar="B", help="records in a batch")
+    add("--size", required=True, metavar="N", help="records in the dataset")
+    add("--epochs", metavar="E", help="passes over the dataset")
+    add("--steps", metavar="T", help="steps, instead of epochs")
+    add("--delta", required=True, metavar="D", help="delta of the guarantee")
+    add(
         "--sampling",
         default="poisson",
         metavar="HOW",
         help="how batches are made: poisson (default), random-allocation, shuffle or "
         "without-replacement",
     )
-    parser.add_argument(
-        "--schemes", action="store_true", help="answer for every sampling, in one table"
-    )
-    parser.add_argument("--group", default="1", metavar="K", help="records of one person (1)")
+    add("--schemes", action="store_true", help="answer for every sampling, in one table")
+    add("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")
 
 

@@ -68,44 +68,37 @@ def command(page: WritePage | None) -> Command:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "target",
         nargs="?",
         metavar="CLAIM|MECHANISM|FILE",
         help='a claim such as "Laplace(2) is 0.5-DP", a mechanism, or a claim file (.toml)',
     )
-    parser.add_argument("--epsilon", metavar="E", help="claim (E, D)-DP of the mechanism")
-    parser.add_argument("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
-    parser.add_argument("--mu", metavar="M", help="claim M-Gaussian DP of the mechanism")
-    parser.add_argument("--rho", metavar="R", help="claim R-zCDP of the mechanism")
-    parser.add_argument(
-        "--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger"
-    )
-    parser.add_argument("--all-papers", action="store_true", help="verify all ledgers")
-    parser.add_argument(
+    add("--epsilon", metavar="E", help="claim (E, D)-DP of the mechanism")
+    add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
+    add("--mu", metavar="M", help="claim M-Gaussian DP of the mechanism")
+    add("--rho", metavar="R", help="claim R-zCDP of the mechanism")
+    add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")
+    add("--all-papers", action="store_true", help="verify all ledgers")
+    add(
         "--only",
         action="append",
         default=[],
         metavar="ID",
         help="only the claim of this id; or those of this pattern, or below it",
     )
-    parser.add_argument(
+    add(
         "--event",
         type=Path,
         metavar="FILE",
         help="an event of dp-accounting with the epsilon reported for it (JSON, see docs/cli.md)",
     )
-    parser.add_argument(
-        "--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked"
-    )
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page with curves and the certificate"
-    )
-    parser.add_argument(
-        "--resume", type=Path, metavar="FILE", help="keep finished claims in FILE; reuse them"
-    )
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
-    parser.add_argument("--details", action="store_true", help="show every finding in full")
+    add("--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked")
+    add("--html", type=Path, metavar="FILE", help="write a page with curves and the certificate")
+    add("--resume", type=Path, metavar="FILE", help="keep finished claims in FILE; reuse them")
+    add("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
+    add("--details", action="store_true", help="show every finding in full")
     add_adjacency(parser)
     add_output_options(parser, quiet="print the verdict only")
 

@@ -64,8 +64,15 @@ _LAPLACE_DELTA: Final = "max(0, 1 - exp((EPSILON - LOSS)/2))"
 _ONES: Final = "min(dimension, floor((dimension + c**2 + 1)/2))"
 """The number of ones of the worst record where the size is hidden: nearest to (d + c²)/2."""
 _HIDDEN: Final = f"2*mu*sqrt({_ONES}*(dimension + c**2 - {_ONES}))/(dimension + c**2)"
-_ELLIPSE: Final = "(sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))"
 _FULL: Final = "dimension/c**2 + 1"
+
+_SHORT: Final = "(sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))"
+_ELLIPSE: Final = Law(
+    {"dimension": "", "sparsity": "", "mu": ""},
+    ("sparsity >= 1", "2*sparsity <= dimension", "mu > 0"),
+    {"mu add-remove": "mu", "variance": f"{_SHORT}**2/(dimension**2*mu**2)"},
+    integers=("dimension", "sparsity"),
+)
 
 LAWS: Final[dict[str, Law]] = {
     "Gaussian": Law(
@@ -101,18 +108,8 @@ LAWS: Final[dict[str, Law]] = {
         },
         integers=("dimension",),
     ),
-    "CountEllipse": Law(
-        {"dimension": "", "sparsity": "", "mu": ""},
-        ("sparsity >= 1", "2*sparsity <= dimension", "mu > 0"),
-        {"mu add-remove": "mu", "variance": f"{_ELLIPSE}**2/(dimension**2*mu**2)"},
-        integers=("dimension", "sparsity"),
-    ),
-    "OptimalEllipse": Law(  # for sparsity <= dimension/2; beyond, the formula has cases
-        {"dimension": "", "sparsity": "", "mu": ""},
-        ("sparsity >= 1", "2*sparsity <= dimension", "mu > 0"),
-        {"mu add-remove": "mu", "variance": f"{_ELLIPSE}**2/(dimension**2*mu**2)"},
-        integers=("dimension", "sparsity"),
-    ),
+    "CountEllipse": _ELLIPSE,
+    "OptimalEllipse": _ELLIPSE,  # for sparsity <= dimension/2; beyond, the formula has cases
     "KnownSizeGaussian": Law(
         {"dimension": "", "mu": "", "size_mu": "None"},
         ("dimension >= 1", "mu > 0"),

@@ -52,6 +52,10 @@ _PRECISION = 128
 """Bits of the sums that bounds are read from: fewer widen the bounds, more are slower."""
 _CERTAIN = 1e-9
 """The rounding of a logarithm of a moment, per factor, is far below this."""
+_CLOSE = -20.0
+"""ln of a bound that is small enough."""
+_SMALLER = (2.0, 4.0, 16.0, 64.0)
+"""Exponents that are tried where the chosen one is too large."""
 _LARGEST = 600.0
 """Natural logarithms of numbers that floats hold, with room."""
 _LONG = float(np.finfo(np.longdouble).eps)
@@ -266,10 +270,17 @@ def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, 
         if sign * reached <= sign * edge:
             found.append(0.0)
             continue
-        total = 0.0
-        for part in parts:
-            total += part.count * (part.log_moment(sign * u, frame.step) + _CERTAIN * 1e-3)
-        total -= sign * u * frame.step * (edge - centre)
-        total += _CERTAIN * (1 + u * frame.step * (abs(edge) + abs(centre)) * 1e-3)
+
+        def bound(u: float, sign: float = sign, edge: int = edge) -> float:
+            """Return ln of Chernoff's bound with the exponent u."""
+            total = 0.0
+            for part in parts:
+                total += part.count * (part.log_moment(sign * u, frame.step) + _CERTAIN * 1e-3)
+            total -= sign * u * frame.step * (edge - centre)
+            return total + _CERTAIN * (1 + u * frame.step * (abs(edge) + abs(centre)) * 1e-3)
+
+        total = bound(u)
+        if not total < _CLOSE:  # the rough law by which u was chosen ends sooner
+            total = min(total, *(bound(u / divisor) for divisor in _SMALLER))
         found.append(math.exp(total) if total < 0 else math.inf)
     return found[0], found[1]

@@ -189,7 +189,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "exact release": {
         ("ExponentialMechanism",): "of scores: `release([3, 1, 2])` selects exactly",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
-        ("GaussianThreshold", "LaplaceThreshold"): "not yet: `outputs` simulates it",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
         (
             "MixtureOfGaussians",

@@ -231,7 +231,8 @@ def require_verdicts_that_are_picked(page: Page, site: Path) -> None:
     page.goto((site / "verdicts.html").as_uri())
     shown = page.locator(".row:visible")
     refuted = shown.count()
-    assert page.locator(".row.REFUTED").count() == refuted > 100
+    assert page.locator(".row.REFUTED").count() == refuted > 0
+    assert page.locator("label[for=verdict-REFUTED]").inner_text() == f"REFUTED {refuted}"
     size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
     wide, tall = page.evaluate(size)
     assert wide <= 390

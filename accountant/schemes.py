@@ -52,9 +52,6 @@ from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval
 from accountant.pairs.shuffled_batches import ShuffledBatches
 
-_SEVERAL_EPOCHS = Fraction(1, 10**4)
-"""Relative width of ε for several epochs of random allocation: ten times less takes minutes."""
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -146,15 +143,12 @@ class Scheme:
     assumptions: tuple[str, ...]
     steps: int
     share: Fraction
-    relative_width: Fraction | None = None
     below: Callable[[ExactReal], tuple[Interval, str]] | None = None
     """A lower bound of ε(δ) and its reason, where the mechanism gives the upper one only."""
 
     def epsilon(self, delta: ExactReal) -> tuple[Interval, str]:
         """Enclose ε(δ), and say what its ends rest on where they differ in kind."""
-        asked: Interval = ask.epsilon(
-            self.mechanism, delta, adjacency=self.adjacency, relative_width=self.relative_width
-        )
+        asked: Interval = ask.epsilon(self.mechanism, delta, adjacency=self.adjacency)
         if self.below is None:
             return asked, ""
         lower, reason = self.below(delta)
@@ -261,7 +255,6 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
         ),
         loop.given_steps or epochs * t,
         Fraction(1, t),
-        _SEVERAL_EPOCHS if epochs > 1 and not bounded else None,
         below if bounded else None,
     )
 
@@ -304,7 +297,6 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
         ),
         loop.given_steps or begun * most,
         loop.share,
-        None,
         below,
     )
 

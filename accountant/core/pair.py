@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import arb
 
 from accountant.core.adjacency import Direction
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval
+from accountant.numbers.interval import GRID_WIDTH, RELATIVE_WIDTH, Interval
 
 if TYPE_CHECKING:
     from accountant.composition.losses.transform import Transform
@@ -49,6 +49,9 @@ class Pair(ABC):
     def usual_width(self) -> Fraction:
         """Relative width of answers for which none is named: closed forms have the finest."""
         return RELATIVE_WIDTH
+
+    grid_width: ClassVar[Fraction] = GRID_WIDTH
+    """Relative width that a grid of several releases reaches within about a second."""
 
     @abstractmethod
     def hockey_stick(self, epsilon: ExactReal) -> arb:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import arb, arb_series
 
@@ -167,6 +167,9 @@ class RandomAllocationPair(Pair):
     def rho_bound(self) -> arb:
         """Return μ²/2, that of one step: Rényi divergences are jointly quasi-convex."""
         return self.mu.ball() ** 2 / 2
+
+    grid_width: ClassVar[Fraction] = Fraction(1, 10**4)
+    """That of several epochs: the width of the grid is paid for with all steps of an epoch."""
 
     @property
     def usual_width(self) -> Fraction:

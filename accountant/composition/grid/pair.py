@@ -18,7 +18,7 @@ from accountant.composition.joint import FactorsPair
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
+from accountant.numbers.interval import Interval, asked_width
 from accountant.numbers.precision import cached_property, ctx
 
 _T = TypeVar("_T")
@@ -51,7 +51,7 @@ class GridPair(FactorsPair):
     @property
     def usual_width(self) -> Fraction:
         """Relative width of answers for which none is named: grids reach it within a second."""
-        return GRID_WIDTH
+        return max(pair.grid_width for pair, _ in self.any_factors)
 
     @cached_property
     def _releases(self) -> Releases:

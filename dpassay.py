@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from accountant.core.drawing import Drawable
+
 _MECHANISMS = "accountant.mechanisms"  # all of its own list is public here too
 _HOME = {
     "Adjacency": "accountant.core.adjacency",
@@ -182,6 +184,14 @@ def _plot_profile(*arguments: Any, **options: Any) -> None:
 def _draw_laws(*arguments: Any, **options: Any) -> None:
     """Draw laws for the command line."""
     import_module("figures.law").plot(*arguments, **options)
+
+
+def _draw(*arguments: Any, **options: Any) -> Any:
+    """Draw what has `plot`."""
+    return import_module("figures.plot").plot(*arguments, **options)
+
+
+Drawable.drawer = _draw
 
 
 def _write_page(*arguments: Any) -> None:

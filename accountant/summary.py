@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, final
 
 from accountant import ask
 from accountant.core.adjacency import Adjacency
+from accountant.core.drawing import Drawable
 from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import Number
@@ -34,7 +35,7 @@ class Answer:
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Profile:
+class Profile(Drawable):
     """What was asked about a mechanism. `profile["delta"]` is the list of its δ."""
 
     mechanism: Mechanism

@@ -14,6 +14,7 @@ from typing import Any, final
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta
 from accountant.core.adjacency import Adjacency
+from accountant.core.drawing import Drawable
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import probability
 from accountant.errors import (
@@ -40,7 +41,7 @@ _CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (nois
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Training:
+class Training(Drawable):
     """The privacy of a training run, and what it rests on."""
 
     noise_multiplier: ExactReal

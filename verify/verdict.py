@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from accountant.core.drawing import Drawable
 from accountant.numbers.exact import floats_in_short
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
@@ -61,7 +62,7 @@ arguments, where its authors mean less, or that is another paper's. It is never 
 refuted statements."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
     """One claim, decided. Enclosures are {"lower": "…", "upper": "…"} decimal strings."""
 
     id: str

@@ -11,6 +11,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.description import Description
+from accountant.core.drawing import Drawable
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.errors import NotApplicableError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from accountant.release.lattice import LatticeSampler
 
 
-class Mechanism(Description, ABC):
+class Mechanism(Drawable, Description, ABC):
     """A randomised algorithm with a known law: frozen data that functions compute on.
 
     A concrete mechanism is a final frozen dataclass whose fields are the arguments of the

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import dpassay
+from accountant.core.drawing import Drawable
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.mechanisms import Gaussian
 
 
 def heights(figure: Any, line: int = 0) -> list[float]:
@@ -18,7 +20,7 @@ def heights(figure: Any, line: int = 0) -> list[float]:
 
 
 def test_a_mechanism_is_drawn_from_its_enclosures(tmp_path: Path) -> None:
-    figure = dpassay.plot("Gaussian(1)", tmp_path / "delta.png")
+    figure = Gaussian(1).plot(tmp_path / "delta.png")
     drawn = heights(figure)
     assert drawn == sorted(drawn, reverse=True)
     assert drawn[0] == float(dpassay.delta("Gaussian(1)", 0))
@@ -33,18 +35,18 @@ def test_the_points_that_were_asked_are_marked() -> None:
 
 def test_a_training_run_says_its_epsilon() -> None:
     run = dpassay.dpsgd(1, 10, 1000, steps=1000, delta="1e-5")
-    assert f"ε = {run.epsilon:.4g} at δ = 1e-5" in dpassay.plot(run).axes[0].get_title(loc="left")
+    assert f"ε = {run.epsilon:.4g} at δ = 1e-5" in run.plot().axes[0].get_title(loc="left")
 
 
 def test_a_finding_is_drawn_beside_its_claim() -> None:
     finding = dpassay.verify("Gaussian(1)", epsilon=1, delta="1e-5")
-    labels = dpassay.plot(finding).axes[0].get_legend_handles_labels()[1]
+    labels = finding.plot().axes[0].get_legend_handles_labels()[1]
     assert labels == ["true", "claimed (1, 1e-5)-DP"]
 
 
 def test_the_bars_of_a_comparison_are_its_errors() -> None:
     found = dpassay.compare("Count()", epsilon=1, simulated=False)
-    axes = dpassay.plot(found).axes[0]
+    axes = found.plot().axes[0]
     bars: list[Any] = list(axes.patches)
     widths = [bar.get_width() for bar in bars]
     assert widths == [record[found.ranked_by.name] for record in found.to_records()]
@@ -60,6 +62,12 @@ def test_what_cannot_be_drawn_is_named() -> None:
         dpassay.plot(dpassay.verify("Gaussian(1)", rho="0.4"))
     with pytest.raises(InvalidInputError, match=r"\.png"):
         dpassay.plot("Gaussian(1)", "picture.gif")
+
+
+def test_without_the_public_face_nothing_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Drawable, "drawer", None)
+    with pytest.raises(NotApplicableError, match="import dpassay"):
+        Gaussian(1).plot()
 
 
 def test_records_become_a_frame_where_pandas_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any, final
 
 from accountant.budget.target import Mu
 from accountant.composition.invert import most
+from accountant.core.drawing import Drawable
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
 from accountant.geometry.workload import Workload
 from accountant.numbers.exact import floats_in_short
@@ -79,7 +80,7 @@ class Row:
 
 @final
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Drawable):
     """Every candidate for a workload under a budget."""
 
     budget: Budget

@@ -172,22 +172,26 @@ COUNTERS = (
 
 KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 """Mechanisms that say which keys are released."""
+CHOICES = ("ExponentialMechanism", "PermuteAndFlip")
+"""Mechanisms that choose by scores."""
 
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "composition": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
+        ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
         KEYS: "not exactly: what bounds it is in the message; `partitions` has the keys of a user",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
     },
     "subsampling": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
+        ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
         KEYS: "not exactly, for the same reason",
         ("RandomizedResponse",): "never: it reports one record, and none is left out",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
     "exact release": {
-        ("ExponentialMechanism",): "of scores: `release([3, 1, 2])` selects exactly",
+        CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
         (
@@ -202,9 +206,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         (*COUNTERS, "KaryTree"): "not yet: sums of Laplace noise; E[error²] is known",
         ("DiscreteCorrelatedGaussian",): "not yet: sums of two discrete laws; E[error²] is known",
         ("SampledWithoutReplacement",): "ask the mechanism that it samples for",
-        ("ExponentialMechanism", "Guaranteed", "RandomizedResponse", "Tabulated"): (
-            "never: outputs are names"
-        ),
+        ("Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): ("never: outputs are names"),
         KEYS: "never: keys are left out",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
@@ -225,7 +227,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),
-        ("ExponentialMechanism", "Guaranteed", "RandomizedResponse", "Tabulated"): (
+        ("Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): (
             "never: it adds no noise to an answer"
         ),
         KEYS: "never: it releases keys",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -80,12 +81,21 @@ class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
         )
 
 
-def _bounded(bounds: BetweenError, claimed: ExactReal) -> tuple[Interval, bool | None]:
-    """Return the bounds, and what both of them say about a claim."""
-    found = Interval(bounds.lower, bounds.upper)
-    if bounds.upper.is_finite() and ExactReal.of_rational(Fraction(bounds.upper)) <= claimed:
+def _bounded(bounds: UndecidedError, claimed: ExactReal) -> tuple[Interval, bool | None]:
+    """Return the bounds that were reached, and what both of them say about a claim.
+
+    Raises the error itself where they say nothing and closer ones may be known.
+    """
+    if bounds.interval is None:
+        raise bounds
+    found = Interval(bounds.interval.lower, bounds.interval.upper)
+    if found.upper.is_finite() and ExactReal.of_rational(Fraction(found.upper)) <= claimed:
         return found, True
-    return found, False if ExactReal.of_rational(Fraction(bounds.lower)) > claimed else None
+    if found.lower.is_finite() and ExactReal.of_rational(Fraction(found.lower)) > claimed:
+        return found, False
+    if not isinstance(bounds, BetweenError):
+        raise bounds
+    return found, None
 
 
 def _divergence(pair: Pair, order: ExactReal) -> Callable[[], arb]:
@@ -127,7 +137,7 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
                 mechanism, order, adjacency=self.relation(), relative_width=RELATIVE_WIDTH
             )
             truth = compare(value.ball, "<=", claimed.ball)
-        except BetweenError as bounds:
+        except UndecidedError as bounds:
             value, truth = _bounded(bounds, claimed)
         rho = mechanism.exact_rho(self.relation())
         if rho is not None and rho * order <= claimed:  # D_a ≤ ρ a: settles a claim just met
@@ -163,7 +173,7 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
             try:
                 value = guarantees.rho(mechanism, adjacency=self.relation(), relative_width=width)
                 truth = compare(value.ball, "<=", claimed.ball, max_precision=512)
-            except BetweenError as bounds:
+            except UndecidedError as bounds:
                 value, truth = _bounded(bounds, claimed)
                 break
             if truth is not None:
@@ -182,7 +192,10 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
         mu = self.built(scope).exact_gaussian_mu(self.relation())
         found = _steepest(self.worst(scope).pairs(None)) if mu is None else Fraction(2)
         if decision.verdict is not Verdict.REFUTED:
-            return self.with_divergence(scope, decision, ExactReal.of_rational(found), "rho*order")
+            with contextlib.suppress(UndecidedError):  # of bounds alone there is no digit to show
+                order = ExactReal.of_rational(found)
+                return self.with_divergence(scope, decision, order, "rho*order")
+            return decision
         claimed = Expression(self.rho).exact(scope)
         explained = decision
         for order in map(ExactReal.of_rational, (found, *_LARGE_ORDERS)):

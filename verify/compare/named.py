@@ -26,6 +26,7 @@ from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.partition_selection import PartitionSelection
+from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
 from accountant.mechanisms.shapes.count_ellipse import CountEllipse
@@ -189,8 +190,9 @@ def _(
     return 1
 
 
-@_copies.register
-def _(mechanism: ExponentialMechanism, workload: Workload, budget: Budget) -> int:
+@_copies.register(ExponentialMechanism)
+@_copies.register(PermuteAndFlip)
+def _(mechanism: ExponentialMechanism | PermuteAndFlip, workload: Workload, budget: Budget) -> int:
     if not isinstance(workload, Selection):
         raise NotApplicableError(f"{type(mechanism).__name__} chooses by scores, not {workload!r}.")
     _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import ROUND_FLOOR, Context
+from fractions import Fraction
 from functools import partial
 
 from flint import arb
@@ -11,14 +12,19 @@ from flint import arb
 from accountant.core.validate import probability
 from accountant.errors import NotApplicableError
 from accountant.geometry.workload import Selection, Workload
+from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.logistic import Logistic
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
+from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.solve import bracket, root
 from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, calibrated
 
 _DIGITS = 12
+_WIDTH = Fraction(1, 10**14)
+"""Relative width of a regret that is searched."""
 
 
 def candidates(workload: Selection, budget: Budget) -> Iterator[Candidate]:
@@ -27,29 +33,43 @@ def candidates(workload: Selection, budget: Budget) -> Iterator[Candidate]:
         "exponential mechanism",
         "chooses in proportion to the exponential of the score: the report of noisy maximum with "
         "Gumbel noise",
-        partial(_exponential, workload=workload),
+        partial(_calibrated, workload=workload, kind=ExponentialMechanism, noise="Logistic"),
+    )
+    yield Candidate(
+        "permute-and-flip",
+        "goes through candidates in random order and takes one by a flip: the report of noisy "
+        "maximum with exponential noise",
+        partial(_calibrated, workload=workload, kind=PermuteAndFlip, noise="Laplace"),
     )
 
 
-def _exponential(budget: Budget, *, workload: Selection) -> Calibrated:
-    """Calibrate the exponential mechanism; several releases through logistic noise.
+def _calibrated(
+    budget: Budget,
+    *,
+    workload: Selection,
+    kind: type[ExponentialMechanism | PermuteAndFlip],
+    noise: str,
+) -> Calibrated:
+    """Calibrate a choice; several releases, and a budget in divergences, through its noise.
 
-    The profile of one release is that of logistic noise at distance ε. Whatever the scores, its
-    pair is dominated by that of logistic noise, and so are compositions and samples of it.
+    The profile of one release is that of logistic noise, or of Laplace noise, at distance ε.
+    Whatever the scores, its pair is dominated by that of the noise, and so are compositions and
+    samples of it. Of permute-and-flip no divergence is known exactly.
     """
-    if budget.total_releases == 1 and not budget.is_sampled:
+    exact = kind is ExponentialMechanism or budget.epsilon_delta is not None
+    if budget.total_releases == 1 and not budget.is_sampled and exact:
         return calibrated(
-            "ExponentialMechanism",
+            kind.__name__,
             budget,
             Layout.EACH,
             sensitivity=workload.sensitivity,
             monotone=workload.monotone,
         )
-    found = calibrated("Logistic", budget, Layout.EACH)
-    assert isinstance(found.mechanism, Logistic)
+    found = calibrated(noise, budget, Layout.EACH)
+    assert isinstance(found.mechanism, Laplace | Logistic)
     inverse = enclose((ExactReal.of_rational(1) / found.mechanism.scale).ball)
     epsilon = Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(inverse.lower)
-    mechanism = ExponentialMechanism(epsilon, workload.sensitivity, workload.monotone)
+    mechanism = kind(epsilon, workload.sensitivity, workload.monotone)
     return Calibrated(mechanism, found.whole, Layout.EACH, found.least, "epsilon")
 
 
@@ -58,20 +78,37 @@ def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
 
     For the worst scores: P(the score is t or more below the best) is largest where all candidates
     but one are at t. To lower a score from less than t below the best to t makes it more probable
-    that one of those at t or below is chosen, and so does raising one from below t to t. The
-    exponential mechanism then errs with probability (k − 1)e^{−at}/(1 + (k − 1)e^{−at}) for
-    a = ε/(2Δ), or ε/Δ for monotone scores.
+    that one of those at t or below is chosen, and so does raising one from below t to t. With
+    q = e^{−at} for a = ε/(2Δ), or ε/Δ for monotone scores, the best of k is then chosen with
+    probability 1/(1 + (k − 1)q) by the exponential mechanism. Permute-and-flip takes it where all
+    candidates before it are refused: (1/k) Σ_{j<k} (1 − q)^j = (1 − (1 − q)^k)/(kq).
 
     Raises NotApplicableError for a mechanism that is not about scores.
     """
     mechanism, p = found.mechanism, probability("level", level)
-    if not isinstance(mechanism, ExponentialMechanism) or not isinstance(workload, Selection):
+    if not (
+        isinstance(mechanism, ExponentialMechanism | PermuteAndFlip)
+        and isinstance(workload, Selection)
+    ):
         raise NotApplicableError(f"{type(mechanism).__name__} chooses by no scores.")
-    others = workload.candidates - 1
+    count = workload.candidates
+    unit = mechanism.sensitivity / mechanism.epsilon
+    unit = unit if mechanism.monotone else unit * ExactReal.of_rational(2)
+    if isinstance(mechanism, ExponentialMechanism):
 
-    def distance() -> arb:
-        q = p.ball()
-        rate = mechanism.epsilon.ball() / mechanism.sensitivity.ball()
-        return (others * q / (1 - q)).log().max(arb(0)) / (rate if mechanism.monotone else rate / 2)
+        def distance() -> arb:
+            chance = p.ball()
+            log: arb = ((count - 1) * chance / (1 - chance)).log()
+            return log.max(arb(0)) * unit.ball()
 
-    return enclose(distance)
+        return enclose(distance)
+
+    def missed(t: ExactReal) -> arb:
+        q = (-t.ball()).exp()
+        taken = arb(1) / count if t.sign == 0 else -(count * (-q).log1p()).expm1() / (count * q)
+        return p.ball() - taken
+
+    if not missed(ExactReal.of_rational(0)) > 0:
+        return Interval.of_exact(0)
+    found_at = root(missed, bracket(missed, Fraction(1), floor=Fraction(0)), relative_width=_WIDTH)
+    return found_at * enclose(unit.ball)

@@ -304,7 +304,7 @@ _WHY_NOT = {
         "zCDP claim of its mechanism"
     ),
     "ExponentialMechanismDpEvent": "which law is worst depends on epsilon",
-    "PermuteAndFlipDpEvent": "its worst law is not proved here",
+    "PermuteAndFlipDpEvent": "which law is worst depends on epsilon",
     "SampledWithReplacementDpEvent": "no exact worst pair is known for sampling with replacement",
     "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
     "TruncatedSubsampledGaussianDpEvent": "truncated batches are not among the mechanisms",

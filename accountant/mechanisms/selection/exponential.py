@@ -173,13 +173,8 @@ class ExponentialMechanism(Mechanism):
 
         Raises InvalidInputError for fewer than two scores, or one that is not finite.
         """
-        given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
-        if len(given) < _LEAST_CANDIDATES:
-            raise expected("scores", given, "to be a list of at least two numbers")
-        known = [exact(value, f"scores[{i}]").ball() for i, value in enumerate(given)]
-        factor = self.epsilon.ball() / (self.sensitivity.ball() * (1 if self.monotone else 2))
-        largest = max(known, key=lambda value: float(value.mid()))
-        weights = [(factor * (value - largest)).exp() for value in known]
+        known = exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+        weights = [exponent.exp() for exponent in known]
         total = sum(weights, start=arb(0))
         return [weight / total for weight in weights]
 
@@ -235,6 +230,19 @@ class ExponentialMechanism(Mechanism):
             "ExponentialMechanism selects a candidate: it has no variance. Ask for "
             "probabilities(scores)."
         )
+
+
+def exponents(
+    scores: ArrayLike, epsilon: ExactReal, sensitivity: ExactReal, monotone: bool
+) -> list[arb]:
+    """Return ε(u_i − max u)/(2Δ), or of Δ; raise InvalidInputError as `probabilities` does."""
+    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
+    if len(given) < _LEAST_CANDIDATES:
+        raise expected("scores", given, "to be a list of at least two numbers")
+    known = [exact(value, f"scores[{i}]").ball() for i, value in enumerate(given)]
+    factor = epsilon.ball() / (sensitivity.ball() * (1 if monotone else 2))
+    largest = max(known, key=lambda value: float(value.mid()))
+    return [factor * (value - largest) for value in known]
 
 
 def _listed(scores: ArrayLike) -> list[Any]:

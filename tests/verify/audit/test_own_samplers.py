@@ -98,6 +98,7 @@ def test_every_mechanism_is_listed() -> None:
         "LaplaceThreshold",
         "MixtureOfGaussians",
         "PartitionSelection",
+        "PermuteAndFlip",  # as the exponential mechanism
         "PoissonSubsampled",
         "RandomAllocation",
         "RandomizedResponse",

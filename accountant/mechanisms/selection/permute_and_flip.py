@@ -1,0 +1,246 @@
+"""Permute-and-flip: report the noisy maximum, with exponential noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Positive, Switch
+from accountant.errors import NotApplicableError
+from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.mechanisms.selection.exponential import exponents
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, ball
+from accountant.numbers.precision import ctx
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+    from accountant.numbers.reference import Reference
+
+_WITHIN = 1 - 1e-12
+"""Scores in floats move by this share of the sensitivity, lest they move by more."""
+_STARTS = tuple(Fraction(-i, 8) for i in range(9))
+"""Where a score stands before it rises by ε, in units of ε: for lower bounds of divergences."""
+
+
+@final
+@dataclass(frozen=True)
+class NoisyMaximumPair(Pair):
+    """The largest of the profiles of all pairs of permute-and-flip: that of Laplace noise.
+
+    Of divergences only bounds are known: that of Laplace noise, and those of two candidates.
+    """
+
+    distance: ExactReal
+
+    @property
+    def _laplace(self) -> LaplacePair:
+        return LaplacePair(self.distance)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return that of Laplace noise."""
+        return self._laplace.hockey_stick(epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of Laplace noise."""
+        return self._laplace.tails(epsilon)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Return that of Laplace noise."""
+        return self._laplace.inverse(delta, relative_width)
+
+    def _two_candidates(self, order: arb | None) -> arb:
+        """Return the largest D_order found of two candidates (order 1 for None)."""
+        found = arb(0)
+        for start in _STARTS:
+            low = ball(start) * self.distance.ball()
+            p, q = _law(low + self.distance.ball()), _law(low)
+            for one, other in ((p, q), (q, p)):
+                logs = [(a / b).log() for a, b in zip(one, other, strict=True)]
+                if order is None:
+                    value = sum((a * log for a, log in zip(one, logs, strict=True)), arb(0))
+                else:
+                    terms = (a * ((order - 1) * x).exp() for a, x in zip(one, logs, strict=True))
+                    value = sum(terms, arb(0)).log() / (order - 1)
+                found = found.max(value)
+        return found
+
+    def renyi(self, order: arb) -> arb:
+        """Return a wide ball: from two candidates up to Laplace noise."""
+        return self._two_candidates(order).union(self._laplace.renyi(order))
+
+    def kullback_leibler(self) -> arb:
+        """Return a wide ball: from two candidates up to Laplace noise."""
+        return self._two_candidates(None).union(self._laplace.kullback_leibler())
+
+    def closed_rho(self) -> arb:
+        """Return a wide ball: from two candidates up to t²/2."""
+        return self._two_candidates(None).union(self.rho_bound())
+
+    def rho_bound(self) -> arb:
+        """Return t²/2, for a loss in [−t, t]."""
+        return self.distance.ball() ** 2 / 2
+
+    def max_loss(self) -> arb:
+        """Return t."""
+        return self.distance.ball()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.distance
+
+    def reverse(self) -> NoisyMaximumPair:
+        """Return the pair itself: the complement of an event is one, with scores exchanged."""
+        return self
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "noisy-maximum", "distance": t}."""
+        return {"law": "noisy-maximum", "distance": str(self.distance)}
+
+    def reference(self) -> Reference:
+        """Return the densities of Laplace noise, which have this profile."""
+        return self._laplace.reference()
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidate whose score rises."""
+        return (
+            f"of two candidates the one that rises, from {epsilon}/2 + {self.distance}/2 units "
+            "of noise below the other to above it by what is left"
+        )
+
+
+def _law(above: arb) -> list[arb]:
+    """Return the probabilities of two candidates, the first so many units above the second."""
+    tail = (-abs(above)).exp() / 2
+    return [1 - tail, tail] if above.mid() >= 0 else [tail, 1 - tail]
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class PermuteAndFlip(Mechanism):
+    """Go through candidates in random order; take i with probability e^{ε(u_i − max u)/(2Δ)}.
+
+    McKenna and Sheldon (2020). The choice is that of the largest u_i + (2Δ/ε)E_i with independent
+    exponential E_i (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021). It is ε-DP.
+
+    Parameters
+    ----------
+    epsilon
+        ε > 0.
+    sensitivity
+        Δ > 0: no score u_i differs by more between neighbours.
+    monotone
+        Whether all scores change in the same direction: then Δ in place of 2Δ is enough.
+
+    Notes
+    -----
+    Its trade-off function is exactly that of Laplace noise at distance ε, for any number of
+    candidates. Count scores in units of the noise and let S be a set of candidates, M_S the largest
+    noisy score in S, and M the largest of the others. Against Q the law P(S) is largest where all
+    of S rises, and the others fall, as far as they may: M_S − M moves by ε. With
+    p(t) = P(M_S + t > M) two facts hold. The largest of independent exponentials has a hazard rate
+    of at most 1: past x at least one of them is, and that one exceeds x + s with probability
+    e^{−s}. So p(t + s) ≤ e^s p(t), and, with the roles of S and the others exchanged,
+    1 − p(t) ≤ e^s(1 − p(t + s)): p′ ≤ min(p, 1 − p). The distribution function F of Laplace noise
+    has F′ = min(F, 1 − F), hence p(t + ε) ≤ F(F⁻¹(p(t)) + ε), the most that Laplace noise lets a
+    test reach. Two candidates attain it everywhere: the difference of two exponentials is Laplace.
+    """
+
+    example = "PermuteAndFlip(epsilon=1)"
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def only_alone(self) -> str:
+        """Say what bounds several releases."""
+        return (
+            "Which scores are worst depends on the question, and differs between the parts of a "
+            "composition or a sample: no exact profile is known. It is at most that of Laplace "
+            f"noise: ask about Laplace(scale=1/({self.epsilon})) in its place for an upper bound."
+        )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pairs of two candidates."""
+        return WorstCase.symmetric(
+            NoisyMaximumPair(self.epsilon),
+            "The best event moves by epsilon units of noise against the rest, and the probability "
+            "that it holds the maximum moves at most as fast as that of a half-line under Laplace "
+            "noise, which two candidates attain.",
+        )
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def _exponents(self, scores: ArrayLike) -> list[arb]:
+        return exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Select a candidate by its index, exactly: no rounding changes a probability.
+
+        Parameters
+        ----------
+        value
+            The scores, one for each candidate.
+        size
+            How many independent selections; None is one.
+        rng
+            Draws the selection.
+        """
+        import numpy as np
+
+        from accountant.release import sampling
+
+        count, times = len(self._exponents(value)), 1 if size is None else size
+
+        @cache
+        def tails(_precision: int) -> list[arb]:
+            return [-exponent.expm1() for exponent in self._exponents(value)]
+
+        def flips(i: int) -> NDArray[Any]:
+            return sampling.indices_by_inversion(lambda: [tails(ctx.prec)[i]], times, rng=rng)
+
+        heads = np.array([flips(i) for i in range(count)])  # each candidate is met at most once
+        order, each = np.tile(np.arange(count)[:, np.newaxis], times), np.arange(times)
+        for met in range(count - 1):
+            drawn = met + rng.integers(0, count - met, times)
+            order[met], order[drawn, each] = order[drawn, each], order[met].copy()
+        first = np.take_along_axis(heads, order, axis=0).argmax(axis=0)
+        found: NDArray[Any] = order[first, each]
+        return found[0] if size is None else found
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections between two candidates of the same score."""
+        return self.release([0, 0], size, rng=rng)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return scores of two candidates, each moved by Δ at most: equal, and crossing."""
+        move = _WITHIN * float(self.sensitivity)
+        down = 0.0 if self.monotone else -move
+        return [([0.0, 0.0], [move, down]), ([0.0, (move - down) / 2], [move, (move + down) / 2])]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections with some scores."""
+        return self.release(answer, size, rng=rng)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: candidates are names."""
+        raise NotApplicableError("PermuteAndFlip selects a candidate: it has no variance.")

@@ -1,0 +1,62 @@
+"""Permute-and-flip: the largest of scores with exponential noise.
+
+In units of the noise let p(t) be the chance that a set S of candidates holds the maximum when its
+scores are raised by t against the others. The largest noisy score M in S exceeds x + s with a
+chance of at least e^{-s} where it exceeds x, as one of independent exponentials does. So
+p(t + s) <= e^s p(t), and for the others 1 - p(t) <= e^s (1 - p(t + s)): p' <= min(p, 1 - p). From
+q = p(0) the most that is reached at t is F(F^{-1}(q) + t), F the distribution function of Laplace
+noise, and two candidates reach it. The profile is the largest F(x) - e^eps F(x - t): for
+|eps| < t the best x has 1 - F(x) = e^{(eps - t)/2}/2 and F(x - t) = e^{-(t + eps)/2}/2.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.notation import Argument, Noise, positive, switch
+from verify.checker.reals import UnknownError, exp
+
+_NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
+
+
+def _pair(noise: Noise) -> Pair:
+    """Return the distance: score differences of 2Δ, or of Δ, are ε units of noise."""
+    return {"law": "noisy-maximum", "distance": noise["epsilon"]}
+
+
+def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    t = pair["distance"]
+    if epsilon >= t:
+        return _NONE
+    if epsilon <= -t:
+        return _ALL
+    return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
+
+
+def _unknown(*_: Any) -> Any:
+    raise UnknownError("the divergences of permute-and-flip are not known")
+
+
+def _nothing(*_: Any) -> Any:
+    raise UnknownError("a candidate is no number")
+
+
+PERMUTE_AND_FLIP = DeclaredLaw(
+    mechanism="PermuteAndFlip",
+    arguments={
+        "epsilon": Argument(positive),
+        "sensitivity": Argument(positive, Fraction(1)),
+        "monotone": Argument(switch, False),
+    },
+    name="noisy-maximum",
+    parameters=("distance",),
+    pair=_pair,
+    tails=_tails,
+    renyi=_unknown,
+    largest_loss=lambda pair: pair["distance"],
+    variance=_nothing,
+    quantile=_nothing,
+    only_alone=True,
+)

@@ -75,33 +75,14 @@ _TILTS = 1.25
 """Ratio of the tilts that are tried: a larger one misses the best one by more and costs digits."""
 
 
+@functools.lru_cache(maxsize=4096)
 def ends(release: Release, log_mass: float) -> tuple[float, float]:
     """Return losses between which the grid of one release lies.
 
     Below the first P has hardly any mass, above the second at most e^log_mass (or none).
     """
-    return _ends(release, log_mass)
-
-
-@functools.lru_cache(maxsize=4096)
-def _ends(release: Release, log_mass: float) -> tuple[float, float]:
-    limit = math.exp(log_mass) + release.infinity
-
-    def searched(reached: Callable[[Array], Array]) -> float:
-        """Return about the least loss with `reached`, from below for the bottom."""
-        count = _SEARCH if not release.slow else _SEARCH // 3
-        sizes = np.geomspace(1e-12, _FARTHEST, count // 2)
-        places = np.concatenate([-sizes[::-1], [0.0], sizes])
-        low, high = places[0], places[-1]
-        for _ in range(3):
-            hits = np.flatnonzero(reached(places))
-            at = int(hits[0]) if len(hits) else len(places) - 1
-            low, high = places[max(at - 1, 0)], places[at]
-            places = np.linspace(low, high, 18)
-        return float(high)
-
-    top = searched(lambda losses: release.survival(losses).above_p <= limit)
-    bottom = searched(lambda losses: release.survival(losses).above_p < _BOTTOM)
+    top = _first(release, math.exp(log_mass) + release.infinity)
+    bottom = _bottom(release)
     if release.top is not None:
         top = min(top, release.top)
         if top > release.top - 1e-3 * abs(release.top - bottom):
@@ -113,6 +94,33 @@ def _ends(release: Release, log_mass: float) -> tuple[float, float]:
     if not top > bottom:
         bottom = top - max(abs(top), 1e-200) * 2.0**-20
     return bottom, top
+
+
+@functools.lru_cache(maxsize=4096)
+def _bottom(release: Release) -> float:
+    """Return about the largest loss below which P has hardly any mass."""
+    return _first(release, math.nextafter(_BOTTOM, 0.0))
+
+
+def _first(release: Release, mass: float) -> float:
+    """Return about the least loss l with P(L > l) at most `mass`."""
+    places, tails = _everywhere(release)
+    for turn in range(3):
+        if turn:
+            tails = release.survival(places).above_p
+        hits = np.flatnonzero(tails <= mass)
+        at = int(hits[0]) if len(hits) else len(places) - 1
+        high = float(places[at])
+        places = np.linspace(places[max(at - 1, 0)], high, 18)
+    return high
+
+
+@functools.lru_cache(maxsize=4096)
+def _everywhere(release: Release) -> tuple[Array, Array]:
+    """Return losses of all sizes, and P(L > l) there."""
+    sizes = np.geomspace(1e-12, _FARTHEST, (_SEARCH // 3 if release.slow else _SEARCH) // 2)
+    places = np.concatenate([-sizes[::-1], [0.0], sizes])
+    return places, release.survival(places).above_p
 
 
 @final

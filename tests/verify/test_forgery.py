@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import pytest
 
+from accountant.mechanisms import DESCRIPTIONS
 from verify import checker, document, seal
 from verify.certificate import certify
+from verify.checker.mechanisms.arguments import TABLE
 
 Data = dict[str, Any]
 GAUSSIAN = (
@@ -223,3 +226,20 @@ def test_the_extremes_of_a_sample_are_not_all_neighbours() -> None:
 
     assert not changed(text, weaker("0.0284"))
     assert changed(text, weaker("0.028"))
+
+
+def test_arguments_without_names_are_bound_in_the_order_of_the_mechanism() -> None:
+    text = GAUSSIAN.replace("Gaussian(standard_deviation=1)", "Guaranteed(1, '0.1')")
+    shown = checker.check(certificate(text))
+    assert shown.outcome is checker.Outcome.CONDITIONAL
+    low = checker.check(certificate(text.replace('"0.2"', '"0.1"')))
+    assert low.outcome is checker.Outcome.CONDITIONAL
+    false = changed(text, lambda data: data["claim"].update(mechanism="Guaranteed('0.1', 1)"))
+    assert false
+    for name, arguments in TABLE.items():
+        assert list(arguments) == list(signature(DESCRIPTIONS[name]).parameters)
+
+
+def test_too_many_arguments_without_names() -> None:
+    found = changed(GAUSSIAN, lambda data: data["claim"].update(mechanism="Gaussian(1, 1, 1)"))
+    assert ("mechanism", "cannot be checked: Gaussian has 2 arguments, not 3") in found

@@ -196,7 +196,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
 """The arguments of every mechanism, covariance and sensitivity space, in their order."""
 
 WRAPPERS = ("Composed", "PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
-"""Mechanisms whose first argument, a mechanism, may stand without its name."""
+"""Mechanisms whose first argument is a mechanism."""
 
 
 def build(name: str, unnamed: list[Any], named: Iterable[tuple[str | None, Any]]) -> Noise:
@@ -204,11 +204,9 @@ def build(name: str, unnamed: list[Any], named: Iterable[tuple[str | None, Any]]
     if name not in TABLE:
         raise ValueError(f"no mechanism is called {name[:40]!r}")
     table = TABLE[name]
-    pairs = list(named)
-    if unnamed:
-        if name not in WRAPPERS or len(unnamed) > 1:
-            raise ValueError(f"an unnamed argument of {name}")
-        pairs = [("mechanism", unnamed[0]), *pairs]
+    if len(unnamed) > len(table):
+        raise ValueError(f"{name} has {len(table)} arguments, not {len(unnamed)}")
+    pairs = [*zip(table, unnamed, strict=False), *named]
     given: dict[str, Any] = {}
     for key, value in pairs:
         if key is None or key not in table:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dpassay
+from accountant.errors import InvalidInputError
 from accountant.numbers.interval import Interval
 
 NOISE = dpassay.Gaussian("1.1")
@@ -307,3 +308,18 @@ class TestTheNoiseOfATrainingRun:
             dpassay.dpsgd_noise(
                 1, 256, 60000, epochs=30, delta="1e-5", sampling="truncated-poisson"
             )
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Laplace(1) is (2, 0.5)-RDP",
+        "Laplace(1) is 1-DP for groups of 3",
+        "Laplace(1) is 1-DP (replace-one) except with probability 0.1",
+        "Gaussian(4) is 0.03-zCDP, for neighbours by add-remove but not replace-one",
+        "10 releases of Gaussian(4) are (1, 1e-5)-DP",
+    ],
+)
+def test_a_claim_with_other_words_is_refused_with_the_forms_that_are_read(claim: str) -> None:
+    with pytest.raises(InvalidInputError, match="nothing after it but"):
+        dpassay.verify(claim)

@@ -35,6 +35,11 @@ _SENTENCE = re.compile(
     r"(?:,?\s+for neighbours by (?P<adjacency>[\w-]+))?\.?",
     re.DOTALL,
 )
+_VERB = re.compile(r"\b(?:is|are|satisfies)\s")
+_FORMS = (
+    'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP" or "… is 0.5-GDP", and nothing after it '
+    'but ", for neighbours by add-remove" (or replace-one).'
+)
 _WORD_OF = {"DP": "epsilon", "GDP": "mu", "zCDP": "rho"}
 
 
@@ -50,6 +55,11 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
     """
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
+        if verb := _VERB.search(text):
+            raise InvalidInputError(
+                f"Expected one guarantee after {verb[0].strip()!r}, not {text[verb.end() :]!r}. "
+                f"{_FORMS}"
+            )
         return text, {}
     numbers, kind = found["numbers"].strip(), found["kind"]
     bracketed = numbers.startswith("(") and numbers.endswith(")")

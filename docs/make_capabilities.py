@@ -186,7 +186,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
         KEYS: "not exactly, for the same reason",
-        ("RandomizedResponse",): "never: it reports one record, and none is left out",
+        ("Channel", "RandomizedResponse"): "never: it reports one record, and none is left out",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
@@ -206,7 +206,9 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         (*COUNTERS, "KaryTree"): "not yet: sums of Laplace noise; E[error²] is known",
         ("DiscreteCorrelatedGaussian",): "not yet: sums of two discrete laws; E[error²] is known",
         ("SampledWithoutReplacement",): "ask the mechanism that it samples for",
-        ("Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): ("never: outputs are names"),
+        ("Channel", "Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): (
+            "never: outputs are names"
+        ),
         KEYS: "never: keys are left out",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
@@ -227,7 +229,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),
-        ("Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): (
+        ("Channel", "Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): (
             "never: it adds no noise to an answer"
         ),
         KEYS: "never: it releases keys",

@@ -64,6 +64,7 @@ from accountant.mechanisms.shapes.matrix_variate import (
 )
 from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse as OptimalEllipse
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian as RankOneGaussian
+from accountant.mechanisms.wrappers.channel import Channel as Channel
 from accountant.mechanisms.wrappers.composed import Composed as Composed
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed as Guaranteed
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation as RandomAllocation

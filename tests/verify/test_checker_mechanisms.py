@@ -276,6 +276,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ),
         (None, *BOTH),
     ),
+    "Channel": (
+        lambda r: f"Channel(matrix=[{simplex(r, 3)}, {simplex(r, 3)}, {simplex(r, 3)}])",
+        (None, "replace-one"),
+    ),
     "Tabulated": (lambda r: f"Tabulated(p={simplex(r, 4)}, q={simplex(r, 4)})", (None, *BOTH)),
     "TruncatedGeometric": (
         lambda r: f"TruncatedGeometric(scale={rational(r)}, low=0, high=9, sensitivity=2)",
@@ -539,7 +543,11 @@ WRONG = [
     "Laplace(scale=True)",
     "Laplace(scale=[1])",
     "Laplace(scale='x')",
-    "Laplace(2)",
+    "Laplace(2, 1, 1)",
+    "Channel(matrix=[[1]])",
+    "Channel(matrix=[[1, 0], [1]])",
+    "Channel(matrix=[[1, 0], ['1/2', '1/3']])",
+    "Channel(matrix=[[1, 0], ['3/2', '-1/2']])",
     "Laplace()",
     "Gaussian(standard_deviation=1, scale=2)",
     "Elsewhere(epsilon=1)",
@@ -557,7 +565,7 @@ WRONG = [
     "GeneralGaussian(covariance=Exchangeable(dimension=3, diagonal=1, off_diagonal=-1), "
     "space=L2Ball(dimension=3))",
     "Composed(Laplace(scale=1), mechanism=Laplace(scale=2))",
-    "Composed(Laplace(scale=1), 2)",
+    "Composed(Laplace(scale=1), 2, 2)",
     "Composed([])",
     "Composed(L2Ball(dimension=2))",
     "Composed(Laplace(scale=1), count=0)",

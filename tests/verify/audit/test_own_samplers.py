@@ -86,6 +86,7 @@ def test_every_mechanism_is_listed() -> None:
     assert set(CONTINUOUS) == continuous()
     assert without_lattice() <= {
         "BoundedCountNoise",
+        "Channel",
         "Composed",  # releases its parts on their lattices
         "DiscreteCorrelatedGaussian",
         "DiscreteGaussian",

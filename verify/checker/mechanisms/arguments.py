@@ -60,6 +60,7 @@ _COUNTER = {
     "mu": Argument(optional(positive), None),
     "contributions": _STEP,
 }
+_MOST_ROWS = 100
 _LISTED = Argument(each(both(rational, not_negative)))
 _INNER = Argument(mechanism)
 _COVARIANCE = Argument(covariance)
@@ -73,6 +74,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "Box": {"bounds": Argument(each(not_negative))},
     "BridgedTree": {"steps": _COUNT, "arities": Argument(each(integer(1))), **_COUNTER},
+    "Channel": {"matrix": Argument(each(each(both(rational, not_negative))))},
     "Composed": {"mechanism": Argument(mechanisms), "count": _STEP},
     "CorrelatedGaussian": {
         "dimension": _COUNT,
@@ -246,6 +248,14 @@ def _whole(*names: str) -> Callable[[Noise], str]:
     return check
 
 
+def _rows(noise: Noise) -> str:
+    """Require two or more rows of one length, each of sum 1 exactly."""
+    rows = noise["matrix"]
+    if not 2 <= len(rows) <= _MOST_ROWS or any(len(row) != len(rows[0]) for row in rows):
+        return f"rows of different lengths, or not 2 to {_MOST_ROWS} of them"
+    return "a row of a sum other than 1" if any(sum(row) != 1 for row in rows) else ""
+
+
 def _one_kind(noise: Noise) -> str:
     both = (noise["epsilon"] is None) == (noise["mu"] is None)
     return "epsilon and mu, or neither" if both else ""
@@ -324,6 +334,7 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     "SquareRootFactorization": _one_kind,
     "BridgedTree": _bridged,
     "Box": lambda n: "" if any(n["bounds"]) else "no bound but 0",
+    "Channel": _rows,
     "CountEllipse": _count_ellipse,
     "DelannoyCounter": lambda n: (
         "more levels than steps" if n["levels"] > n["steps"] else _one_kind(n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any, Final
 
@@ -62,6 +63,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             raise UnknownError("the Laplace transform of a random allocation")
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
+        case "Channel":
+            return _channel(noise["matrix"])
         case "Tabulated":
             return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
@@ -199,6 +202,16 @@ def _shifted(listed: list[Fraction], sensitivity: int) -> tuple[list[Law], list[
         padding = [Fraction(0)] * shift
         found.append((padding + listed, listed + padding))
     return _both_ways(*found)
+
+
+def _channel(rows: list[list[Fraction]]) -> tuple[list[Law], list[Law]]:
+    """Return the ordered pairs of rows; the first of those that have the same outcomes, sorted."""
+    found: dict[Any, Law] = {}
+    for p, q in itertools.permutations(rows, 2):
+        outcomes = tuple(sorted(zip(p, q, strict=True)))
+        found.setdefault(outcomes, {"law": "finite", "p": p, "q": q})
+    laws = list(found.values())
+    return laws, laws
 
 
 def assumptions(noise: Noise) -> list[str]:

@@ -220,6 +220,7 @@ def report(tmp_path: Path) -> Path:
     return page
 
 
+@pytest.mark.slow
 def test_the_report_is_whole_in_itself(tmp_path: Path) -> None:
     text = report(tmp_path).read_text("utf-8")
     assert "R1SMG" in text

@@ -46,6 +46,7 @@ def test_the_printed_sigma_star_by_mpmath() -> None:
     assert 2 * found == pytest.approx(402110.1, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_exact_sigma_star_lies_in_the_ledgers_bracket() -> None:
     least = 2 * calibrations.exact_sigma_star(7921, "1e-5", "1e-7")
     assert 2.4366e19 < least < 2.4367e19
@@ -135,6 +136,7 @@ def test_figure_9_verified_noise_is_that_of_the_ledger() -> None:
     assert 2.9031e27 < losses[1][1] < 2.904e27
 
 
+@pytest.mark.slow
 def test_table_1_against_other_routes() -> None:
     table = table_1.compute(FAST)
     m, eps, delta = 100, 1 / 200, 1e-5

@@ -25,6 +25,7 @@ def run(*arguments: str) -> int:
     return main(["figures", *arguments], commands=[COMMAND])
 
 
+@pytest.mark.slow
 def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:

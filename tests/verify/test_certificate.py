@@ -63,6 +63,7 @@ def test_leaves_are_named_by_their_paths() -> None:
     assert paths == ["a[0].b", "a[1]", "c.d", "e"]
 
 
+@pytest.mark.slow
 @given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
     st.text("abc", min_size=1), inner), max_leaves=8))  # fmt: skip
 def test_a_seal_is_whole_until_a_leaf_changes(value: Any) -> None:

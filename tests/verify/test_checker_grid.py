@@ -80,6 +80,7 @@ def test_the_other_direction_and_three_components(monkeypatch: pytest.MonkeyPatc
     assert back[1] - back[0] < 0.25 * back[1]
 
 
+@pytest.mark.slow
 def test_what_is_not_for_a_grid() -> None:
     coin = ((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3)))
     low, high = both([(Listed(coin), 3), (Normal(Fraction(1)), 1)], "1")

@@ -563,6 +563,7 @@ def test_check_what_is_no_certificate(tmp_path: Path, capsys: pytest.CaptureFixt
 # ---------------------------------------------------------------- long runs
 
 
+@pytest.mark.slow
 def test_results_come_in_the_order_of_the_file_from_several_processes(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     parts = [SLOW.format(index=i, scale=f"{i + 10}/10") for i in range(6)]

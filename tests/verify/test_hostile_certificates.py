@@ -309,19 +309,32 @@ def test_json_has_the_theorem(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     ("content", "code", "line"),
-    [
-        (b'{"schema_version": 1, "claim": {"ki', 2, "is not a JSON certificate"),
-        (b"[" * 1_000_000, 2, "is not a JSON certificate: it is nested too deeply"),
-        (b'{"schema_version": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}", 3, "nested more than"),
-        (b'{"schema_version": 1, "x": NaN}', 1, "x: is nan, which is no number"),
-        (b'{"schema_version": 1, "x": 1e999}', 1, "x: is inf, which is no number"),
-        (b'{"schema_version": 2}', 1, "schema_version: expected 1"),
-        (b'{"x": ' + b"9" * 5000 + b"}", 2, "is not a JSON certificate"),
-        (b'{"x": "' + b"9" * 300_000 + b'"}', 3, "x is longer than"),
-        (b"\xff\xfe\x00", 2, "is not a JSON certificate"),
-        (b" " * 40_000_000, 3, "is longer than 32 MB"),
-        (b"[" + b"[]," * 5_000_000 + b"[]]", 3, "million entries"),
-    ],
+    quick(
+        [
+            (b'{"schema_version": 1, "claim": {"ki', 2, "is not a JSON certificate"),
+            (b"[" * 1_000_000, 2, "is not a JSON certificate: it is nested too deeply"),
+            (
+                b'{"schema_version": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}",
+                3,
+                "nested more than",
+            ),
+            (b'{"schema_version": 1, "x": NaN}', 1, "x: is nan, which is no number"),
+            (b'{"schema_version": 1, "x": 1e999}', 1, "x: is inf, which is no number"),
+            (b'{"schema_version": 2}', 1, "schema_version: expected 1"),
+            (b'{"x": ' + b"9" * 5000 + b"}", 2, "is not a JSON certificate"),
+            (b'{"x": "' + b"9" * 300_000 + b'"}', 3, "x is longer than"),
+            (b"\xff\xfe\x00", 2, "is not a JSON certificate"),
+            (b" " * 40_000_000, 3, "is longer than 32 MB"),
+            (b"[" + b"[]," * 5_000_000 + b"[]]", 3, "million entries"),
+        ],
+        0,
+        1,
+        2,
+        6,
+        8,
+        9,
+        10,
+    ),
     ids=["cut", "deep", "nested", "nan", "inf", "version", "digits", "text", "bytes", "size", "[]"],
 )
 def test_bad_input_is_one_line(
@@ -377,7 +390,9 @@ def _double(number: int) -> int:
     return 2 * number
 
 
-@pytest.mark.parametrize(("function", "why"), [(_spin, "1 s"), (_fill, "200 MB"), (_fail, "Overf")])
+@pytest.mark.parametrize(
+    ("function", "why"), quick([(_spin, "1 s"), (_fill, "200 MB"), (_fail, "Overf")], 2)
+)
 def test_what_takes_too_long_or_too_much_ends(function: Callable[[Any], Any], why: str) -> None:
     with apart.Apart(function, seconds=1, memory=2 * 10**8) as calls:
         found, said = calls.call(1)
@@ -385,11 +400,13 @@ def test_what_takes_too_long_or_too_much_ends(function: Callable[[Any], Any], wh
         assert why in said
 
 
+@pytest.mark.slow
 def test_a_call_apart_has_an_answer() -> None:
     with apart.Apart(_double, seconds=5, memory=10**9) as calls:
         assert [calls.call(number) for number in (1, 2)] == [(2, ""), (4, "")]
 
 
+@pytest.mark.slow
 def test_one_that_is_not_checked_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -481,6 +498,7 @@ def test_foreign_code_runs_only_when_it_is_asked_for(
     assert "are neighbours under the claim" in said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_replayed_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ import dpassay
 from accountant import notation
 from accountant.questions import profile
 from lp import count_noise
+from tests.quick import quick
 from verify.cli import main
 
 COUNT = ["optimal", "count-noise"]
@@ -226,7 +227,7 @@ def test_interrupt_keeps_cells(tmp_path: Path) -> None:
     assert f"interrupted: {len(kept)} of 899 cells are finished; kept in {out}" in errors
 
 
-@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+@pytest.mark.parametrize("suffix", quick([".png", ".pdf", ".svg"], 0))
 def test_plots(tmp_path: Path, suffix: str) -> None:
     from figures import law
 

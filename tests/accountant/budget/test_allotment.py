@@ -28,6 +28,7 @@ from accountant.mechanisms import (
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
 from accountant.questions.estimate import estimate_log_delta
+from tests.quick import quick
 
 BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")
 
@@ -121,7 +122,7 @@ def test_shares_of_epsilon_in_proportion() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))]
+    "target", quick([Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))], 2)
 )
 def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
     share = shares_of_epsilon(target, [1, 2], count=3)

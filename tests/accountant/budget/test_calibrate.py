@@ -361,6 +361,7 @@ def test_fewer_digits_where_twelve_are_out_of_reach() -> None:
     assert found.least.relative_width <= Fraction(1, 10**4)
 
 
+@pytest.mark.slow
 def test_one_direction_may_need_less_noise() -> None:
     how: dict[str, Any] = {"sampling_prob": "0.1", "adjacency": "add-remove", "count": 2}
     both = calibrate("Gaussian", EpsilonDelta("0.1", "1e-3"), **how)

@@ -61,11 +61,14 @@ def test_the_inverse_of_few_releases() -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "relative_width"),
-    [
-        (Composed([Staircase(epsilon=1, gamma="0.3"), NOISE], 10), "1e-9"),
-        (Composed(NOISE, 10**6), "1e-9"),
-        (Composed([NOISE, Laplace(scale=4)], 1000), "0.99"),  # small losses have no lower bound
-    ],
+    quick(
+        [
+            (Composed([Staircase(epsilon=1, gamma="0.3"), NOISE], 10), "1e-9"),
+            (Composed(NOISE, 10**6), "1e-9"),
+            (Composed([NOISE, Laplace(scale=4)], 1000), "0.99"),  # small losses have no lower bound
+        ],
+        2,
+    ),
 )
 def test_a_narrow_width_is_refused_with_both_bounds(
     mechanism: Mechanism, relative_width: str

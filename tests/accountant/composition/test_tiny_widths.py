@@ -13,6 +13,7 @@ from tests.quick import quick
 STEP = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="1.1"), "256/60000")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", quick([2, 7032], 1))
 @pytest.mark.parametrize(
     ("question", "at"), quick([(dpassay.delta, "1"), (dpassay.epsilon, "1e-5")], 0)

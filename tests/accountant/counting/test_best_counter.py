@@ -48,6 +48,7 @@ def test_pure_budgets_beat_the_trees_of_the_paper() -> None:
         assert profile.delta(best.mechanism, 1).upper == 0
 
 
+@pytest.mark.slow
 def test_approximate_budgets() -> None:
     """Gaussian noise wins at δ = 1e-6 and a million steps, Laplace noise at 1e-12."""
     budget = EpsilonDelta(1, "1e-6")

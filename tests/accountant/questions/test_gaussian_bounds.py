@@ -77,6 +77,7 @@ def test_no_mu_where_an_outcome_gives_the_record_away() -> None:
     assert str(nothing_hidden.regret) == "0"
 
 
+@pytest.mark.slow
 def test_refusals() -> None:
     with pytest.raises(UndecidedError, match=r"\[1\.118.*, 1\.1204"):
         gaussian_bounds(Composed([DiscreteGaussian(4), Gaussian(1)]))

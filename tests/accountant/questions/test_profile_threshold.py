@@ -46,6 +46,7 @@ def room(mechanism: Mechanism, limit: Limit, epsilon: Fraction) -> float:
     return float(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "count", "limit", "stop", "inside"),
     quick(

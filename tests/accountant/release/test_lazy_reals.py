@@ -14,6 +14,7 @@ from scipy import stats
 
 from accountant.release import lazy_reals
 from accountant.release.lazy_reals import WORD, LazyReals, normal
+from tests.quick import quick
 
 FALSE_ALARM = 1e-6
 
@@ -54,11 +55,14 @@ def test_ties_keep_the_law(
 
 @pytest.mark.parametrize(
     ("law", "start", "mass"),
-    [
-        ("normal", 2, lambda j: math.exp(-2 * j - j * j / 2)),
-        ("normal", 1, lambda j: math.exp(-j - j * j / 2)),
-        ("exponential", 40, lambda j: math.exp(-j)),
-    ],
+    quick(
+        [
+            ("normal", 2, lambda j: math.exp(-2 * j - j * j / 2)),
+            ("normal", 1, lambda j: math.exp(-j - j * j / 2)),
+            ("exponential", 40, lambda j: math.exp(-j)),
+        ],
+        2,
+    ),
 )
 def test_tail(law: str, start: int, mass: Callable[[int], float]) -> None:
     rng, size = np.random.default_rng(3), 4000

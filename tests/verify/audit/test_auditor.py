@@ -13,6 +13,7 @@ import pytest
 
 from accountant import notation
 from accountant.errors import InvalidInputError
+from tests.quick import quick
 from verify.audit import Design, MechanismError, Outcome, PerBlock, audit, features
 
 Generator = np.random.Generator
@@ -25,16 +26,21 @@ def laplace(dataset: float, size: int, rng: Generator) -> Any:
 
 @pytest.mark.parametrize(
     ("text", "claim"),
-    [
-        ("Laplace(scale=1)", 1),
-        ("DiscreteLaplace(scale=1)", 1),
-        ("Gaussian(standard_deviation=4)", {"mu": "0.25"}),
-        ("RandomizedResponse(epsilon=1)", 1),
-        (
-            "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob=0.1)",
-            (1, "0.001"),
-        ),
-    ],
+    quick(
+        [
+            ("Laplace(scale=1)", 1),
+            ("DiscreteLaplace(scale=1)", 1),
+            ("Gaussian(standard_deviation=4)", {"mu": "0.25"}),
+            ("RandomizedResponse(epsilon=1)", 1),
+            (
+                "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob=0.1)",
+                (1, "0.001"),
+            ),
+        ],
+        0,
+        1,
+        3,
+    ),
 )
 def test_private_mechanisms_are_not_accused_and_their_worst_is_nearly_reached(
     text: str, claim: Any
@@ -48,13 +54,17 @@ def test_private_mechanisms_are_not_accused_and_their_worst_is_nearly_reached(
 
 @pytest.mark.parametrize(
     ("text", "claim"),
-    [
-        ("Laplace(scale=1)", "0.9"),
-        ("DiscreteLaplace(scale=1)", "0.9"),
-        ("Gaussian(standard_deviation=2)", {"mu": "0.4"}),
-        ("RandomizedResponse(epsilon=2, categories=5)", "1.8"),
-        ("LaplaceVector(scale=2, shifts=[1, 1])", "0.7"),
-    ],
+    quick(
+        [
+            ("Laplace(scale=1)", "0.9"),
+            ("DiscreteLaplace(scale=1)", "0.9"),
+            ("Gaussian(standard_deviation=2)", {"mu": "0.4"}),
+            ("RandomizedResponse(epsilon=2, categories=5)", "1.8"),
+            ("LaplaceVector(scale=2, shifts=[1, 1])", "0.7"),
+        ],
+        1,
+        3,
+    ),
 )
 def test_false_claims_are_refuted(text: str, claim: Any) -> None:
     result = audit(notation.parse(text), claim, samples=40_000, significance=1e-6, seed=5)
@@ -80,6 +90,7 @@ def test_a_tiny_p_value_is_no_hint() -> None:
     assert f"at most {result.p_value:.3g}" in result.advice
 
 
+@pytest.mark.slow
 def test_everything_but_time_follows_from_the_seed_whoever_runs_the_blocks(tmp_path: Path) -> None:
     target = PerBlock(laplace, "laplace")
     found = []

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from accountant.errors import InvalidInputError
+from tests.quick import quick
 from verify.audit import Command, MechanismError, audit, audit_until_refuted, blocks
 
 HERE = Path(__file__).parent
@@ -89,7 +90,7 @@ def test_training_that_raises_says_that_nothing_was_counted() -> None:
         run(raises_in_training)
 
 
-@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize("kind", quick(POOLS, 0))
 def test_a_hanging_block_is_ended(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an alarm in a main thread; threads cannot be ended, but the audit does not wait."""
     monkeypatch.setattr(blocks, "_GRACE", 0.0)

@@ -136,6 +136,7 @@ def test_bounds_at_a_trillion_runs_stand_in_the_checker(counts: Counts, delta: f
         assert own <= significance
 
 
+@pytest.mark.slow
 def test_the_p_value_of_sides_exceeds_the_exact_probability_at_a_trillion_runs() -> None:
     """On the boundary, at the rate that was observed: summed over all counts in 50 digits."""
     from verify.audit import sides

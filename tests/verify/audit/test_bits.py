@@ -248,7 +248,8 @@ def test_a_division_is_undone(factor: str | None, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "view"), [("mean-of-naive-sum", "7·output[0]"), ("noise-in-two-steps", "output[0]")]
+    ("name", "view"),
+    quick([("mean-of-naive-sum", "7·output[0]"), ("noise-in-two-steps", "output[0]")], 1),
 )
 def test_hidden_sums_are_found(name: str, view: str) -> None:
     case = zoo.case(name)

@@ -238,6 +238,7 @@ def whole() -> Any:
     return audit(Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy")
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_workers(whole: Any, tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:
         for executor in (threads, processes):

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from accountant.errors import InvalidInputError
+from tests.quick import quick
 from verify.audit import binomial, guesses, sides
 from verify.audit.exact_test import (
     Counts,
@@ -124,7 +125,7 @@ def test_guesses_of_small_samples_never_exceed_their_level() -> None:
         assert level <= alpha
 
 
-@pytest.mark.parametrize("design", list(Design))
+@pytest.mark.parametrize("design", quick(list(Design), 1))
 def test_the_level_at_the_boundary(design: Design) -> None:
     """Of 4000 audits at 5 % between 3 % and 5 % are refuted, plus 5 deviations of the count."""
     rng = np.random.default_rng(21)

@@ -12,6 +12,7 @@ import pytest
 from mpmath import mp
 
 from accountant import notation
+from tests.quick import quick
 from verify import checker, seal
 from verify.audit import MechanismError, Outcome, audit_until_refuted, features
 from verify.audit.guarantee import Point
@@ -20,6 +21,7 @@ from verify.audit.rounds import log_factor
 PLAIN = (features.plain,)
 
 
+@pytest.mark.slow
 def test_a_twofold_error_of_the_noise_is_found_in_few_pairs() -> None:
     """Median at 5 % over 9 seeds."""
     noise = notation.parse('Laplace(scale="1/2")')
@@ -136,7 +138,7 @@ def _verdict(data: dict[str, Any]) -> None:
     data["verdict"] = "NOT_REFUTED"
 
 
-@pytest.mark.parametrize("forge", [_evidence, _stake, _right, _point, _verdict])
+@pytest.mark.parametrize("forge", quick([_evidence, _stake, _right, _point, _verdict], 1))
 def test_certificates_are_checked(forge: Callable[[dict[str, Any]], None]) -> None:
     result = audit_until_refuted(
         notation.parse('Laplace(scale="1/2")'), 1, samples=9_000, seed=3, proposers=PLAIN

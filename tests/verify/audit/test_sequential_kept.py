@@ -159,6 +159,7 @@ def test_a_device_knows_the_event(tmp_path: Path, text: str) -> None:
     assert again.rounds == found.rounds
 
 
+@pytest.mark.slow
 def test_a_device_seldom_accuses() -> None:
     """Ville: at most 5 % of the audits; P(Bin(40, 0.05) > 11) < 1e-6."""
     mechanism = notation.parse("DiscreteLaplace(scale=1)")

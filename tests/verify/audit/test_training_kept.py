@@ -10,6 +10,7 @@ import pytest
 from numpy.random import Generator
 
 from accountant.errors import InvalidInputError
+from tests.quick import quick
 from verify.audit import AuditResult, MechanismError, audit, features
 
 SAMPLES = 200_000
@@ -42,7 +43,7 @@ def same(first: AuditResult, second: AuditResult) -> bool:
     return {**first.to_json(), "seconds": 0} == {**second.to_json(), "seconds": 0}
 
 
-@pytest.mark.parametrize("fails_at", [21, 100, 200])
+@pytest.mark.parametrize("fails_at", quick([21, 100, 200], 0))
 def test_training_that_is_killed_goes_on_where_it_was(fails_at: int, tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     whole = Noisy()
@@ -56,7 +57,7 @@ def test_training_that_is_killed_goes_on_where_it_was(fails_at: int, tmp_path: P
     assert killed.runs + resumed.runs <= whole.runs + probing
 
 
-@pytest.mark.parametrize("leaking", [0, 5])
+@pytest.mark.parametrize("leaking", quick([0, 5], 0))
 def test_the_pair_that_promises_most_gets_most_training(leaking: int, tmp_path: Path) -> None:
     """Of eight pairs, half of the runs for all, half of the rest for two, what is left for one."""
 

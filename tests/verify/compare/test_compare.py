@@ -351,6 +351,7 @@ def test_a_sample_needs_less_noise() -> None:
     assert value(found, "Gaussian").upper < value(whole, "Gaussian").lower / 2
 
 
+@pytest.mark.slow
 def test_a_crossover_is_enclosed_by_neighbours() -> None:
     found = sweep(Budget(Mu(1)), Counts(20, 1), "sparsity", ["1", "20"], only=["Gaussian", "corr"])
     (dense,) = found.crossovers

@@ -24,6 +24,7 @@ from accountant.mechanisms import (
     PartitionSelection,
     PermuteAndFlip,
 )
+from tests.quick import quick
 from verify.checker import Outcome, check
 from verify.claims import ApproximateDP
 from verify.verdict import Verdict
@@ -60,7 +61,7 @@ def test_a_quantile_is_a_choice_by_ranks() -> None:
         Quantile(9, "sqrt(0.5)")
 
 
-@pytest.mark.parametrize("budget", [{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}])
+@pytest.mark.parametrize("budget", quick([{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}], 1))
 def test_several_choices_are_at_most_those_of_noise(budget: dict[str, Any]) -> None:
     rows = dpassay.compare("Selection(10)", **budget, releases=4).rows
     assert len(rows) == 2
@@ -135,11 +136,15 @@ def test_what_keys_need() -> None:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        "PartitionSelection(epsilon='1/3', delta='0.2')",
-        "PartitionSelection(epsilon=1, delta='1e-6')",
-        "Guaranteed(epsilon='1/3', delta='0.2')",
-    ],
+    quick(
+        [
+            "PartitionSelection(epsilon='1/3', delta='0.2')",
+            "PartitionSelection(epsilon=1, delta='1e-6')",
+            "Guaranteed(epsilon='1/3', delta='0.2')",
+        ],
+        0,
+        2,
+    ),
 )
 def test_what_a_mechanism_is_made_for_is_met_with_equality(mechanism: str, tmp_path: Path) -> None:
     made = dpassay.parse(mechanism)

@@ -110,6 +110,7 @@ def test_the_table_names_every_claim(ledger: Document) -> None:
     assert {claim.id for claim in ledger.claims} == set(VERDICTS)
 
 
+@pytest.mark.slow
 def test_verdicts(findings: dict[str, Finding]) -> None:
     assert {name: finding.verdict for name, finding in findings.items()} == VERDICTS
     assert all(each.source and each.statement and each.reason for each in findings.values())

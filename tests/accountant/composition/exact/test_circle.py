@@ -37,6 +37,7 @@ from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
 from accountant.questions import profile, tradeoff
+from tests.quick import quick
 
 NARROW = Fraction(1, 10**9)
 FINE = Fraction(1, 10**30)
@@ -74,7 +75,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("product", "points"), CASES)
+@pytest.mark.parametrize(("product", "points"), quick(CASES, 1, 4, 5))
 def test_the_circle_agrees_with_the_law_of_the_sum(
     product: tuple[Factor, ...], points: tuple[str, ...]
 ) -> None:

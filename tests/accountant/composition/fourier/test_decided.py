@@ -70,6 +70,7 @@ def test_it_agrees_with_other_lines(
         assert fine.rel_accuracy_bits() >= 58
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", quick(["1e-4", "0.0066", "0.02"], 1))
 def test_the_profile_is_the_difference_of_the_tails(epsilon: str) -> None:
     loss, at = removal(composed(MIXED)).loss(), exact(epsilon)

@@ -24,6 +24,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import ball
 from accountant.questions import methods, profile
+from tests.quick import quick
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")
 EXACT: list[tuple[Mechanism, str, float]] = [
@@ -163,6 +164,7 @@ def test_points_of_an_inverse_are_on_their_sides_of_the_root() -> None:
         assert ball(Fraction(found.lower)) < (arb(7) / 6).log() < ball(Fraction(found.upper))
 
 
+@pytest.mark.slow
 def test_losses_that_nearly_coincide_are_enclosed() -> None:
     tiny = Fraction(1, 10**80)
     mechanism = Composed(Tabulated([tiny, 1 - tiny], [0, 1]), 2)
@@ -179,7 +181,7 @@ def test_losses_that_are_surely_infinite() -> None:
     assert found.lower == found.upper == 1
 
 
-@pytest.mark.parametrize("count", [100, 10**4])
+@pytest.mark.parametrize("count", quick([100, 10**4], 1))
 def test_losses_beyond_all_grids_are_refused(count: int) -> None:
     """They were a NaN."""
     many = Composed(Gaussian(standard_deviation="0.3"), count)

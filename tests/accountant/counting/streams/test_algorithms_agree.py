@@ -46,6 +46,7 @@ def test_covariances_are_equal() -> None:
     np.testing.assert_allclose(shared * unit, exact, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", quick([1, 2], 0))
 def test_samples_are_of_one_law(seed: int) -> None:
     """Random projections of whole streams, outputs and increments: ten tests, false alarm 1e-6."""

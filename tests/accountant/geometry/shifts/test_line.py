@@ -16,6 +16,7 @@ from accountant.composition.exact.laplace_product import LaplaceProductPair
 from accountant.geometry.shifts.line import Line, line_bound
 from accountant.geometry.shifts.plan import LinePlan, log_factor, plan
 from accountant.numbers.exact import ExactReal, exact
+from tests.quick import quick
 
 SETS = [
     ("1", "0.4", "0.5"),
@@ -47,7 +48,7 @@ def random_shift(first: Fraction, second: Fraction, chosen: random.Random) -> li
     return [size * factor // unit * unit for size in sizes]
 
 
-@pytest.mark.parametrize(("first", "second", "epsilon"), SETS)
+@pytest.mark.parametrize(("first", "second", "epsilon"), quick(SETS, 1))
 def test_no_shift_is_above_the_bound(first: str, second: str, epsilon: str) -> None:
     bound = line_bound(exact(first), exact(second), exact(epsilon))
     chosen = random.Random(f"{first} {second} {epsilon}")

@@ -40,6 +40,7 @@ def law(values: list[float], factor: float) -> np.ndarray:
     return np.asarray(found / math.factorial(len(values)))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(scores, st.floats(-1, 1), st.floats(0, 1)), min_size=2, max_size=5),
     st.sampled_from(["1/4", "2"]),

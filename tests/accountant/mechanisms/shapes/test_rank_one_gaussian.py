@@ -92,6 +92,7 @@ def kullback_leibler_by_quadrature(dimension: int, ratio: float) -> float:
     return float(ratio**2 / 2 + (dimension - 1) / 2 * mean)
 
 
+@pytest.mark.slow
 def test_kullback_leibler_agrees_with_quadrature_of_the_loss() -> None:
     pair = pair_of(4, "0.5")
     interval = enclose(pair.kullback_leibler, relative_width=FIFTEEN_DIGITS)
@@ -172,6 +173,7 @@ def test_balls_are_narrow_in_the_corners(dimension: int, ratio: str, epsilon: st
         assert (tails.p_above - eps.ball().exp() * tails.q_above).overlaps(value)
 
 
+@pytest.mark.slow
 def test_a_curve_that_touches_the_axis_is_enclosed() -> None:
     pair = pair_of(7, "0.5")
     with ctx.workprec(400):
@@ -282,6 +284,7 @@ def test_renyi_divergence_is_infinite_from_the_pole_on(dimension: int, order: Nu
     assert found.lower > 0
 
 
+@pytest.mark.slow
 def test_renyi_divergence_below_the_pole_is_finite_and_grows_with_the_order() -> None:
     pair = pair_of(5, "0.5")
     with ctx.workprec(53):

@@ -72,7 +72,7 @@ def test_one_release(parameter: str, shift: int, last: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "count", "last"), [("1/4", 5, 40), ("1", 4, 60), ("4", 3, 120)]
+    ("parameter", "count", "last"), quick([("1/4", 5, 40), ("1", 4, 60), ("4", 3, 120)], 0)
 )
 def test_sums_of_releases(parameter: str, count: int, last: int) -> None:
     value = Fraction(parameter)
@@ -161,10 +161,13 @@ def test_lower_mu_and_regret_too() -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "known"),
-    [
-        (Composed(DiscreteGaussian("1/100"), 2), r"\[14\.142.*27\.36"),
-        (Composed([DiscreteGaussian(4), Gaussian(1)]), r"\[1\.118.*, 1\.1204"),
-    ],
+    quick(
+        [
+            (Composed(DiscreteGaussian("1/100"), 2), r"\[14\.142.*27\.36"),
+            (Composed([DiscreteGaussian(4), Gaussian(1)]), r"\[1\.118.*, 1\.1204"),
+        ],
+        0,
+    ),
 )
 def test_what_is_known_is_said_where_no_narrow_enclosure_is(
     mechanism: Mechanism, known: str

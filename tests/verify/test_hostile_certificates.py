@@ -309,32 +309,19 @@ def test_json_has_the_theorem(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     ("content", "code", "line"),
-    quick(
-        [
-            (b'{"schema_version": 1, "claim": {"ki', 2, "is not a JSON certificate"),
-            (b"[" * 1_000_000, 2, "is not a JSON certificate: it is nested too deeply"),
-            (
-                b'{"schema_version": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}",
-                3,
-                "nested more than",
-            ),
-            (b'{"schema_version": 1, "x": NaN}', 1, "x: is nan, which is no number"),
-            (b'{"schema_version": 1, "x": 1e999}', 1, "x: is inf, which is no number"),
-            (b'{"schema_version": 2}', 1, "schema_version: expected 1"),
-            (b'{"x": ' + b"9" * 5000 + b"}", 2, "is not a JSON certificate"),
-            (b'{"x": "' + b"9" * 300_000 + b'"}', 3, "x is longer than"),
-            (b"\xff\xfe\x00", 2, "is not a JSON certificate"),
-            (b" " * 40_000_000, 3, "is longer than 32 MB"),
-            (b"[" + b"[]," * 5_000_000 + b"[]]", 3, "million entries"),
-        ],
-        0,
-        1,
-        2,
-        6,
-        8,
-        9,
-        10,
-    ),
+    [
+        (b'{"schema_version": 1, "claim": {"ki', 2, "is not a JSON certificate"),
+        (b"[" * 1_000_000, 2, "is not a JSON certificate: it is nested too deeply"),
+        (b'{"schema_version": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}", 3, "nested more than"),
+        (b'{"schema_version": 1, "x": NaN}', 1, "x: is nan, which is no number"),
+        (b'{"schema_version": 1, "x": 1e999}', 1, "x: is inf, which is no number"),
+        (b'{"schema_version": 2}', 1, "schema_version: expected 1"),
+        (b'{"x": ' + b"9" * 5000 + b"}", 2, "is not a JSON certificate"),
+        (b'{"x": "' + b"9" * 300_000 + b'"}', 3, "x is longer than"),
+        (b"\xff\xfe\x00", 2, "is not a JSON certificate"),
+        (b" " * 40_000_000, 3, "is longer than 32 MB"),
+        (b"[" + b"[]," * 5_000_000 + b"[]]", 3, "million entries"),
+    ],
     ids=["cut", "deep", "nested", "nan", "inf", "version", "digits", "text", "bytes", "size", "[]"],
 )
 def test_bad_input_is_one_line(

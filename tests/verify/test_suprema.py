@@ -10,7 +10,6 @@ import pytest
 from flint import ctx
 
 import dpassay
-from tests.quick import quick
 from verify import certificate, checker, document, seal
 from verify.checker import suprema
 from verify.checker.arithmetic import UnknownError, compare
@@ -50,35 +49,22 @@ def certified(kind: str, noise: str, bound: str, relation: str = "add-remove") -
 
 @pytest.mark.parametrize(
     ("kind", "noise", "bound"),
-    quick(
-        [
-            ("gaussian-dp", STEP, "0.91"),
-            ("gaussian-dp", TRAINING, "77"),
-            ("gaussian-dp", MIXTURE, "1.01"),
-            ("gaussian-dp", BOTH, "3.1"),
-            ("zcdp", STEP, "0.42"),
-            ("zcdp", TRAINING, "3000"),
-            ("zcdp", MIXTURE, "0.51"),
-            ("zcdp", INTEGERS, "26"),
-            ("zcdp", "DiscreteGaussian(parameter=2)", "1/4"),
-            ("zcdp", SAMPLES, "0.0958"),
-            ("zcdp", COINS, "0.5"),
-            ("zcdp", MIXED, "0.7"),
-            ("zcdp", STAIRS, "0.445"),
-            ("zcdp", "Laplace(scale=1)", "0.36789"),
-        ],
-        0,
-        1,
-        3,
-        5,
-        6,
-        8,
-        9,
-        10,
-        11,
-        12,
-        13,
-    ),
+    [
+        ("gaussian-dp", STEP, "0.91"),
+        ("gaussian-dp", TRAINING, "77"),
+        ("gaussian-dp", MIXTURE, "1.01"),
+        ("gaussian-dp", BOTH, "3.1"),
+        ("zcdp", STEP, "0.42"),
+        ("zcdp", TRAINING, "3000"),
+        ("zcdp", MIXTURE, "0.51"),
+        ("zcdp", INTEGERS, "26"),
+        ("zcdp", "DiscreteGaussian(parameter=2)", "1/4"),
+        ("zcdp", SAMPLES, "0.0958"),
+        ("zcdp", COINS, "0.5"),
+        ("zcdp", MIXED, "0.7"),
+        ("zcdp", STAIRS, "0.445"),
+        ("zcdp", "Laplace(scale=1)", "0.36789"),
+    ],
 )
 def test_a_claim_that_holds_has_evidence_that_the_checker_finds_again(
     kind: str, noise: str, bound: str

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
 _MOST_INPUTS = 100
+"""Inputs: 9,900 ordered pairs of rows, each of which every question looks at."""
 
 
 @final

@@ -154,7 +154,7 @@ FORGERIES: list[tuple[Callable[[Data], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("forge", "field"), quick(FORGERIES, 0, 2, 3, 4, 7, 8, 9))
+@pytest.mark.parametrize(("forge", "field"), FORGERIES)
 def test_forgeries_are_named(
     forge: Callable[[Data], None], field: str, guessed: AuditResult, one_sided: AuditResult
 ) -> None:

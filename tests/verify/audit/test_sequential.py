@@ -12,7 +12,6 @@ import pytest
 from mpmath import mp
 
 from accountant import notation
-from tests.quick import quick
 from verify import checker, seal
 from verify.audit import MechanismError, Outcome, audit_until_refuted, features
 from verify.audit.guarantee import Point
@@ -138,7 +137,7 @@ def _verdict(data: dict[str, Any]) -> None:
     data["verdict"] = "NOT_REFUTED"
 
 
-@pytest.mark.parametrize("forge", quick([_evidence, _stake, _right, _point, _verdict], 1))
+@pytest.mark.parametrize("forge", [_evidence, _stake, _right, _point, _verdict])
 def test_certificates_are_checked(forge: Callable[[dict[str, Any]], None]) -> None:
     result = audit_until_refuted(
         notation.parse('Laplace(scale="1/2")'), 1, samples=9_000, seed=3, proposers=PLAIN

@@ -61,6 +61,7 @@ _COUNTER = {
     "contributions": _STEP,
 }
 _MOST_ROWS = 100
+"""Rows of a channel: 9,900 ordered pairs."""
 _LISTED = Argument(each(both(rational, not_negative)))
 _INNER = Argument(mechanism)
 _COVARIANCE = Argument(covariance)

@@ -8,6 +8,9 @@ sampling comes with its own neighbouring relation:
   of all else; neighbours by add-remove. One step is `PoissonSubsampled(Gaussian(noise_multiplier),
   q)`; with `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a
   step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too.
+* "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
+  where there are more; neighbours by add-remove. ε has two ends, which nearly meet where hardly
+  any batch is cut (`accountant.pairs.truncated_batches`).
 * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
   `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
@@ -33,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
@@ -51,6 +54,10 @@ from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval
 from accountant.pairs.shuffled_batches import ShuffledBatches
+from accountant.truncated_batches import TruncatedBatches
+
+TRUNCATED = "truncated-poisson"
+"""The sampling that needs a limit of its batches."""
 
 
 @final
@@ -64,6 +71,8 @@ class Loop:
     """None where the steps are counted."""
     given_steps: int | None
     group: int
+    most: int | None = None
+    """Records that a Poisson batch may have; None where there is no limit."""
 
     @classmethod
     def of(
@@ -73,21 +82,26 @@ class Loop:
         epochs: Number | None,
         steps: int | None,
         group: int = 1,
+        *,
+        truncated_batch_size: int | None = None,
     ) -> Loop:
         """Return the loop of checked settings."""
         batch = integer("batch_size", batch_size, least=1)
         size = integer("dataset_size", dataset_size, least=1)
         people = integer("group", group, least=1)
+        most = truncated_batch_size
+        if most is not None:
+            most = integer("truncated_batch_size", most, least=1)
         if batch > size:
             raise expected("batch_size", batch, f"≤ dataset_size={size}")
         if (epochs is None) == (steps is None):
             raise InvalidInputError("Expected one of epochs=… and steps=….")
         if steps is not None:
-            return cls(batch, size, None, integer("steps", steps, least=1), people)
+            return cls(batch, size, None, integer("steps", steps, least=1), people, most)
         number = exact(epochs, "epochs").rational  # type: ignore[arg-type]  # it is given
         if number is None or number <= 0:
             raise expected("epochs", epochs, "to be a positive rational number")
-        return cls(batch, size, number, None, people)
+        return cls(batch, size, number, None, people, most)
 
     @property
     def share(self) -> Fraction:
@@ -145,30 +159,43 @@ class Scheme:
     share: Fraction
     below: Callable[[ExactReal], tuple[Interval, str]] | None = None
     """A lower bound of ε(δ) and its reason, where the mechanism gives the upper one only."""
+    ends: Callable[[ExactReal], tuple[Interval, str]] | None = None
+    """An enclosure of ε(δ) and what its ends rest on, where the mechanism is not all there is."""
 
     def epsilon(self, delta: ExactReal) -> tuple[Interval, str]:
         """Enclose ε(δ), and say what its ends rest on where they differ in kind."""
-        asked: Interval = ask.epsilon(self.mechanism, delta, adjacency=self.adjacency)
+        if self.ends is not None:
+            return self.ends(delta)
+        asked = self.of(self.mechanism, delta)
         if self.below is None:
             return asked, ""
         lower, reason = self.below(delta)
         return Interval(min(lower.lower, asked.lower), asked.upper), reason
 
+    def of(self, mechanism: Mechanism, delta: ExactReal) -> Interval:
+        """Enclose ε(δ) of a mechanism for these neighbours."""
+        found: Interval = ask.epsilon(mechanism, delta, adjacency=self.adjacency)
+        return found
+
 
 def scheme(sampling: str, sigma: ExactReal, loop: Loop) -> Scheme:
     """Return what a run releases.
 
-    Raises InvalidInputError for an unknown sampling, NotApplicableError for one without guarantee.
+    Raises InvalidInputError for an unknown sampling or a limit of batches that does not fit it,
+    NotApplicableError for a group of which nothing is proved.
     """
-    if sampling in _REFUSED:
-        raise NotApplicableError(
-            f"No guarantee is proved here for sampling={sampling!r}, and that of Poisson batches "
-            "is none for it. Ask for one of " + ", ".join(SCHEMES) + "."
-        )
     if sampling not in SCHEMES:
         raise InvalidInputError(
             f"Expected sampling to be one of {', '.join(SCHEMES)}, not {sampling!r}. "
-            f"{suggestion(str(sampling), [*SCHEMES, *_REFUSED])}"
+            f"{suggestion(str(sampling), SCHEMES)}"
+        )
+    if (loop.most is None) == (sampling == TRUNCATED):
+        raise InvalidInputError(
+            f"Expected truncated_batch_size with sampling={TRUNCATED!r}: the records that are kept "
+            "of a larger batch."
+            if loop.most is None
+            else f"Expected sampling={TRUNCATED!r} with truncated_batch_size={loop.most}, not "
+            f"{sampling!r}."
         )
     if loop.group != 1 and sampling != "poisson":
         raise NotApplicableError(
@@ -204,6 +231,34 @@ def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
         loop.steps,
         q,
     )
+
+
+def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
+    """Where batches are cut, a record that is kept may take the place of another one."""
+    assert loop.most is not None
+    cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps)
+    whole = _poisson(sigma, loop)
+
+    def ends(delta: ExactReal) -> tuple[Interval, str]:
+        upper, crowded = cut.upper(delta)
+        how = (
+            f"in up to {crowded} steps a record may take another one's place, which moves the sum "
+            "by 2C"
+            if crowded
+            else "no batch is cut"
+        )
+        return Interval(cut.lower(delta), upper), (
+            f"Lower end: all other gradients are 0. Upper end: {how}; what is worse is so rare "
+            "that delta pays for it."
+        )
+
+    assumption, *rest = whole.assumptions
+    limited = assumption.replace(
+        "and none is cut or filled up.",
+        f"none is filled up, and of more than {loop.most} records {loop.most} are kept, all "
+        "subsets equally likely.",
+    )
+    return replace(whole, assumptions=(limited, *rest), ends=ends)
 
 
 def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
@@ -305,7 +360,7 @@ SCHEMES: dict[str, Callable[[ExactReal, Loop], Scheme]] = {
     "poisson": _poisson,
     "random-allocation": _random_allocation,
     "shuffle": _shuffle,
+    TRUNCATED: _truncated_poisson,
     "without-replacement": _without_replacement,
 }
 """How batches are made, by name."""
-_REFUSED = ("truncated-poisson",)

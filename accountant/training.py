@@ -26,7 +26,7 @@ from accountant.errors import (
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short
 from accountant.numbers.interval import Interval
-from accountant.schemes import SCHEMES, Loop, scheme
+from accountant.schemes import SCHEMES, TRUNCATED, Loop, scheme
 
 _AIM = 0.995
 """Share of the budget that the next run aims at."""
@@ -140,6 +140,7 @@ def dpsgd(
     steps: int | None = None,
     sampling: str = "poisson",
     group: int = 1,
+    truncated_batch_size: int | None = None,
 ) -> Training:
     """Enclose the ε at δ of a DP-SGD run.
 
@@ -155,12 +156,15 @@ def dpsgd(
         How long the run is: one of the two. Epochs are epochs · dataset_size/batch_size steps,
         rounded up.
     sampling
-        "poisson" or "random-allocation" (one step of each epoch by chance), with neighbours by
-        add-remove; "without-replacement" (by replace-one); "shuffle" (an order of the records in
-        each epoch, cut into batches; neighbours differ in a gradient that is 0 in one of them),
-        where ε is between two bounds. `accountant.schemes` has the proofs.
+        "poisson", "truncated-poisson" (cut to truncated_batch_size records) or "random-allocation"
+        (one step of each epoch by chance), with neighbours by add-remove; "without-replacement"
+        (by replace-one); "shuffle" (an order of the records in each epoch, cut into batches;
+        neighbours differ in a gradient that is 0 in one of them). Where ε is between two bounds
+        the answer says what each rests on; `accountant.schemes` has the proofs.
     group
         How many records a person has: neighbours differ in all of them. Poisson sampling only.
+    truncated_batch_size
+        How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
 
     Raises
     ------
@@ -179,7 +183,15 @@ def dpsgd(
     sigma, most = exact(noise_multiplier, "noise_multiplier"), probability("delta", delta)
     if sigma.sign <= 0:
         raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
-    found = scheme(sampling, sigma, Loop.of(batch_size, dataset_size, epochs, steps, group))
+    loop = Loop.of(
+        batch_size,
+        dataset_size,
+        epochs,
+        steps,
+        group,
+        truncated_batch_size=truncated_batch_size,
+    )
+    found = scheme(sampling, sigma, loop)
     epsilon, ends = found.epsilon(most)
     return Training(
         noise_multiplier=sigma,
@@ -206,6 +218,7 @@ def dpsgd_noise(
     steps: int | None = None,
     sampling: str = "poisson",
     group: int = 1,
+    truncated_batch_size: int | None = None,
 ) -> Training:
     """Find a noise multiplier with which ε(δ) of a DP-SGD run is at most `epsilon`.
 
@@ -222,7 +235,14 @@ def dpsgd_noise(
     >>> print(run.noise_multiplier)
     0.817603254606
     """
-    loop = Loop.of(batch_size, dataset_size, epochs, steps, group)
+    loop = Loop.of(
+        batch_size,
+        dataset_size,
+        epochs,
+        steps,
+        group,
+        truncated_batch_size=truncated_batch_size,
+    )
     budget, most = exact(epsilon, "epsilon"), probability("delta", delta)
     if budget.sign <= 0:
         raise expected("epsilon", epsilon, "> 0", "Give the ε that the whole run may have.")
@@ -240,6 +260,7 @@ def dpsgd_noise(
             steps=steps,
             sampling=sampling,
             group=group,
+            truncated_batch_size=truncated_batch_size,
         )
 
     sampled = sampling != "shuffle"
@@ -292,6 +313,7 @@ def training_schemes(
                 sampling=sampling,
             )
             for sampling in SCHEMES
+            if sampling != TRUNCATED  # whose limit is another setting
         )
     )
 

@@ -126,7 +126,10 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("certify('Gaussian(1)')", "epsilon=1, delta=1e-5"),
         ("dpsgd(1, 10, 100, delta='1e-5')", "one of epochs=… and steps=…"),
         ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='poison')", "'poisson'?"),
-        ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='truncated-poisson')", "shuffle"),
+        (
+            "dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='truncated-poisson')",
+            "truncated_batch_size",
+        ),
         ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='shufle')", "'shuffle'?"),
         ("dpsgd(1, 10, 100, steps=0, delta='1e-5', sampling='random-allocation')", "steps=0"),
         ("dpsgd(1, 200, 100, epochs=1, delta='1e-5')", "≤ dataset_size=100"),
@@ -304,7 +307,7 @@ class TestTheNoiseOfATrainingRun:
             dpassay.dpsgd_noise(0, 256, 60000, epochs=30, delta="1e-5")
         with pytest.raises(dpassay.InvalidInputError, match="delta=0 > 0"):
             dpassay.dpsgd_noise(1, 256, 60000, epochs=30, delta=0)
-        with pytest.raises(dpassay.NotApplicableError, match="truncated"):
+        with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size"):
             dpassay.dpsgd_noise(
                 1, 256, 60000, epochs=30, delta="1e-5", sampling="truncated-poisson"
             )

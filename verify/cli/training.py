@@ -20,11 +20,13 @@ examples:
       --sampling without-replacement
   dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 1 --delta 1e-5 \\
       --sampling shuffle
+  dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 1 --delta 1e-5 \\
+      --sampling truncated-poisson --truncated-batch 400
   dpassay training --noise-multiplier 1.1 --batch 100 --size 10000 --epochs 1 --delta 1e-5 --schemes
 
-neighbours: by add-remove for poisson and random-allocation (each record in one step of an epoch, by
-chance); by replace-one without replacement; for shuffle, one record has the gradient 0 in one of
-them, and the answer has a lower and an upper end
+neighbours: by add-remove for poisson, truncated-poisson and random-allocation (each record in one
+step of an epoch, by chance); by replace-one without replacement; for shuffle, one record has the
+gradient 0 in one of them. For shuffle and truncated-poisson the answer has a lower and an upper end
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
@@ -47,9 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sampling",
         default="poisson",
         metavar="HOW",
-        help="how batches are made: poisson (default), random-allocation, shuffle or "
-        "without-replacement",
+        help="how batches are made: poisson (default), truncated-poisson, random-allocation, "
+        "shuffle or without-replacement",
     )
+    add("--truncated-batch", metavar="B", help="records that are kept of a larger Poisson batch")
     add("--schemes", action="store_true", help="answer for every sampling, in one table")
     add("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")
@@ -62,8 +65,10 @@ def run(options: argparse.Namespace) -> int:
 
     wants_noise = options.noise_multiplier is None
     if options.schemes:
-        if options.group != "1" or options.sampling != "poisson":
-            raise InvalidInputError("Expected --schemes without --group and --sampling.")
+        if options.group != "1" or options.sampling != "poisson" or options.truncated_batch:
+            raise InvalidInputError(
+                "Expected --schemes without --group, --sampling and --truncated-batch."
+            )
         table = training_schemes(
             _whole("--batch", options.batch),
             _whole("--size", options.size),
@@ -88,6 +93,9 @@ def run(options: argparse.Namespace) -> int:
         steps=None if options.steps is None else _whole("--steps", options.steps),
         sampling=options.sampling,
         group=_whole("--group", options.group),
+        truncated_batch_size=None
+        if options.truncated_batch is None
+        else _whole("--truncated-batch", options.truncated_batch),
     )
     if options.json:
         say_json({"schema_version": 1, **found.to_dict()})

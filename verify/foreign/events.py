@@ -307,7 +307,8 @@ _WHY_NOT = {
     "PermuteAndFlipDpEvent": "which law is worst depends on epsilon",
     "SampledWithReplacementDpEvent": "no exact worst pair is known for sampling with replacement",
     "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
-    "TruncatedSubsampledGaussianDpEvent": "truncated batches are not among the mechanisms",
+    "TruncatedSubsampledGaussianDpEvent": "its exact law is not known; dpassay.dpsgd(…, "
+    "sampling='truncated-poisson') has both ends of epsilon",
 }
 
 

@@ -1,0 +1,179 @@
+"""Poisson batches that are cut to B records: between which untruncated runs they are.
+
+Each record is in the sample of a step with probability q, independently; of a sample of more than
+B records, B are kept, all subsets equally likely. One neighbour has N records, the other one more.
+Let J ~ Bin(N, q) be how many of the N common records are in the sample of a step.
+
+**Above.** Where J < B no batch is cut: the step is a Poisson sample of sensitivity 1. Where J ≥ B,
+given the sample of the common records and the order in which records are cut, the new record is
+away, or added, or takes the place of another one, which moves the sum of clipped gradients by at
+most 2: by joint convexity the step is no worse than a Poisson sample of sensitivity 2. The number K
+of the latter among T steps is Bin(T, P(J ≥ B)) for both neighbours, whatever was released before.
+So, with δ_k the profile of T − k steps of sensitivity 1 and k of sensitivity 2, which increases
+with k, for all m_0 < … < m_l,
+
+    δ(ε) ≤ Σ_k P(K = k) δ_k(ε) ≤ Σ_i (t_{i−1} − t_i) δ_{m_i}(ε) + t_l,
+
+where t_i = P(K > m_i) and t_{−1} = 1. The last sum increases with every t_i, so that upper bounds
+may stand for them.
+
+**Below.** Let the common records have the gradient 0. Then one neighbour releases noise alone, the
+other noise plus the new record's gradient in the steps where it is kept, which has probability
+q' ≥ q · P(J < B), independently: an untruncated run with q' for q. Its δ increases with q', as the
+pair of a smaller one is that of the larger one after each step is replaced by noise alone with
+probability 1 − q'/q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import final
+
+from flint import arb
+
+from accountant import ask
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import UndecidedError
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, ball
+from accountant.numbers.precision import ctx
+
+_PRECISION = 128
+"""Bits of binomial tails: ten digits remain of them for N up to 1e9."""
+_SHARE = 1000
+"""The part 1/_SHARE of δ is what P(K > m_l) may take: more would make ε larger."""
+_LEVELS = 5
+"""Values m_i at most: each costs one profile, and more of them make the bound little smaller."""
+_USUAL = Fraction(1, 4)
+"""The first m_0 is exceeded with at most this probability: what usually happens weighs most."""
+_WIDTH = Fraction(1, 10**5)
+"""Relative width of the profiles δ_m: they are of mixed releases, and ten digits take long."""
+_SLACKS = (Fraction(1, 10**5), Fraction(1, 10**3))
+"""Relative distances from the root that floats find at which an ε is tried."""
+
+
+@final
+@dataclass(frozen=True)
+class TruncatedBatches:
+    """T steps of Poisson samples, with probability q, of N records or one more, cut to B."""
+
+    sigma: ExactReal
+    size: int
+    share: Fraction
+    most: int
+    steps: int
+
+    def run(self, crowded: int, share: Fraction | None = None) -> Mechanism:
+        """Return an untruncated run in which some of the steps have sensitivity 2."""
+        q = ExactReal.of_rational(self.share if share is None else share)
+        parts: list[Mechanism] = [
+            Composed(PoissonSubsampled(Gaussian(self.sigma, sensitivity), q), count)
+            for sensitivity, count in ((1, self.steps - crowded), (2, crowded))
+            if count
+        ]
+        return parts[0] if len(parts) == 1 else Composed(parts)
+
+    def lower(self, delta: ExactReal) -> Decimal:
+        """Return a lower bound of ε(δ)."""
+        kept = self.share * (1 - self._crowded)
+        return _epsilon(self.run(0, kept), delta).lower if kept else Decimal(0)
+
+    def upper(self, delta: ExactReal) -> tuple[Decimal, int]:
+        """Return an upper bound of ε(δ), and m_l."""
+        levels = self._levels(delta)
+        runs = [self.run(m) for m, _ in levels]
+        last, beyond = levels[-1]
+        with ctx.workprec(_PRECISION):
+            rest: arb = delta.ball() - ball(beyond)
+            left = ExactReal.of_rational(Fraction(Interval.of_ball(rest).lower))
+        bound = _epsilon(runs[-1], delta if beyond == 0 else left).upper
+        if len(levels) > 1:
+            tails = [Fraction(1), *(tail for _, tail in levels)]
+            weights = [before - after for before, after in pairwise(tails)]
+            for at in self._candidates(runs, weights, float(left.ball().mid()), float(bound)):
+                if at >= bound:
+                    break
+                proved = beyond + sum(
+                    w * _delta(run, at) for w, run in zip(weights, runs, strict=True)
+                )
+                with ctx.workprec(_PRECISION):
+                    if ball(proved) <= delta.ball():
+                        return at, last
+        return bound, last
+
+    @property
+    def _crowded(self) -> Fraction:
+        """An upper bound of P(J ≥ B)."""
+        return _tail(self.size, self.share, self.most)
+
+    def _levels(self, delta: ExactReal) -> list[tuple[int, Fraction]]:
+        """Return m_i and upper bounds of t_i, the last one at most δ/_SHARE."""
+        with ctx.workprec(_PRECISION):
+            room = Fraction(Interval.of_ball(delta.ball()).lower) / _SHARE
+        found: dict[int, Fraction] = {}
+        for level in range(_LEVELS if room else 1):
+            most = _USUAL * (room / _USUAL) ** Fraction(level, _LEVELS - 1) if room else room
+            low, high = -1, self.steps  # at low the tail is too large
+            while high - low > 1:
+                middle = (low + high) // 2
+                small = _tail(self.steps, self._crowded, middle + 1) <= most
+                low, high = (low, middle) if small else (middle, high)
+            found[high] = _tail(self.steps, self._crowded, high + 1)
+        return sorted(found.items())
+
+    @staticmethod
+    def _candidates(
+        runs: list[Mechanism], weights: list[Fraction], left: float, most: float
+    ) -> list[Decimal]:
+        """Return what may be an ε that is little above the least one, from floats."""
+        from scipy.optimize import brentq
+
+        def excess(epsilon: float) -> float:
+            each = (
+                float(ask.estimate_delta(run, epsilon, adjacency=Adjacency.ADD_REMOVE))
+                for run in runs
+            )
+            return sum(float(w) * value for w, value in zip(weights, each, strict=True)) - left
+
+        if not excess(0.0) > 0 > excess(most):
+            return []
+        root = Fraction(float(brentq(excess, 0.0, most, rtol=1e-10)))
+        return [Interval.of_exact(root * (1 + slack)).upper for slack in _SLACKS]
+
+
+def _epsilon(mechanism: Mechanism, delta: ExactReal) -> Interval:
+    found: Interval = ask.epsilon(mechanism, delta, adjacency=Adjacency.ADD_REMOVE)
+    return found
+
+
+def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:
+    """Return an upper bound of δ(ε), which is 1 where none is known soon."""
+    try:
+        found: Interval = ask.delta(
+            mechanism, epsilon, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
+        )
+    except UndecidedError as error:
+        return Fraction(1) if error.interval is None else Fraction(error.interval.upper)
+    return Fraction(found.upper)
+
+
+def _tail(trials: int, probability: Fraction, least: int) -> Fraction:
+    """Return an upper bound of P(Bin(trials, probability) ≥ least)."""
+    if least > trials or (probability == 0 and least > 0):
+        return Fraction(0)
+    if least <= 0 or probability == 1:
+        return Fraction(1)
+    with ctx.workprec(_PRECISION):
+        found = ball(probability).beta_lower(least, trials - least + 1, regularized=True)
+        return (
+            min(Fraction(1), Fraction(Interval.of_ball(found).upper))
+            if found.is_finite()
+            else Fraction(1)
+        )

@@ -125,6 +125,7 @@ def _compare(mechanism: Mechanism, adjacency: Relation) -> object:
         Count,
         lambda: Counts(d, getattr(given, "sparsity", d)),
         lambda: BoundedSum(getattr(given, "sensitivities", None) or given.shifts),
+        lambda: BoundedSum(given.bounds, signed=False),
         lambda: GroupedCounts(given.groups, given.dimension),
         lambda: PrefixSums(given.steps),
         lambda: VectorSum(d, l2_sensitivity="1/1000"),

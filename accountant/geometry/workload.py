@@ -179,11 +179,20 @@ class GroupedCounts(Workload):
 @final
 @dataclass(frozen=True, repr=False)
 class BoundedSum(Workload):
-    """A sum of real vectors; one person changes coordinate j by at most bounds[j] > 0."""
+    """A sum of real vectors; one person changes coordinate j by at most bounds[j] > 0.
+
+    Parameters
+    ----------
+    bounds
+        The largest changes.
+    signed
+        Whether a record may have negative entries; else entry j lies in [0, bounds[j]].
+    """
 
     noun = "coordinate"
 
     bounds: Rationals = Rationals(least=0, strict=True)
+    signed: Switch = Switch(True)
 
     @property
     def answers(self) -> int:

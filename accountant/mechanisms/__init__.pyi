@@ -62,6 +62,7 @@ from accountant.mechanisms.shapes.known_size import KnownSizeGaussian as KnownSi
 from accountant.mechanisms.shapes.matrix_variate import (
     MatrixVariateGaussian as MatrixVariateGaussian,
 )
+from accountant.mechanisms.shapes.one_sided import OneSidedGaussian as OneSidedGaussian
 from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse as OptimalEllipse
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian as RankOneGaussian
 from accountant.mechanisms.wrappers.channel import Channel as Channel

@@ -57,6 +57,8 @@ def certain_digits(width: Fraction | None) -> float:
 def text(lower: Decimal, upper: Decimal) -> str:
     """Return the digits that both ends share, at most twelve, or both ends if they share few."""
     if lower == upper:
+        if lower.is_finite() and lower == lower.to_integral() and lower.adjusted() < _SHOWN_DIGITS:
+            return f"{lower:.0f}"
         return f"{lower.normalize():g}" if lower.is_finite() else str(lower)
     for digits in range(_SHOWN_DIGITS, 1, -1):
         low, high = f"{lower:.{digits - 1}e}", f"{upper:.{digits - 1}e}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -300,7 +301,7 @@ def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str
     if details:
         return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
     if found.left_out:
-        names = dict.fromkeys(left.name.partition(",")[0] for left in found.left_out)
+        names = [re.sub(r"( \(.*\))? as published$", "", left.name) for left in found.left_out]
         notes.append(f"left out: {', '.join(names)} (--details says why)")
     return notes
 

@@ -241,6 +241,13 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ("add-remove",),
     ),
     "OptimalEllipse": (ellipse("OptimalEllipse"), BOTH),
+    "OneSidedGaussian": (
+        lambda r: (
+            f"OneSidedGaussian(bounds=[{', '.join(rational(r) for _ in range(r.randint(1, 5)))}], "
+            f"mu={rational(r)})"
+        ),
+        BOTH,
+    ),
     "PartitionSelection": (
         lambda r: f"PartitionSelection(epsilon={rational(r)}, delta='1/{r.randint(2, 99)}')",
         ("add-remove",),

@@ -170,6 +170,15 @@ def _(workload: BoundedSum, budget: Budget) -> Found:
         "Gaussian noise",
         partial(calibrated, "EllipticalGaussian", sensitivities=[str(b) for b in bounds]),
     )
+    one_sided = "one-sided Gaussian"
+    if not workload.signed and budget.adjacency is Adjacency.ADD_REMOVE:
+        yield Candidate(
+            one_sided,
+            "a shared and an independent part; the noisy number of records is released too",
+            partial(calibrated, "OneSidedGaussian", bounds=[str(b) for b in bounds]),
+        )
+    else:
+        yield LeftOut(one_sided, "it is for add/remove and records without negative entries")
     yield Candidate(
         "Laplace",
         "one scale for all coordinates",

@@ -162,6 +162,11 @@ def _limit(workload: Workload, budget: Budget) -> tuple[Limit, int | None]:
             return (lambda row: _ones(row, k)), d
         case GroupedCounts(groups=m, dimension=d):
             return (lambda row: _one_group(row.reshape(m, d))), m * d
+        case BoundedSum(bounds=bounds, signed=False):
+            top = np.array([float(b) for b in bounds])
+            return (lambda row: "a value is negative" if row.min() < 0 else _within(row, top)), len(
+                top
+            )
         case BoundedSum(bounds=bounds):
             most = np.array([float(b) / share for b in bounds])
             return (lambda row: _within(row, most)), len(bounds)

@@ -34,6 +34,7 @@ from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
 from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
 from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from accountant.mechanisms.shapes.one_sided import OneSidedGaussian
 from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from accountant.numbers.exact import ExactReal, exact
@@ -167,6 +168,16 @@ def _(mechanism: EllipticalGaussian | LaplaceVector, workload: Workload, budget:
     for index, (own, bound) in enumerate(zip(given, workload.bounds, strict=True)):
         wanted = ExactReal.of_rational(bound)
         _require_at_least(mechanism, f"{name}[{index}]", own, wanted)
+    return 1
+
+
+@_copies.register
+def _(mechanism: OneSidedGaussian, workload: Workload, budget: Budget) -> int:
+    if not isinstance(workload, BoundedSum) or workload.signed:
+        raise NotApplicableError("OneSidedGaussian releases BoundedSum(…, signed=False).")
+    _require(mechanism, "len(bounds)", len(mechanism.bounds), len(workload.bounds))
+    for index, (own, bound) in enumerate(zip(mechanism.bounds, workload.bounds, strict=True)):
+        _require_at_least(mechanism, f"bounds[{index}]", own, ExactReal.of_rational(bound))
     return 1
 
 

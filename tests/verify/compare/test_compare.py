@@ -37,6 +37,7 @@ from accountant.mechanisms import (
     KaryTree,
     Laplace,
     LaplaceVector,
+    OneSidedGaussian,
     RandomizedResponse,
     RankOneGaussian,
 )
@@ -209,6 +210,17 @@ def test_skewed_bounds_are_served_by_elliptical_noise() -> None:
     assert isinstance(best.found.mechanism, EllipticalGaussian)
     mean = value(found, best.candidate.name)
     assert abs(float(mean.lower) - sum(bounds) ** 2 / 0.25 / 6) < 1e-9
+
+
+def test_records_without_negative_entries_need_less_noise() -> None:
+    workload = BoundedSum([1, 2, 3, 4], signed=False)
+    found = compare(Budget(Mu(1)), workload, only=["aussian"], simulated=False)
+    (best,) = found.best("variance")
+    assert isinstance(best.found.mechanism, OneSidedGaussian)
+    mean = value(found, best.candidate.name)
+    assert abs(float(mean.lower) - (10 + 30**0.5) ** 2 / 16) < 1e-9
+    signed = compare(Budget(Mu(1)), BoundedSum([1, 2, 3, 4]), only=["aussian"], simulated=False)
+    assert "one-sided Gaussian" in [entry.name for entry in signed.left_out]
 
 
 def test_the_bound_of_a_shape_does_not_rest_on_rounded_noise() -> None:

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.arithmetic import UnknownError, largest
+from verify.checker.arithmetic import UnknownError, largest, total
 from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
@@ -27,6 +27,7 @@ GAUSSIAN = (
     "GeneralGaussian",
     "KnownSizeGaussian",
     "MatrixVariateGaussian",
+    "OneSidedGaussian",
     "OptimalEllipse",
 )
 """Mechanisms whose worst pair is N(μ, 1) against N(0, 1)."""
@@ -47,6 +48,8 @@ def gaussian_mu(noise: Noise) -> Any:
             return _matrix_variate(noise)
         case "CorrelatedGaussian":
             return _scaled(noise["mu"], _correlated(noise, replaced=replaced))
+        case "OneSidedGaussian":
+            return _one_sided(noise) if replaced else noise["mu"]
         case "KnownSizeGaussian":
             return _known_size(noise, replaced=replaced)
         case "DisjointGroupsGaussian":
@@ -108,6 +111,26 @@ def _correlated(noise: Noise, *, replaced: bool) -> Any:
     ones = {min(d, max(0, j)) for j in range(near - 1, near + 3)}
     found = [_quotient((b - j) * (4 * j), b * b) for j in ones]
     return max(found) if isinstance(b, Surd) else largest(found)
+
+
+def one_sided_parts(noise: Noise) -> tuple[Any, list[Any]]:
+    """Return μ² Var η and the μ² Var z_j: S/|Δ| and Δ_j S/4, with S = ΣΔ_j + |Δ|."""
+    bounds = noise["bounds"]
+    norm = sqrt(total([bound * bound for bound in bounds]))
+    scale = total(bounds) + norm
+    return scale / norm, [bound * scale / 4 for bound in bounds]
+
+
+def _one_sided(noise: Noise) -> Any:
+    """Return μ' when a record is replaced, of the number n + η and sums f_j + Δ_j η/2 + z_j.
+
+    The number and f_j − Δ_j n/2 + z_j are as good, and independent. A record x in the box moves
+    these by 1 and x_j − Δ_j/2: at every corner |Δ|/S + Σ Δ_j²/(Δ_j S) = 1 in units of μ². A
+    replacement moves the latter only, by up to Δ_j: 4 Σ Δ_j²/(Δ_j S) = 4 ΣΔ_j/S.
+    """
+    _, own = one_sided_parts(noise)
+    square = total([bound * bound / each for bound, each in zip(noise["bounds"], own, strict=True)])
+    return _scaled(noise["mu"], square)
 
 
 def _embedding(noise: Noise) -> Any:

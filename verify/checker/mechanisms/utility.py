@@ -14,7 +14,7 @@ from verify.checker.mechanisms import arguments, counters
 from verify.checker.mechanisms.counters import COUNTERS
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.ellipse import ellipse
-from verify.checker.mechanisms.gaussian import correlated_parts, group_parts
+from verify.checker.mechanisms.gaussian import correlated_parts, group_parts, one_sided_parts
 from verify.checker.mechanisms.spaces import variances
 from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
@@ -61,6 +61,8 @@ def _listed(noise: Noise) -> int:
             return int(noise["groups"] * (d + 1))
         case "EllipticalGaussian":
             return len(noise["sensitivities"])
+        case "OneSidedGaussian":
+            return len(noise["bounds"]) + 1
         case "GeneralGaussian":
             return _spread(noise["covariance"])
         case "MatrixVariateGaussian":
@@ -105,6 +107,12 @@ def _variance(noise: Noise, index: int) -> Any:
         case "EllipticalGaussian":
             entries = noise["sensitivities"]
             return entries[index] * total(entries) / (mu * mu)
+        case "OneSidedGaussian":
+            number, alone = one_sided_parts(noise)
+            if index == len(alone):
+                return number / (mu * mu)
+            bound = noise["bounds"][index]
+            return (alone[index] + bound * bound * number / 4) / (mu * mu)
         case "GeneralGaussian":
             return variances(noise["covariance"])[index]
         case "MatrixVariateGaussian":
@@ -162,6 +170,9 @@ def mean_squared_error(noise: Noise) -> Any:
         case "EllipticalGaussian":
             whole, mu = total(noise["sensitivities"]), noise["mu"]
             return whole * whole / (mu * mu * len(noise["sensitivities"]))
+        case "OneSidedGaussian":
+            every = range(_listed(noise))
+            return total([_variance(noise, index) for index in every]) / len(every)
         case "GeneralGaussian":
             return _mean_variance(noise["covariance"])
         case "MatrixVariateGaussian":
@@ -185,6 +196,8 @@ def dimension(noise: Noise) -> Any:
             return Fraction(len(noise["shifts"]))
         case "EllipticalGaussian":
             return Fraction(len(noise["sensitivities"]))
+        case "OneSidedGaussian":
+            return Fraction(len(noise["bounds"]))
         case "GeneralGaussian":
             return Fraction(arguments.dimension(noise["space"]))
         case "MatrixVariateGaussian":

@@ -48,6 +48,7 @@ _HOME = {
             "estimate_log_loss_survival",
             "estimate_power",
             "estimate_slope",
+            "gaussian_bounds",
             "log_delta",
             "loss_cdf",
             "loss_survival",

@@ -14,6 +14,7 @@ from accountant.ask import estimate_log_loss_cdf as estimate_log_loss_cdf
 from accountant.ask import estimate_log_loss_survival as estimate_log_loss_survival
 from accountant.ask import estimate_power as estimate_power
 from accountant.ask import estimate_slope as estimate_slope
+from accountant.ask import gaussian_bounds as gaussian_bounds
 from accountant.ask import log_delta as log_delta
 from accountant.ask import loss_cdf as loss_cdf
 from accountant.ask import loss_survival as loss_survival

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.numbers.interval import Interval
+    from accountant.questions.gaussian_bounds import GaussianBounds
 
 Answer = TypeVar("Answer")
 _HOME = {
     "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
     "tradeoff": ("beta", "power"),
+    "gaussian_bounds": ("gaussian_bounds",),
     "guarantees": ("loss_cdf", "loss_survival", "mu", "renyi", "rho", "total_variation"),
     "accuracy": (
         "absolute_quantile",
@@ -131,6 +133,7 @@ if TYPE_CHECKING:
     power: Question[Interval]
     loss_cdf: Question[Interval]
     loss_survival: Question[Interval]
+    gaussian_bounds: Question[GaussianBounds]
     mu: Question[Interval]
     renyi: Question[Interval]
     rho: Question[Interval]

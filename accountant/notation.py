@@ -132,6 +132,13 @@ def _value(node: ast.expr, source: str) -> object:
             return _segment(node, source)  # the decimal as written, not its binary rounding
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
             return _segment(node, source)
+        case ast.BinOp(
+            left=ast.UnaryOp(operand=ast.Constant(value=int() | float()))
+            | ast.Constant(value=int() | float()),
+            op=ast.Div(),
+            right=ast.Constant(value=int() | float()),
+        ):
+            return f"{_value(node.left, source)}/{_value(node.right, source)}"
     raise _refused(node, source)
 
 
@@ -142,7 +149,8 @@ def _segment(node: ast.expr, source: str) -> str:
 def _refused(node: ast.expr, source: str) -> InvalidInputError:
     return InvalidInputError(
         f"Expected a number, a string, a list or a mechanism, not {_segment(node, source)!r}. "
-        'The notation is never evaluated; write a ratio as a string: "256/60000".'
+        "The notation is never evaluated: of formulas only a ratio of two numbers is read, such as "
+        '256/60000, and a root as text, "sqrt(2)".'
     )
 
 

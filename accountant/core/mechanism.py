@@ -206,7 +206,7 @@ class Mechanism(Drawable, Description, ABC):
         """
         raise NotApplicableError(
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
-            "for any mu. Ask for its trade-off function, or verify a mu-GDP claim."
+            "for any mu. Ask gaussian_bounds for the least mu, and what it loses."
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

@@ -52,6 +52,13 @@ class GaussianBounds:
     regret: Interval
     """The least κ with f(α + κ) − κ ≤ G_upper(α) for all α: sup (δ_μ − δ)/(1 + e^ε)."""
 
+    def __str__(self) -> str:
+        """Say what the numbers mean."""
+        return (
+            f"mu-GDP for every mu ≥ {self.upper}, with regret {self.regret}; its profile is above "
+            f"that of {self.lower}-GDP"
+        )
+
 
 def gaussian_bounds(
     mechanism: Mechanism,

@@ -15,6 +15,7 @@ from accountant.mechanisms import (
     IntegerNoise,
     Laplace,
     LaplaceVector,
+    PoissonSubsampled,
     RandomizedResponse,
     Staircase,
     Tabulated,
@@ -61,6 +62,11 @@ def test_repr_reads_back(mechanism: Mechanism) -> None:
         (" Gaussian( standard_deviation = 'sqrt(2)' ) ", Gaussian("sqrt(2)")),
         ("Laplace(scale=1e400)", Laplace("1e400")),  # no float has this value
         ("LaplaceVector(scale=1, shifts=[1, -2, '1/3'])", LaplaceVector(1, [1, -2, "1/3"])),
+        (
+            "PoissonSubsampled(Gaussian(1.1), 256 / 60000)",
+            PoissonSubsampled(Gaussian("1.1"), "256/60000"),
+        ),
+        ("LaplaceVector(1, [-1/3, 0.5/2])", LaplaceVector(1, ["-1/3", "1/4"])),
         ("LaplaceVector(\n  scale=1,\n  shifts=[1],\n)", LaplaceVector(1, [1])),
     ],
 )
@@ -94,6 +100,11 @@ def test_parses(text: str, mechanism: Mechanism) -> None:
             "Gaussian(standard_deviation=__import__('os').system('true'))",
             "The notation is never evaluated",
         ),
+        ("Gaussian(standard_deviation=1/2/3)", "not '1/2/3'. The notation is never evaluated"),
+        ("Gaussian(standard_deviation=1/(2+3))", "never evaluated"),
+        ("Gaussian(standard_deviation='1'/2)", "never evaluated"),
+        ("Gaussian(standard_deviation=True/2)", "'True/2' to be a number"),
+        ("Gaussian(standard_deviation=1/0)", "a denominator other than 0"),
         ("Gaussian(standard_deviation=exp(1))", "Unknown mechanism 'exp'"),
         ("Gaussian(standard_deviation=x)", "not 'x'. The notation is never evaluated"),
         ("Gaussian(standard_deviation=f'{1}')", "never evaluated"),

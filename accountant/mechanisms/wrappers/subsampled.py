@@ -167,7 +167,7 @@ class PoissonSubsampled(Mechanism):
         if self.sampling_prob.rational != 1:
             raise NotApplicableError(
                 "PoissonSubsampled is not exactly Gaussian DP: its trade-off function is not G_mu "
-                "for any mu. Ask for its trade-off function, or verify a mu-GDP claim."
+                "for any mu. Ask gaussian_bounds for the least mu, and what it loses."
             )
 
     @property

@@ -8,10 +8,11 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
+import dpassay
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import Mu
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, UndecidedError
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
@@ -156,3 +157,10 @@ def test_subsampled_releases_keep_the_mu_of_all_of_them() -> None:
             assert profile.delta(below, epsilon).lower <= own.upper
         largest = max(largest, float(high.lower - own.upper) / (1 + 2.718281828459045**epsilon))
     assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
+
+
+def test_whoever_asks_for_the_mu_of_other_noise_is_told_where_the_least_one_is() -> None:
+    with pytest.raises(NotApplicableError, match="Ask gaussian_bounds for the least mu"):
+        dpassay.mu("Laplace(1)")
+    said = str(dpassay.gaussian_bounds("Laplace(1)"))
+    assert said.startswith("mu-GDP for every mu ≥ 1.030064, with regret 0.037")

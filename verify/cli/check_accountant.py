@@ -1,0 +1,117 @@
+"""`dpassay check-accountant`: is the epsilon of an accountant large enough?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.verdict import Verdict
+
+if TYPE_CHECKING:
+    from verify.foreign.accountants import Row
+
+_DESCRIPTION = """\
+Ask an accountant for the epsilon of training runs, and compare it with the proved one: DP-SGD with
+Poisson samples, neighbours by add-remove. An epsilon below the true one is REFUTED; a table without
+one supports the accountant, and proves nothing of other runs.
+
+ACCOUNTANT is package.module:object: a function of (noise_multiplier, sampling_prob, steps, delta)
+that returns epsilon, or a class with get_epsilon and with compose (dp-accounting) or history
+(Opacus). It is imported and run.
+"""
+_EPILOG = """\
+exit codes: 0 none is too small, 1 some epsilon is too small, 3 some have no answer
+
+examples:
+  dpassay check-accountant dp_accounting.pld:PLDAccountant
+  dpassay check-accountant opacus.accountants:RDPAccountant
+  dpassay check-accountant mine:epsilon --settings runs.csv
+"""
+_CODES = {Verdict.REFUTED: ExitCode.REFUTED, Verdict.SUPPORTED: ExitCode.DONE}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("accountant", metavar="ACCOUNTANT", help="package.module:object")
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE.csv",
+        help="runs to ask about: columns noise_multiplier, sampling_prob, steps, delta",
+    )
+    add_output_options(parser, quiet="print the verdict only")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, compare and print."""
+    from verify.audit.target import named
+    from verify.foreign import accountants
+    from verify.progress import Progress
+
+    asked = accountants.SETTINGS
+    if options.settings is not None:
+        asked = tuple(accountants.read_settings(options.settings))
+    accountant = named(options.accountant)
+    progress = Progress(len(asked), sys.stderr, silent=options.quiet, unit="settings")
+    try:
+        rows = accountants.check_accountant(accountant, asked, progress=progress.advance)
+    finally:
+        progress.close()
+    found = accountants.verdict(rows)
+    if options.json:
+        data = {"verdict": found.value, "rows": [row.to_dict() for row in rows]}
+        say_json({"schema_version": 1, **data})
+    elif options.quiet:
+        say(found.value)
+    else:
+        _show(rows, found, options.accountant)
+    return _CODES.get(found, ExitCode.UNDECIDED)
+
+
+def _show(rows: list[Row], found: Verdict, name: str) -> None:
+    """Print what is too small first, then the rest, the tightest first."""
+    from verify import tables
+
+    def rank(row: Row) -> tuple[int, float]:
+        order = (Verdict.REFUTED, Verdict.PENDING, Verdict.UNDECIDED, Verdict.HOLDS)
+        return order.index(row.verdict), float(row.excess or 0)
+
+    head = ("verdict", "noise", "rate", "steps", "delta", "epsilon", "true")
+    lines = [tables.Row(head, "that is")]
+    for row in sorted(rows, key=rank):
+        setting = row.setting
+        said = "-" if row.reported is None else f"{row.reported:.6g}"
+        cells = (
+            row.verdict.value,
+            setting.noise_multiplier,
+            setting.sampling_prob,
+            str(setting.steps),
+            setting.delta,
+            said,
+            f"{row.true:.6g}",
+        )
+        lines.append(tables.Row(cells, _comment(row), style=_STYLES.get(row.verdict, "")))
+    tables.show(lines, sys.stdout)
+    bad = sum(row.verdict is Verdict.REFUTED for row in rows)
+    say()
+    say(f"{found.value}: {name}: {bad} of {len(rows)} are below the true epsilon.")
+
+
+_STYLES = {Verdict.REFUTED: "red", Verdict.HOLDS: "green"}
+
+
+def _comment(row: Row) -> str:
+    if row.problem:
+        return row.problem
+    if row.excess is None:
+        return "above" if row.verdict is Verdict.HOLDS else ""
+    size = f"{abs(row.excess):.2%}" if abs(row.excess) >= 0.0001 else f"{abs(row.excess):.1e}"
+    return f"{size} too small" if row.verdict is Verdict.REFUTED else f"{size} above"
+
+
+COMMAND = Command(
+    "check-accountant", "is an accountant right?", _DESCRIPTION, _EPILOG, configure, run
+)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
@@ -233,7 +234,9 @@ def _number(said: Ask, setting: Setting) -> tuple[float | None, str]:
 def asker(accountant: Any) -> Ask:
     """Return how to ask an accountant for the ε of a setting."""
     if hasattr(accountant, "get_epsilon"):
-        fresh = accountant if isinstance(accountant, type) else lambda: copy.deepcopy(accountant)
+        fresh: Callable[[], Any] = (
+            accountant if isinstance(accountant, type) else partial(copy.deepcopy, accountant)
+        )
         if hasattr(accountant, "compose"):
             return lambda setting: _composed(fresh(), setting)
         return lambda setting: _with_history(fresh(), setting)

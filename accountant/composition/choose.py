@@ -23,22 +23,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 from flint import arb
 
-from accountant.composition import heavy
-from accountant.composition.conditional import MAX_VALUES as MAX_MIXED
-from accountant.composition.conditional import IntegerMixedPair, MixedPair, meets_few, split
-from accountant.composition.exact import circle, paired
-from accountant.composition.exact.circle import CirclePair
-from accountant.composition.exact.convolution import MAX_VALUES, ConvolvedPair
-from accountant.composition.exact.laplace_product import LaplaceProductPair
-from accountant.composition.fourier import pair as saddle_pair
+from accountant.composition.fourier import pair as fourier
 from accountant.composition.fourier.pair import SmoothPair, transform
-from accountant.composition.grid.pair import GridPair
 from accountant.composition.invert import inverse_by_values
-from accountant.composition.joint import Factor, FactorsPair, JointPair, UnsuitedError, apart
+from accountant.composition.joint import Factor, JointPair, UnsuitedError, apart
 from accountant.composition.losses.finite import finite
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
@@ -48,6 +40,9 @@ from accountant.numbers.interval import Interval, asked_width
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
+
+if TYPE_CHECKING:
+    from accountant.composition.conditional import IntegerMixedPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
 """Names of engines that a question may insist on; "auto" lets the losses choose."""
@@ -69,6 +64,7 @@ T = TypeVar("T")
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
 _BETTER = 1e-4
+"""Relative width of a refusal from which on an engine that hardly ever does better is not asked."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:
@@ -88,21 +84,15 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
     """Return the product for the engine of a name; None where it does not apply."""
     pairs = tuple(pair for pair, _ in factors)
     if method == "grid":
-        return GridPair(factors)
+        return _on_grid(factors)
     if method == "exact":
-        return paired.PairedPair(factors) if paired.applies(factors) else None
-    if saddle_pair.applies(pairs):
-        return SmoothPair(factors)
-    if circle.applies(pairs):
-        return CirclePair(factors)
-    return None
+        return _paired(factors)
+    return SmoothPair(factors) if fourier.applies(pairs) else _on_circle(factors)
 
 
 def is_numerical(pair: Pair) -> bool:
     """Whether an engine answers to a width that it reaches, not to any width."""
-    if isinstance(pair, MixedPair):
-        return is_numerical(pair.first)
-    return isinstance(pair, (LadderPair, FactorsPair)) and not isinstance(pair, paired.PairedPair)
+    return isinstance(pair, JointPair) and pair.is_numerical
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:
@@ -138,6 +128,10 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         return others[0][0]
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
+    from accountant.composition.conditional import MAX_VALUES as MAX_MIXED
+    from accountant.composition.conditional import MixedPair
+    from accountant.composition.exact.convolution import MAX_VALUES, ConvolvedPair
+
     sums = ConvolvedPair(tuple(listed.items()))
     if sums.size() > (MAX_MIXED if others else MAX_VALUES):
         return None
@@ -148,16 +142,16 @@ def _numerically(factors: tuple[Factor, ...]) -> Pair:
     """Return the product for engines that reach a width, not any width."""
     each = tuple(pair for pair, _ in factors)
     rungs: list[JointPair] = []
-    if saddle_pair.applies(each):
+    if fourier.applies(each):
         rungs.append(SmoothPair(factors))
-    elif circle.applies(each):
-        rungs.append(CirclePair(factors))
+    elif (on_circle := _on_circle(factors)) is not None:
+        rungs.append(on_circle)
     integer = _with_integers(factors)
     few = sum(count for _, count in factors) <= FEW
     if integer is not None and few:
         rungs.append(integer)
-    if paired.applies(factors):
-        rungs.append(paired.PairedPair(factors))
+    if (in_pairs := _paired(factors)) is not None:
+        rungs.append(in_pairs)
     rungs.append(_last(factors))
     if integer is not None and not few:
         rungs.append(integer)
@@ -166,12 +160,40 @@ def _numerically(factors: tuple[Factor, ...]) -> Pair:
 
 def _last(factors: tuple[Factor, ...]) -> JointPair:
     """Return the product for the engine that applies to all losses."""
+    from accountant.composition import heavy
+
     is_heavy = heavy.applies(tuple(pair for pair, _ in factors))
-    return heavy.HeavyPair(factors) if is_heavy else GridPair(factors)
+    return heavy.HeavyPair(factors) if is_heavy else _on_grid(factors)
+
+
+def _on_grid(factors: tuple[Factor, ...]) -> JointPair:
+    from accountant.composition.grid.pair import GridPair
+
+    return GridPair(factors)
+
+
+def _on_circle(factors: tuple[Factor, ...]) -> JointPair | None:
+    """Return the product for sums over the circle, None where it is on no lattice."""
+    from accountant.composition.exact import circle
+
+    applies = circle.applies(tuple(pair for pair, _ in factors))
+    return circle.CirclePair(factors) if applies else None
+
+
+def _paired(factors: tuple[Factor, ...]) -> JointPair | None:
+    """Return the product for sums over pairs of lists, None where there are none, or long ones."""
+    from accountant.composition.exact import paired
+
+    return paired.PairedPair(factors) if paired.applies(factors) else None
 
 
 def _with_integers(factors: tuple[Factor, ...]) -> IntegerMixedPair | None:
     """Return discrete Gaussian noise of one kind composed with Laplace noise, or bounded losses."""
+    if not any(isinstance(pair, DiscreteGaussianPair) for pair, _ in factors):
+        return None
+    from accountant.composition.conditional import IntegerMixedPair, meets_few, split
+    from accountant.composition.grid.pair import GridPair
+
     found = split(factors)
     if found is None:
         return None
@@ -207,6 +229,8 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
 def _laplace(factors: Sequence[tuple[LaplacePair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
+    from accountant.composition.exact.laplace_product import LaplaceProductPair
+
     distances: Counter[ExactReal] = Counter()
     for pair, count in factors:
         distances[pair.distance] += count
@@ -228,6 +252,11 @@ class LadderPair(JointPair):
     """A product in the forms that its engines take, the best first."""
 
     rungs: tuple[JointPair, ...]
+
+    @property
+    def is_numerical(self) -> bool:
+        """Return True: the last rung is one that reaches a width."""
+        return True
 
     @property
     def factors(self) -> Sequence[Factor]:

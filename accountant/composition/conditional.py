@@ -47,12 +47,19 @@ from accountant.pairs.theta import theta
 MAX_VALUES = 1 << 12
 """Most values of the finite loss: the other pair is asked once for each."""
 _ENOUGH = 2
+"""Twice a term's share of the width: all terms that are bounded, not computed, take half of it."""
 _ROUGH_WIDTH = Fraction(1, 10**7)
+"""Relative width of the values of an estimate."""
 _CLOSE = 1e-4
+"""Relative size of the last step of Newton's method: the next one would be its square."""
 _NEAR_ONE = -0.5
+"""ln δ from which on no estimate is made: Chernoff's bound, where it starts, says little."""
 _SPARE = 24
+"""Bits for rounding in the power of a polynomial, besides those of its exponent."""
 _PRECISION = 128
+"""Bits of the ends of a loss, which only choose between engines and bounds."""
 _FEW_STEPS = 8
+"""Lattice steps in the range of the other loss up to which a sum over them is quick."""
 
 
 @final
@@ -66,6 +73,11 @@ class MixedPair(JointPair):
 
     first: Pair
     second: ConvolvedPair
+
+    @property
+    def is_numerical(self) -> bool:
+        """Whether the first pair is."""
+        return isinstance(self.first, JointPair) and self.first.is_numerical
 
     @property
     def factors(self) -> tuple[Factor, ...]:

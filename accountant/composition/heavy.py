@@ -37,15 +37,24 @@ from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width, ball
 from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import fraction
 from accountant.pairs.rank_one.pair import RankOnePair
 
 _PRECISION = 53
+"""Bits of both bounds: they are apart by more than that."""
 _SHARES = (Fraction(1, 2), Fraction(4, 5), Fraction(14, 15))
+"""Exponents c of Chernoff's bound as shares of 1/(M − 1), where the moments end: near it for large
+ε."""
 _PLACES = (Fraction(1, 2), Fraction(3, 4), Fraction(9, 10), Fraction(1))
+"""Shares of ε at which one large loss is asked for: the other losses may add the rest."""
 _START = Fraction(1, 8)
+"""First loss that is tried: ε(δ) of rank-one noise is seldom below it."""
 _MOST_DOUBLINGS = 40
+"""Doublings of it at most: each asks for a tail, and p falls below every δ before."""
 _HALVINGS = 4
+"""Halvings of the last step: the bound is flat about its best loss."""
 _SHOWN = 6
+"""Digits of the bounds in a refusal."""
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
@@ -150,9 +159,7 @@ class HeavyPair(FactorsPair):
 
 def _some(pair: Pair, count: int, loss: arb) -> tuple[arb, arb]:
     """Return the probabilities of a loss above some number in one of the releases."""
-    mid = loss.mid()
-    mantissa, exponent = (int(part) for part in mid.man_exp())
-    tails = pair.tails(ExactReal.of_rational(Fraction(mantissa) * Fraction(2) ** exponent))
+    tails = pair.tails(ExactReal.of_rational(fraction(loss.mid())))
     p, q = (-(count * (-x).log1p()).expm1() for x in (tails.p_above, tails.q_above))
     return p, q
 

@@ -20,6 +20,7 @@ from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import COMPOSED_WIDTH, asked_width, narrowed
+from accountant.numbers.solve import fraction
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 
@@ -53,13 +54,8 @@ def hull(first: Tails, second: Tails) -> Tails:
 
 def ends(value: arb) -> tuple[ExactReal, ExactReal]:
     """Return the two ends of a finite ball, exactly."""
-    low, high = value.lower(), value.upper()
-    return _dyadic(low), _dyadic(high)
-
-
-def _dyadic(point: arb) -> ExactReal:
-    mantissa, exponent = (int(part) for part in point.man_exp())
-    return ExactReal.of_rational(Fraction(mantissa) * Fraction(2) ** exponent)
+    low, high = (ExactReal.of_rational(fraction(end)) for end in (value.lower(), value.upper()))
+    return low, high
 
 
 def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
@@ -115,6 +111,11 @@ class JointPair(Pair):
     """Whether H is that of the product of the factors, not of a choice among several pairs."""
     seldom_below: ClassVar[Fraction] = Fraction(0)
     """A relative width below which this engine hardly ever answers, after minutes."""
+
+    @property
+    def is_numerical(self) -> bool:
+        """Whether the engine answers to a width that it reaches, not to any width."""
+        return False
 
     @property
     def usual_width(self) -> Fraction:
@@ -253,6 +254,11 @@ class FactorsPair(JointPair):
     """A product for an engine that takes its factors as they come."""
 
     any_factors: tuple[Factor, ...]
+
+    @property
+    def is_numerical(self) -> bool:
+        """Whether it is: all such engines are but the sums over pairs of lists."""
+        return True
 
     @property
     def factors(self) -> tuple[Factor, ...]:

@@ -50,6 +50,7 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import COMPOSED_WIDTH
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import fraction
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian import GaussianPair
 
@@ -187,10 +188,8 @@ class SubsampledPair(Pair):
             return both[0].union(both[1])  # Rényi divergences increase with the order
         if not order > 1:
             raise NotApplicableError(f"Expected an order above 1, not {order}.")
-        mantissa, exponent = (int(part) for part in order.man_exp())
-        less = Fraction(mantissa) * Fraction(2) ** exponent - 1
         moments = MixtureTransform(self.inner, self.sampling_prob, self.mixed_first)
-        return moments.value(less).log() / (order - 1)
+        return moments.value(fraction(order) - 1).log() / (order - 1)
 
     def renyi_of_large_losses(self, order: arb) -> arb | None:
         """Return D_a between its two bounds (see `renyi`) where these agree, mixture first.

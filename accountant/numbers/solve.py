@@ -208,6 +208,15 @@ def _exponent(value: Fraction) -> int:
 
 
 def fraction(value: arb) -> Fraction:
-    """Return the midpoint of a ball as the dyadic rational that it is."""
+    """Return a ball without a radius as the dyadic rational that it is."""
     mantissa, exponent = (int(part) for part in value.man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def shortened(value: float, bits: int, to: Callable[[float], int] = round) -> float:
+    """Return a float of at most so many bits, the nearest one, or that of `math.floor` and so on.
+
+    Neighbouring questions that are shortened alike share what is made for one of them.
+    """
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(to(math.ldexp(mantissa, bits)), exponent - bits)

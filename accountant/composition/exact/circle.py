@@ -48,15 +48,18 @@ from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 
 Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
 """A loss, its count, and its places: those of a list, or the step between the outcomes 0 and 1."""
 
 _SPARE = 10
+"""Bits by which the sum may miss the accuracy that the plan aims at."""
 _SMALL_DELTA = -2.5
+"""ln δ from which on no estimate is made: its saddle nears the pole at 0."""
 _ULP = 2.0**-50
+"""Relative room for the rounding of a frequency to a float, outward."""
 
 
 @final
@@ -136,54 +139,17 @@ def _total(rows: Sequence[Sequence[Vector]], counts: Sequence[int]) -> Vector:
 
 @final
 @dataclass(frozen=True)
-class _HalfCircle:
-    """A sum of losses whose transform matters for frequencies up to `last` alone."""
-
-    loss: Loss
-    last: float
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives, without proof."""
-        return self.loss.cumulants(c)
-
-    def log_value(self, c: Fraction) -> arb:
-        """Return ln M(c)."""
-        return self.loss.log_value(c)
-
-    def log_upper(self, c: Fraction) -> arb:
-        """Return the same."""
-        return self.loss.log_upper(c)
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return M(c + ij·step)/M(c)."""
-        return self.loss.line(c, step, count)
-
-    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
-        """Return the same from floats, None where their error matters."""
-        return self.loss.quick_line(c, step, count)
-
-    def log_ratio(self, c: Fraction, t: float) -> float:
-        """Return an upper bound of ln|M(c + iu)/M(c)| for t ≤ u ≤ last; −∞ if there is none."""
-        return -math.inf if t >= self.last else self.loss.log_between(c, t, self.last)
-
-    def far(self, c: Fraction) -> tuple[float, int]:
-        """Raise UndecidedError: M is periodic."""
-        return self.loss.far(c)
-
-    @property
-    def count(self) -> int:
-        """The number of independent losses."""
-        return self.loss.count
-
-
-@final
-@dataclass(frozen=True)
 class CirclePair(ContourPair):
     """A product of pairs that `applies` to."""
 
     def loss(self) -> Loss:
         """Return the transforms of the factors, with their counts."""
-        return Loss(tuple((part, count) for part, count, _ in self._where().parts))
+        return self._loss
+
+    @cached_property
+    def _loss(self) -> Loss:
+        where = self._where()
+        return Loss(tuple((part, count) for part, count, _ in where.parts), _end(where))
 
     def _where(self) -> _Lattice:
         found = _lattice(self.any_factors)
@@ -196,8 +162,7 @@ class CirclePair(ContourPair):
         where = self._where()
         loss = self.loss()
         try:
-            circle = _HalfCircle(loss, _end(where))
-            planned = plan_contour(Alike(circle), kernel, strip, near(float(epsilon)), bits)
+            planned = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
             line = planned.line
             size = loss.cumulants(float(line.c))[0]
             with ctx.workprec(bits + guard(loss.count, size)):
@@ -234,10 +199,11 @@ class CirclePair(ContourPair):
             return [nearest, nearest + 1]
         return [nearest if exact > epsilon else nearest + 1]
 
-    @staticmethod
-    def _sum(where: _Lattice, plan: Plan, kernel: Kernel, epsilon: ExactReal, place: int) -> arb:
+    def _sum(
+        self, where: _Lattice, plan: Plan, kernel: Kernel, epsilon: ExactReal, place: int
+    ) -> arb:
         """Return the sum with its two errors, ℓ at a place."""
-        loss = Loss(tuple((part, count) for part, count, _ in where.parts))
+        loss = self.loss()
         line, unit, eps = plan.line, where.unit(), epsilon.ball()
         c, ahead = ball(line.c), where.point(place)[0]
         number = math.ceil(2 * math.pi / (float(unit) * float(line.step))) | 1
@@ -264,7 +230,7 @@ class CirclePair(ContourPair):
         if count <= half:
             most = sum((sizes[pole] / abs(1 - falls[pole]) for pole in kernel.poles), start=arb(0))
             last = float((count * step).lower()) * (1 - _ULP)
-            fallen = arb(loss.log_between(line.c, last, _end(where))).exp()
+            fallen = arb(loss.log_ratio(line.c, last)).exp()
             rest = (half + 1 - count) * fallen * most
         scale = 2 * (loss.log_value(line.c) - c * ahead).exp() / number
         value = scale * (sign * total + arb(0, rest.upper()))

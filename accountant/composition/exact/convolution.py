@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from accountant.composition.exact.circle import CirclePair
 
 _LONG = 1 << 11
+"""Values from which on a sum over the circle is tried first: it does not grow with their number."""
 MAX_VALUES = 1 << 17
 """Most values of the sum of the losses whose masses are formed."""
 

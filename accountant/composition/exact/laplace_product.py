@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from accountant.numbers.interval import Interval
 
 _GUARD_BITS = 16
+"""Bits for what cancels between the terms of H at ε < 0, and of 1 − H."""
 _FEW_CONTINUOUS = 25.0
+"""x above which all coordinates are on atoms with a probability below e^−25: then |M| falls to that
+on a line, and it is tried first."""
 _FEW_SHIFTS = 16
 """Coordinates of a vector for which all digits come at once."""
 

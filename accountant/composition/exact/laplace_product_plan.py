@@ -20,12 +20,17 @@ Groups: TypeAlias = tuple[tuple[int, int], ...]
 MAX_TERMS = 2_000_000
 """Most pairs (J, m) of the exact sum."""
 _FEW = 20_000
+"""Terms up to which none is left out: finding out which do not matter takes as long."""
 MAX_HALF = 1 << 18
 """Most sums of signed shifts of half of the coordinates."""
 _HALF, _HALF_SQUARE = 2.0, 0.15  # microseconds of one of them, and of M² of it
+"""Microseconds of one of them, and of M² of it: they choose between two ways of summing."""
 _PARTS_STEP = 16
+"""M is rounded up to a multiple, so that neighbouring ε share their tables."""
 _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds, roughly
+"""Microseconds of a coefficient of a jump and of a row of weights, roughly."""
 _LEAST_TILT, _MOST_TILT = -14.0, 18.0
+"""Least and largest ln(c − pole) of a line: beyond them no ε of interest has its saddle."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _NEAR_LINE = 1e-4
 """Accuracy of ln(c − pole): a line that is off by so little costs no bit."""

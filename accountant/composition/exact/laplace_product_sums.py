@@ -172,15 +172,27 @@ def _term(factors: Table, a: arb, sums: tuple[list[arb], list[arb], list[arb_pol
 Distances: TypeAlias = Sequence[tuple[arb, int]]
 """The t_i, and how many coordinates have each."""
 _PRECISION_STEP = 128
+"""The precision is rounded up to a multiple, so that questions share their tables."""
 _SPARE_BITS = 12
+"""Bits by which what is left out lies below the goal."""
 _ROUNDS = 8
+"""Times that the sum is formed anew for digits that cancelled: each adds what was missing."""
 _MOST_WANTED = 1 << 15
+"""Most bits that are asked for on the way, where nearly all digits cancel."""
 _BARS = 32
+"""Parts of the range of jumps to which a bar is rounded down, so that neighbouring ε share
+tables."""
 _ROUGH = 60
+"""Bits of the values of an estimate."""
 _SECANTS = 12
+"""Steps of an estimate: secants settle in half as many, or not at all."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
+"""Microseconds up to which exact sums are preferred to a grid; and, for widths below `_FINE`, sums
+over halves, which a grid does not replace."""
 _FINE = Fraction(1, 10**8)
+"""Relative width below which a grid hardly answers."""
 _WIDE = Fraction(1, 10**10)
+"""Relative width below which no other engine answers."""
 
 
 def above(

@@ -38,12 +38,15 @@ MAX_VALUES = 1 << 16
 """Most sums of one half."""
 _FIRST = -80.0  # natural logarithm of the mass that lists lack at first
 _STEP = 16.0
+"""Steps of that logarithm: neighbouring questions share their lists."""
 _SHARE = 16
 """The lists may lack this part of the width."""
 _PRECISION = 128  # of estimates
 _SPARE = 40.0  # natural logarithm of what they may lack of δ
 _NEWTON = 200
+"""Steps of an estimate: bisection alone takes a quarter."""
 _FINE = 1e-15
+"""Relative size of the last step: that of floats."""
 
 
 def applies(factors: Sequence[Factor]) -> bool:
@@ -58,6 +61,11 @@ def applies(factors: Sequence[Factor]) -> bool:
 @dataclass(frozen=True)
 class PairedPair(FactorsPair):
     """A product of pairs that `applies` to."""
+
+    @property
+    def is_numerical(self) -> bool:
+        """Return False: the sums are balls of any precision."""
+        return False
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε), at flint's precision.

@@ -51,19 +51,29 @@ from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, asked_width, ball
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import shortened
 
 MOST_NODES = 40_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
 _ROUGH = 56
+"""Bits of an aliasing bound, besides those of the count: a bound needs few digits."""
 _GROWTH = 1.1
+"""Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
+"""Largest such factor: a larger one overshoots where the decay begins late."""
 _CAUTION = 0.75
-_SHARED = 20
+"""Power of the fall that is missing by which a line is made longer: ½ is right for a normal law, 1
+for one that falls exponentially."""
 _STEEP = 0.4
+"""Slope at a rounded saddle, in its widths, up to which the line hardly gets longer."""
 _FINEST = 2.0**-10
+"""Rounding of a saddle, in its widths, that is taken whatever the slope: floats know no more."""
 _REST = 1.0
+"""Natural logarithm of the room for rounding in a truncation: without it digits may be missing."""
 _FAR_LOG = 4.0
+"""About ln of ∫ dt/t from the end of a line to where M falls faster, for kernels with one pole:
+with a smaller one lines are too short for the accuracy."""
 
 
 @final
@@ -138,8 +148,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
 
 def near(epsilon: float) -> float:
     """Cut to 20 bits, so that neighbouring questions share a contour."""
-    mantissa, exponent = math.frexp(epsilon)
-    return math.ldexp(math.trunc(math.ldexp(mantissa, _SHARED)), exponent - _SHARED)
+    return shortened(epsilon, 20, math.trunc)
 
 
 def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
@@ -264,7 +273,7 @@ def plan_contour(
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
     sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
     period = max(needed for needed, _ in sides)
-    step = _rounded_down(2 * math.pi / period)
+    step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
     share = target - kappa + 0.5 * math.log(point.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
     with ctx.workprec(bits + guard(loss.count, size)):  # as for the integral
@@ -302,18 +311,14 @@ def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> F
         quantum /= 2
 
 
-def _rounded_down(value: float) -> Fraction:
-    """Round down to four bits, so that neighbouring questions share a contour."""
-    mantissa, exponent = math.frexp(value)
-    return Fraction(math.floor(mantissa * 16), 16) * Fraction(2) ** exponent
-
-
 def _rounded_up(value: int) -> int:
     grain = 1 << max(0, value.bit_length() - 4)
     return -(-value // grain) * grain
 
 
 _SPARE = 12
+"""Bits between the precision and the accuracy, and between that and what is asked for: sums and
+bounds lose some, and with fewer an answer is wider than asked."""
 
 
 class ContourPair(FactorsPair):

@@ -25,24 +25,40 @@ from accountant.composition.fourier.estimates import CALL
 from accountant.composition.fourier.measure import Alike, Loss, Measure, estimator
 from accountant.composition.losses.float_mixture import TARGET
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from accountant.composition.numeric.cells import LEAST_RATE
 from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
+from accountant.numbers.solve import shortened
 
 _LOG_2 = math.log(2)
 _ROUNDS = 12
+"""Times that cuts are placed anew for the value they give; the last ones are as valid."""
 _GRAIN = 16
+"""Bits to which an accuracy is rounded up: fewer are shared by fewer questions, more cost time."""
 _GAIN = 3.0
+"""Difference of ln G from which on two saddle-point values are told apart: they are that rough."""
 _SPURIOUS = 4.0
+"""Ratio of the tilts of a cut and a whole loss from which on large losses held the saddle back."""
 _FIRST = 20.0
+"""How much lower than 4 times the last guess ln G is guessed where a cut leaves no saddle."""
 _FURTHEST = 1.3
+"""Distance of the largest tilt that is needed, in those at which a normal law falls to the
+accuracy: with less a cut is smoother than its aliasing bounds allow."""
 _NEGLIGIBLE = 36.0
+"""−ln of a share that no float shows: what is that small needs no cut, or does not change one."""
 _MARGIN = 14.0
+"""−ln of the share of what may be lost that cuts do lose: with more they lie where moments
+explode."""
 _EDGE = 4.0
+"""Widths before its place at which a smooth cut begins to matter."""
 _REACH = 9.0
+"""Distance at which a normal law has fallen below e^−40."""
 _POINTS = 256
-_LEAST_RATE = 1.0
+"""Places at which a tilted law is looked at: with fewer a narrow peak near a cut is missed."""
 _LEFT, _BEYOND = -40.0, 12.0
+"""Where a tilted law is taken to begin, and the widths beyond a cut where its fall is asked for."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
+"""Widths of cuts, the smoothest first: the sharper one is, the finer the nodes beside it."""
 
 
 def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
@@ -142,8 +158,7 @@ def saddle_value(
 
 def near(epsilon: float) -> float:
     """Round to eight bits, so that neighbouring questions share their cuts."""
-    mantissa, exponent = math.frexp(epsilon)
-    return math.ldexp(round(mantissa * 256), exponent - 8)
+    return shortened(epsilon, 8)
 
 
 def coarse(bits: int) -> int:
@@ -153,8 +168,7 @@ def coarse(bits: int) -> int:
 
 def rounded(value: float) -> float:
     """Round to four bits, so that neighbouring questions share a cut."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(round(mantissa * 16), exponent - 4)
+    return shortened(value, 4)
 
 
 @functools.lru_cache(maxsize=128)
@@ -206,7 +220,7 @@ def are_tame(loss: Loss, tilt: float) -> bool:
 def is_tame(part: MixtureTransform, cut: Cut, s: float) -> bool:
     """Whether φχw^s falls beyond a cut."""
     end = float(cut.at) + _BEYOND * float(cut.width)
-    return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= _LEAST_RATE
+    return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= LEAST_RATE
 
 
 def largest_tilt(part: MixtureTransform, at: float) -> float:

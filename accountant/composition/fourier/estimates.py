@@ -28,25 +28,40 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 MOST_NODES = 1 << 12
+"""Most nodes of a line: a millisecond of floats; what needs more is refused."""
 _CLOSE = 0.1
+"""Error of the saddle in its widths: a line so near it has as few nodes as the one through it."""
 _ROUNDING = 4e-16
+"""Relative size of a move that is rounding."""
 _NEAR = 0.1
+"""Error of ln δ that ends the search of a saddle: Newton's method on its line does the rest."""
 _TINY = 1e-12
+"""Relative width of a bracket of saddles beyond which floats tell nothing."""
 _MOST_STEPS = 100
+"""Steps of Newton's method on one line, and half of those to its saddle: more only delay a
+refusal."""
 _MOST_LOSS = 8.0
+"""How far ln of an integral may lie below that of its terms: e^8 units of rounding are 1e-12."""
 _AHEAD = 1.2
+"""Factor by which a line is made longer than its terms are expected to count."""
 _CUBIC = 1e-5
 """An error in ln δ whose cube is no longer seen."""
 _LEAST_BEND = 0.5
+"""Halley's correction at most doubles a step of Newton's."""
 _AWAY = 3.0
 """The most that a line is moved off the saddle, in widths of the saddle as a normal law has it."""
 _SHORTER = 0.8
+"""Share of the period below which a line beside the saddle is taken instead."""
 _MOST_RISE = 1.5
 """The most that the terms may be larger there, as a logarithm."""
 _MOST_GROWTH = 5.0
+"""Largest factor by which a line that is too short is made longer."""
 _LEAST_GROWTH = 1.02
+"""Ratio of an unknown and a known moment's tilts at which their search is given up."""
 _LEAP = 16.0
+"""Largest ratio of two tilts in a search: larger ones leave what floats hold."""
 _LEAST_LOG = -0.5
+"""ln δ above it is compared as it is, below it by its own logarithm, which is straighter there."""
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))

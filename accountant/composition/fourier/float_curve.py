@@ -32,11 +32,15 @@ SMALL_DELTA = -2.5
 _CUTS = (52, 64)
 """Bits below the value at which large losses are cut off."""
 _AGREEMENT = 1e-12
+"""How far ln G may differ between the two cuts: more means that one of them matters."""
 _MOST_STEPS = 200
+"""Steps of a root: each halves a bracket at worst, and floats have fewer halves."""
 _CLOSE = 1e-15
+"""Relative size of the last move to a root."""
 _ROUNDING = 1e-12
 """Moves below this, relative to ε, that no longer get smaller are rounding."""
 _WIDER = 1.6
+"""Factor by which the longest step grows where no bracket is known."""
 
 
 @final

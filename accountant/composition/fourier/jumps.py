@@ -42,9 +42,13 @@ from accountant.errors import UndecidedError
 from accountant.numbers.precision import cached_property
 
 _NEGLIGIBLE = -30.0
+"""ln x below which floats do not tell ln(1 + x) from x, to 1e-13."""
 _LARGEST = 600.0
+"""Largest exponent that is formed: e^709 is the last float."""
 _FLAT = 1e-6
+"""Least second derivative of ln F as a share of that of ln Π T: by rounding it may be negative."""
 _FEW = 64
+"""Count up to which a difference of powers is a sum of its terms; of more it is bounded."""
 
 
 @final

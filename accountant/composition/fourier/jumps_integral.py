@@ -52,22 +52,42 @@ if TYPE_CHECKING:
 
 _LOG_2 = math.log(2)
 _BITS = 48
+"""Accuracy of estimates in bits: nearly that of floats."""
 _ROUNDS = 3
+"""Times that an estimate chooses its thresholds anew, for the ε that it found."""
 _SAME = 0.02
+"""Relative difference of two ε that are one: thresholds made for the one serve the other."""
 _NEGLIGIBLE = -30.0
+"""ln x below which floats do not tell ln(1 + x) from x, to 1e-13."""
 _ROUGH = 56
+"""Bits of Chernoff's bounds, besides those of the count: bounds need few digits."""
 _LARGE = 40.0
+"""Exponents z above it have ln(e^z ± 1) = z in floats."""
 _TINY = 1e-3
+"""Sizes up to which four terms of a power series are right to 1e-12."""
 _LEAST = -700.0
+"""ln|M| below it counts as this: its exponential vanishes in floats."""
 _SPARE = 6.0
+"""−ln of the share of what is asked for that cuts may take: more moves them out to where moments
+explode, less shows in the width."""
 _FEWEST = 24
+"""Bits that an integral is asked for at least, and by which one that lacks some is improved."""
 _MOST_EXTRA = 400
+"""Most bits by which small and large losses may cancel, and are computed finer for it."""
 _MOST_WINDOWS = 8
+"""Thresholds below each other: each leaves fewer small losses, at the cost of an integral."""
 _MOST_SECANTS, _MOST_LINES = 12, 8
+"""Secants on one line, and lines in all, to the root of an estimate: it is found in a few,
+or not."""
 _AWAY = 4.0
+"""Change of ln δ over which a line serves: beyond it the period is too short for ε."""
 _MOST_LOSS, _TARGET = 16.0, 26.0
+"""How far the large losses' integral may be below its terms, as ln, and −ln of its error: they lose
+more digits than all losses together, and need fewer."""
 _SETTLED = 1e-10
+"""Relative size of the last move to a root: estimates choose brackets no narrower."""
 _SHARES = (1.0, 0.5, 0.25)
+"""Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
 
 
 def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:

@@ -37,25 +37,48 @@ from accountant.numbers.precision import ctx
 
 _LOG_2 = math.log(2)
 _BITS = 46
+"""Accuracy in bits to which small losses are taken for all, where no question says one."""
 _USUAL = Fraction(13, 16)
+"""Share of a cut from which down a threshold is kept where none makes small losses negligible."""
 _SHARES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
+"""Shares of a cut at which thresholds are tried first: high ones leave few large losses."""
 _DOWN = tuple(Fraction(i, 32) for i in range(30, 6, -2))
+"""Thresholds for losses that are nearly all small: two neighbours that agree show it."""
 _ALL, _MOSTLY = Fraction(1), Fraction(13, 16)
+"""The cut itself, and a share of it below which losses that cancel are left out."""
 _LEVEL, _NEAR = 0.05, 0.7
+"""Differences of ln G at which two thresholds agree, and up to which the higher one serves."""
 _LITTLE = 0.01
+"""Relative change of ε at which two thresholds agree."""
 _LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
+"""Lower thresholds, where no single loss decides."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
+"""Widths of thresholds: on sharp ones the large losses' transform falls slowly, on smooth ones the
+small losses' tilted law does not fall."""
 _SURE = 4.0
+"""−ln of the share of what may be lost that losses beyond a cut leave undecided."""
 _STEEPER, _GENTLER = 2.0, 0.25
+"""Tilt that a cut shall tame, in units of the slope of ln δ₁; and the factor that lowers one that
+no threshold tames."""
 _APART = 0.5
+"""Least distance of a threshold from its cut: nearer ones leave no large losses between."""
 _LEAST_PLACE = 1.0
+"""Least x of a threshold: nearer the middle of the normal law no loss is rare."""
 _MOST_STEPS = 60
+"""Steps to the ε of one large loss: it settles in a few, or there is none."""
 _FEW_STEPS = 6
+"""The same where ε is known, and only whether one loss explains it is asked."""
 _TILTED, _FURTHER = 1.3, 1.5
+"""Factors between the tilts of a search, and beyond the one that is found."""
 _MOST_TILTS = 12
+"""Tilts on either side of a saddle at which Chernoff's bound is asked for."""
 _BESIDE = 1e-6
+"""Relative step of the slope of ln δ₁, and of the last move."""
 _ROUGH = 128
+"""Bits of the profile of one release, whose δ₁ may be as small as δ."""
 _BELOW = 6.0
+"""−ln of the share of the accuracy that small losses alone may have: Chernoff's bound overrates
+them."""
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,18 +17,22 @@ from flint import acb, arb
 
 from accountant.composition.fourier.estimates import Estimator
 from accountant.composition.losses.decay import Decay
-from accountant.composition.losses.laplace import LaplaceDecay, LaplaceTransform
-from accountant.composition.losses.lists import ListDecay, Listed
 from accountant.composition.losses.transform import Transform
 from accountant.errors import UndecidedError
 from accountant.numbers.precision import cached_property, ctx
 
 _GUARD = 24
+"""Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
 _QUICK, _USUAL = 10, 16.0
+"""Bits of the precision that floats may lose, and the length of a usual line in units of one over
+the deviation: on a longer one less error is allowed for each t."""
 _ENOUGH = 0.95
+"""Share of the variance whose factors bound the decay: the others fall little."""
 _MOST_DECAYS = 8
+"""Most factors of which it is asked: each takes milliseconds."""
 _PIECES, _MOST_PIECES = 8, 512
-_CLOSED = (LaplaceTransform, Listed)
+"""Pieces of the shortest period of several lists, and most in all: finer ones bound better, and
+take longer."""
 
 LOSS = 12
 """By how many bits an integral may miss what is aimed at, which is 13 bits above what is asked."""
@@ -73,13 +77,15 @@ class Loss:
     """A sum of independent losses: the transforms of the factors, and how often each occurs."""
 
     factors: tuple[tuple[Transform, int], ...]
+    last: float = math.inf
+    """The frequency beyond which M does not matter: that of a lattice, where M is periodic."""
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash(self.factors)
+        return hash((self.factors, self.last))
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives, without proof."""
@@ -127,8 +133,8 @@ class Loss:
         return first
 
     def log_ratio(self, c: Fraction, t: float) -> float:
-        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
-        return self.log_between(c, t, math.inf)
+        """Return an upper bound of ln(|M(c + iu)|/M(c)) for t ≤ u ≤ last; −∞ if there is no u."""
+        return -math.inf if t >= self.last else self.log_between(c, t, self.last)
 
     def log_between(self, c: Fraction, t: float, last: float) -> float:
         """Return an upper bound of ln(|M(c + iu)|/M(c)) for t ≤ u ≤ last."""
@@ -155,9 +161,10 @@ class Loss:
         """
         share, rate, least = arb(1), arb(0), self.count
         for decay, count in _decays(self, c):
-            if not isinstance(decay, (LaplaceDecay, ListDecay)):
+            split = decay.split()
+            if split is None:
                 return None
-            own, fall = decay.split()
+            own, fall = split
             share *= own**count
             rate += count * fall
             least = min(least, count) if fall > 0 else least
@@ -170,7 +177,7 @@ class Loss:
 
     def alike(self) -> Hashable:
         """Return the same for losses that agree to 28 bits."""
-        return tuple((part.alike(), count) for part, count in self.factors)
+        return self.last, *((part.alike(), count) for part, count in self.factors)
 
 
 @functools.lru_cache(maxsize=64)
@@ -229,8 +236,8 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
 
     Those that are closed forms all do.
     """
-    found = [(part.decay(c), count) for part, count in loss.factors if isinstance(part, _CLOSED)]
-    rest = [i for i, (part, _) in enumerate(loss.factors) if not isinstance(part, _CLOSED)]
+    found = [(part.decay(c), count) for part, count in loss.factors if part.is_closed]
+    rest = [i for i, (part, _) in enumerate(loss.factors) if not part.is_closed]
     if not rest:
         return tuple(found)
     parts = estimator(loss).variances(float(c))

@@ -12,34 +12,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from functools import partial
+from typing import TYPE_CHECKING, final
 
 from flint import arb
 
 from accountant.composition.fourier.certified import ContourPair, Kernel, integral
-from accountant.composition.fourier.cut import (
-    chosen,
-    coarse,
-    cut_off,
-    lost,
-    near,
-    start,
-)
+from accountant.composition.fourier.cut import chosen, coarse, cut_off, lost, near, start
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, PUT
-from accountant.composition.fourier.jumps_integral import cut_estimate, estimate, jump_integral
-from accountant.composition.fourier.jumps_plan import cancel
 from accountant.composition.fourier.measure import LOSS, Loss, estimator
-from accountant.composition.fourier.sure import decided_integral
-from accountant.composition.grid.pair import GridPair
 from accountant.composition.invert import rough_root
 from accountant.composition.joint import UnsuitedError
-from accountant.composition.losses.laplace import LaplaceTransform
-from accountant.composition.losses.lists import (
-    DiscreteGaussianTransform,
-    Listed,
-    ListTransform,
-    finite_list,
-)
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip
 from accountant.composition.subsampling import SubsampledPair
@@ -50,8 +33,12 @@ from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width, ball, narrowed
 from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import fraction
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    from accountant.composition.grid.pair import GridPair
 
 MOST_FEW, RARE = 100, 2.0
 """Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
@@ -60,15 +47,25 @@ QUICK_WIDTH = Fraction(1, 10**7)
 MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 20
 """Grid points of all its factors together, and of one: about two seconds."""
 _FEWER = (0.62, 0.4)
+"""Shares of the accuracy that are tried where it is refused: fewer digits are better than none."""
 _LEAST_BITS = (40, 30)
+"""Bits that are tried last: less than 1e-9 the grid has as well."""
 _LONGEST_LADDER = 200
+"""Bits of precision above which no fewer digits are tried: each refusal takes seconds there."""
 _FINEST_GRID = 512
+"""Bits of precision above which no grid is asked: it has not the digits."""
 _SMALL_DELTA = -2.5
+"""ln δ from which on no estimate is made: its saddle nears the pole at 0."""
 _SETTLED = 1e-12
+"""Relative size of the last step to an ε below 0: an estimate needs no more."""
 _MOST_STEPS = 30
+"""Steps to it: each gains digits, as what the reversed pair adds is small."""
 _ROUGH = 64
+"""Bits of values that become floats."""
 _ROUGH_WIDTH = Fraction(1, 10**8)
+"""Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
 _CLOSE = 1e-7
+"""Relative size of the last step of Newton's method: the next one would be its square."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -91,19 +88,23 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
     if (smooth := transform(pair)) is not None:
         return ((smooth, 1),)
     if isinstance(pair, LaplacePair):
+        from accountant.composition.losses.laplace import LaplaceTransform
+
         return ((LaplaceTransform(pair.distance), 1),)
-    if isinstance(pair, DiscreteGaussianPair):
-        return ((DiscreteGaussianTransform(pair), 1),)
     if (declared := pair.loss_transform()) is not None:
         return ((declared, 1),)
-    small = finite_list(pair)
-    return () if small is None else ((ListTransform(small), 1),)
+    from accountant.composition.losses import lists
+
+    if isinstance(pair, DiscreteGaussianPair):
+        return ((lists.DiscreteGaussianTransform(pair), 1),)
+    small = lists.finite_list(pair)
+    return () if small is None else ((lists.ListTransform(small), 1),)
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
     """Whether all losses have a transform, and some have a density."""
     kinds = [_transforms(pair) for pair in pairs]
-    smooth = any(not isinstance(part, Listed) for kind in kinds for part, _ in kind)
+    smooth = any(not part.is_listed for kind in kinds for part, _ in kind)
     return all(kinds) and smooth
 
 
@@ -134,7 +135,13 @@ class SmoothPair(ContourPair):
         if not self.grid_first or width is None or width < QUICK_WIDTH:
             return None
         most = min(MOST_CELLS // len(self.any_factors), MOST_POINTS)
-        return GridPair(self.any_factors, 1 << (most.bit_length() - 1))
+        return self._on_grid(1 << (most.bit_length() - 1))
+
+    def _on_grid(self, *most: int) -> GridPair:
+        """Return the same product for a grid, of so many points at most if that is said."""
+        from accountant.composition.grid.pair import GridPair
+
+        return GridPair(self.any_factors, *most)
 
     @property
     def usual_width(self) -> Fraction:
@@ -172,7 +179,7 @@ class SmoothPair(ContourPair):
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
-            grid = GridPair(self.any_factors)
+            grid = self._on_grid()
             grid.refuse_seldom(epsilon)
             return grid.hockey_stick(epsilon)
 
@@ -215,7 +222,7 @@ class SmoothPair(ContourPair):
         except UndecidedError:
             if ctx.prec > _FINEST_GRID or self._has_atoms():
                 raise
-            return GridPair(self.any_factors).tails(epsilon)
+            return self._on_grid().tails(epsilon)
 
     def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return the integral as accurately as the precision asks and a bounded effort allows.
@@ -243,6 +250,8 @@ class SmoothPair(ContourPair):
             return [self._straight]
         whole, at, planned = self.loss(), near(float(epsilon)), coarse(bits)
         cut = chosen(whole, strip, at, planned)
+        from accountant.composition.fourier.jumps_plan import cancel
+
         if cut == whole or not cancel(cut, strip, at, planned):
             return [self._straight, self._apart, self._decided]
         return [self._apart, self._straight, self._decided]
@@ -260,10 +269,14 @@ class SmoothPair(ContourPair):
 
     def _apart(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
         """Return the integral with the large losses taken apart."""
+        from accountant.composition.fourier.jumps_integral import jump_integral
+
         return jump_integral(self.loss(), kernel, strip, epsilon, bits)
 
     def _decided(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
         """Return the integral with the losses that decide alone taken apart."""
+        from accountant.composition.fourier.sure import decided_integral
+
         return decided_integral(self.loss(), kernel, strip, epsilon, bits)
 
     def _mirrored(self, kernel: Kernel, epsilon: ExactReal) -> arb:
@@ -351,8 +364,7 @@ class SmoothPair(ContourPair):
         if not order.is_exact():
             ends = [self.renyi(order.lower()), self.renyi(order.upper())]
             return ends[0].union(ends[1])  # Rényi divergences increase with the order
-        mantissa, exponent = (int(part) for part in order.man_exp())
-        less = Fraction(mantissa) * Fraction(2) ** exponent - 1
+        less = fraction(order) - 1
         if not less > 0:
             raise NotApplicableError(f"Expected an order above 1, not {order}.")
         closed = [(_closed_renyi(pair, order), count) for pair, count in self.any_factors]
@@ -400,15 +412,21 @@ def _below_zero(pair: SmoothPair, log_delta: float) -> float:
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
     loss = pair.loss()
-    ways: tuple[Callable[[], float], ...] = (
-        lambda: _below_zero(pair, log_delta),
-        lambda: estimator(loss).epsilon(log_delta),
-        lambda: cut_estimate(loss, log_delta),
-        lambda: estimate(loss, log_delta),
-    )
-    for way in ways if pair.is_mixed() else ways[:2]:
+    found = _first([partial(_below_zero, pair), estimator(loss).epsilon], log_delta)
+    if found is None and pair.is_mixed():
+        from accountant.composition.fourier import jumps_integral as jumps
+
+        found = _first(
+            [partial(jumps.cut_estimate, loss), partial(jumps.estimate, loss)], log_delta
+        )
+    return pair.root(log_delta) if found is None else found
+
+
+def _first(ways: Sequence[Callable[[float], float]], log_delta: float) -> float | None:
+    """Return the first estimate that is found."""
+    for way in ways:
         try:
-            return way()
+            return way(log_delta)
         except (UndecidedError, ArithmeticError):
             continue
-    return pair.root(log_delta)
+    return None

@@ -48,28 +48,48 @@ from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 
 _LARGE = 700.0
+"""Losses beyond it have exponentials that floats do not hold."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
+"""Widths of cuts, the smoothest first: sharper ones tame larger tilts, and need finer nodes."""
 _SHARP = Fraction(1, 64)
+"""Width of the cuts that a threshold is searched with: so sharp that only the place matters."""
 _FINE, _REACH, _FAR = 4.0, 9.0, 40.0
+"""Nodes in the least width, its widths and lengths of decay that a sum over large losses covers."""
 _MOST_POINTS = 1 << 18
+"""Nodes of that sum at most: a tenth of a second."""
 _GRAIN = 64
+"""Parts of a unit to which a place is rounded up: neighbouring questions share their cuts."""
 _HALVINGS = 10
+"""Halvings of the range of ln(threshold − ε): a percent or so of it is left."""
 _LEAST_SHARE = 1e-4
+"""Least distance of a threshold from ε, as its share: nearer ones decide nothing sooner."""
 _WIDER, _FURTHER = 1.5, 0.1
+"""Factor and share of ε by which a threshold is above the least one, so that cuts may be smooth."""
 _GROWTH = 1.5
+"""Ratio of the tilts that are tried: Chernoff's bound is flat beside its least value."""
 _MOST_TILTS = 60
+"""Tilts at most: 1.5^60 is beyond any that helps."""
 _WORSE = 3
+"""Rises of the bound after which no larger tilt is tried."""
 _FIRST_TILT = 2.0
+"""First tilt above 1, in units of 1/(|ε| + least sum): smaller ones hardly bound anything."""
 _ROUGH = 64
+"""Bits of a bound, besides those of the count; masses take twice as many, as they cancel."""
 _SPARE = 3.0
+"""−ln of the share of the accuracy that undecided outcomes may take."""
 _LOG_2 = math.log(2)
 
 
 _ROUNDS = 6
+"""Times a cut is placed anew for the value and the tilt that it gives."""
 _SURE = 4.0
+"""−ln of the share of what may be lost that is left undecided."""
 _SAME = 3.0
+"""Difference of ln G at which a cut was placed for the value it gives."""
 _STEEPER = 2.0
+"""Factor by which the next tilt exceeds the one that was needed, so that it settles."""
 _MOST_EXTRA = 64
+"""Bits that may cancel between what is integrated and what is decided: more are refused."""
 
 
 def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:

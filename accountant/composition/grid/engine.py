@@ -31,6 +31,7 @@ from accountant.composition.grid.plan import Plan, guess, plan
 from accountant.composition.grid.tilted import TiltedSum, compose
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import shortened
 
 Releases = tuple[tuple[Release, int], ...]
 
@@ -151,8 +152,7 @@ def bounds(releases: Releases, epsilon: ExactReal, points: int) -> tuple[arb, ar
 
 def near(epsilon: float) -> float:
     """Cut to 12 bits, so that neighbouring questions share a sum."""
-    mantissa, exponent = math.frexp(epsilon)
-    return math.ldexp(round(mantissa * 4096), exponent - 12)
+    return shortened(epsilon, 12)
 
 
 def crossing(

@@ -20,6 +20,7 @@ from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width
 from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import shortened
 
 _T = TypeVar("_T")
 
@@ -31,8 +32,8 @@ _LEAST_SIZE = Fraction(1, 10**9)
 """Losses below it have widths relative to it."""
 _SOUGHT = 1 / 64
 """Share of the asked width to which the roots of both bounds are sought."""
-_PLACES = 16
-"""Coarse grids for each doubling of ε: fewer are made anew less often, and are less exact."""
+_PLACE_BITS = 4
+"""Bits of the ε of a coarse grid: with fewer they are made anew less often, and are less exact."""
 _ABOVE = 0.25
 """Share of ε by which sums for several points are made for one above them."""
 _ROOM = 0.98
@@ -92,8 +93,7 @@ class GridPair(FactorsPair):
 
     def rough(self, epsilon: float) -> arb:
         """Return H on a coarse grid that is made for a point not far above."""
-        mantissa, exponent = math.frexp(epsilon)
-        place = math.ldexp(math.ceil(mantissa * _PLACES), exponent) / _PLACES
+        place = shortened(epsilon, _PLACE_BITS, math.ceil)
         lower, upper = engine.bracket(plan(self._releases, place), engine.LEAST).bounds(
             arb(epsilon)
         )

@@ -53,22 +53,39 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 _FINER, _COARSER = 0.7, 1.19
+"""Factors by which the step of a rule is made finer until its error is small, and coarser again."""
 _FINEST = 1e-4
+"""Step, as a share of the height, below which no rule is sought at that height."""
 _STRETCH = 4.0
+"""Length by which the range of an integrand is widened until it falls at both ends."""
 _COARSE = 400
+"""Cells of a bound that only chooses a rule: more are slower, fewer ask for finer rules."""
 _FINE = 2400
+"""Cells of a bound of the decay, which is multiplied by the count: wide ones lose a share of it."""
 FALL = 30.0
 """The integrand is summed down to e^{−30} of its largest value."""
 _FLOAT = 36.0
+"""−ln of what floats do not add to 1."""
 _NEAR_PEAK = 0.01
+"""Error of a peak's place: a range about it has room for more."""
 _CUT = 3.0
+"""Phases in radians beyond which losses have no part in the contour: they would bend it for the
+others."""
 _FAR_WIDTHS = 60.0
+"""Widths beyond a cut at which a mass that still counts is given up."""
 _STEP, _GROWTH = 0.12, 1.3
+"""Steps in which a search moves out: a share of the first length, later a factor of what is
+reached."""
 _UNSURE = 2e-3
+"""Relative error of a peak that is an iterate: the range begins so much further left."""
 _STEEP = 2.0
+"""Rise of ln|w|^s over a cell from which on its convexity is used: one value would be too large by
+e²."""
 _ASIDE = np.concatenate([0.25 * np.arange(1, 17), 4.0 * 1.15 ** np.arange(1, 50)])
 _BESIDE = np.concatenate([-_ASIDE[::-1], [0.0], _ASIDE])
+"""Distances from a cut, in its widths, at which cells end: dense where χ bends, wide far off."""
 LARGEST_GRID = 1 << 20
+"""Longest range of an integrand: its points would fill hundreds of megabytes."""
 
 
 @final

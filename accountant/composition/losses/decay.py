@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
+from flint import arb
 
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.numeric.cells import GUARD_WIDTH, HALF_LOG_2PI
@@ -44,10 +45,15 @@ if TYPE_CHECKING:
 
 _LOG_2 = math.log(2)
 _NEAREST = 0.3
+"""First t of a bound, in deviations: nearer 0 its multiples say as much."""
 _LEAP = 2.0
+"""Ratio of the t at which bounds are made first."""
 _MOST_ANCHORS = 60
+"""Such t at most: 2^60 deviations are beyond every line."""
 _NEAR = 0.1
+"""t in deviations below which no bound is made there: multiples of it have better ones."""
 _GRID = 1.3
+"""Ratio of the t at which bounds are made when asked for: neighbours share them, within 30 %."""
 
 
 def up(value: float) -> float:
@@ -72,6 +78,13 @@ class Decay(ABC):
     @abstractmethod
     def log_scale(self) -> float | None:
         """Return ln C with r(t) ≤ C/t for all t, None where there is none."""
+
+    def split(self) -> tuple[arb, arb] | None:
+        """Return A and C with |M(c + it) − a(c + it)|/M(c) ≤ C/t, a the atoms, A = a(c)/M(c).
+
+        None where the loss has a density alone.
+        """
+        return None
 
 
 @final
@@ -156,12 +169,17 @@ class MixtureDecay(Decay):
 _FALL = 38.0
 """−ln of the relative error of the rule that is aimed at."""
 _BEYOND = 8.0
+"""How much further down than its accuracy the nodes of the rule reach, as ln."""
 _HIGHEST = 0.9
 """The largest height, as a part of π/μ."""
 _MOST_NODES = 1 << 14
+"""Most nodes of the rule: some milliseconds; a ball sum takes over beyond."""
 _ROUNDING = 2.0**-47
+"""64 units of rounding: see the head of this file."""
 _SMALL = 1e-3
+"""Largest error of a logarithm by rounding with which a bound is worth having."""
 _HARDLY = 1e-9
+"""Share of the terms beyond a guard up to which leaving it out hardly raises the bound."""
 
 
 def log_upper(floats: Mixture, s: float) -> float | None:

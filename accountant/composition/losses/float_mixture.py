@@ -44,12 +44,19 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 _POINTS = 16
+"""Nodes of a rule on one panel."""
 _LONGEST, _LONG = 0.5, 2.0
+"""Longest panels: where the normal law has mass, and far out where only w^s has."""
 _USUAL = 48.0
+"""|x| up to which panels are short: tilted laws of usual tilts end before."""
 _NEAREST = 3.0
+"""Length of the first panel beside a cut, in its widths: χ is a polynomial on it to 1e-13."""
 _GRAIN = 8.0
+"""Multiples to which the range of the nodes is rounded outward, so that they are made seldom."""
 _FARTHEST = 4096.0
+"""|x| beyond which no moments are summed: the tables would be long."""
 _MOST_PHASE = 16.0
+"""Radians by which e^{itL} may turn on a panel: 16 nodes resolve them to 1e-13."""
 
 
 @functools.cache
@@ -122,23 +129,36 @@ MOST_POINTS = 1 << 15
 """Most nodes of the rule in x."""
 _AIM = TARGET + 2.0
 _REACH = 8.8
+"""Distance at which a normal law is e^−39 of its peak."""
 _FEW = 16
+"""Points t up to which each is summed by itself."""
 _MOST_GRADES = 256
+"""Remembered grades at most."""
 _LEAST = 1.0 - TARGET
+"""Least growth of an integrand that is used, so that every step stays finite."""
 _HIGHEST = 0.95
 """The largest height, as a part of π/μ, where w has a zero: it costs nothing that w^s is small."""
 _TALLEST = math.sqrt(2 * _AIM)
+"""Height at which e^{y²/2} is the error's reciprocal: no higher line allows larger steps."""
 _MOST_GROWTH = 4.5
 """The integrand on Im x = 2v is at most e^4.5 times that on the axis, that on Im x = v about e."""
 _TALL = math.sqrt(2 * _MOST_GROWTH)
+"""Height at which e^{y²/2} is e^4.5."""
 _LEAST_SQUARE = -0.5
+"""|1 + z|² − 1 below which ln|1 + z| is taken directly."""
 _MODERATE = 4.0
 """One rule without cuts serves all s from −_MODERATE to 0."""
 _NEAR = 16.0
+"""Shift of the tilted law up to which one table of nodes serves all tilts s ≥ 0."""
 _UNSEEN = 1e-22
+"""Share of the largest term below which terms are left out."""
 _NEVER = 80.0
+"""−ln of the error with which a tilted law is taken for a shifted normal one, and its least
+ln M."""
 _SHARES = 1.6 ** -np.arange(0.0, 9.0)
+"""Heights that are tried, as shares of the largest."""
 _COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
+"""Places at which the growth of an integrand is looked at: more of them beside cuts."""
 
 
 class _Rule(NamedTuple):

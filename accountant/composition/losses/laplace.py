@@ -26,6 +26,7 @@ from flint import acb, arb
 from accountant.composition.fourier.estimates import FloatTransform
 from accountant.composition.losses.decay import Decay, up
 from accountant.composition.losses.transform import Transform, rounded
+from accountant.composition.numeric.kernels import excess_of_exp
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
@@ -37,17 +38,22 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 
 _PRECISION = 128
+"""Bits of a bound of the decay, which becomes a float."""
 _HALF = Fraction(1, 2)
 _NEAR = 1e-3
+"""The least |s|: terms cancel at 0, and nearby the mean is linear."""
 _LARGE = 1.0
+"""|s|τ beyond which e^{−2|s|τ} is split off: the sum of both exponentials would overflow."""
 _SMALL = 0.5
-_TERMS = tuple(1 / math.factorial(n) for n in range(2, 20))
+"""The distance of s = z + ½ from z."""
 
 
 @final
 @dataclass(frozen=True)
 class LaplaceTransform(Transform):
     """M(z) = ((z + 1) e^{τz} + z e^{−τ(z + 1)})/(2z + 1)."""
+
+    is_closed = True
 
     distance: ExactReal
 
@@ -86,14 +92,16 @@ class LaplaceTransform(Transform):
 
 @final
 class LaplaceDecay(Decay):
-    """Two atoms, and a density that falls like 1/t."""
+    """Two atoms, and a density that falls like 1/t; or the density alone, A = 0 and W = 1."""
 
-    def __init__(self, distance: ExactReal, c: Fraction) -> None:
+    def __init__(self, distance: ExactReal, c: Fraction, *, atoms: bool = True) -> None:
         with ctx.workprec(_PRECISION):
             self._tau, s = distance.ball(), abs(ball(c + _HALF))
             self._x = x = s * self._tau
             flat = self._tau / 2 if s.is_zero() else x.tanh() / (2 * s)
-            self.atoms, self.rest = 1 / (1 + flat), flat / (1 + flat)
+            self.atoms = 1 / (1 + flat) if atoms else arb(0)
+            self.rest = flat / (1 + flat) if atoms else arb(1)
+            self._alone = not atoms
             self._x_coth = arb(1) if s.is_zero() else x / x.tanh()
 
     def log_ratio(self, t: float) -> float:
@@ -125,13 +133,15 @@ class LaplaceDecay(Decay):
         return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
 
     def log_scale(self) -> float | None:
-        """Return None: the atoms stay."""
-        return None
+        """Return ln C, C = x coth(x)/τ; None where the atoms stay."""
+        with ctx.workprec(_PRECISION):
+            return up(float((self._x_coth / self._tau).log().upper())) if self._alone else None
 
-    def split(self) -> tuple[arb, arb]:
+    def split(self) -> tuple[arb, arb] | None:
         """Return A, and C with W b(t) ≤ C/t for the bound b of the density."""
         with ctx.workprec(_PRECISION):
-            return self.atoms, self.rest * self._x_coth / self._tau
+            found = self.atoms, self.rest * self._x_coth / self._tau
+            return None if self._alone else found
 
 
 @final
@@ -157,7 +167,7 @@ class FloatLaplace:
         f, g, turn = (z + 1) / n, z / n, 1 / (n * n)
         up_, down = t * z, -t * (z + 1)
         first, second = math.expm1(up_), math.expm1(down)
-        excess, deficit = _excess(np.array([up_, down], dtype=complex)).real.tolist()
+        excess, deficit = excess_of_exp(np.array([up_, down])).tolist()
         size = f * excess + g * deficit
         slope = turn * (deficit - excess) + t * (f * first - g * second)
         bend = 4 * turn / n * (excess - deficit) - 2 * turn * t * (first + second)
@@ -191,9 +201,8 @@ class FloatLaplace:
 
     def _excess(self, z: Complexes) -> Complexes:
         """Return M(z) − 1."""
-        found: Complexes = ((z + 1) * _excess(self.tau * z) + z * _excess(-self.tau * (z + 1))) / (
-            2 * z + 1
-        )
+        up_, down = excess_of_exp(self.tau * z), excess_of_exp(-self.tau * (z + 1))
+        found: Complexes = ((z + 1) * up_ + z * down) / (2 * z + 1)
         return found
 
     def _ratio_large(self, s: float, t: Floats, mean: float) -> tuple[Floats, Floats]:
@@ -207,14 +216,3 @@ class FloatLaplace:
 
         step = rest(s + 1j * t) - rest(np.array([s + 0j]))[0]
         return step.real, side * (step.imag + t * self.tau) - t * mean
-
-
-def _excess(x: Complexes) -> Complexes:
-    """Return e^x − 1 − x."""
-    near = np.abs(x) < _SMALL
-    small = np.where(near, x, 0.0)
-    series = np.full_like(small, _TERMS[-1])
-    for term in _TERMS[-2::-1]:
-        series = series * small + term
-    found: Complexes = np.where(near, series * small * small, np.exp(x) - 1 - x)
-    return found

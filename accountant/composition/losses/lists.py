@@ -47,13 +47,21 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _PRECISION = 128
+"""Bits of a bound of the decay, and of values that become floats."""
 _NEXT = 1.6
+"""Ratio of two frequencies between which the first bound, concave in u², is least at an end."""
 _WHOLE = 1e-12
+"""Error of a sum of masses up to which it is 1, and M − 1 is summed without cancellation."""
 _DEVIATIONS = 10
+"""Deviations at which a discrete Gaussian law ends for floats: e^−50 of its peak."""
 _FARTHEST = 2.0**50
+"""Outcomes beyond it are not all floats."""
 _SAME = 2.0**-60
+"""Distance of two losses that are taken for one."""
 _BELOW = 1 - 2.0**-50
+"""Room for rounding a limit down."""
 _MOST = 1 - arb(2) ** -20
+"""Largest fall that is used: its logarithm would be infinite at 1, and no more is needed."""
 
 
 def finite_list(pair: Pair) -> FinitePair | None:
@@ -76,6 +84,8 @@ class Tilted:
 
 class Listed(Transform):
     """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
+
+    is_closed = is_listed = True
 
     @property
     def is_whole(self) -> bool:

@@ -1,13 +1,8 @@
 """The loss of logistic noise on a vertical line: a closed form, and how far it falls.
 
 At distance τ the loss has the density e^{l/2}/(4 sinh(τ/2)) on [−τ, τ], so that with s = z + ½
-M(z) = sinh(τs)/(2s sinh(τ/2)). On the line Re s = σ put x = |σ|τ and v = τt. Then
-
-    (|M(c + it)|/M(c))² = (1 + sin²v/sinh²x)/(1 + v²/x²) ≤ x² coth²x/(x² + v²),
-
-the left side decreases for 0 ≤ v ≤ π/2 (its logarithm has the derivative sin(2v)/(sinh²x + sin²v)
-− 2v/(x² + v²), which is negative as sin(2v)/(2v) ≤ 1 ≤ sinh²x/x² and sin(2v)/(2v) ≤ sin²v/v²), and
-the right side decreases in v.
+M(z) = sinh(τs)/(2s sinh(τ/2)). Up to its size that is the part of the loss of Laplace noise between
+its atoms, whose decay is bounded in `accountant.composition.losses.laplace`.
 """
 
 from __future__ import annotations
@@ -21,11 +16,11 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.losses.decay import Decay, up
+from accountant.composition.losses.decay import Decay
+from accountant.composition.losses.laplace import LaplaceDecay
 from accountant.composition.losses.transform import Transform, rounded
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +29,6 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-_PRECISION = 128
-"""Binary digits of a bound of the decay, which is rounded to a double."""
 _HALF = Fraction(1, 2)
 _LEAST = 1e-3
 """The least |s| in floats: terms cancel at 0, and nearby the mean is linear."""
@@ -47,6 +40,8 @@ _SERIES = 0.3
 @dataclass(frozen=True)
 class LogisticTransform(Transform):
     """M(z) = sinh(τs)/(2s sinh(τ/2)), s = z + ½."""
+
+    is_closed = True
 
     distance: ExactReal
 
@@ -68,8 +63,8 @@ class LogisticTransform(Transform):
         return found
 
     def decay(self, c: Fraction) -> Decay:
-        """Return the bound at the head of this file."""
-        return LogisticDecay(self.distance, c)
+        """Return the bound of the density of Laplace noise's loss."""
+        return LaplaceDecay(self.distance, c, atoms=False)
 
     def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
@@ -78,47 +73,6 @@ class LogisticTransform(Transform):
     def alike(self) -> Hashable:
         """Return the distance to 28 bits."""
         return "logistic", rounded(float(self.distance))
-
-
-@final
-class LogisticDecay(Decay):
-    """A density that falls like 1/t."""
-
-    def __init__(self, distance: ExactReal, c: Fraction) -> None:
-        with ctx.workprec(_PRECISION):
-            self._tau, s = distance.ball(), abs(ball(c + _HALF))
-            self._x = x = s * self._tau
-            self._x_coth = arb(1) if x.is_zero() else x * x.coth()
-
-    def log_ratio(self, t: float) -> float:
-        """Return the bound for all larger |Im z|."""
-        with ctx.workprec(_PRECISION):
-            v, quarter = self._tau * arb(t), arb.pi() / 2
-            size = self._far(v.max(quarter))
-            if v < quarter:
-                size = size.max(self._near(v))
-            return min(up(float(size.log().upper())), 0.0)
-
-    def log_between(self, t: float, end: float) -> float:
-        """Return the bound from t to end alone."""
-        with ctx.workprec(_PRECISION):
-            if not self._tau * arb(end) < arb.pi() / 2:
-                return self.log_ratio(t)
-            return min(up(float(self._near(self._tau * arb(t)).log().upper())), 0.0)
-
-    def _near(self, v: arb) -> arb:
-        if self._x.is_zero():
-            return v.sinc()
-        turned, slope = v.sin() / self._x.sinh(), v / self._x
-        return ((1 + turned * turned) / (1 + slope * slope)).sqrt()
-
-    def _far(self, v: arb) -> arb:
-        return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
-
-    def log_scale(self) -> float | None:
-        """Return ln C, C = x coth(x)/τ."""
-        with ctx.workprec(_PRECISION):
-            return up(float((self._x_coth / self._tau).log().upper()))
 
 
 @final

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from flint import acb, acb_mat, arb
@@ -42,25 +42,41 @@ from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import shortened
 
 MOST_WORK = 24_000_000
 """Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""
 _BITS = 256
+"""Bits at which `MOST_WORK` is counted."""
 _SPARE_BITS = 12
+"""Bits for the rounding of powers of turns."""
 MOST_POINTS = 24_000
 """Most nodes in x."""
 _LOWER = 1.5
+"""Ratio of the heights that are tried for a rule: nodes are few at all near the best one."""
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
+"""Those heights, as shares of the largest."""
 _LOG_2 = math.log(2)
 _ROUGH = 64
+"""Least bits of nodes, and those of bounds."""
 _FEW = 8
+"""Nodes on a line below which the sums are formed in balls at once."""
 _SPARE = 16
+"""Bits by which nodes for sums in floats are less precise than the result: it is no more
+precise."""
 _GUARD = 40
+"""Widths beyond its place at which a cut has fallen to e^−800, and a guard is put."""
 _MOST_CELLS = 24_000
+"""Cells of a bound of a moment where floats and balls have no sum."""
 
 
 class Transform(ABC):
     """M(z) = E_P[e^{zL}] of one factor."""
+
+    is_closed: ClassVar[bool] = False
+    """Whether a closed form bounds the decay, so that no factor is left out to save time."""
+    is_listed: ClassVar[bool] = False
+    """Whether the loss has atoms alone, so that |M| does not fall to 0 along a line."""
 
     @property
     def is_whole(self) -> bool:
@@ -100,6 +116,8 @@ class Transform(ABC):
 @dataclass(frozen=True)
 class GaussianTransform(Transform):
     """M(z) = e^{z(z+1)μ²/2}."""
+
+    is_closed = True
 
     pair: Pair
 
@@ -398,7 +416,7 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
         except UndecidedError:  # the phases of large losses grow too fast so high
             continue
         if found > step and reached <= tolerance:
-            step, log_error = dyadic(found), reached
+            step, log_error = Fraction(shortened(found, 6, math.floor)), reached
             if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
                 break
         elif step:  # the best height lies between the last two
@@ -433,9 +451,8 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
 
 
 def rounded(value: float) -> float:
-    """Round to 28 bits."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(round(math.ldexp(mantissa, 28)), exponent - 28)
+    """Round to 28 bits: losses that agree so far may share a contour."""
+    return shortened(value, 28)
 
 
 def sums(turns: Sequence[acb], weights: Sequence[acb | arb], count: int) -> list[acb]:
@@ -470,9 +487,3 @@ def _powers(base: acb, number: int) -> list[acb]:
     for g in range(2, number):
         found.append(found[g // 2] * found[g - g // 2])
     return found[:number]
-
-
-def dyadic(value: float) -> Fraction:
-    """Round down to six bits."""
-    mantissa, exponent = math.frexp(value)
-    return Fraction(math.floor(mantissa * 64), 64) * Fraction(2) ** exponent

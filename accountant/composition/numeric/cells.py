@@ -22,17 +22,27 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 SLACK = 2.0**-38
+"""Relative to the sum of the logarithms: a thousand times their rounding."""
 LOSS_ERROR = 2.0**-49
 """Absolute rounding error of a logarithm |ln w| or an angle arg w near 0, sixteen units: what a
 factor |w|^s or e^{τ arg w} multiplies by s and τ, however small ln w is."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+"""−ln of the largest normal density."""
 ROOT_HALF = math.sqrt(0.5)
 _FAR = 5.0
+"""|u| from which on the asymptotic bounds of erfc are within 2 % of it."""
 LEAST_RATE = 1.0
+"""Rate at which integrands have to fall beyond their ends: below it what lies outside is no small
+part."""
 GUARD_WIDTH = 2.0**-12
+"""Width of a guard, so sharp that no w^s grows through it; its cells are as many as those of any
+cut."""
 _CHORDS = 256
+"""Cells of a bound of chords: fewer give smaller rates, and longer ranges."""
 _BEFORE = 12.0
+"""Widths before a cut at which it has hardly begun: e^−72."""
 _SLACK = 1 - 1e-9
+"""Room for rounding a rate down."""
 
 
 def log_half_erfc(u: Floats, v: Floats) -> Floats:

@@ -39,16 +39,23 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", bound=NDArray[Any])
 
 BY_EXCESS = 0.5
+"""|ln M| below which it is summed from w^s − 1 − s(w − 1), where the direct sum loses digits."""
 _NEAR_ONE = 0.35
 """e^±0.5 are further from 1."""
 _SMALL = 0.3
+"""|v| up to which ln(1 + v) − v is a power series: 11 terms leave 1e-17."""
 _SMALL_RISE = 0.5
 """The rise w − 1 up to which ln w is log1p of it."""
 _FARTHEST = 700.0
+"""Largest exponent that is formed."""
 _SMALL_POWER = 0.1
+"""|u| up to which e^u − 1 − u is a power series."""
 _FAR = 1.0
+"""s ln w beyond which e^{s ln w} − 1 − s(w − 1) is summed directly: nothing cancels there."""
 _CHUNK = 1 << 19
+"""Entries of a block of phases: 8 MB, which caches hold."""
 _FEW = 32
+"""Points t up to which no product of matrices is formed."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
 _TERMS_UP_TO = (1e-3, _EXP_TERMS[:6]), (1e-2, _EXP_TERMS[:7]), (_SMALL_POWER, _EXP_TERMS)
@@ -223,8 +230,11 @@ def _product(left: Complexes, right: Complexes) -> Complexes:
 
 
 MOST_PHASES = 1 << 13
+"""Most nodes of `phase_sums`: the error bound at the head of this file counts on it."""
 _UNIT = 2.0**-53
+"""The unit roundoff u."""
 _ERROR = 24 * _UNIT
+"""24u: see the head of this file."""
 LARGEST_ANGLE = 2.0**20
 """Largest t·|x_n|: multiples of π/2 are then products without rounding."""
 _SLACK = 1 + 1e-6  # covers the rounding of the bound itself
@@ -233,6 +243,7 @@ _MIDDLE = float.fromhex("0x1.0b4611a6p-34")
 _TAIL = float.fromhex("0x1.3198a2e037073p-69")
 _SINE = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(1, 10))
 _COSINE = tuple((-1) ** n / math.factorial(2 * n) for n in range(1, 10))
+"""Coefficients of sin(y)/y − 1 and cos(y) − 1 by powers of y², |y| ≤ π/4: the rest is below u."""
 
 
 def error_of_sums(weights: Reals, x: Reals) -> float:

@@ -9,17 +9,30 @@ from typing import Protocol, final
 from accountant.errors import UndecidedError
 
 _MOST_STEPS = 200
+"""Steps of the search: it halves a bracket at worst, and floats have fewer halves."""
 _CLOSE = 1e-3
+"""Error of the saddle, in its widths: a line through it has as few nodes as the exact one."""
 _MOST_MOVES = 24
+"""Tilts that are tried for a period: it is flat beside the best one."""
 _FLAT = 0.8
+"""Logarithmic slope of the size of a bound from which on the tilt is near its best, 1."""
 _CLOSE_MOVES = 0.75
+"""Ratio of the ends of a bracket of tilts at which it is narrow enough."""
 _STEEPEST = 0.1
+"""Least slope that a next tilt is guessed from: smaller ones would leap too far."""
 _BACK = 0.6
+"""Factor of a tilt that is too large."""
 _LEAP = 2.0
+"""Largest factor of one that is too small: beyond, moments may be unknown."""
 _TINY = 1e-13
+"""Relative width of a bracket beyond which floats tell nothing."""
 _HALVINGS = 24
+"""Halvings between two parabolas: the point is only a guess."""
 _CREEPING, _FAST = 0.2, 0.1
+"""Ratios of f′ after and before a step: above the first Newton's method creeps, as towards an
+exponential; above the second a slow search goes where two parabolas meet."""
 _MOST_RETREATS, _RETREAT = 10, 0.25
+"""Times that a tilt of unknown moments is given up, and the share of the way that is kept."""
 
 
 class Cumulants(Protocol):

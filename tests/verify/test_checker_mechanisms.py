@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 import unicodedata
 from collections.abc import Callable
@@ -303,8 +304,8 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
 SLOW = ("MixtureOfGaussians", "RankOneGaussian")
 """Laws whose tails are integrals that take seconds: one draw each."""
 CASES = [(name, seed) for name in SINGLE for seed in range(1 if name in SLOW else 3)]
-NOT_DERIVED = ("RandomAllocation",)
-"""Mechanisms whose arguments are known to the checker, and no law."""
+BOUNDED_ONLY = ("RandomAllocation",)
+"""Mechanisms whose law the checker knows, and of its answers bounds only."""
 DESCRIPTIONS = ("Isotropic", "Diagonal", "Exchangeable", "Matrix")
 SPACES = ("L2Ball", "Box", "SparseBox", "FiniteSet", "DisjointGroups")
 
@@ -312,7 +313,7 @@ SPACES = ("L2Ball", "Box", "SparseBox", "FiniteSet", "DisjointGroups")
 def test_every_mechanism_of_the_notation_is_in_the_table() -> None:
     """Add its arguments in verify/checker/mechanisms/arguments.py, and its law in `pairs`."""
     assert set(TABLE) == set(theirs.DESCRIPTIONS)
-    assert set(SINGLE) == set(TABLE) - {*DESCRIPTIONS, *SPACES, *NOT_DERIVED}
+    assert set(SINGLE) == set(TABLE) - {*DESCRIPTIONS, *SPACES, *BOUNDED_ONLY}
     for name, arguments in TABLE.items():
         assert list(arguments) == argument_names(name)
 
@@ -695,9 +696,34 @@ def test_letters_that_look_alike_are_named() -> None:
         mechanism(f"L{letter}place(scale=1)")
 
 
-def test_a_random_allocation_is_never_called_checked() -> None:
-    """The checker does not invert its transform, and says what a certificate rests on."""
+def test_a_random_allocation_lies_between_its_sum_and_one_step() -> None:
+    """The checker does not invert its transform: it bounds H, and derives what the pair is."""
     noise = mechanism("RandomAllocation(Gaussian(standard_deviation=1), steps=4)")
-    with pytest.raises(UnknownError, match="random allocation"):
-        pairs(under(noise, "add-remove"))
+    laws = pairs(under(noise, "add-remove"))
+    assert [law["mixture"] for law in laws] == ["P", "Q"]
+    for epsilon in (Fraction(0), Fraction(1, 2), Fraction(2)):
+        exact = answer("delta", "RandomAllocation(Gaussian(1), 4)", epsilon, adjacency="add-remove")
+        for law in laws:
+            assert meets(hockey_stick(law, epsilon), exact, wide=True)
     assert not fits(noise, "replace-one")
+
+
+@pytest.mark.parametrize(
+    ("delta", "verdict", "outcome"),
+    [
+        ("0.2", "HOLDS", "VALID"),
+        ("1e-2", "HOLDS", "CONDITIONAL"),
+        ("1e-5", "REFUTED", "CONDITIONAL"),
+    ],
+)
+def test_certificates_of_random_allocation(delta: str, verdict: str, outcome: str) -> None:
+    text = 'schema_version = 1\n[[claims]]\nkind = "approximate-dp"\nid = "x"\nstatement = "s"\n'
+    text += 'mechanism = "RandomAllocation(Gaussian(1), 20)"\nepsilon = "1"\n'
+    text += f'delta = "{delta}"\nadjacency = "add-remove"\n'
+    data = json.loads(json.dumps(certify(document.read_text(text).claims[0])[1]))
+    assert data["verdict"] == verdict
+    assert checker.check(data).outcome.value == outcome
+    other = {"law": "gaussian", "mu": "5"}
+    data["facts"] = [{**fact, "law": other} for fact in data["facts"]]
+    data["seal"] = seal.seal({key: value for key, value in data.items() if key != "seal"})
+    assert any(field.startswith("facts") for field, _ in checker.check(data).problems)

@@ -30,10 +30,13 @@ from verify.checker.reals import sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]
 
-FIXED_BEFORE = "that the event is one of a few fixed before"
+FIXED_BEFORE = "that event and tested point were fixed before these runs"
 """What a certificate cannot show, and drawing the training runs again does."""
 _DIGITS = 40
 _SLACK = 1e-6
+_FAIR = 8.0
+"""Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15.
+Less would call an honest certificate invalid; more leaves a forger room."""
 _REACH = 6.6
 _CELLS_OF_Q = 288
 _CELLS_OF_B = 480
@@ -70,8 +73,12 @@ def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
 
 
 def _drawn(data: Mapping[str, Any]) -> str:
-    seed = f"seed {data['seed']} draws them again"
-    return f"that the runs were drawn from {quoted(data['target'])} on neighbours ({seed})"
+    """Say what the runs have to be, and whether a seed is said to give them."""
+    again = f" (--replay draws them again from seed {data['seed']})" if "replay" in data else ""
+    coins = ""
+    if data.get("counts", {}).get("design") == "guesses":
+        coins = ", each on the one that a fair coin chose"
+    return f"that the runs were drawn from {quoted(data['target'])} on neighbours{coins}{again}"
 
 
 def _described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
@@ -81,6 +88,8 @@ def _described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> Non
         problems.append(("claim.points", "do not fit the kind"))
     if bool(claim["parameter"]) != (claim["kind"] in ("gaussian", "mechanism")):
         problems.append(("claim.parameter", "does not fit the kind"))
+    elif claim["kind"] == "gaussian" and not compare(_real(claim["parameter"]), ">", Fraction(0)):
+        problems.append(("claim.parameter", "expected mu > 0"))
     if claim["kind"] != "profile" and claim["description"] != guarantee(claim):
         problems.append(("claim.description", f"expected {guarantee(claim)}"))
 
@@ -161,12 +170,16 @@ def _counted(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
     if not len(p) == len(q) == len(marks) or min(p + q) < 0:
         problems.append(("histogram", "has other cells than the event"))
         return
+    if min(sum(p), sum(q)) > data["samples"]:
+        problems.append(("samples", "are fewer than the runs in the histogram"))
     hits, misses = _sum(p, marks, 1), _sum(q, marks, 1)
     found = {"hits": hits, "runs": sum(p), "misses": misses, "other_runs": sum(q)}
     if counts["design"] == "guesses":
         found["hits"] += _sum(q, marks, -1)
         found["misses"] += _sum(p, marks, -1)
         found["runs"] = found["other_runs"] = sum(p) + sum(q)
+        if abs(sum(p) - sum(q)) > _FAIR * math.sqrt(found["runs"]):
+            problems.append(("histogram", "has more runs on one side than fair coins give"))
     elif counts["design"] != "sides":
         problems.append(("counts.design", "expected sides or guesses"))
     for name, value in found.items():
@@ -186,8 +199,8 @@ def _decided(data: Mapping[str, Any], problems: Problems, given: list[str]) -> N
         return
     eps, delta = _point(data["tested"])
     share = float(data.get("share", 1.0))
-    if share < 1:
-        given.append(f"{FIXED_BEFORE}, with {share:.4g} of the risk")
+    of_a_few = "" if share == 1 else f", as one of a few: it has {share:.4g} of the risk"
+    given.append(f"{FIXED_BEFORE}{of_a_few}")
     found = min(1.0, p_value(data["counts"], float(eps), float(delta), spared) / share)
     if not found <= stated * (1 + _SLACK):
         problems.append(

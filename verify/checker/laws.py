@@ -28,6 +28,7 @@ from verify.checker.reals import (
     enclosed,
     exp,
     log,
+    sqrt,
 )
 
 _FARTHEST = 1 << 20
@@ -67,6 +68,8 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             return 1 - rank_one_complement(*shape, epsilon), rank_one_complement(*shape, -epsilon)
         case "subsampled":
             return _subsampled_tails(law, epsilon)
+        case "random-allocation":  # P(L > ε) ≥ H(ε), and Q(L > ε) ≤ e^{−ε} P(L > ε)
+            return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
     factor = exp(epsilon)
@@ -99,8 +102,22 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         if not isinstance(law, Bounded) or compare(found, "<=", law.most[1]):
             return found
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
+    if law["law"] == "random-allocation":
+        return hull(*_allocated(law, epsilon))
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
+
+
+def _allocated(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return bounds of H(ε) of (1/t) Σ_j N(μ e_j, I) against N(0, I), in either direction.
+
+    The sum of the coordinates is N(μ, t) against N(0, t), and H falls under a function of the
+    outcome: at least that of N(μ/√t, 1) against N(0, 1). H is jointly convex, and each N(μ e_j, I)
+    against N(0, I) is a pair of one coordinate: at most that of N(μ, 1) against N(0, 1).
+    """
+    means = (law["mu"] / sqrt(law["steps"]), law["mu"])
+    low, high = (hockey_stick({"law": "gaussian", "mu": mean}, epsilon) for mean in means)
+    return low, high
 
 
 def _positive_part(x: Any) -> Any:

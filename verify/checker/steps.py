@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from collections import Counter
@@ -390,14 +391,16 @@ class Steps:
             noise = mechanism(self.claim["mechanism"], self.scope)
             return pairs(under(noise, self.claim.get("adjacency")))
 
+        given = parameters(fact.law)
         try:
             laws = derived()
+            plain = [all(same(v, given.get(key)) for key, v in law.items()) for law in laws]
+            by_parts = self.by_parts and True not in plain
+            parts = [alike(law, given) for law in laws] if by_parts else plain
         except UnknownError as error:
-            self.given.append(str(error))
-            return lambda: parameters(fact.law)
-        given = parameters(fact.law)
-        plain = [all(same(v, given.get(key)) for key, v in law.items()) for law in laws]
-        parts = plain if True in plain else [self.by_parts and alike(law, given) for law in laws]
+            shown = quoted(json.dumps(fact.law))
+            self.given.append(f"{error}, for which the certificate takes {shown}")
+            return lambda: given
         if True in parts:
             index = parts.index(True)
             self.index = self.index if fact.name == "gaussian_delta" else index

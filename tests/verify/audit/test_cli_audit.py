@@ -55,7 +55,7 @@ def test_the_certificate_is_checked(here: Path, capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().out == ""
         assert main(["check", "c.json"]) == 3
         _, rests, *fixed, theorem, _ = capsys.readouterr().out.splitlines()
-        assert all("fixed before, with 0.95 of the risk" in line for line in fixed)
+        assert all("it has 0.95 of the risk" in line for line in fixed)
         assert rests.startswith('  rests on: that the runs were drawn from "noisy"')
         assert theorem.startswith("  theorem:  REFUTED at significance 0.001")
         assert theorem.endswith(': "noisy" is (0.5, 0)-DP')

@@ -19,7 +19,7 @@ from verify.checker.notation import Noise
 from verify.checker.reals import exp, sqrt
 
 BY_PARTS = (
-    *WRAPPERS,
+    *(name for name in WRAPPERS if name != "RandomAllocation"),
     *KEYS,
     "DiscreteCorrelatedGaussian",
     "DiscreteKaryTree",
@@ -60,7 +60,7 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         case "MixtureOfGaussians":
             return _mixture(noise)
         case "RandomAllocation":
-            raise UnknownError("the Laplace transform of a random allocation")
+            return _allocation(noise)
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
         case "Channel":
@@ -348,6 +348,20 @@ def _product(laws: list[Law], count: int) -> Law:
         if count * len(distances) <= _MOST_LAPLACE:
             return {"law": "laplace-product", "distances": sorted(count * distances)}
     return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
+
+
+def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return the mixture over the steps against none, and the reverse; all steps are a composition.
+
+    Of other numbers of steps, and of noise that is not Gaussian, no worst pair is known.
+    """
+    inner, steps = noise["mechanism"], noise["steps"]
+    if inner.name not in GAUSSIAN or noise["participations"] not in (1, steps):
+        raise ValueError("RandomAllocation has no exact pair for this noise or participation")
+    if noise["participations"] == steps:
+        return _composition(Noise("Composed", {"mechanism": inner, "count": steps}))
+    law = {"law": "random-allocation", "mu": gaussian_mu(inner), "steps": steps}
+    return [{**law, "mixture": "P"}], [{**law, "mixture": "Q"}]
 
 
 def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law]]:

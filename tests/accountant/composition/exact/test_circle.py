@@ -10,14 +10,11 @@ from fractions import Fraction
 import mpmath
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from accountant.composition.exact.circle import CirclePair, applies
 from accountant.composition.exact.convolution import ConvolvedPair
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.losses.finite import finite
-from accountant.composition.losses.lists import DiscreteGaussianTransform, ListTransform
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
@@ -33,7 +30,6 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
 from accountant.questions import profile, tradeoff
@@ -188,33 +184,6 @@ def test_an_exact_tie_is_decided() -> None:
 def test_the_trade_off_function_of_many_coins() -> None:
     found = tradeoff.beta(Composed(COIN, 10**9), "0.001", relative_width=NARROW)
     assert narrow(found, NARROW)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.fractions(Fraction(-3), Fraction(9), max_denominator=8),
-    st.floats(0.01, 100.0),
-    st.floats(1e-3, 0.5),
-    st.floats(0.0, 1.0),
-)
-def test_no_frequency_of_a_cell_exceeds_its_bound(
-    c: Fraction, low: float, width: float, share: float
-) -> None:
-    normal = worst(DiscreteGaussian(parameter=3, sensitivity=2))
-    assert isinstance(normal, DiscreteGaussianPair)
-    kinds = [
-        ListTransform(small(worst(mechanism)))
-        for mechanism in (
-            COIN,
-            GEOMETRIC,
-            TruncatedGeometric(scale=2, low=0, high=5, sensitivity=4),
-        )
-    ]
-    for part in (*kinds, DiscreteGaussianTransform(normal)):
-        high = low * (1 + width)
-        u = Fraction(low + share * (high - low))
-        size = abs(part.line(c, u, 2)[1])
-        assert float(size.upper()) <= math.exp(part.decay(c).log_between(low, high)) * (1 + 1e-9)
 
 
 def test_what_is_on_no_lattice_does_not_apply() -> None:

@@ -7,7 +7,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
-import numpy as np
 import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
@@ -17,14 +16,9 @@ from accountant.composition import invert
 from accountant.composition.fourier.certified import plan_contour
 from accountant.composition.fourier.cut import _chosen
 from accountant.composition.fourier.pair import SmoothPair
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.numeric.kernels import (
-    excess_of_exp,
-    excess_of_log1p,
-)
 from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import AdjacencyError, InvalidInputError, UndecidedError
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from accountant.errors import UndecidedError
+from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, narrowed
 from accountant.questions import guarantees, profile, tradeoff
@@ -256,51 +250,6 @@ def test_renyi_divergences_of_any_order() -> None:
     assert near(whole, 50 * float(one.lower), 1e-12)
     between = guarantees.renyi(mechanism, "2.5", adjacency="add-remove", relative_width=NARROW)
     assert between.upper < whole.lower
-
-
-def test_the_series_of_the_loops_are_accurate() -> None:
-    for value in (1e-9, -1e-4, 0.2, -0.29, 0.31, 4.0):
-        with mpmath.workdps(40):
-            u = mpmath.mpf(value)
-            expected = float(mpmath.expm1(u) - u)
-            logarithm = float(mpmath.log1p(u) - u)
-        assert math.isclose(excess_of_exp(np.array([value]))[0], expected, rel_tol=1e-14)
-        assert math.isclose(excess_of_log1p(np.array([value]))[0], logarithm, rel_tol=1e-14)
-
-
-@pytest.mark.parametrize("s", [-40.0, -1.5, 0.5, 2.0, 11.5])
-def test_the_bounds_of_moments_hold_and_are_not_idle(s: float) -> None:
-    mixture = Mixture(1 / 1.1, math.log(0.02), math.log1p(-0.02))
-    x = np.linspace(-40, 40, 400_001)
-    step = x[1] - x[0]
-    loss = mixture.log_density(x)
-    weights = np.exp(s * loss - 0.5 * x * x) * step / math.sqrt(2 * math.pi)
-    size = math.log(weights.sum())
-    assert size <= mixture.log_bound(s, 0.0, 0.0) <= size + 1.0
-    for t in (0.5, 3.0, 20.0, 100.0):
-        value = math.log(abs(np.dot(weights, np.exp(1j * t * loss))))
-        bound = mixture.log_decay(s, t)
-        assert value <= bound
-        assert bound <= size + 1.0
-
-
-@pytest.mark.parametrize("count", [0, -1, 1.5])
-def test_counts_that_are_none(count: object) -> None:
-    with pytest.raises(InvalidInputError, match="count"):
-        Composed(Gaussian(standard_deviation=1), count)  # type: ignore[arg-type]
-
-
-def test_arguments_out_of_their_range() -> None:
-    for q in ("-0.1", "1.1"):
-        with pytest.raises(InvalidInputError, match="sampling_prob"):
-            training("1", q, 10)
-    with pytest.raises(InvalidInputError, match="standard_deviation"):
-        training("0", "0.1", 10)
-    with pytest.raises(AdjacencyError, match="sideways"):
-        profile.delta(training("1", "0.1", 10), 1, adjacency="sideways")
-    with pytest.raises(AdjacencyError, match="add-remove"):
-        profile.delta(training("1", "0.1", 10), 1)
-    assert Laplace(scale=1).worst_case(None).remove
 
 
 def test_a_width_that_cannot_be_met_says_so() -> None:

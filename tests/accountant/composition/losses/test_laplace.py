@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
-import numpy as np
 import pytest
 from flint import acb, arb, ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from accountant.composition.exact.laplace_product_plan import Kernel as Part
 from accountant.composition.exact.laplace_product_sums import above
 from accountant.composition.fourier.certified import Kernel, Line, _truncation
 from accountant.composition.fourier.measure import Loss
 from accountant.composition.fourier.pair import SmoothPair, applies
-from accountant.composition.losses.laplace import FloatLaplace, LaplaceTransform
-from accountant.composition.losses.lists import (
-    DiscreteGaussianTransform,
-    ListTransform,
-    finite_list,
-)
+from accountant.composition.losses.laplace import LaplaceTransform
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
@@ -38,9 +29,8 @@ from accountant.mechanisms import (
     RandomizedResponse,
 )
 from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.questions import profile, tradeoff
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.quick import quick
@@ -213,79 +203,6 @@ def test_the_mpmath_route_agrees() -> None:
     reference = by_mpmath(pair).hockey_stick(eps, 20)
     found = enclose(lambda: pair.hockey_stick(eps), relative_width=Fraction(1, 10**25))
     assert abs(mpmath.mpf(str(found.lower)) / reference - 1) < mpmath.mpf(10) ** -19
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.fractions(Fraction(1, 50), Fraction(6), max_denominator=50),
-    st.fractions(Fraction(-3), Fraction(12), max_denominator=8),
-    st.floats(0.01, 300.0),
-    st.floats(1.0, 30.0),
-)
-def test_no_point_of_the_line_exceeds_the_bounds(
-    distance: Fraction, c: Fraction, t: float, further: float
-) -> None:
-    part = LaplaceTransform(ExactReal.of_rational(distance))
-    randomised = finite_list(worst(RandomizedResponse(epsilon=distance)))
-    geometric = finite_list(worst(DiscreteLaplace(scale=3, sensitivity=4)))
-    assert randomised is not None
-    assert geometric is not None
-    normal = worst(DiscreteGaussian(parameter=3, sensitivity=2))
-    assert isinstance(normal, DiscreteGaussianPair)
-    lists = ListTransform(randomised), ListTransform(geometric), DiscreteGaussianTransform(normal)
-    for kind in (part, *lists):
-        decay = kind.decay(c)
-        u = Fraction(t * further)
-        ratio = abs(kind.line(c, u, 2)[1])
-        size = float(ratio.upper()) * (1 - 1e-12)
-        assert size <= math.exp(decay.log_ratio(t)) * (1 + 1e-9)
-        end = t * further * (1 + 1e-9)
-        assert size <= math.exp(decay.log_between(t, end)) * (1 + 1e-9)
-        for limit in decay.limits:
-            if t < limit and float(u) <= limit:
-                assert size <= math.exp(decay.log_between(t, limit)) * (1 + 1e-9)
-
-
-def test_bounds_are_close_near_zero() -> None:
-    """1 − r is at least half of what the variance gives: a line is at most √2 too long."""
-    for distance in ("0.001", "0.1", "1", "8"):
-        part = LaplaceTransform(exact(distance))
-        variance = part.estimate().cumulants(0.25)[2]
-        t = 1e-3 / math.sqrt(variance)
-        assert part.decay(Fraction(1, 4)).log_ratio(t) < -0.5 * variance * t * t / 2 * 0.99
-
-
-@pytest.mark.parametrize("c", ["-2.5", "-1", "-0.5", "-0.2", "0.01", "0.7", "40"])
-@pytest.mark.parametrize("tau", [0.001, 0.3, 2.0, 9.0])
-def test_floats_agree_with_balls(tau: float, c: str) -> None:
-    """Relative to ln M(c) and its derivatives; at −1/2, where terms cancel, nearby values do."""
-    at = Fraction(c)
-    part, floats = LaplaceTransform(ExactReal.of_rational(Fraction(tau))), FloatLaplace(tau)
-    with mpmath.workdps(60):
-
-        def log_moment(z: mpmath.mpf) -> mpmath.mpf:
-            up = (z + 1) * mpmath.exp(tau * z) + z * mpmath.exp(-tau * (z + 1))
-            return mpmath.log(up / (2 * z + 1))
-
-        point = mpmath.mpf(at.numerator) / at.denominator
-        step = mpmath.mpf(10) ** -15
-        around = [log_moment(point + k * step + step / 3) for k in (-1, 0, 1)]
-        mean = (around[2] - around[0]) / (2 * step)
-        variance = (around[2] - 2 * around[1] + around[0]) / step**2
-    close = 1e-3 if at == Fraction(-1, 2) else 1e-7
-    size, first, second = floats.cumulants(float(at))
-    with ctx.workprec(200):
-        whole = part.value(at)
-        assert abs(float(whole.log().mid()) - size) <= close * abs(size) + 1e-15
-        assert abs(float(mean) - first) <= 1e-9 * abs(second)
-        assert math.isclose(float(variance), second, rel_tol=close, abs_tol=0)
-        t = np.array([0.0, 0.3, 1.1]) / math.sqrt(second)
-        real, imaginary = floats.log_ratio(float(at), t)
-        for k in (1, 2):
-            ratio = part.line(at, Fraction(float(t[k])), 2)[1]
-            turned = acb(ratio) * acb(0, -float(t[k]) * first).exp()
-            assert math.isclose(float(abs(ratio).log().mid()), real[k], rel_tol=close, abs_tol=0)
-            assert abs(float(turned.arg().mid()) - imaginary[k]) < 10 * close
 
 
 def test_the_rest_of_a_line_covers_what_is_left_out() -> None:

@@ -64,16 +64,6 @@ def test_the_derivative_changes_its_sign_beside_the_point(
     assert slope(found.c - 0.02 * width) < 0 < slope(found.c + 0.02 * width)
 
 
-def test_a_line_beside_the_saddle_has_a_shorter_period() -> None:
-    """On the saddle itself it would be 53.6, with 473 terms."""
-    loss = loss_of("1.1", "0.004", 1000, Direction.REMOVE)
-    at = saddle(loss, CALL, 0.58).c
-    line = loss._on_line(CALL, at, 0.58)
-    assert 0.8 * at < line.c < 0.9 * at
-    assert 2 * math.pi / line.step < 20
-    assert len(line.terms) < 200
-
-
 class Certain:
     """A loss that is 5."""
 

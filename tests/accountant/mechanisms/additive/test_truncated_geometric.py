@@ -12,8 +12,7 @@ from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.additive.truncated_geometric import TruncatedGeometric
 from accountant.numbers.exact import exact
-from accountant.numbers.interval import enclose
-from accountant.questions import profile, utility
+from accountant.questions import utility
 
 PRECISION = 200
 NARROW = arb(2) ** -150
@@ -64,12 +63,6 @@ def test_moments_at_a_count_are_those_of_the_masses(count: int) -> None:
         ):
             assert difference.contains(0)
             assert difference.rad() < NARROW
-
-
-def test_the_guarantee_is_exactly_sensitivity_over_scale() -> None:
-    mechanism = TruncatedGeometric(3, 0, 10, sensitivity=2)
-    assert profile.delta(mechanism, "2/3").upper == 0
-    assert profile.epsilon(mechanism, 0).overlaps(enclose(exact("2/3").ball))
 
 
 def test_releases_stay_in_the_range() -> None:

@@ -34,13 +34,6 @@ def test_profile_is_the_sum_over_the_reports(epsilon: str, categories: int) -> N
         assert delta.relative_width <= Fraction(1, 10**30)
 
 
-def test_it_is_epsilon_dp_and_no_better() -> None:
-    mechanism = RandomizedResponse("0.75", 5)
-    assert profile.delta(mechanism, "0.75").upper == 0
-    assert profile.delta(mechanism, "0.7499999").lower > 0
-    assert profile.epsilon(mechanism, 0) == Interval.of_exact(Fraction(3, 4))
-
-
 def test_trade_off_of_a_bit_has_two_pieces() -> None:
     # β = max(1 − e^ε α, e^{−ε}(1 − α)), Kairouz, Oh and Viswanath
     mechanism = RandomizedResponse("1")

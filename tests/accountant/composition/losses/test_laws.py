@@ -1,0 +1,282 @@
+"""What holds for the loss of every family: its transform, its lines, its decay and its floats.
+
+A family is a case of the table; each law is said once, for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import acb, arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.losses.decay import log_lower, log_upper
+from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from accountant.core.adjacency import Adjacency
+from accountant.core.pair import Pair
+from accountant.notation import parse
+from accountant.numbers.exact import ExactReal
+from tests.accountant.composition.mpmath_route import by_mpmath
+
+WHOLE = [
+    "Gaussian(standard_deviation=2)",
+    "Laplace(scale=3)",
+    "Laplace(scale='1/9')",
+    "Logistic(scale=2)",
+    "RandomizedResponse(epsilon='1/10')",
+    "DiscreteLaplace(scale=3, sensitivity=4)",
+    "TruncatedGeometric(scale=2, low=0, high=5, sensitivity=4)",
+    "DiscreteGaussian(parameter=3, sensitivity=2)",
+    "PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='0.004')",
+    "PoissonSubsampled(Gaussian(standard_deviation='0.3'), sampling_prob='1/2')",
+    "PoissonSubsampled(Gaussian(standard_deviation=20), sampling_prob='0.9')",
+]
+"""One mechanism of every family of losses; discrete Gaussian noise has no infinite losses."""
+SAMPLES = [text for text in WHOLE if text.startswith("Poisson")]
+LINES = [Fraction(-3), Fraction(-1, 2), Fraction(1, 3), Fraction(7)]
+"""Left of both poles of a kernel, between them, and right of them."""
+BITS = 96
+
+
+@functools.cache
+def pair_of(text: str, *, add: bool = False) -> Pair:
+    relation = None if text.startswith("Randomized") else Adjacency.ADD_REMOVE
+    worst = parse(text).worst_case(relation)
+    return (worst.add if add else worst.remove)[0]
+
+
+@functools.cache
+def loss_of(text: str, *, add: bool = False) -> Transform:
+    ((part, _),) = SmoothPair(((pair_of(text, add=add), 1),)).loss().factors
+    return part
+
+
+def sample(text: str) -> MixtureTransform:
+    part = loss_of(text)
+    assert isinstance(part, MixtureTransform)
+    return part
+
+
+def cut(text: str, at: str, width: str, *, guarded: bool = False) -> MixtureTransform:
+    return replace(sample(text), cut=Cut(Fraction(at), Fraction(width), guarded))
+
+
+def risen(text: str, at: str, width: str) -> MixtureTransform:
+    return replace(sample(text), rise=Cut(Fraction(at), Fraction(width)))
+
+
+LOSSES: list[Transform] = [
+    *(loss_of(text) for text in WHOLE),
+    *(loss_of(text, add=True) for text in SAMPLES),
+    cut(SAMPLES[0], "6", "1/8"),
+    cut(SAMPLES[0], "8", "1/8", guarded=True),
+    risen(SAMPLES[0], "4", "1/8"),
+]
+"""Whole laws, and laws of which large or small outcomes are taken away."""
+each_loss = pytest.mark.parametrize("loss", LOSSES, ids=range(len(LOSSES)))
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_the_moment_is_that_of_the_densities(text: str) -> None:
+    """ln M(a − 1) = (a − 1) D_a, by the definition of D_a in mpmath; M(0) = M(−1) = 1."""
+    loss, a = loss_of(text), Fraction(5, 2)
+    known = by_mpmath(pair_of(text)).renyi(ExactReal.of_rational(a), 16)
+    with ctx.workprec(BITS):
+        found = loss.value(a - 1)
+        assert found.rel_accuracy_bits() > BITS - 16
+        assert all((loss.value(Fraction(pole)) - 1).contains(0) for pole in (0, -1))
+        size = float(found.log().mid())
+    assert math.isclose(size, float(known) * float(a - 1), rel_tol=1e-13, abs_tol=0)
+
+
+NARROW = "PoissonSubsampled(Gaussian(standard_deviation=10), sampling_prob='1e-6')"
+"""Of large tilts, where a sharp cut is far out."""
+
+
+@pytest.mark.parametrize(
+    ("loss", "c"),
+    [
+        *((loss, c) for loss in LOSSES for c in LINES),
+        (cut(NARROW, "20", "1/128", guarded=True), Fraction(200_000)),
+        (replace(cut(SAMPLES[1], "9", "1/128"), rise=Cut(Fraction(6), Fraction(1, 64))), LINES[3]),
+    ],
+)
+def test_floats_are_those_of_the_balls(loss: Transform, c: Fraction) -> None:
+    """Cumulants against differences of ln M, and both parts of ln of a ratio against its ball.
+
+    At −1/2, where terms of the Laplace law cancel, values nearby serve.
+    """
+    floats, close = loss.estimate(), 1e-3 if c == Fraction(-1, 2) else 1e-8
+    size, mean, variance = floats.cumulants(float(c))
+    with ctx.workprec(200):
+        step = Fraction(1, 1 << 20) / max(1, round(math.sqrt(variance)))
+        low, here, high = (loss.value(c + side * step).log() for side in (-1, 0, 1))
+        first = float((high - low).mid()) / float(2 * step)
+        second = float((high - 2 * here + low).mid()) / float(step**2)
+        assert not loss.log_upper(c) < here
+    assert abs(size - float(here.mid())) <= close * abs(float(here.mid())) + 1e-15
+    assert abs(mean - first) <= 1e-6 * math.sqrt(variance)
+    assert math.isclose(variance, second, rel_tol=close, abs_tol=0)
+    t = np.array([0.3, 1.1]) / math.sqrt(variance)
+    real, imaginary = floats.log_ratio(float(c), t)
+    for k in (0, 1):
+        with ctx.workprec(BITS):
+            ratio = loss.line(c, Fraction(float(t[k])), 2)[1]
+            turned = acb(ratio) * acb(0, -float(t[k]) * mean).exp()
+        assert math.isclose(float(abs(ratio).log().mid()), real[k], rel_tol=close, abs_tol=0)
+        assert abs(float(turned.arg().mid()) - imaginary[k]) < 10 * close
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(LOSSES),
+    st.sampled_from([*LINES, Fraction(-1, 4), Fraction(40)]),
+    st.floats(0.01, 9.0),
+    st.floats(1e-3, 3.0),
+    st.floats(0.0, 1.0),
+)
+def test_no_point_of_a_line_exceeds_its_bounds(
+    loss: Transform, c: Fraction, turns: float, width: float, share: float
+) -> None:
+    """In floats, which are those of balls; a frequency of 1 turns by one standard deviation."""
+    floats, decay = loss.estimate(), loss.decay(c)
+    t = turns / math.sqrt(floats.cumulants(float(c))[2])
+    end = t * (1 + width)
+    u = t + share * (end - t)
+    (size,), _ = floats.log_ratio(float(c), np.array([u]))
+    assert size <= decay.log_ratio(t) + 1e-9
+    assert size <= decay.log_between(t, end * (1 + 1e-9)) + 1e-9
+    assert all(size <= decay.log_between(t, at) + 1e-9 for at in decay.limits if t < at and u <= at)
+    if (scale := decay.log_scale()) is not None:
+        assert size + math.log(u) <= scale + 1e-9
+
+
+@each_loss
+def test_bounds_are_close_near_zero(loss: Transform) -> None:
+    """1 − r is at least a third of what the variance gives: a line is at most √3 too long."""
+    c = Fraction(1, 4)
+    t = 1e-3 / math.sqrt(loss.estimate().cumulants(float(c))[2])
+    assert loss.decay(c).log_between(t, t) < -1e-6 / 2 / 3.5
+
+
+@pytest.mark.parametrize("loss", [loss_of(SAMPLES[0]), loss_of(SAMPLES[0], add=True)])
+def test_a_line_from_floats_contains_the_one_in_balls(loss: Transform) -> None:
+    c, step, count = Fraction(7, 2), Fraction(1, 16), 300
+    with ctx.workprec(BITS):
+        quick, slow = loss.quick_line(c, step, count, 1.0), loss.line(c, step, count)
+        assert quick is not None
+        assert loss.quick_line(c, step, count, 1e-30) is None  # more than floats can do
+        for j, (a, b) in enumerate(zip(quick, slow, strict=True)):
+            assert a.overlaps(b)
+            assert a.real.rad() < 1e-14 * (1 + j * float(step))
+
+
+# ---------------------------------------------------------------- samples of Gaussian noise
+
+
+def floats_of(sigma: float, q: float) -> Mixture:
+    return Mixture(1 / sigma, math.log(q), math.log1p(-q))
+
+
+@settings(max_examples=40)
+@given(
+    log_sigma=st.floats(-1.2, 4.6),
+    log_q=st.floats(-14.0, -0.1),
+    log_size=st.floats(-9.0, 5.0),
+    sign=st.sampled_from([1, -1]),
+)
+def test_a_moment_lies_between_its_bounds(
+    log_sigma: float, log_q: float, log_size: float, sign: int
+) -> None:
+    sigma, q = f"{math.exp(log_sigma):.4g}", f"{math.exp(log_q):.4g}"
+    of = sample(f"PoissonSubsampled(Gaussian(standard_deviation='{sigma}'), sampling_prob='{q}')")
+    s = sign * math.exp(log_size)
+    lower, upper = log_lower(of.floats(), s), log_upper(of.floats(), s)
+    assert lower is not None
+    assert upper is not None
+    with ctx.workprec(128):
+        assert arb(lower) < of.value(Fraction(s) - 1).log() < arb(upper)
+    # the mean of 2^−45 (1 + x² + |s|(|ln(1 − q)| + p(2 + ln|odds|))) on both sides
+    mean = abs(s) / math.exp(log_sigma)
+    assert upper - lower < 2.0 * (2.0**-45 * (2 + mean * mean + abs(s) * 60) + 1e-16)
+
+
+@pytest.mark.parametrize("at", ["1/2", "6", "20"])
+@pytest.mark.parametrize("width", ["1", "1/50"])
+@pytest.mark.parametrize("s", [-7.5, 1.0, 40.0])
+def test_an_upper_bound_of_a_law_that_is_cut_or_begins(at: str, width: str, s: float) -> None:
+    for of in (cut(SAMPLES[0], at, width), risen(SAMPLES[0], at, width)):
+        upper = log_upper(of.floats(), s)
+        assert upper is not None
+        assert log_lower(of.floats(), s) is None
+        with ctx.workprec(128):
+            value = of.value(Fraction(s) - 1).log()
+        # beyond 5√2 widths χ is rounded up to the first term of its series, by 1/50 at most
+        far = s == 40 if of.rise is None else at == "20"
+        assert value < arb(upper) < value + arb("0.02" if far else "1e-10")
+
+
+def test_a_guard_is_left_out_where_it_hardly_matters() -> None:
+    floats = cut(SAMPLES[0], "8", "1", guarded=True).floats()
+    upper = log_upper(floats, 3.0)
+    assert upper is not None
+    assert upper == log_upper(replace(floats, guard=math.inf), 3.0)
+    assert log_upper(replace(floats, guard=2.0), 3.0) is None
+
+
+def test_tilts_beyond_floats_are_left_to_others() -> None:
+    assert log_upper(floats_of(1.1, 0.004), 1e15) is None
+    assert log_lower(floats_of(1.1, 0.004), 1e15) is None
+
+
+@pytest.mark.parametrize("s", [-40.0, -1.5, 0.5, 2.0, 11.5])
+def test_the_bounds_of_moments_hold_and_are_not_idle(s: float) -> None:
+    mixture = floats_of(1.1, 0.02)
+    x = np.linspace(-40, 40, 400_001)
+    loss = mixture.log_density(x)
+    weights = np.exp(s * loss - 0.5 * x * x) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+    size = math.log(weights.sum())
+    assert size <= mixture.log_bound(s, 0.0, 0.0) <= size + 1.0
+    for t in (0.5, 3.0, 20.0, 100.0):
+        value = math.log(abs(np.dot(weights, np.exp(1j * t * loss))))
+        assert value <= mixture.log_decay(s, t) <= size + 1.0
+
+
+@pytest.mark.parametrize(("low", "high"), [("4", "6"), ("1", "8")])
+def test_the_mass_between_two_cuts(low: str, high: str) -> None:
+    """The bound of ∫ φχ(1 − χ₂) against a sum in mpmath, for both laws."""
+    first, second = Cut(Fraction(low), Fraction(1, 4)), Cut(Fraction(high), Fraction(1, 8))
+    one = sample("PoissonSubsampled(Gaussian(standard_deviation=1), sampling_prob='0.01')")
+    with ctx.workprec(BITS):
+        bounds = one.between(first, second)
+    with mpmath.workdps(30):
+
+        def part(x: mpmath.mpf, at: Cut, side: int) -> mpmath.mpf:
+            u = (x - mpmath.mpf(float(at.at))) / (mpmath.mpf(float(at.width)) * mpmath.sqrt(2))
+            return mpmath.erfc(side * u) / 2
+
+        def mass(mean: int) -> mpmath.mpf:
+            places = (mpmath.mpf(v) / 16 for v in range(-16 * 4, 16 * 14))
+            terms = (mpmath.npdf(x, mean) * part(x, first, 1) * part(x, second, -1) for x in places)
+            return mpmath.fsum(terms) / 16
+
+        plain, shifted = mass(0), mass(1)
+        for bound, true in zip(bounds, (0.99 * plain + 0.01 * shifted, plain), strict=True):
+            upper = mpmath.mpf(bound.upper().str(20, radius=False))
+            assert true < upper < true * 1000  # a half-space instead of a quadrant
+
+
+def test_a_characteristic_function_that_vanishes_is_no_warning() -> None:
+    coin = loss_of("RandomizedResponse(epsilon='1/10')").estimate()
+    size, _ = coin.log_ratio(-0.5, np.array([0.0, 5 * math.pi]))
+    assert size[0] == 0
+    assert size[1] < -35

@@ -30,6 +30,7 @@ DOCS = ROOT / "docs"
 GUIDES = [
     "start",
     "training",
+    "matrix",
     "adjacency",
     "groups",
     "releases",

@@ -171,6 +171,19 @@ class OptionalPositive(Field[ExactReal | None, Number | None]):
 
 
 @final
+class OptionalInteger(Field[int | None, int | None]):
+    """An integer with an optional least value, or None for what the mechanism describes."""
+
+    def __init__(self, *, least: int | None = None) -> None:
+        super().__init__(None)
+        self._least = least
+
+    def read(self, value: int | None) -> int | None:
+        """Convert unless None, and require an integer that is not too small."""
+        return None if value is None else integer(self._name, value, least=self._least)
+
+
+@final
 class Rational(Field[Fraction, Number]):
     """A rational number, optionally ≥ 0 or > 0."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from accountant.counting.strategies import BufferedToeplitz as BufferedToeplitz
 from accountant.geometry.covariances import Diagonal as Diagonal
 from accountant.geometry.covariances import Exchangeable as Exchangeable
 from accountant.geometry.covariances import Isotropic as Isotropic
@@ -35,6 +36,7 @@ from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter as D
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree as DiscreteKaryTree
 from accountant.mechanisms.counting.honaker_tree import HonakerTree as HonakerTree
 from accountant.mechanisms.counting.kary_tree import KaryTree as KaryTree
+from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism as MatrixMechanism
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary as SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import (
     SquareRootFactorization as SquareRootFactorization,

@@ -147,6 +147,37 @@ def declared(name: str) -> Draw:
     return draw
 
 
+def matrix_mechanism(rng: random.Random) -> str:
+    """Draw a strategy and a schema of which the exact sensitivity is known."""
+    n = rng.randint(1, 9)
+    rows = [[f"{rng.randint(0, 9)}/4" if j < i else "3/2" if i == j else "0" for j in range(n)]
+            for i in range(n)]  # fmt: skip
+    fall = sorted((f"{rng.randint(1, 9)}/8" for _ in range(rng.randint(1, n))), reverse=True)
+    given = rng.choice(
+        [
+            rows,
+            fall,
+            "identity",
+            "square-root",
+            "BufferedToeplitz(output_scales=['1/3', '1/7'], decays=['9/10', '1/2'])",
+        ]
+    )
+    text = repr(given) if not str(given).startswith("B") else given
+    b = rng.randint(1, n)
+    schema = rng.choice(
+        ["'single'", f"'cyclic', separation={b}", f"'min-separation', separation={b}"]
+    )
+    if "single" not in schema and rng.random() < 0.5:
+        schema += f", participations={rng.randint(1, -(-n // b))}"
+    if given is not rows and rng.random() < 0.5:
+        schema += f", bands={rng.randint(1, n)}"
+    noise = rng.choice([rational(rng), "'sqrt(2)'"])
+    return (
+        f"MatrixMechanism(strategy={text}, noise_multiplier={noise}, steps={n}, "
+        f"participation={schema})"
+    )
+
+
 SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
     "BinaryTree": (counter("BinaryTree"), (None, *BOTH)),
     "BoundedCountNoise": (
@@ -227,6 +258,7 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         lambda r: f"LaplaceVector(scale={rational(r)}, shifts=[1, -2, {r.randint(1, 5)}])",
         (None, *BOTH),
     ),
+    "MatrixMechanism": (matrix_mechanism, (None, *BOTH)),
     "MatrixVariateGaussian": (
         lambda r: (
             f"MatrixVariateGaussian(row_covariance={covariance(r, 3)}, "
@@ -306,7 +338,7 @@ SLOW = ("MixtureOfGaussians", "RankOneGaussian")
 CASES = [(name, seed) for name in SINGLE for seed in range(1 if name in SLOW else 3)]
 BOUNDED_ONLY = ("RandomAllocation",)
 """Mechanisms whose law the checker knows, and of its answers bounds only."""
-DESCRIPTIONS = ("Isotropic", "Diagonal", "Exchangeable", "Matrix")
+DESCRIPTIONS = ("Isotropic", "Diagonal", "Exchangeable", "Matrix", "BufferedToeplitz")
 SPACES = ("L2Ball", "Box", "SparseBox", "FiniteSet", "DisjointGroups")
 
 

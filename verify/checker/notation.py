@@ -156,6 +156,17 @@ def relation(value: Any) -> str:
     return str(value)
 
 
+def name_of(names: Iterable[str]) -> Domain:
+    """Require one of several texts."""
+
+    def read(value: Any) -> str:
+        if value not in names:
+            raise ValueError(f"one of {', '.join(names)}")
+        return str(value)
+
+    return read
+
+
 def one_of(names: Iterable[str], what: str) -> Domain:
     """Require something that has one of several names."""
 

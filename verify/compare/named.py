@@ -24,6 +24,7 @@ from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.partition_selection import PartitionSelection
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
@@ -190,8 +191,11 @@ def _(mechanism: GeneralGaussian, workload: Workload, budget: Budget) -> int:
 @_copies.register(DiscreteKaryTree)
 @_copies.register(KaryTree)
 @_copies.register(LinearCounter)
+@_copies.register(MatrixMechanism)
 def _(
-    mechanism: DiscreteKaryTree | KaryTree | LinearCounter, workload: Workload, budget: Budget
+    mechanism: DiscreteKaryTree | KaryTree | LinearCounter | MatrixMechanism,
+    workload: Workload,
+    budget: Budget,
 ) -> int:
     if not isinstance(workload, PrefixSums):
         raise NotApplicableError(

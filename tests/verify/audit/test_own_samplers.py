@@ -40,6 +40,10 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
     "KnownSizeGaussian": ("KnownSizeGaussian(dimension=3, mu=1)", {"mu": 1}),
     "Laplace": ("Laplace(scale='0.7')", "10/7"),
     "LaplaceVector": ("LaplaceVector(scale=2, shifts=[1, 1])", 1),
+    "MatrixMechanism": (
+        "MatrixMechanism(strategy=[1, '1/2'], noise_multiplier=1, steps=5, participation='single')",
+        {"mu": "sqrt(5/4)"},
+    ),
     "MatrixVariateGaussian": (
         "MatrixVariateGaussian(row_covariance=Isotropic(dimension=2, variance=2), "
         "column_covariance=Isotropic(dimension=2, variance=2))",

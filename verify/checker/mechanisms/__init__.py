@@ -2,7 +2,7 @@
 
 `arguments` says which arguments there are, `pairs` the worst pairs of laws, `utility` variances,
 errors and quantiles. Each family has a file that derives it: `gaussian`, `spaces`, `ellipse`,
-`counters`, `counts`.
+`counters`, `counts`, `matrices`.
 """
 
 from verify.checker.mechanisms.arguments import TABLE, WRAPPERS, build

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared import BY_MECHANISM
+from verify.checker.mechanisms import matrices
 from verify.checker.mechanisms.keys import KEYS
 from verify.checker.mechanisms.quadratic import pivots
 from verify.checker.notation import (
@@ -19,6 +20,7 @@ from verify.checker.notation import (
     both,
     each,
     integer,
+    name_of,
     not_negative,
     number,
     one_of,
@@ -39,13 +41,16 @@ def mechanisms(value: Any) -> Any:
 
 COVARIANCES = ("Diagonal", "Exchangeable", "Isotropic", "Matrix")
 SPACES = ("Box", "DisjointGroups", "FiniteSet", "L2Ball", "SparseBox")
+RECURSIONS = ("BufferedToeplitz",)
+NO_MECHANISMS = COVARIANCES + SPACES + RECURSIONS
+"""What has a notation, and is an argument of mechanisms."""
 covariance = one_of(COVARIANCES, "a covariance")
 space = one_of(SPACES, "a sensitivity space")
 
 
 def mechanism(value: Any) -> Noise:
     """Require a mechanism."""
-    if not isinstance(value, Noise) or value.name in COVARIANCES + SPACES:
+    if not isinstance(value, Noise) or value.name in NO_MECHANISMS:
         raise ValueError("a mechanism")
     if value.name in KEYS or (value.name in BY_MECHANISM and BY_MECHANISM[value.name].only_alone):
         raise ValueError(f"a mechanism other than {value.name}, of which one release is known")
@@ -75,6 +80,10 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "Box": {"bounds": Argument(each(not_negative))},
     "BridgedTree": {"steps": _COUNT, "arities": Argument(each(integer(1))), **_COUNTER},
+    "BufferedToeplitz": {
+        "output_scales": Argument(each(rational)),
+        "decays": Argument(each(rational)),
+    },
     "Channel": {"matrix": Argument(each(each(both(rational, not_negative))))},
     "Composed": {"mechanism": Argument(mechanisms), "count": _STEP},
     "CorrelatedGaussian": {
@@ -139,6 +148,15 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "Laplace": {"scale": _SOME, "l1_sensitivity": _ONE},
     "LaplaceVector": {"scale": _SOME, "shifts": Argument(each(number))},
     "Matrix": {"rows": Argument(each(each(rational)))},
+    "MatrixMechanism": {
+        "strategy": Argument(matrices.strategy),
+        "noise_multiplier": _SOME,
+        "steps": _COUNT,
+        "participation": Argument(name_of(matrices.SCHEMAS)),
+        "separation": Argument(optional(integer(1)), None),
+        "participations": Argument(optional(integer(1)), None),
+        "bands": Argument(optional(integer(1)), None),
+    },
     "MatrixVariateGaussian": {
         "row_covariance": _COVARIANCE,
         "column_covariance": _COVARIANCE,
@@ -335,6 +353,7 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     **dict.fromkeys(("BinaryTree", "HonakerTree", "SmoothBinary"), _one_kind),
     "SquareRootFactorization": _one_kind,
     "BridgedTree": _bridged,
+    "BufferedToeplitz": matrices.recursion_misfit,
     "Box": lambda n: "" if any(n["bounds"]) else "no bound but 0",
     "Channel": _rows,
     "CountEllipse": _count_ellipse,
@@ -346,6 +365,7 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     "GeneralGaussian": _general,
     "IntegerNoise": _whole("probabilities"),
     "Matrix": _matrix,
+    "MatrixMechanism": matrices.misfit,
     "MixtureOfGaussians": lambda n: (
         "sensitivities and sampling_probs of different lengths"
         if len(n["sensitivities"]) != len(n["sampling_probs"])

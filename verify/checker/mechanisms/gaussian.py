@@ -13,6 +13,7 @@ from typing import Any
 
 from verify.checker.arithmetic import UnknownError, largest, total
 from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
+from verify.checker.mechanisms.matrices import squared_sensitivity
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
@@ -26,6 +27,7 @@ GAUSSIAN = (
     "Gaussian",
     "GeneralGaussian",
     "KnownSizeGaussian",
+    "MatrixMechanism",
     "MatrixVariateGaussian",
     "OneSidedGaussian",
     "OptimalEllipse",
@@ -44,6 +46,8 @@ def gaussian_mu(noise: Noise) -> Any:
             return noise["mu"]
         case "GeneralGaussian":
             return sqrt(largest_square(noise["space"], noise["covariance"]))
+        case "MatrixMechanism":
+            return _scaled(1 / noise["noise_multiplier"], squared_sensitivity(noise))
         case "MatrixVariateGaussian":
             return _matrix_variate(noise)
         case "CorrelatedGaussian":

@@ -10,7 +10,7 @@ from typing import Any, Final
 from verify.checker.arithmetic import UnknownError, total
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import sum_of_squares, theta
-from verify.checker.mechanisms import arguments, counters
+from verify.checker.mechanisms import arguments, counters, matrices
 from verify.checker.mechanisms.counters import COUNTERS
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.ellipse import ellipse
@@ -70,7 +70,7 @@ def _listed(noise: Noise) -> int:
             if max(map(_spread, sides)) == 1:
                 return 1
             return arguments.dimension(sides[0]) * arguments.dimension(sides[1])
-        case _ if noise.name in (*COUNTERS, "DiscreteKaryTree"):
+        case _ if noise.name in (*COUNTERS, "DiscreteKaryTree", "MatrixMechanism"):
             return int(noise["steps"])
     return 1
 
@@ -141,6 +141,9 @@ def _variance(noise: Noise, index: int) -> Any:
             own, size = _discrete_gaussian(v), _discrete_gaussian(v * c.denominator**2)
             size = size / c.numerator**2
             return size if index == noise["dimension"] else (own + size) / 4
+        case "MatrixMechanism":
+            sigma = noise["noise_multiplier"]
+            return sigma * sigma * matrices.error_units(noise, index)
         case "DiscreteKaryTree":
             return _tree_noise(noise) * counters.output_units(_continuous(noise), index + 1)
         case _ if noise.name in COUNTERS:
@@ -162,6 +165,9 @@ def mean_squared_error(noise: Noise) -> Any:
             return _moment(noise, 2)
         case "RandomizedResponse" if noise["categories"] == 2:
             return 1 / (1 + exp(noise["epsilon"]))
+        case "MatrixMechanism":
+            sigma = noise["noise_multiplier"]
+            return sigma * sigma * matrices.mean_units(noise)
         case "DiscreteKaryTree":
             units = counters.units(_continuous(noise)) / noise["steps"]
             return _tree_noise(noise) * units

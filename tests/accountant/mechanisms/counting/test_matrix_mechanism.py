@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import notation
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import BufferedToeplitz, MatrixMechanism, SquareRootFactorization
+from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.precision import ctx
+from accountant.questions import guarantees, profile, utility
+from verify import checker
+from verify.certificate import certify
+from verify.claims import ApproximateDP
+
+Matrix = list[list[Fraction]]
+SCHEMAS = [
+    ("single", None, None),
+    ("cyclic", 1, None),
+    ("cyclic", 3, None),
+    ("cyclic", 4, 2),
+    ("min-separation", 1, 3),
+    ("min-separation", 2, None),
+    ("min-separation", 3, 3),
+    ("min-separation", 5, None),
+]
+N = 12
+
+
+def matrix(strategy: Any, n: int, bands: int | None = None) -> Matrix:
+    """Write out C, by its definition."""
+    if isinstance(strategy, list) and isinstance(strategy[0], list):
+        return [[Fraction(entry) for entry in row] for row in strategy]
+    if strategy == "identity":
+        c = [Fraction(1)]
+    elif strategy == "square-root":
+        c = [Fraction(1)]
+        for j in range(1, n):
+            c.append(c[-1] * Fraction(2 * j - 1, 2 * j))
+    elif isinstance(strategy, BufferedToeplitz):
+        pairs = list(zip(strategy.output_scales, strategy.decays, strict=True))
+        c = [Fraction(1), *(sum((w * t**i for w, t in pairs), Fraction(0)) for i in range(n))]
+    else:
+        c = [Fraction(entry) for entry in strategy]
+    c = [*c[:bands], *[Fraction(0)] * n][:n]
+    return [[c[i - j] if j <= i else Fraction(0) for j in range(n)] for i in range(n)]
+
+
+def patterns(n: int, schema: str, b: int | None, k: int | None) -> Iterator[tuple[int, ...]]:
+    """Yield every set of steps that a record may take part in."""
+    most = n if k is None else k
+    for size in range(1, (1 if schema == "single" else most) + 1):
+        for steps in itertools.combinations(range(n), size):
+            gaps = [y - x for x, y in itertools.pairwise(steps)]
+            if all(gap == b if schema == "cyclic" else gap >= (b or 0) for gap in gaps):
+                yield steps
+
+
+def by_brute_force(
+    c: Matrix, schema: str, b: int | None, k: int | None
+) -> tuple[Fraction, Fraction]:
+    """Return the largest ‖Σ ±C_i‖² over patterns and signs, and the largest Σ |⟨C_i, C_j⟩|."""
+    below = lcm(*(entry.denominator for row in c for entry in row))
+    whole = np.array([[int(entry * below) for entry in row] for row in c], dtype=object)
+    gram = whole.T @ whole
+    lower = upper = 0
+    for steps in patterns(len(c), schema, b, k):
+        own = gram[np.ix_(steps, steps)]
+        above = np.abs(own).sum()
+        upper = max(upper, above)
+        if own.min() >= 0:
+            lower = max(lower, above)
+        elif above > lower:
+            for signs in itertools.product([1, -1], repeat=len(steps) - 1):
+                signed = np.array((1, *signs), dtype=object)
+                lower = max(lower, signed @ own @ signed)
+    return Fraction(lower, below**2), Fraction(upper, below**2)
+
+
+def full(entry: Any) -> Matrix:
+    return [[Fraction(entry(i, j)) if j <= i else Fraction(0) for j in range(N)] for i in range(N)]
+
+
+STRATEGIES: dict[str, tuple[Any, int | None]] = {
+    "identity": ("identity", None),
+    "square root": ("square-root", None),
+    "banded square root": ("square-root", 3),
+    "rising Toeplitz": ([1, 2, "7/2"], None),
+    "signed Toeplitz": ([1, "-1/2", "1/4", "-1/8"], None),
+    "momentum": ([Fraction(9, 10) ** j for j in range(N)], None),
+    "two buffers": (BufferedToeplitz(["0.31", "0.17"], ["0.95", "0.4"]), None),
+    "banded rows": (full(lambda i, j: Fraction(1 + (3 * i + j) % 5, 4) if i - j < 3 else 0), None),
+    "dense rows": (full(lambda i, j: Fraction(1 + (5 * i + 3 * j) % 7, 6)), None),
+    "late rows": (full(lambda i, j: Fraction(1 + i + j * j, 9)), None),
+    "signed rows": (full(lambda i, j: Fraction(1 - 2 * (j % 2)) * (2 + (i + j) % 3) / 4), None),
+}
+"""Strategies of twelve steps."""
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_sensitivities_are_those_of_all_patterns(name: str) -> None:
+    """Exact rationals on both sides; an alternating column's signs are found."""
+    strategy, bands = STRATEGIES[name]
+    c = matrix(strategy, N, bands)
+    for schema, b, k in SCHEMAS:
+        made = MatrixMechanism(strategy, 1, N, schema, separation=b, participations=k, bands=bands)
+        lower, upper = by_brute_force(c, schema, b, k)
+        if lower < upper:
+            assert name == "signed Toeplitz"
+            found = made.sensitivity()
+            assert Fraction(found.lower) ** 2 <= lower
+            assert Fraction(found.upper) ** 2 >= upper
+        else:
+            assert made.exact_squared_sensitivity == lower, (schema, b, k)
+        assert notation.parse(repr(made)) == made
+
+
+numbers = st.integers(-8, 8).map(lambda eighths: Fraction(eighths, 4))
+
+
+@st.composite
+def mechanisms(draw: st.DrawFn) -> MatrixMechanism:
+    n = draw(st.integers(1, 6))
+    entry = draw(st.sampled_from([numbers, numbers.map(abs)]))
+    diagonal = numbers.filter(bool)
+    strategy: Any
+    if draw(st.booleans()):
+        strategy = [
+            [draw(entry) if j < i else draw(diagonal) if i == j else 0 for j in range(n)]
+            for i in range(n)
+        ]
+    else:
+        strategy = [draw(diagonal), *draw(st.lists(entry, max_size=n - 1))]
+    schema = draw(st.sampled_from(["single", "cyclic", "min-separation"]))
+    if schema == "single":
+        return MatrixMechanism(strategy, 1, n, schema)
+    b = draw(st.integers(1, n))
+    k = draw(st.none() | st.integers(1, -(-n // b)))
+    return MatrixMechanism(strategy, 1, n, schema, separation=b, participations=k)
+
+
+@given(mechanisms())
+@settings(max_examples=60)
+def test_any_strategy_against_all_patterns(made: MatrixMechanism) -> None:
+    given_: Any = made.strategy
+    given_ = [list(row) for row in given_] if isinstance(given_[0], tuple) else list(given_)
+    c = matrix(given_, made.steps)
+    lower, upper = by_brute_force(c, made.participation, made.separation, made.participations)
+    known, found = made.exact_squared_sensitivity, made.sensitivity()
+    assert Fraction(found.lower) ** 2 <= lower
+    assert Fraction(found.upper) ** 2 >= (lower if known is not None else upper)
+    if known is not None:
+        assert known == lower
+    moved = np.array([[float(e) for e in row] for row in c]) @ np.diff(
+        made.worst_shift(), prepend=0
+    )
+    assert moved @ moved == pytest.approx(float(found.lower) ** 2, rel=1e-9, abs=0)
+
+
+def test_too_many_patterns_are_enclosed_and_said_to_be() -> None:
+    """Longer columns later on, and no order among them: 4 of 40 steps, 2 apart."""
+    n = 40
+    c = [[Fraction(1 + (7 * i + 11 * j) % 13, 8) if j <= i else Fraction(0) for j in range(n)]
+         for i in range(n)]  # fmt: skip
+    made = MatrixMechanism(c, 2, n, "min-separation", separation=2, participations=4)
+    floats = np.array([[float(entry) for entry in row] for row in c])
+    gram = floats.T @ floats
+    steps = np.array(list(patterns(n, "min-separation", 2, 4)), dtype=object)
+    steps = np.array([p for p in steps if len(p) == 4])
+    best = gram[steps[:, :, None], steps[:, None, :]].sum(axis=(1, 2)).max() ** 0.5
+    found = made.sensitivity()
+    assert float(found.lower) <= best * (1 + 1e-12)
+    assert float(found.upper) >= best * (1 - 1e-12)
+    assert float(found.upper) <= 1.02 * float(found.lower)
+    with pytest.raises(NotApplicableError, match=r"lie between 21.*Gaussian\(standard_dev"):
+        profile.delta(made, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_the_square_root_is_that_of_the_counter(n: int) -> None:
+    made = MatrixMechanism("square-root", "3/2", n, "single")
+    mu = made.exact_gaussian_mu(None)
+    assert mu is not None
+    counter = SquareRootFactorization(n, mu=mu)
+    for one, other in zip(made.variances(), counter.variances(), strict=True):
+        assert one.overlaps(other)
+        assert one.rel_accuracy_bits() > 40
+    assert utility.mean_squared_error(made).overlaps(utility.mean_squared_error(counter))
+
+
+def test_long_strategies_are_enclosed() -> None:
+    """Beyond exact coefficients: those of the square root add up to Landau's constants."""
+    n = 12_000
+    made = MatrixMechanism("square-root", 1, n, "single")
+    assert made.exact_squared_sensitivity is None
+    counter = SquareRootFactorization(n, mu=1)
+    assert enclose(made.squared_sensitivity).overlaps(enclose(counter.variance_ball))
+    assert guarantees.mu(made).digits > 25
+    banded = MatrixMechanism("square-root", 1, n, "min-separation", separation=100, bands=100)
+    square = banded.exact_squared_sensitivity
+    assert square is not None
+    column = sum((c[0] ** 2 for c in matrix("square-root", 100)), Fraction(0))
+    assert square == 120 * column
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_errors_are_those_of_the_inverse(name: str) -> None:
+    """B C = A is solved in rationals, row by row."""
+    strategy, bands = STRATEGIES[name]
+    c = matrix(strategy, N, bands)
+    made = MatrixMechanism(strategy, 3, N, "single", bands=bands)
+    with ctx.workprec(160):
+        variances = [Interval.of_ball(variance, 30) for variance in made.variances()]
+    total = Fraction(0)
+    for t, variance in enumerate(variances):
+        row = [Fraction(0)] * N
+        for j in range(t, -1, -1):
+            rest = 1 - sum((row[i] * c[i][j] for i in range(j + 1, t + 1)), Fraction(0))
+            row[j] = rest / c[j][j]
+        square = 9 * sum((b * b for b in row), Fraction(0))
+        assert square in variance
+        assert variance.relative_width is not None
+        assert variance.relative_width < Fraction(1, 10**25)
+        total += square
+    assert total / N in utility.mean_squared_error(made)
+
+
+@pytest.mark.parametrize("name", ["banded square root", "signed rows"])
+def test_samples_have_the_covariance(name: str) -> None:
+    """Each of 144 entries of 20000 runs lies within six standard errors (false alarm 2e-9 each)."""
+    strategy, bands = STRATEGIES[name]
+    made = MatrixMechanism(strategy, 2, N, "single", bands=bands)
+    rows = made.sample(20_000, rng=np.random.default_rng(4))
+    exact = np.array([[float(entry.mid()) for entry in row] for row in made.covariance_matrix()])
+    products = rows[:, :, None] * rows[:, None, :]
+    error = products.std(axis=0) / len(rows) ** 0.5
+    assert (abs(products.mean(axis=0) - exact) < 6 * error).all()
+    released = made.release(np.full(N, 0.5), 3, rng=np.random.default_rng(1))
+    assert released.shape == (3, N)
+    assert np.all(released * 2.0**40 % 1 == 0)
+
+
+@pytest.mark.parametrize("name", ["identity", "banded square root", "two buffers", "dense rows"])
+def test_step_noise_solves_for_white_noise(name: str) -> None:
+    """C times the noise of all steps is what the generator draws, for noise of any shape."""
+    strategy, bands = STRATEGIES[name]
+    made = MatrixMechanism(strategy, "1/2", N, "single", bands=bands)
+    noise = np.array(list(made.step_noise((2, 3), rng=np.random.default_rng(7))))
+    c = np.array([[float(entry) for entry in row] for row in matrix(strategy, N, bands)])
+    white = np.random.default_rng(7).normal(0.0, 0.5, (N, 2, 3))
+    # substitution in doubles: condition numbers below 1e4 here
+    assert np.abs(np.tensordot(c, noise, axes=1) - white).max() < 1e-11
+
+
+def test_claims_are_decided_and_certified() -> None:
+    made = MatrixMechanism("square-root", 4, 64, "min-separation", separation=8, bands=8)
+    found = profile.delta(made, 1)
+    for delta, verdict in (
+        (Fraction(found.upper) * 2, "HOLDS"),
+        (Fraction(found.lower) / 2, "REFUTED"),
+    ):
+        claim = ApproximateDP(
+            id="a", source="", statement="", mechanism=repr(made), epsilon="1", delta=str(delta)
+        )
+        finding, certificate = certify(claim)
+        assert finding.verdict.value == verdict
+        assert certificate is not None
+        assert checker.check(certificate).outcome is checker.Outcome.VALID
+
+
+CYCLIC = {"participation": "cyclic", "separation": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"strategy": [[1, 1], [0, 1]], "steps": 2}, r"strategy\[0\]\[1\]=1 to be 0.*triangular"),
+        ({"strategy": [[1, 0], [1, 0]], "steps": 2}, r"strategy\[1\]\[1\]=0 ≠ 0.*invertible"),
+        ({"strategy": [[1, 0], [1]], "steps": 2}, r"strategy\[1\] to have 2 entries.* not 1"),
+        ({"strategy": [[1, 0], [float("nan"), 1]], "steps": 2}, r"strategy\[1\]\[0\]=nan"),
+        ({"strategy": [0, 1]}, r"strategy\[0\]=0 ≠ 0"),
+        ({"strategy": [1, float("inf")]}, r"strategy\[1\]=inf"),
+        ({"strategy": [1, "sqrt(2)"]}, r"strategy\[1\].*rational"),
+        ({"strategy": []}, "to be a name"),
+        ({"strategy": "squareroot"}, "Did you mean 'square-root'"),
+        ({"strategy": [1] * 9}, "steps=8 ≥ 9"),
+        ({"strategy": [[1]]}, "steps=8 to be 1"),
+        ({"strategy": [[1]], "steps": 1, "bands": 1}, "bands=1 to be left out"),
+        ({"bands": 0}, "bands=0 ≥ 1"),
+        ({"noise_multiplier": 0}, "noise_multiplier=0 > 0"),
+        ({"steps": 0}, "steps=0 ≥ 1"),
+        ({"participation": "cycles"}, "Unknown participation 'cycles'. Did you mean 'cyclic'"),
+        ({"participation": "cyclic"}, r"Expected separation=…"),
+        ({"separation": 2}, "left out where participation is 'single'"),
+        ({**CYCLIC, "separation": 0}, "separation=0 ≥ 1"),
+        ({**CYCLIC, "participations": 0}, "participations=0 ≥ 1"),
+        ({**CYCLIC, "participations": 5}, "participations=5 ≤ 4: no more fit into steps=8"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], said: str) -> None:
+    usual = {"strategy": "identity", "noise_multiplier": 1, "steps": 8, "participation": "single"}
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        MatrixMechanism(**{**usual, **arguments})
+    assert "\n" not in str(caught.value)
+
+
+def test_buffers_are_even() -> None:
+    with pytest.raises(InvalidInputError, match="as many decays as output_scales, not 1 and 2"):
+        BufferedToeplitz([1, 2], [1])

@@ -1,0 +1,302 @@
+"""Correlated noise: how far one record moves C x, and the errors of A C⁻¹Z.
+
+A record in the steps π moves C x by Σ_{i∈π} u_i ⊗ C_{·i}, ‖u_i‖ ≤ 1. Expanding the square,
+‖·‖² ≤ Σ_{i,j∈π} |⟨C_{·i}, C_{·j}⟩| =: h(π), and Σ s_i s_j ⟨C_{·i}, C_{·j}⟩ is reached for all
+signs s. So Δ² is the largest h where signs are found that reach it. The largest h is that of
+
+* the longest column, where a record takes part once;
+* the worst first step, where steps are exactly b apart;
+* the longest columns b apart, where those are orthogonal: whether the last one is taken or not,
+  the rest is the same question for fewer columns;
+* steps 1, 1 + b, 1 + 2b, …, where |⟨C_{·i}, C_{·j}⟩| does not grow when i and j ≥ i + b (or i = j)
+  are both one later, nor when the later one alone is. By induction from the last step of π: when
+  all steps from one on are moved to earlier ones, together, every entry of h moves along a
+  diagonal or along a row to an entry that is not smaller;
+* all patterns, one by one, where these are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import comb
+from typing import Any, Final
+
+from flint import arb, fmpq, fmpq_poly, fmpz_mat
+
+from verify.checker.arithmetic import UnknownError
+from verify.checker.notation import Noise, rational
+from verify.checker.reals import Real
+
+STRATEGIES: Final = ("identity", "square-root")
+SCHEMAS: Final = ("single", "cyclic", "min-separation")
+_MOST_ROWS: Final = 1024
+"""Columns whose inner products are formed: half a million."""
+_MOST_BITS: Final = 1 << 28
+"""Bits of all coefficients together, in the longest of their terms."""
+_MOST_SQUARE: Final = 1 << 31
+"""Bits of all inner products together."""
+_MOST_PATTERNS: Final = 20_000
+"""Patterns that are looked at one by one."""
+_MOST_ENTRIES: Final = 2_000_000
+"""Steps of a substitution in balls."""
+
+Column = list[Fraction]
+
+
+def strategy(value: Any) -> Any:
+    """Require a name, Toeplitz coefficients, the rows of a matrix, or a recursion."""
+    if isinstance(value, str) and value in STRATEGIES:
+        return value
+    if isinstance(value, Noise) and value.name == "BufferedToeplitz":
+        return value
+    if not isinstance(value, list) or not value:
+        raise ValueError("a strategy")
+    if not isinstance(value[0], list):
+        return [rational(entry) for entry in value]
+    return [[rational(entry) for entry in _row(row)] for row in value]
+
+
+def _row(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("a list of rows")
+    return value
+
+
+def misfit(noise: Noise) -> str:
+    """Say which arguments do not fit together."""
+    given, n, b = noise["strategy"], noise["steps"], noise["separation"]
+    if noise["participation"] == "single":
+        if b is not None or noise["participations"] is not None:
+            return "a separation or participations of a single participation"
+    elif b is None:
+        return "no separation"
+    elif noise["participations"] is not None and (noise["participations"] - 1) * b >= n:
+        return "participations that do not fit into the steps"
+    if isinstance(given, list) and isinstance(given[0], list):
+        return _matrix_misfit(given, n, noise["bands"])
+    if isinstance(given, list):
+        return (
+            "coefficients beyond the steps, or no first one"
+            if len(given) > n or not given[0]
+            else ""
+        )
+    return ""
+
+
+def _matrix_misfit(rows: list[Column], steps: Any, bands: Any) -> str:
+    if len(rows) != steps or len(rows) > _MOST_ROWS or any(len(row) != steps for row in rows):
+        return "rows that are not as many as steps"
+    if bands is not None:
+        return "bands of a matrix that is given"
+    if any(any(row[i + 1 :]) or not row[i] for i, row in enumerate(rows)):
+        return "a strategy that is not lower triangular, or singular"
+    return ""
+
+
+def recursion_misfit(noise: Noise) -> str:
+    """Say whether the buffers of a recursion are uneven."""
+    same = len(noise["output_scales"]) == len(noise["decays"])
+    return "" if same else "decays that are not as many as output_scales"
+
+
+def squared_sensitivity(noise: Noise) -> Fraction:
+    """Return Δ². Raises UnknownError where this file has no proof of it."""
+    b, k = _schema(noise)
+    given = noise["strategy"]
+    if isinstance(given, list) and isinstance(given[0], list):
+        return _largest([list(column) for column in zip(*given, strict=True)], noise)
+    c = coefficients(noise)
+    falling = all(x >= y for x, y in zip(c, [*c[1:], Fraction(0)], strict=True))
+    if k == 1 or len(c) <= b or falling:
+        # column i is column 1 moved down by i − 1 and cut off: no longer than column 1
+        return _first_steps(c, int(noise["steps"]), b, k)
+    n = int(noise["steps"])
+    if n > _MOST_ROWS:
+        raise UnknownError(f"the inner products of {n} columns")
+    padded = c + [Fraction(0)] * (n - len(c))
+    return _largest([[Fraction(0)] * i + padded[: n - i] for i in range(n)], noise)
+
+
+def _schema(noise: Noise) -> tuple[int, int]:
+    """Return the separation b and the most participations k."""
+    n = int(noise["steps"])
+    if noise["participation"] == "single":
+        return n, 1
+    b = int(noise["separation"])
+    return b, int(noise["participations"] or -(-n // b))
+
+
+def coefficients(noise: Noise) -> Column:
+    """Return the Toeplitz coefficients, without zeros at the end."""
+    given, n = noise["strategy"], int(noise["steps"])
+    count = min(n, int(noise["bands"] or n))
+    if given == "identity":
+        return [Fraction(1)]
+    if isinstance(given, list):
+        found = given[:count]
+    elif given == "square-root":
+        _require(2 * count * count)
+        found = [Fraction(comb(2 * j, j), 4**j) for j in range(count)]
+    else:
+        scales, decays = given["output_scales"], given["decays"]
+        _require(count * count * sum(theta.denominator.bit_length() for theta in decays))
+        found = [Fraction(1)]
+        for i in range(count - 1):
+            found.append(sum((w * t**i for w, t in zip(scales, decays, strict=True)), Fraction(0)))
+    while not found[-1]:
+        found = found[:-1]
+    return found
+
+
+def _require(bits: int) -> None:
+    if bits > _MOST_BITS:
+        raise UnknownError("coefficients of so many digits")
+
+
+def _first_steps(c: Column, n: int, b: int, k: int) -> Fraction:
+    """Return ‖Σ_{m<k} C_{·,1+mb}‖²: below x^n, c(x)(1 + x^b + … + x^{(k−1)b}) has these entries."""
+    series = fmpq_poly([fmpq(entry.numerator, entry.denominator) for entry in c])
+    comb_of_steps = fmpq_poly([int(t % b == 0) for t in range(min(n, (k - 1) * b + 1))])
+    sums = (series * comb_of_steps).coeffs()[:n]
+    square = sum((entry * entry for entry in sums), fmpq(0))
+    return Fraction(int(square.p), int(square.q))
+
+
+def _largest(columns: list[Column], noise: Noise) -> Fraction:
+    b, k = _schema(noise)
+    n = len(columns)
+    products, unit = _products(columns)
+    size = [[abs(entry) for entry in row] for row in products]
+
+    def h(pattern: tuple[int, ...]) -> int:
+        return sum(size[i][j] for i in pattern for j in pattern)
+
+    def every(start: int) -> tuple[int, ...]:
+        return tuple(range(start, n, b))[:k]
+
+    if k == 1 or noise["participation"] == "cyclic":
+        best = max(map(every, range(n)), key=h)
+    elif all(size[i][j] == 0 for i in range(n) for j in range(i + b, n)):
+        best = _longest([size[i][i] for i in range(n)], b, k)
+    elif _declines(size, b):
+        best = every(0)
+    elif sum(comb(n - (m - 1) * (b - 1), m) for m in range(1, k + 1)) <= _MOST_PATTERNS:
+        best = max(_patterns(n, b, k), key=h)
+    else:
+        raise UnknownError("the worst steps of a record")
+    if not _reached(products, best):
+        raise UnknownError("the signs of the worst record")
+    return h(best) * unit
+
+
+def _products(columns: list[Column]) -> tuple[list[list[int]], Fraction]:
+    """Return the inner products as integers, and their unit."""
+    below = 1
+    for column in columns:
+        for entry in column:
+            if below % entry.denominator:
+                below = Fraction(below, entry.denominator).numerator * entry.denominator
+    listed = [[int(entry * below) for entry in column] for column in columns]
+    longest = max(abs(entry).bit_length() for column in listed for entry in column)
+    if 2 * longest * len(columns) ** 2 > _MOST_SQUARE:
+        raise UnknownError("inner products of so many digits")
+    matrix = fmpz_mat(listed)
+    found = (matrix * matrix.transpose()).tolist()
+    return [[int(entry) for entry in row] for row in found], Fraction(1, below * below)
+
+
+def _longest(squares: list[int], b: int, k: int) -> tuple[int, ...]:
+    """Return at most k steps b apart of the largest sum, with the last column or without it."""
+    best: list[list[tuple[int, tuple[int, ...]]]] = [[(0, ())] * (k + 1)]
+    for i, square in enumerate(squares):
+        before = best[max(0, i + 1 - b)]
+        taken = [(value + square, (*steps, i)) for value, steps in before[:k]]
+        best.append([best[-1][0], *(max(x, y) for x, y in zip(best[-1][1:], taken, strict=True))])
+    return best[-1][k][1]
+
+
+def _declines(size: list[list[int]], b: int) -> bool:
+    n = len(size)
+    pairs = ((i, j) for i in range(n) for j in (i, *range(i + b, n)))
+    return all(
+        (j + 1 == n or size[i + 1][j + 1] <= size[i][j])
+        and (i == j or j + 1 == n or size[i][j + 1] <= size[i][j])
+        for i, j in pairs
+    )
+
+
+def _patterns(n: int, b: int, k: int) -> Iterator[tuple[int, ...]]:
+    for first in range(n):
+        yield (first,)
+        if k > 1:
+            for rest in _patterns(n - first - b, b, k - 1):
+                yield (first, *(first + b + step for step in rest))
+
+
+def _reached(products: list[list[int]], pattern: tuple[int, ...]) -> bool:
+    """Whether signs make all inner products ≥ 0: overlapping columns tell each other's sign."""
+    signs: dict[int, int] = {}
+    for start in pattern:
+        if start in signs:
+            continue
+        signs[start], waiting = 1, [start]
+        while waiting:
+            i = waiting.pop()
+            for j in pattern:
+                if products[i][j] and j not in signs:
+                    signs[j] = signs[i] if products[i][j] > 0 else -signs[i]
+                    waiting.append(j)
+    return all(signs[i] * signs[j] * products[i][j] >= 0 for i in pattern for j in pattern)
+
+
+def error_units(noise: Noise, step: int) -> Any:
+    """Return ‖B_t‖² for B C = A, A the lower triangle of ones, and a step t counted from 0.
+
+    The row has B_tj = (1 − Σ_{j<i≤t} B_ti C_ij)/C_jj from the last entry on.
+    """
+    return _squares(noise, step)[-1]
+
+
+def mean_units(noise: Noise) -> Any:
+    """Return the average of ‖B_t‖² over all steps."""
+    n = int(noise["steps"])
+    given = noise["strategy"]
+    if isinstance(given, list) and isinstance(given[0], list):
+        if n**3 > _MOST_ENTRIES:
+            raise UnknownError(f"the error of {n} steps")
+        found = [error_units(noise, step) for step in range(n)]
+    else:
+        found = _squares(noise, n - 1)
+    return _sum(found) / n
+
+
+def _sum(values: list[Any]) -> Any:
+    return Real(sum((value.ball for value in values), arb(0)))
+
+
+def _squares(noise: Noise, step: int) -> list[Any]:
+    """Return ‖B_0‖², …, ‖B_t‖² of a Toeplitz strategy, else ‖B_t‖² alone."""
+    given = noise["strategy"]
+    whole = isinstance(given, list) and isinstance(given[0], list)
+    coefficient = [] if whole else [_ball(c) for c in coefficients(noise)]
+    if (step + 1) * (step + 1 if whole else len(coefficient)) > _MOST_ENTRIES:
+        raise UnknownError(f"the error of step {step + 1}")
+    row: list[arb] = []  # B_tt, B_t,t−1, …
+    total, squares = arb(0), []
+    for lag in range(step + 1):
+        j = step - lag
+        if whole:
+            column = [_ball(given[i][j]) for i in range(step, j - 1, -1)]  # C_tj, …, C_jj
+        else:
+            column = coefficient[lag::-1] if lag < len(coefficient) else coefficient[::-1]
+            column = [arb(0)] * (lag + 1 - len(column)) + column
+        rest = 1 - sum((x * y for x, y in zip(row, column, strict=False)), arb(0))
+        row.append(rest / column[-1])
+        total += row[-1] * row[-1]
+        squares.append(Real(total))
+    return squares[-1:] if whole else squares
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))

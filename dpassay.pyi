@@ -64,6 +64,10 @@ from accountant.training import dpsgd as dpsgd
 from accountant.training import dpsgd_noise as dpsgd_noise
 from accountant.training import training_schemes as training_schemes
 from figures.plot import plot as plot
+from verify.ask import assert_private as assert_private
+from verify.ask import audit as audit
+from verify.ask import audit_samples as audit_samples
+from verify.ask import audit_until_refuted as audit_until_refuted
 from verify.ask import calibrate as calibrate
 from verify.ask import certify as certify
 from verify.ask import compare as compare
@@ -72,13 +76,9 @@ from verify.audit import AuditResult as AuditResult
 from verify.audit import OneRunResult as OneRunResult
 from verify.audit import PrivacyError as PrivacyError
 from verify.audit import SequentialResult as SequentialResult
-from verify.audit import assert_private as assert_private
-from verify.audit import audit as audit
 from verify.audit import audit_one_run as audit_one_run
-from verify.audit import audit_samples as audit_samples
 from verify.audit import audit_scores as audit_scores
 from verify.audit import audit_step as audit_step
-from verify.audit import audit_until_refuted as audit_until_refuted
 from verify.audit import canaries_needed as canaries_needed
 from verify.claims import ApproximateDP as ApproximateDP
 from verify.claims import GaussianDP as GaussianDP

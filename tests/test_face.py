@@ -326,3 +326,22 @@ class TestTheNoiseOfATrainingRun:
 def test_a_claim_with_other_words_is_refused_with_the_forms_that_are_read(claim: str) -> None:
     with pytest.raises(InvalidInputError, match="nothing after it but"):
         dpassay.verify(claim)
+
+
+class TestAuditsInWords:
+    """Audits take the words of `verify`."""
+
+    def test_a_claim_in_words_is_the_claim(self) -> None:
+        options: dict[str, Any] = {"samples": 5000, "seed": 3}
+        said = dpassay.audit("Laplace(1)", epsilon=1, delta="1e-5", **options)
+        given = dpassay.audit(dpassay.Laplace(1), (1, "1e-5"), **options)
+        assert said.certificate()["claim"] == given.certificate()["claim"]
+        assert (said.p_value, said.outcome) == (given.p_value, given.outcome)
+        assert dpassay.audit("Gaussian(1)", mu=2, **options).outcome.value == "NOT_REFUTED"
+
+    @pytest.mark.parametrize(
+        "words", [{}, {"delta": 1e-5}, {"epsilon": 1, "mu": 1}, {"claim": 1, "eps": 1}]
+    )
+    def test_what_is_no_claim_is_answered_with_one(self, words: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInputError, match="Name one claim: epsilon=1"):
+            dpassay.audit("Laplace(1)", **words)

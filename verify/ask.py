@@ -1,4 +1,4 @@
-"""`verify`, `certify`, `calibrate` and `compare` in the words of the command line.
+"""`verify`, `certify`, `calibrate`, `compare` and audits in the words of the command line.
 
 >>> from verify.ask import verify
 >>> verify("Gaussian(1)", epsilon=1, delta="1e-5").verdict.value
@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -356,3 +357,46 @@ def compare(
         published=published,
         progress=progress,
     )
+
+
+def _in_words(name: str) -> Callable[..., Any]:
+    """Return an audit that takes its claim in words too, and a mechanism as text."""
+
+    def asked(
+        *given: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        mu: Number | None = None,
+        rho: Number | None = None,
+        **options: Any,
+    ) -> Any:
+        import verify.audit
+        from verify.audit.target import named
+
+        claims: list[Any] = [] if epsilon is None else [(epsilon, 0 if delta is None else delta)]
+        claims += [{key: value} for key, value in (("mu", mu), ("rho", rho)) if value is not None]
+        if len(claims) > 1 or (delta is not None and epsilon is None):
+            raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
+        if claims:
+            options["claim"] = claims[0]
+        if given and isinstance(given[0], str):
+            given = (named(given[0]), *given[1:])
+        audited = getattr(verify.audit, name)
+        try:
+            inspect.signature(audited).bind(*given, **options)
+        except TypeError as error:
+            raise InvalidInputError(f"{name}(): {error}. {_ONE_CLAIM}") from None
+        return audited(*given, **options)
+
+    asked.__name__ = asked.__qualname__ = name
+    asked.__doc__ = (
+        f"Call `verify.audit.{name}`; its claim may be named by `epsilon` and `delta`, `mu` or "
+        "`rho`, and a mechanism may be text."
+    )
+    return asked
+
+
+audit = _in_words("audit")
+audit_until_refuted = _in_words("audit_until_refuted")
+audit_samples = _in_words("audit_samples")
+assert_private = _in_words("assert_private")

@@ -34,7 +34,7 @@ _BUFFERED = 1 << 13
 _FAR = 64
 """Noise in scales that a lattice of 62 bits leaves room for: more has a probability of e^−64."""
 _DIGITS = 61
-"""Bits of a lattice point, a sign and one to spare in 64."""
+"""Bits of a sum of lattice points: 64 hold it with its sign, and what is added to it."""
 _LARGEST = 1 << _DIGITS
 _LARGEST_SUBTREE = 1 << 18
 """Values of a subtree that are filled at once: 2 MB."""

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
 
 _ALIAS = 1e-8
-"""Size of the aliases of a step, before it is bounded: a coarser step is not proved."""
+"""Size at which the aliases of a step are aimed, as if of a normal law: they are bounded apart."""
 _SMOOTHINGS = (0.5, 0.25, 0.12, 0.06)  # s, in units of 1/c
 _SHARES, _FEW = (0.85, 0.7, 0.55), 50  # of the saddle; where κ is below
 _SMOOTH_END = 4.0  # the nodes end where e^{−(sy)²/2} is e^{−8}
 _MOST_NODES = 700
-"""Most nodes of a line that is tried: each takes a search of its own."""
+"""Nodes of a line from which on no less smooth one is tried: each has bounds of its own to find."""
 _ANGLES = (0.1, 0.25, 0.45, 0.7, 0.95, 1.2, 1.4)
 _STEEPEST = 1.45
 """Largest angle of a direction, below π/2, where its cosine vanishes."""

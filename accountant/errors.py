@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 _MOST_NAMES = 40
+"""Names that a message lists: more hide the right one."""
 
 Answer = TypeVar("Answer")
 Parameters = ParamSpec("Parameters")

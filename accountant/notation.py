@@ -23,6 +23,7 @@ from accountant.mechanisms import DESCRIPTIONS
 _KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ignore[arg-type]  # never written
 _NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
+"""Characters of one text that is read: a longer one is no mechanism, and fills the memory."""
 _REMEDY = 'Write a mechanism such as Gaussian(standard_deviation="1.1").'
 
 

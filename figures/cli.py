@@ -201,6 +201,7 @@ def _to_json(
 
 
 _SHOWN = 5
+"""Lines of a figure's drift that are printed."""
 
 
 def _say(made: Sequence[Made], options: argparse.Namespace) -> None:

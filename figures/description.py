@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_SEED = 2026
+"""Seed of simulations, so that a figure is drawn twice alike."""
 
 
 class Size(Enum):

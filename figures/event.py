@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accountant.numbers.reference import Continuous, Discrete
 
 _POINTS = 401
+"""Points of a density."""
 _FAR = 1e6
 """Where the search for the ends of a density ends, in the pair's own unit."""
 _DROP = 1e-7

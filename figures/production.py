@@ -31,6 +31,7 @@ from verify.workers import work_for
 
 PICTURES = (".png", ".pdf", ".svg")
 _SCHEMA_VERSION = 1
+"""Version of the records of what was drawn; another one draws anew."""
 _WATERMARK = "reduced grid"
 _LIBRARIES = ("dpassay", "matplotlib", "numpy", "scipy", "python-flint")
 

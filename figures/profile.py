@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 LEAST_DELTA = Fraction(1, 10**12)
 _POINTS = 96
+"""Points of a curve."""
 _NEAR_END = 32
+"""Points that close in on its end, where it may fall steeply."""
 _WIDTH = Fraction(1, 10**9)
 _END_WIDTH = Fraction(1, 10**15)
 _FALLBACK_END = Fraction(10)
@@ -35,6 +37,7 @@ _SHORTEST = Fraction(1, 1000)
 _LEAST_SHOWN = Decimal("1e-300")
 """A smaller δ is no float, and is left out."""
 _SHOWN_NAME = 70
+"""Characters of a name in a title."""
 
 
 @final

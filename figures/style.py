@@ -27,6 +27,7 @@ COLUMN, PAGE = 3.4, 7.0
 _SMALL = 7.5
 """Points: what is read at the width of a column."""
 _DOTS_PER_INCH = 200
+"""Of bitmaps."""
 _LETTERS_PER_INCH = 13.5
 """Of the bold title: fewer break its lines early, more push it beyond the edge."""
 _PARAMETERS: dict[Any, Any] = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 4.6, 3.4
 """Inches: the letters are readable where a phone shows a figure at its own width."""
 _POINTS = 33
+"""Points of a curve."""
 _LEAST, _NEAR, _USUAL = 1e-250, 1e-3, 1e-6
 """What is below every scale; how far below a point a scale goes; where it begins without one."""
 

@@ -44,7 +44,9 @@ from lp.weights import Weights, mixture_weights, symmetric_weights
 NARROW = Fraction(1, 10**30)
 WIDE = Fraction(1, 10**12)
 _NARROW_SUPPORT = 16
+"""Support up to which rational data are solved exactly: the fractions stay short."""
 _GUARD_BITS = 16
+"""Bits by which a solution is finer than the width that is asked for."""
 _MORE_LAWS = 3
 """How often the number of counts with a law of their own is doubled: each costs 4 to 8 times."""
 

@@ -18,6 +18,7 @@ from lp.program import Evaluated
 
 Sparse: TypeAlias = dict[int, Value]
 _DENSE_ROW = 12
+"""Entries of the sparsest row from which on what is left is solved as a dense system."""
 
 
 def basic_solution(

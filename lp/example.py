@@ -31,6 +31,7 @@ Pair: TypeAlias = tuple[int, int]
 """(i1, i2) with i1 < 0 < i2."""
 
 _DIGITS = 30
+"""Digits of the law's numbers, which are rounded inward."""
 _WIDTH = Fraction(1, 10**30)
 
 

@@ -42,10 +42,17 @@ MARGIN = Fraction(1, 1 << 96)
 """Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""
 
 _DIGITS = 42
+"""Digits of multipliers, besides those of their range."""
 _EXACT_ROWS = 200
+"""Constraints up to which rational data are solved exactly."""
 _FARTHEST = 1000
+"""Errors beyond the largest that a test is followed to: it ends before, or is of no use."""
 _STEP = 1 << 16
+"""Factor of a guessed size that the solver finds too small, or far too large: its columns end at
+10⁶."""
 _MOST_FREE = 512
+"""Support, in sensitivities, up to which a law without one is sought: its program grows with the
+square."""
 _ROUNDING = fmpq(1, 10**36)
 """Share of a lower bound given up for one of every support: more than rounding to 42 places."""
 

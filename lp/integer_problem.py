@@ -33,7 +33,9 @@ from lp.program import ONE, ZERO, Coefficient, Program, Row
 
 OBJECTIVES = ("variance", "absolute", "error", "cost", "delta")
 _MOST_ROWS = 6000
+"""Constraints of a program: more take hours."""
 _KILOBYTES_PER_ROW = 40
+"""Memory of one constraint, measured, for the refusal to name."""
 
 
 @final

@@ -20,6 +20,7 @@ from lp.problem import Value
 from lp.program import Evaluated, Scaled
 
 _MOST_PIVOTS = 400
+"""Pivots after which no basis is sought by exact steps: the floats were far off."""
 
 Name: TypeAlias = tuple[bool, int]
 """A variable: (False, column), or (True, row) for the slack of a row."""

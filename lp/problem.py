@@ -18,9 +18,13 @@ Value: TypeAlias = fmpq | arb
 
 COUNT_OBJECTIVES = ("singular", "true-delta")
 _MOST_SUPPORT = 1 << 20
+"""Support of a law that is solved for: beyond it even one law fills the memory."""
 _BYTES_PER_TERM = 700
+"""Memory of a term of a program of one law, measured."""
 _BYTES_PER_SLACK = 100_000
+"""Memory of a slack of a program of many laws, measured, with its exact numbers."""
 _MOST_BYTES = 2 << 30
+"""Memory that a program may take: 2 GiB."""
 
 
 @final

@@ -147,7 +147,9 @@ class Scaled:
 
 
 _NEGLIGIBLE = 1e-12
+"""Entries below it, in their row, are left out for the solver: it takes them for 0 anyway."""
 _PENALTY = 1e-7
+"""Cost of a column that lost one, so that the solver leaves it where another will do."""
 
 
 def scaled(program: Program, ratio: float) -> Scaled:

@@ -34,6 +34,7 @@ Variables: TypeAlias = Literal["mixtures", "laws"]
 """Whether the variables are the weights α, as printed, or the laws p(z | n) themselves."""
 
 _MOST_VARIABLES = 1_000_000
+"""Weights of the model that checks others: it is not made for speed."""
 
 
 @final

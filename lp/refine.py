@@ -27,11 +27,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROUNDS = 16
+"""Corrections at most: each gains as many digits as the solver has."""
 _FAR = 1e30
+"""What floats stand for if they do not hold it."""
 _LARGEST_COST = 1e10
+"""Largest cost that the solver is given: larger ones cost it its digits."""
 _MOST_GAIN = 60
+"""log₂ of a magnification from one correction to the next: more than the solver's digits gain
+nothing."""
 _MOST_DIFFERENCE = 20
+"""log₂ of how much more primal errors may be magnified than dual ones, or less: both are in one
+program."""
 _PATIENCE = 4
+"""Corrections without a gain before the best solution is kept."""
 _Float: TypeAlias = tuple[float, int]
 """Mantissa and power of two: a float without limits on its exponent."""
 

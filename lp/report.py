@@ -13,6 +13,7 @@ from lp.problem import to_fraction
 from lp.weights import mixture_weights
 
 SCHEMA_VERSION = 1
+"""Version of the reports; it rises when a key changes its meaning."""
 
 
 def to_json(solution: Solution) -> dict[str, Any]:

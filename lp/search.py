@@ -27,11 +27,16 @@ from lp.refine import Refined, refine
 from lp.solve import InfeasibleError, SolverError
 
 _EXACT_SUPPORT = 16
+"""Support up to which rational data are solved exactly."""
 _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
 _TOO_FAR = 20
+"""log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
 _GUARD_DIGITS = 12
+"""Digits, or bits, beyond what is asked for, so that rounding does not show."""
 _ROOM_BITS = 8
+"""Bits between the width and the room that constraints are given: it costs no visible digit."""
 _VISIBLE = 0.9
+"""Share of the bits that are asked for below which multipliers are noise."""
 _MORE = fmpq(1001, 1000)
 _Dual: TypeAlias = Callable[[Ratio, int | None], tuple[CountProgram, DualBound]]
 

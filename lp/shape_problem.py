@@ -28,6 +28,7 @@ from accountant.numbers.quadratic import vertex_count
 
 AIMS = ("total", "worst")
 _MOST_VERTICES = 4096
+"""Vertices of a sensitivity space that are listed."""
 
 
 class Vertex(NamedTuple):

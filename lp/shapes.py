@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DIGITS = 17
+"""Digits of a float as a rational number."""
 _ACTIVE = 1e-6
+"""Share of the largest weight from which on a point carries the solution."""
 _STEPS = 12
+"""Fixed-point steps on the points that do: they settle, or the guess is kept."""
 _ROOM = Fraction(1, 10**30)
 """The lower end stays so far below the bound that a rational matrix root proves it, too."""
 

@@ -139,7 +139,9 @@ class DirectHighs:
 
 
 _LARGEST = 1e6
+"""Upper end of the solver's columns, which are scaled to about 1."""
 _MANY_ROWS = 10_000
+"""Rows from which on the solver's presolve saves time."""
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,

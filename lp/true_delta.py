@@ -39,10 +39,15 @@ from lp.solve import InfeasibleError, SolverError
 
 _OFFSETS = (0, 12, -12, 24, -24, 48, 96)
 _TOO_FAR = 20
+"""log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
 _EXACT_SUPPORT = 8
+"""Support up to which rational data are solved exactly."""
 _GUARD_DIGITS = 12
+"""Digits beyond what is asked for, so that rounding does not show."""
 _MOST_CELLS = 800
+"""Laws by outcomes that one program may have."""
 _MORE_COUNTS = 4
+"""Laws that are added where a program with fewer is not enough."""
 _WHOLE = fmpq(1)
 _ROOM = 1 - fmpq(1, 1 << 40)
 

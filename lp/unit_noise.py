@@ -28,6 +28,7 @@ from accountant.errors import UndecidedError, expected
 from accountant.numbers.exact import Number
 
 _LONGEST = 10_000
+"""Errors of a law that is listed."""
 
 
 def unit_noise(ratio: Number, delta: Number) -> list[Fraction]:

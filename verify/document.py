@@ -20,7 +20,9 @@ from verify.expression import Expression, split_relation
 from verify.proof import named
 
 SCHEMA_VERSION = 1
+"""Version of the claim files that are read."""
 _MAX_BYTES = 10_000_000
+"""Bytes of a claim file: a larger one is refused unread."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):

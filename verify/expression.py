@@ -41,8 +41,11 @@ _ROUNDINGS = ("round_up", "round_down")
 _ROUNDING_PRECISION = 1024
 """Their arguments are evaluated at no less, so that the result does not depend on the precision."""
 _MAX_LENGTH = 100_000
+"""Characters of one expression."""
 _MAX_EXPONENT = 100_000
+"""Largest exponent, and bits of a power, that are multiplied out exactly."""
 _MAX_TERMS = 1_000_000
+"""Terms of a sum."""
 
 
 @final

@@ -6,9 +6,13 @@ import time
 from typing import TextIO, final
 
 _QUIET_SECONDS = 1.0
+"""Seconds before anything is shown: short runs stay quiet."""
 _REWRITE_SECONDS = 0.1
+"""Seconds between two states on a terminal."""
 _LINE_SECONDS = 10.0
+"""The same in a file, where every one is a line."""
 _SHOWN = 40
+"""Characters of what is being done."""
 
 
 @final

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WIDTH = 61
+"""Characters of a ruler: it fits 80 columns with its labels."""
 _LEAST_DECADES = Decimal("0.02")
 _TICK_ROOM = 10
+"""Characters between two labels."""
 
 
 @final

@@ -25,6 +25,7 @@ import msgspec
 from accountant.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
+"""Version of the certificates that are written and read."""
 MOST_BYTES = 32_000_000
 """Of a certificate file: the largest that this program wrote has some ten million."""
 _MOST_ENTRIES = 4_000_000

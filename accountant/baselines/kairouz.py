@@ -27,6 +27,7 @@ from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
 
 _LONGEST = 1 << 14
+"""Bits of a probability that is written out as a fraction; a longer one is not exact."""
 
 
 def kairouz_delta(

@@ -36,6 +36,8 @@ CONVERSIONS = {
 }
 _WIDTH = Fraction(1, 10**15)
 _NEAREST = 4
+"""Orders, best by the quicker conversion, whose optimal one is asked for: the best is among
+them."""
 
 
 @final

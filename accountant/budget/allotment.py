@@ -36,11 +36,14 @@ from accountant.questions.threshold import to_zero
 
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12
+"""Most releases that are counted: more than any budget is shared among; a search ends here."""
 _SIGN_PRECISION = 512
+"""Bits up to which a count is told from the budget: a tie would take all of them."""
 _SIGN_WIDTH = Fraction(1, 10**9)
-_LEAST_WIDTH = 1e-14
-_MOST_WIDTH = 1e-3
+_LEAST_WIDTH, _MOST_WIDTH = 1e-14, 1e-3
+"""Finest and coarsest relative width of δ by which neighbouring counts are told apart."""
 _LEAP = 4
+"""Factor by which a first count grows while none is too large: large counts are slower."""
 _SPLIT_WIDTH = Fraction(1, 10**15)
 
 

@@ -43,14 +43,24 @@ CALIBRATION_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (12, 9, 6, 4, 2
 _COARSE = Fraction(1, 10**3)
 """A width to begin with, where a finer one is asked for."""
 DIGITS = 12
+"""Decimal digits of noise that is certified: what reports print, and floats hold."""
 _SEARCH_PRECISION = 128
+"""Bits of values that choose where to look, and become floats."""
 _MAX_STEPS = 4096
+"""Doublings or halvings of the noise until a refusal: beyond 2^4096 nobody means it."""
 _STALLED_STEPS = 24
+"""Steps over which the excess must change, or more noise is taken to be of no use."""
 _STALLED = 1e-6
+"""Relative change of the excess below which it has not changed: some tend to a limit."""
 _SHARE_OF_WIDTH = 16
+"""How much finer than the noise the excess is asked for, so that its sign is clear near the
+root."""
 _BEND = 0.05
+"""Relative change of two slopes up to which a power law is followed for several doublings."""
 _FLAT = 1e-3
+"""Slope relative to the excess below which no leap is taken: it would go too far."""
 _MAX_ULPS = 1000
+"""Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
 _VARIANCES = ("parameter", "sigma_star")
 """Noise arguments that are squares of a spread."""
 

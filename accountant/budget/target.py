@@ -28,9 +28,12 @@ from accountant.questions.threshold import Family, Threshold, threshold
 
 ACHIEVED_WIDTH = Fraction(1, 10**15)
 _MET_DIGITS = 20
+"""Digits of a ratio that says how far a budget is met."""
 _RHO_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (4, 6, 8, 10, 12, 15))
 _RHO_MARGIN = 1000
+"""Widths by which ρ must miss the budget for a coarser width to do."""
 _TIE_PRECISION = 2048
+"""Bits after which a budget counts as met exactly where no exact number is known."""
 _MOST_EPSILON = ExactReal.of_rational(10**9)
 _FAR_ABOVE = 16
 """A ratio of profiles that need not be known any better."""

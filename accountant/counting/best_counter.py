@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""
 _LARGEST_ARITY = 48
+"""Largest arity that is tried: the error grows with it, and the best trees have fewer."""
 _TALLEST = 12
+"""Levels from which on no taller tree is searched: each costs a product of all arities."""
 _ROUNDS = 20
+"""Rounds in which one arity is changed by one: it stops improving before."""
 
 Build: Any = Callable[..., LinearCounter]
 

@@ -17,6 +17,7 @@ from accountant.counting.tree import Tree
 from accountant.errors import expected
 
 _MOST_ENTRIES = 10_000_000
+"""Entries of a matrix that is written out: 80 MB."""
 
 
 def parent(tree: Tree, node: int) -> int:

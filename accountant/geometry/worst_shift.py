@@ -59,13 +59,19 @@ Shifts: TypeAlias = tuple[tuple[Fraction, int], ...]
 
 WIDTH = Fraction(1, 10**9)
 _ROUGH = 60
+"""Bits of δ where shifts are compared."""
 _DIGITS = 9
+"""Digits of the size of equal coordinates, rounded down."""
 _MOST_SIZES = 24
+"""Numbers of equal coordinates that are tried, each √2 of the last one: to 3,000."""
 _ALL_SIZES = 12
+"""Numbers of equal coordinates up to which all are tried."""
 _MOST_MAJORANT, _LEAST_LINE = 6, Fraction(3, 2)
 _LINES = 4
+"""Times that the scale is improved by a bound on a line: each gains less than the last."""
 _CLOSE = 1 + Fraction(1, 10**5)
 _FIRST_PRECISION = 192
+"""Bits of the rough bound by which the first scale is found."""
 
 
 @final

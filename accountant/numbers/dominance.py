@@ -22,6 +22,7 @@ from accountant.numbers.precision import ctx
 
 Profile = Callable[[ExactReal], arb]
 _MAX_PIECES = 2000
+"""Pieces of a range that are bounded: profiles that touch would take any number."""
 
 
 def largest_ratio(value: Profile, limit: Profile, stop: Fraction, *, enough: int) -> arb:

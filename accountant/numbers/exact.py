@@ -21,7 +21,9 @@ _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
 _MAX_LENGTH = 20_000
+"""Characters of one number: longer ones take seconds to read."""
 _SHOWN_DIGITS = 40
+"""Digits up to which a decimal is written out; others are fractions or powers of ten."""
 _REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
 
 

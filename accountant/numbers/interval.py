@@ -34,8 +34,11 @@ For computations that refine a grid instead of raising the precision.
 """
 
 START_PRECISION = 128
+"""Bits of a first evaluation: the default answers have no more digits."""
 MAX_PRECISION = 1 << 15
+"""Bits after which a value is given up: 10,000 digits, and minutes."""
 _GUARD_DIGITS = 6
+"""Digits of the decimals beyond those of the ball, so that rounding outward does not show."""
 _MOST_BITS = 110
 """Accuracy of a ball that is written out where less was asked for."""
 _TOLD = 12

@@ -19,6 +19,7 @@ from flint import arb, arb_series
 from accountant.numbers.precision import ctx
 
 _LEAST_SUMMED = 64
+"""Terms that are summed at least: the series of the rest wants a large argument."""
 
 
 @functools.lru_cache(maxsize=8)

@@ -16,9 +16,13 @@ from accountant.numbers.precision import ctx
 Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]
 _MAX_DOUBLINGS = 4096
+"""Doublings of a step: beyond 2^4096 a refusal says so."""
 _PRECISIONS = 4
+"""Doublings of the precision at which signs are asked: four are minutes."""
 _SLOW_STEPS = 3
+"""Chords that hardly help before a bisection."""
 _GUESSES = 3
+"""Times that the chord through two ends of one sign is followed."""
 _WIDE = Fraction(1, 64)
 HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""

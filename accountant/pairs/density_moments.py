@@ -34,7 +34,9 @@ from accountant.pairs.theta import theta
 Components: TypeAlias = Sequence[tuple[arb, arb]]
 """Weights > 0 and means."""
 _MOST_TERMS = 1_000_000
+"""Terms of a sum over integers: a minute."""
 _SPARE = 16
+"""Bits below the precision to which densities are followed."""
 
 
 def mixture_renyi(p: Components, q: Components, order: arb) -> arb:

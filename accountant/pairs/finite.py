@@ -23,6 +23,7 @@ Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]
 _ZERO = ExactReal.of_rational(0)
 _SHOWN = 12
+"""Outcomes that a description lists."""
 
 
 class FiniteLaws(ABC):

@@ -24,8 +24,10 @@ Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 """The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
 
 _GUARD = 32
+"""Bits that the search of an inverse may lose."""
 _FARTHEST = 80  # doublings
 _MOST_STEPS = 4000
+"""Halvings of a bracket: as many bits as it may have."""
 
 
 @final

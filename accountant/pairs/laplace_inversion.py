@@ -57,11 +57,13 @@ _TALLEST_LINE, _FARTHEST_LINE = 3.0, 2.5
 _WIDEST = 1.2
 """The largest β: it stays below π/2."""
 _SURE = 1e-10
+"""Radians to which an angle is known; wider ones are refused."""
 _HALF_TURN = math.pi / 2 - 1e-9
 """What a strip may turn by: angles are known to `_SURE`, and floats round far less."""
 _TALL, _HIGH = 0.55, 0.5
 """α and d as shares of the largest β."""
 _LARGEST_LOG = 600.0
+"""Largest exponent that is formed in floats."""
 _NEAR = 1e-12
 """More than a logarithm changes when it is rounded to a double."""
 _GAIN = 0.3

@@ -43,11 +43,13 @@ _MOST_LOST = 4000
 _MOST_ORDER = 400
 """Largest order whose moment is a coefficient of a power series."""
 _SPARE = 24
+"""Bits by which values may be less accurate than the precision."""
 _MARGIN = 40
 """Bits beyond a width that is asked for: ε is relatively less certain than δ near 0."""
 _ROUGH = 34
 """Bits of an estimate, of which `_SPARE` are lost."""
 _MOST_SECANTS = 20
+"""Steps of an estimate: secants settle in half as many."""
 _SETTLED = 1e-5
 """Relative step of a secant that ends the search: the next one would be of its square."""
 

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from accountant.numbers.exact import ExactReal
 
 _PRECISION = 192
+"""Bits of sums whose terms cancel."""
 _GRID = 400
 """Values of c that are tried, twice: over all of them, and beside the best one."""
 _MOST_VALUES = 4_000_000
 """Values of c and k together: memory."""
 _CERTAIN = 1e-15
+"""How near to 1 a probability may be in floats, so that its logarithm is finite."""
 
 
 @final

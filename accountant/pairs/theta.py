@@ -18,6 +18,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 
 _FEWEST_TERMS = 400
+"""Terms, besides one for each bit, up to which a series is summed directly."""
 
 
 def theta(v: ExactReal) -> arb:

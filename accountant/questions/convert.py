@@ -32,7 +32,9 @@ from accountant.questions import guarantees, profile, tradeoff
 _ONE = ExactReal.of_rational(1)
 _ROOT_WIDTH = Fraction(1, 10**20)
 _SPARE_BITS = 16
+"""Bits for the rounding of a formula, besides those of 1 − δ."""
 _MOST_SQUARINGS = 15
+"""Squarings of a first δ: below 2^−16384 no budget is asked for."""
 _MOST_EPSILON = ExactReal.of_rational(10**6)
 _SMALLEST, _LARGEST = 1e-200, 1e200
 _GOLDEN = (math.sqrt(5) - 1) / 2

@@ -59,7 +59,9 @@ CLOSED = Fraction(1, 10**13)
 _ERROR = 1e-11
 """Relative error of the float engine, with room: comparisons with enclosures show 1e-12."""
 _ROUNDING = 2.0**-53
+"""Relative rounding of a middle to a float."""
 _PRECISION = 160
+"""Bits of e^log_delta, of which 40 digits are kept."""
 
 
 @final

@@ -34,10 +34,13 @@ from accountant.questions.least_mu.curve import needed, profile_of
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)
 _SEARCH_PRECISION = 64
-_ENOUGH = 16
+"""Bits of profiles that are compared: μ and regrets are asked to fewer digits."""
 _SAMPLES = 64
+"""Points at which a first lower bound is looked for: more find a better one, and cost profiles."""
 _MAX_PIECES = 20_000
+"""Pieces of a range that are bounded until a refusal."""
 _LEAST_REGRET = 1e-12
+"""Regrets below it are not told from 0."""
 
 
 @final

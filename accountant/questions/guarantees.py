@@ -34,7 +34,9 @@ from accountant.questions.profile import worst_pairs
 SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""
 _MAX_SPLITS = 100_000
+"""Ranges of orders that are bounded until a refusal."""
 _RHO_PRECISION = 256
+"""Bits at first of Rényi divergences whose supremum is enclosed."""
 _RHO_SPARE_BITS = 24
 """Bits of D_2 beyond those of the width: divergences of orders near 1 have fewer than it has."""
 

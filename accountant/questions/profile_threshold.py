@@ -31,14 +31,22 @@ from accountant.questions.threshold import FINEST, Family, to_zero
 
 Limit = Callable[[ExactReal], arb]
 _ROUGH = 64
+"""Bits of values that become floats."""
 _GRID = 48
+"""Points at which the worst ε is looked for: fewer miss a narrow one, and the proof then fails."""
 _FIRST_STEP = 0.25
+"""First step of a search in the logarithm of the noise."""
 _LONGEST_STEP = math.log(4)
 _MOST_STEPS = 40
+"""Steps of that search."""
 _MOST_MOVES = 30
+"""Steps to the worst ε: parabolas settle in a few."""
 _NEGLIGIBLE = 1e-14
+"""Error of a root, from the last two steps, that is rounding."""
 _CLOSE = 1e-8
+"""Share of the range to which the worst ε is sought: the excess is flat there."""
 _SHARE = 8
+"""How much finer than the room that is left δ is asked for."""
 _NOTHING = -1e6
 """Stands for the logarithm of a δ of 0."""
 

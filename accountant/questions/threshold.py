@@ -26,11 +26,15 @@ from accountant.numbers.precision import ctx
 FINEST = Fraction(1, 10**13)
 """Narrower roots are not found by floats."""
 _ROUGH = 64
+"""Bits of values that become floats."""
 _LESS = arb(2) ** -20
 _FIRST_STEP = 0.25
+"""First step of a search in the logarithm of the noise."""
 _LONGEST_STEP = math.log(4)
 _MOST_STEPS = 60
+"""Steps of that search."""
 _NEGLIGIBLE = 1e-14
+"""Error of a root, from the last two steps, that is rounding."""
 
 Family = Callable[[ExactReal], Sequence[Pair]]
 

@@ -37,9 +37,13 @@ from accountant.questions.answer import answer, joined, largest, smallest, usual
 from accountant.questions.profile import worst_pairs
 
 _SPARE_BITS = 20
+"""Bits of the precision that the tails of a test may lose."""
 _MAX_STEPS = 2000
+"""Tests at most: atoms that are hard to tell apart take many."""
 _MAX_BLURS = 2
+"""Times that a level may not be told from α before the bounds are as good as they get."""
 _WIDENINGS = 4
+"""Steps away from such a test, each 16 times the last."""
 
 
 def beta(

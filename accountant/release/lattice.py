@@ -45,8 +45,12 @@ RESOLUTION = 32
 """The lattice step is the power of two below the scale of the noise, times 2^−RESOLUTION."""
 
 _UNIT = 2.0**-53
+"""Relative error of one operation with floats."""
 _BLOCK = 1 << 18
+"""Numbers that are drawn at once: 2 MB."""
 _LARGEST_INDEX = 1 << 61
+"""Lattice points beyond it are sums of Python integers: those of NumPy have 63 bits, and some are
+added."""
 
 
 class Noise(ABC):

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[Any]
 _UNIT = 2.0**-53
+"""Relative error of one operation with floats."""
 _GRID = 2.0**22
+"""Parts of 1 to which a direction is rounded, so that its squares are exact in 53 bits."""
 _MOST_STEPS = 2000
+"""Steps of a table of a geometric law; beyond its end the law begins anew."""
 
 
 def independent(scales: Callable[[], Sequence[arb]], law: str = "normal") -> LinearNoise:

@@ -31,9 +31,12 @@ Array: TypeAlias = NDArray[Any]
 WORD = 52
 """Digits drawn at once: whole + fraction is then a double up to one rounding."""
 _LIMB = 20
+"""Bits of a limb: sums of products of two have room in 63 bits."""
 _LIMBS = 3
+"""Limbs up to which NumPy's integers do; longer numbers are Python's."""
 _TABLE = {"normal": 9, "exponential": 40}
 _BLOCK = 1 << 16
+"""Numbers at a time: the sum of so many products of 40 bits has 56, and they fill 512 kB."""
 
 
 @final

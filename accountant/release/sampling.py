@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[Any]
 _WORD = 64
+"""Bits of a random word."""
 _LIMIT = 1 << 63
+"""2^63: integers below it are NumPy's, others Python's."""
 
 
 def discrete_laplace(scale: Fraction, size: int, *, rng: Randomness) -> Array:

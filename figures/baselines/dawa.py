@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 COST_SENSITIVITY = 2.0
+"""By how much one record changes the cost of an interval."""
 PARTITION_SHARE = 0.25
 """ε₁/(ε₁ + ε₂), as in the authors' experiments."""
 

@@ -32,6 +32,7 @@ Noise = Callable[[int, np.random.Generator], NDArray[np.float64]]
 """Draws noise for so many parameters at C = 1."""
 
 _JUDGED = 5000
+"""Test images by which a model is judged after every epoch."""
 _TINY = 1e-300
 """In place of a norm of 0, whose gradient stays as it is."""
 

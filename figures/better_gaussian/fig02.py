@@ -33,6 +33,7 @@ DESCRIPTION = Description(
     "C ≥ 10 is on the boundary of what any Gaussian can do for the two variances together.",
 )  # fmt: skip
 _D = 10_000
+"""Dimension: counts that are answered, as in the paper."""
 
 
 def compute(settings: Settings) -> Table:

@@ -32,6 +32,7 @@ DESCRIPTION = Description(
     differs="The optimal ellipse, an open problem of the paper for k > d/2, is drawn for every k.",
 )  # fmt: skip
 _D = 1000
+"""Dimension: counts that are answered, as in the paper."""
 _BOUND = 2 * math.sqrt(3) / 4
 
 

@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from verify.compare import Comparison, Sweep
 
 _WIDE = 7.0
+"""Inches."""
 _NARROW = 5.0
 """On a page, where the letters of a phone's figure have to be read."""
 _TALL = 4.2
+"""Inches."""
 _BAR = 0.35
 """Inches for each candidate."""
 _TITLE = 75
 """Letters in a line of the title."""
 _MANY_DECADES = 20.0
+"""Ratio of values from which on an axis is logarithmic."""
 
 
 def bars(found: Comparison, *, titled: bool = True) -> Figure:

@@ -28,6 +28,7 @@ DESCRIPTION = Description(
     "and often at an even one.",
 )  # fmt: skip
 _LARGEST = 48
+"""Largest arity that is drawn: the best one is far below."""
 _STEPS = (1000, 10_000, 1_000_000)
 
 

@@ -29,6 +29,7 @@ DESCRIPTION = Description(
 _SCALE = "5.35"
 _DIMENSIONS = (1, 4, 16, 64, 256)
 _LEAST = -14.0
+"""log₁₀ δ below which nothing is drawn."""
 
 
 def compute(settings: Settings) -> Table:

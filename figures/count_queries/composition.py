@@ -32,6 +32,7 @@ _EPSILON, _ETA, _SUPPORT = "1.1", "1/2", 6
 _COUNTS = (1, 2, 4, 8)
 _WIDTH = Fraction(1, 10**9)
 _LEAST = 1e-5
+"""Least δ that is drawn."""
 
 
 def compute(settings: Settings) -> Table:

@@ -30,6 +30,7 @@ DESCRIPTION = Description(
 )  # fmt: skip
 _EPSILONS = ("1.1", "2.2")
 _SHOWN_SUPPORT = 8
+"""Support of the laws that are drawn."""
 
 
 def compute(settings: Settings) -> Table:

@@ -23,7 +23,9 @@ _PIXELS = COLOURS * SIDE**2
 _TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
 _TEST = "test_batch"
 _NOISE = 30.0
+"""Standard deviation of a stand-in's pixels, of 255."""
 _CHUNK = 500
+"""Images that are made at once."""
 
 
 def colour_images(

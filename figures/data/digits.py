@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from figures.data.source import Source, find, wrong
 
 SIDE = 28
+"""Pixels of a side of an image."""
 CLASSES = 10
+"""Digits."""
 _NAMES = {
     "training images": "train-images-idx3-ubyte",
     "training labels": "train-labels-idx1-ubyte",
@@ -28,7 +30,9 @@ _NAMES = {
     "test labels": "t10k-labels-idx1-ubyte",
 }
 _UNSIGNED_BYTE = 8
+"""The code of the type of pixels in an IDX file."""
 _LARGEST_SHIFT = 2.0
+"""Pixels by which a stand-in's digit is moved."""
 
 
 @final

@@ -23,10 +23,14 @@ from figures.data.source import Source, find, wrong
 FILES = ("Swarm_Behaviour.csv", "Flocking.csv")
 FEATURES = ("x", "y", "xVel", "yVel", "xA", "yA", "xS", "yS", "xC", "yC", "nAC", "nS")
 _BOX = 40.0
+"""Side of the torus."""
 _SIGHT, _TOO_CLOSE = 8.0, 3.0
 _SPEED = 1.0
+"""Distance that a boid flies in one step."""
 _STEPS = 40
+"""Steps before a swarm is measured."""
 _CHUNK = 200_000
+"""Pairs of boids whose distances are formed at once."""
 
 
 @final

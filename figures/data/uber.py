@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from figures.data.source import Source, find, wrong
 
 CELLS = 89
+"""Cells of a side of the map, as in the paper."""
 FIRST, LAST = datetime(2014, 4, 1, 0, 11), datetime(2014, 4, 3, 23, 57)
 LATITUDES, LONGITUDES = (40.60, 40.90), (-74.06, -73.70)
 """The box of the map, which the paper does not state: Manhattan, Brooklyn, Queens, LaGuardia."""
@@ -28,6 +29,7 @@ FILES = ("uber-raw-data-apr14.csv",)
 COLUMNS = ["Date/Time", "Lat", "Lon", "Base"]
 _TIME = "%m/%d/%Y %H:%M:%S"
 _PICKUPS = 3000
+"""Pickups of a stand-in."""
 _PLACES = (
     # weight, latitude, longitude, spread north, spread east (degrees)
     (0.20, 40.724, -73.999, 0.010, 0.008),  # Soho and the Village

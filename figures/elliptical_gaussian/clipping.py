@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 _BATCH = 20
+"""Trials that are drawn at once."""
 
 
 @final

@@ -34,6 +34,7 @@ DESCRIPTION = Description(
 _D, _N = 10, 1000
 _EPSILON, _DELTA = "0.5", "1e-5"
 _SHIFT = 0.5
+"""Mean of a coordinate, in its standard deviations."""
 _PARTS = ("bias²", "clipping", "noise", "total")
 _BOTH = ("elliptical", "spherical")
 

@@ -17,6 +17,7 @@ from accountant.questions import profile
 _CLOSE = 1e-6
 """Relative distance of the two amounts that enclose the least σ_*."""
 _MOST_STEPS = 40
+"""Secants to the noise: they settle in a few."""
 _ACCURACY = Fraction(1, 10**10)
 
 

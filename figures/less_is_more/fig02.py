@@ -32,6 +32,7 @@ _DRAWN = {
 }
 _DIMENSIONS = (10, 100, 10_000)
 _DELTA = 1e-5
+"""δ of the drawing."""
 
 
 def compute(settings: Settings) -> Table:

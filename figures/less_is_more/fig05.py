@@ -44,9 +44,11 @@ DESCRIPTION = Description(
     "histograms and densities, which cannot show so many decades.",
 )  # fmt: skip
 _CELLS = 89
+"""Cells of a side of the map, as in the paper."""
 _SIZE = _CELLS**2
 _EPSILON_ONE, _EPSILON, _DELTA = "1e-5", "0.5", "1e-7"
 _DRAWS = 100
+"""Draws of a loss for every mechanism."""
 _NAMES = ("R1SMG", "classic", "analytic", "MVG")
 _ROWS = [f"R1SMG, ε = {_EPSILON_ONE}", *(f"{name}, ε = {_EPSILON}" for name in _NAMES[1:])]
 _PAPER = {"R1SMG": 1.5e4, "classic": 5e4, "analytic": 5e4, "MVG": 5e4}

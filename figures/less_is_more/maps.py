@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 DELTA = "1e-7"
 SQUARED_SENSITIVITY = 2
+"""ℓ2 sensitivity squared: a pickup that moves changes two cells."""
 _CELLS = 89
+"""Cells of a side of the map, as in the paper."""
 _SIZE = _CELLS**2
 _DRAWS = 9
 """Releases of which the median is shown: with more, the range is wider and the figure slower."""

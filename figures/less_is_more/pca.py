@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 DELTA = "1e-7"
 COMPONENTS = 20
+"""Principal components that classify."""
 EPSILONS: tuple[str, ...] = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.2", "1.4", "1.6")
 _FEWER = ("0.2", "0.4", "0.8", "1.2", "1.6")
 _TRIALS = 5
 """Releases of which median and range are shown, at fewer ε by default."""
 _TRAINING_SHARE = 0.6
+"""Share of the records that train."""
 _KINDS = ("printed", "verified")
 _RANGE = ("", "_least", "_most")
 _EXACT = "Gaussian, exact"
@@ -32,6 +34,7 @@ _BESIDE = 0.008
 """Between the marks of two mechanisms, in nats."""
 _PPCA = ("printed", "PPCA")
 _SHARE = 0.576
+"""R1SMG's budget at its printed noise, by the others' ε, times the dimension squared."""
 NAMES = (
     "R1SMG", "classic", "analytic", "MVG", "MGM", "PPCA", "MOD-SULQ", "Wishart",
 )  # fmt: skip

@@ -33,6 +33,7 @@ _SHAPES = ((3, 1), (10, 10), (89, 89))
 _MECHANISMS = ("classic Gaussian", "analytic Gaussian", "MVG", "R1SMG")
 _STABLE = "R1SMG"
 _WRITTEN_OUT = 1e4
+"""Sizes from which on a number is written with a power of ten."""
 
 
 def compute(settings: Settings) -> Table:

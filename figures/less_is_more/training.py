@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from figures.data.digits import Images
 
 CLIP = 1.0
+"""Norm to which a gradient is clipped."""
 RATE = 0.25
+"""Learning rate."""
 DELTA = "1e-5"
 SAMPLING = Fraction(256, 60000)
 _KINDS = ("printed", "verified")

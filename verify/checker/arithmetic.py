@@ -51,7 +51,9 @@ AGREEMENT = Fraction(1, 10**38)
 _PRECISIONS = (192, 448, 1200, 3600)
 """Bits; the second one is enough for the digits that products of laws take."""
 _ENOUGH_BITS = 128
+"""Bits, 38 digits, to which a number must be known to be compared with a written one."""
 _AGREEMENT_BITS = 448
+"""Bits of that comparison, so that its own rounding does not count."""
 _FEW = 40
 """Terms of a sum that is kept as a sum: of more than that it is a ball."""
 _SHARES = (Fraction(1, 2), Fraction(3, 8), Fraction(3, 4))

@@ -32,15 +32,17 @@ Problems: TypeAlias = list[tuple[str, str]]
 
 FIXED_BEFORE = "that event and tested point were fixed before these runs"
 """What a certificate cannot show, and drawing the training runs again does."""
-_DIGITS = 40
-_SLACK = 1e-6
+_DIGITS, _SLACK = 40, 1e-6
+"""Digits of numbers that are found again, and the room for the rounding of stated ones."""
 _FAIR = 8.0
 """Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15.
 Less would call an honest certificate invalid; more leaves a forger room."""
 _REACH = 6.6
-_CELLS_OF_Q = 288
-_CELLS_OF_B = 480
+"""Standard deviations about a cell that sums cover one by one; what is beyond is bounded."""
+_CELLS_OF_Q, _CELLS_OF_B = 288, 480
+"""Cells of the rates, and of the counts within the reach: more are sharper, and slower."""
 _SMALL = 2000.0
+"""Counts within reach up to which every outcome is summed; cells of more are bounded."""
 _MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
 
 

@@ -24,6 +24,7 @@ _LAWS = ("pair", "factors")
 _LONGEST_EXPONENT = 100_000
 """Of decimals that are written out as fractions."""
 _LONGEST_POWER = 100
+"""Characters of an exponent: no number of a certificate has a longer one."""
 
 
 def read(value: Any) -> Any:

@@ -37,10 +37,15 @@ from verify.checker.mechanisms.utility import (
 from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, log, sqrt
 
 _SPARE_BITS = 64
+"""Bits for rounding, besides four for each digit."""
 _MOST_DIGITS = 1000
+"""Digits, or arguments, up to which a function is written out."""
 _LARGEST_BINOMIAL = 100_000
+"""Largest argument of a binomial coefficient: the number has 30,000 digits."""
 _MOST_TERMS = 100_000
+"""Terms of a sum."""
 _LARGEST_DIMENSION = 10**18
+"""Largest dimension: formulas take any, counts end here."""
 
 
 def _rounded(x: Any, digits: Any, up: int) -> Fraction:

@@ -20,9 +20,13 @@ from verify.checker.reals import Real, UnknownError, ball, phi, phi_inverse
 
 _SLACK = Fraction(1, 10**25)
 _MOST_PIECES = 4000
+"""Pieces of a range that are bounded before it is left undecided."""
 _MOST_TESTS = 4000
+"""Half-lines that are asked for one by one."""
 _MOST_TERMS = 100_000
+"""Terms of a tail."""
 _DOUBLINGS = 12
+"""Doublings of a range to where a bound takes over: it does within a few."""
 _UNKNOWN = "that no other test needs a larger mu"
 
 Mixture: TypeAlias = Sequence[Sequence[Any]]

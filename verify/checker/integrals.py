@@ -15,12 +15,17 @@ from verify.checker.arithmetic import crossing
 from verify.checker.reals import FewDigitsError, Real, UnknownError, ball, compare
 
 _SPARE_BITS = 40
+"""Bits for rounding, besides those that the number of factors takes."""
 _LAPLACE_BITS = 10
 """Bits that every distance of a product of Laplace laws takes."""
 _MOST_EVALUATIONS = 200_000
+"""Evaluations of an integrand: a minute."""
 _MOST_BITS = 1300
+"""Bits beyond which an integral is no more precise: it would take minutes."""
 _FARTHEST = 1 << 12
+"""Losses beyond it are not asked for."""
 _LARGEST_PRODUCT = 40
+"""Half powers up to which they are products, which are sharper than exponentials."""
 
 Bracket: TypeAlias = tuple[Fraction, Fraction]
 """Two numbers with a third one between them."""

@@ -24,7 +24,9 @@ _MAX_TERMS = 1_000_000
 _MAX_WORK = 10_000_000
 """Terms and names of a claim, at all precisions together."""
 _MAX_LENGTH = 100_000
+"""Characters of one expression."""
 _MAX_DEPTH = 60
+"""Brackets within brackets: the parser's own stack is finite."""
 _EXACT_TERMS = 2000
 """Terms that are added up as fractions."""
 _LITERAL = re.compile(r"[\d_]*\.?[\d_]*(?:[eE]([+-]?[\d_]+))?")

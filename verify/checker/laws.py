@@ -32,6 +32,7 @@ from verify.checker.reals import (
 )
 
 _FARTHEST = 1 << 20
+"""Losses beyond it are not asked for: a bracket that long holds no root."""
 _MOST_BITS = 400
 """Halvings of an interval in which a level is looked for."""
 _ZERO, _ONE = Fraction(0), Fraction(1)

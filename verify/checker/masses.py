@@ -12,8 +12,11 @@ from accountant.numbers.precision import ctx
 from verify.checker.reals import Real, UnknownError, apply, ball, exp
 
 _MOST_OUTCOMES = 100_000
+"""Outcomes of a law that is listed."""
 _MOST_TERMS = 200_000
+"""Terms of a series."""
 _MOST_SQUARES = 1 << 17
+"""Terms e^{−z²/2v} of a sum on each side: standard deviations to 6,000."""
 _SPARE_BITS = 40
 """For the rounding of powers that are made from each other."""
 

@@ -83,7 +83,9 @@ class Checked:
 
 
 _LONGEST = 200
+"""Characters of a certificate's text that are shown."""
 _LONGEST_FORMULA = 1000
+"""Characters of a formula that are shown."""
 
 
 def safe(text: object, longest: int = _LONGEST) -> str:
@@ -116,6 +118,7 @@ def _character(character: str) -> str:
 
 
 _MOST_VALUES = 12
+"""Values of a parameter that are listed."""
 
 _CLAIMED = {
     "approximate-dp": "({epsilon}, {delta})-DP",

@@ -40,12 +40,15 @@ __all__ = [
 ]
 
 _MOST_MONOMIALS = 40
+"""Terms of a number that is kept as a sum of exact ones; others are balls alone."""
 _MOST_BITS = 1 << 20
 """Of a rational number that is kept exactly."""
 _MOST_EXPANDED = 2000
 """Monomials of a difference whose denominators are multiplied out."""
 _LARGEST_POWER = 100_000
+"""Largest exponent that is multiplied out exactly."""
 _LARGEST_FACTORED = 1 << 80
+"""Integers up to it are factored to find roots in them: larger ones take too long."""
 _WIDE = 20
 """Bits of a ball with fewer than which a monotone function is evaluated at both ends."""
 

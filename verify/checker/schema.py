@@ -295,9 +295,13 @@ def _misfit(data: object, kind: Any, path: str) -> list[tuple[str, str]]:
 _DEEPEST = 60
 """Levels of objects and lists: proofs nest, laws within laws do."""
 _MOST_ENTRIES = 500_000
+"""Entries of a certificate: more are refused unread."""
 _LONGEST_TEXT = 200_000
+"""Characters of a text in it."""
 _LONGEST_NAME = 500
+"""Characters of a key."""
 _LARGEST_INTEGER = 10**18
+"""Largest integer: larger ones are written as texts."""
 
 
 def excess(data: Mapping[str, Any]) -> tuple[list[tuple[str, str]], str]:

@@ -54,13 +54,17 @@ _MALFORMED = (
 _BUDGET = 4000
 """How many rows are recomputed besides the facts; one with quadratures counts as many."""
 _QUADRATURE = 500
+"""Cost of a case whose law is an integral, in closed forms."""
 _PRODUCT = 200
+"""The same of a product of laws."""
 _ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
 _INFINITE = ("inf", "-inf")
 _MOST_CASES = 100_000
+"""Cases of a statement: more are refused."""
 _RANGING = ("monotone", "minimiser", "limit", "optimality")
 """Kinds of claims that range over something without `for_all`."""
 _SHOWN_BITS = 200
+"""Bits of numbers that are shown."""
 _POINT = re.compile(r"\bat_(\w+)")
 """The fact whose point a requirement is about."""
 _NOT_FROM_FACTS = "does not follow from the facts"

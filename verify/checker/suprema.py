@@ -25,9 +25,11 @@ from verify.checker.reals import (
 )
 
 _BITS = 160
+"""Least bits of a supremum's pieces."""
 _SLACK = Fraction(1, 10**25)
 """What a proved bound lies below the claimed one, relatively, so that a search ends."""
 _MOST_ORDERS = 4000
+"""Orders that are bounded before it is left undecided."""
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _PLAIN = [[1, 0]]
 

@@ -15,6 +15,7 @@ from typing import final
 from verify.checker.arithmetic import UnknownError
 
 _MOST_DIGITS = 100_000
+"""Largest arity of a tree that is followed."""
 _MOST_USES = 1_000_000
 """Most vertices of all outputs that are written out."""
 

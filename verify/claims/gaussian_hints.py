@@ -17,9 +17,13 @@ from accountant.questions.least_mu.curve import needed
 _HINTS = 20
 """Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""
 _MOST_HINTS = 5
+"""Points at which a refutation is tried: each takes an enclosure."""
 _CLEAR = 1e-3
+"""How far above a claim floats must be for one to be tried."""
 _HINT_BITS = 128
+"""Bits of those values."""
 _FINEST = 1 << 40
+"""Largest denominator of a point."""
 _GRID, _REFINED, _PARTS = 32, 3, 8
 """Points of a grid, how often it is refined, and into how many parts."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from verify.checker import optimum
 
 _MAX_PRECISION = 1 << 11
+"""Bits after which a comparison is left undecided."""
 
 
 @final

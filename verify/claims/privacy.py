@@ -36,7 +36,9 @@ SHOWN_WIDTH = Fraction(1, 10**13)
 """Width of a number that is only shown, with twelve digits."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
+"""Bits of the laws that a witness is made of."""
 _LAST_PRECISION = 512
+"""Bits of the last comparison before a claim is left undecided."""
 _WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 

@@ -20,6 +20,7 @@ from verify.value import number
 from verify.verdict import Verdict
 
 _LARGEST_EXPONENT = 10_000
+"""Largest power of ten of a printed number: others are misprints of the file."""
 _ROUNDS = {True: "rounds", False: "does not round", None: "may or may not round"}
 
 

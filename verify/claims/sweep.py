@@ -15,7 +15,9 @@ from accountant.numbers.interval import START_PRECISION, Interval, ball, narrowe
 from accountant.numbers.precision import ctx
 
 _PRECISION = 192
+"""Bits of both sides on a piece of the range."""
 _MAX_PIECES = 20_000
+"""Pieces of a range that are bounded before it is left undecided."""
 _FINEST = 1 << 64
 """Of a range that is cut into so small pieces, one is where the two curves are not told apart."""
 _ROUGH = Fraction(1, 1000)

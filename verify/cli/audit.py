@@ -44,7 +44,9 @@ examples:
   dpassay audit "Gaussian(standard_deviation=2)" --lattice
 """
 _MANY = 500_000
+"""Samples from which on all processors draw: fewer are drawn sooner than processes start."""
 _LATTICE_RUNS = 10_000
+"""Runs by which a sampler's lattice is looked for."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

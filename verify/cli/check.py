@@ -32,7 +32,9 @@ examples:
   dpassay check --replay audit.json
 """
 _LONGEST = 2500
+"""Characters of one message."""
 _REPLAY_SECONDS = 600
+"""Seconds that a replay may take."""
 _REPLAY_BYTES = 8 * 10**9
 """Of one replay: numpy and scikit-learn reserve some of it and use little."""
 

@@ -24,6 +24,7 @@ exit code: 0 if everything needed is there and the self-tests pass, else 70
 """
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)>=(?P<least>[\d.]+)(?P<extra>; extra == .*)?")
 _DIGITS = 50
+"""Digits to which an installation is compared with mpmath."""
 
 
 @final

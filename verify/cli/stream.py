@@ -49,7 +49,9 @@ examples:
   dpassay stream --mechanism "KaryTree(steps=999, arity=19, epsilon=1)" --state s < bits >> counts
 """
 _SHOW_SECONDS = 1.0
+"""Seconds between two values on a terminal: as often as one reads."""
 _LINE_SECONDS = 10.0
+"""The same in a file, where every one is a line."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from accountant.errors import InvalidInputError, expected
 
 _CHUNK = 1 << 18
+"""Bytes that are read at once."""
 _LONGEST_LINE = 4096
+"""Characters of a line: a longer one holds no number."""
 _NUMBER = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NEWLINE, _ZERO = 10, 48
 

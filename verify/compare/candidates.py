@@ -43,9 +43,12 @@ from verify.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, m
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
+"""Digits of noise that a published method is given, rounded up."""
 _UNEQUAL_IS_SLOW = ("discrete Laplace", "discrete Gaussian", "staircase")
 _ARITIES = 60
+"""Largest arity of a tree that is compared: the best ones have fewer."""
 _SUPPORTS = 4
+"""Doublings of a support: longer laws gain nothing, or take too long."""
 
 Found = Iterator[Candidate | LeftOut]
 

@@ -28,7 +28,9 @@ from verify.compare.candidate import Calibrated, Layout
 from verify.compare.simulation import draw
 
 _RELEASES = 200
+"""Releases of a simulation on given data, fewer of long data."""
 _SHOWN = 5
+"""Lines of complaints that are shown."""
 
 
 @final

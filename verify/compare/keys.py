@@ -24,7 +24,9 @@ from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated
 
 _DIGITS = 12
+"""Digits of a threshold, rounded up."""
 _STEPS = 40
+"""Times it is raised until the guarantee is proved."""
 _HIGHER = Fraction(1001, 1000)
 """By how much a threshold that is not proved to be high enough is raised."""
 

@@ -14,6 +14,7 @@ from accountant.numbers.interval import Interval, enclose
 from verify.compare.candidate import Calibrated
 
 _DIGITS = 5
+"""Digits of noise in a table, rounded outward."""
 _SYMBOLS = {"standard_deviation": "σ", "sigma_star": "σ_*", "parameter": "σ²", "mu": "μ"}
 _SYMBOLS |= {"epsilon": "ε"}
 

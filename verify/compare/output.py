@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from verify.compare.comparison import Comparison, Row
 
 _DIGITS = 5
+"""Digits of a value in a table; rows that agree to them are said to be the same."""
 _ALIKE = 1e-3
 """Relative difference of errors that nobody sees."""
 _LONGEST = 120
 """Letters of a mechanism that fit into a line of advice."""
 _FEW_PERCENT = 10
+"""Percent below which a ratio is said in percent."""
 _TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "≤": r"$\le$", "≥": r"$\ge$"}
 
 

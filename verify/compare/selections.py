@@ -23,6 +23,7 @@ from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, calibrated
 
 _DIGITS = 12
+"""Digits of an ε, rounded down."""
 _WIDTH = Fraction(1, 10**14)
 """Relative width of a regret that is searched."""
 

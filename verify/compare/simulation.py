@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 DRAWS = 40_000
 """Numbers drawn for a candidate, where its law allows."""
 _FEWEST_ROWS = 24
+"""Releases of a simulation at least: fewer say nothing of a mean."""
 _LARGEST_ROW = 2_000_000
+"""Numbers of one release: 16 MB."""
 _STREAMED_NUMBERS = 1 << 18
 """Most numbers that streams are simulated with: a counter takes a second for so many."""
 _STREAMED_ROWS = 64

@@ -36,12 +36,17 @@ from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 
 _PRECISION = 256
+"""Bits of masses and of their bounds."""
 _MOST_DOUBLINGS = 200
+"""Doublings of a range to its mass: e^{2^200} is beyond every loss."""
 _SAFETY = 1e-12  # of a step: floats that stand for balls are this much on the safe side
 _SLIVER = Fraction(1, 1 << 40)  # of a step: keeps an atom at the upper end by itself
 _MOST_TAKEN = 0.9
+"""Share of a mass that others may take of it: some must stay."""
 _DONORS = 64
+"""Neighbours that a mass is balanced by."""
 _BALANCED = 1e-13
+"""Share that may be left unbalanced; it is accounted for."""
 
 
 @final

@@ -30,7 +30,9 @@ from verify.foreign.events import neighbours
 from verify.foreign.numbers import attribute, number
 
 _MOST = 1_000_000
+"""Cells of a table."""
 _FEWEST = 4
+"""Cells at least, so that its readers find a range."""
 _NUDGE = Fraction(1, 10**9)  # of a step, by which losses below stand above the grid they go to
 
 

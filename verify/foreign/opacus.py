@@ -20,6 +20,7 @@ from verify.foreign.events import NOTHING, reported
 from verify.foreign.numbers import count, number
 
 _ENTRY = 3
+"""Numbers of an entry of a history: σ, q and the steps."""
 
 
 def mechanism_of(accountant: object) -> Mechanism:

@@ -13,7 +13,9 @@ from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.questions import profile
 
 _PARTS = 3
+"""Parts of a grid A:B:N."""
 _MOST = 1_000_000
+"""Points of a grid."""
 
 
 def read_grid(text: str) -> list[ExactReal]:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from accountant.mechanisms.counting.bridged_tree import BridgedTree
 
 _LARGEST_CELL = 1 << 17
+"""Values that are filled at once: 1 MB, which caches hold."""
 _FEW_ROWS = 32
+"""Rows up to which one call draws all digits; longer ones are faster drawn one digit at a time."""
 
 
 @final

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
 
 _LARGEST_PLAN = 1 << 15
+"""Longest block that a plan writes: its indices are kept in memory."""
 _SMALLEST_PLAN = 16
+"""Shortest one: below, single steps are as fast."""
 delannoy = functools.lru_cache(maxsize=4096)(exact_delannoy)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from accountant.mechanisms.counting.honaker_tree import HonakerTree
 
 _LARGEST_BLOCK = 1 << 17
+"""Values that are filled at once: 1 MB, which caches hold."""
 
 
 @final

@@ -21,6 +21,7 @@ from accountant.errors import DpassayError, InvalidInputError
 
 _FORMAT = "dpassay stream state"
 _VERSION = 2
+"""Version of the format: files of another one are refused, not guessed."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

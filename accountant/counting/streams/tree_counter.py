@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 Draws: TypeAlias = Callable[[int], NDArray[Any]]
 
 _BUFFERED = 1 << 13
+"""Draws made at once: fewer calls, and 64 kB that wait."""
 _FAR = 64
+"""Noise in scales that a lattice of 62 bits leaves room for: more has a probability of e^−64."""
 _DIGITS = 61
+"""Bits of a sum of lattice points: 64 hold it with its sign, and what is added to it."""
 _LARGEST = 1 << _DIGITS
 _LARGEST_SUBTREE = 1 << 18
+"""Values of a subtree that are filled at once: 2 MB."""
 _FEW_ROWS = 64
+"""Rows up to which one call draws all digits; longer ones are faster drawn one digit at a time."""
 
 
 @final

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FIRST: Final = 10
 """Epoch e has 2^(10 + e) inputs."""
 _BITS = 4
+"""Binary digits of the steps to a level of the tree, about: cells of 16, near the least error."""
 
 
 @final

@@ -37,14 +37,20 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _FIRST, _BEFORE = 0.02, 0.05
-_RATIO = 0.06
-_WIDEST = 0.12
-_WAVE = 0.5
+"""The first end of a cell, as shares of 1/size and of `near`: that of before is wide."""
+_RATIO, _WIDEST, _WAVE = 0.06, 0.12, 0.5
+"""Widths of cells: shares of t that fade, or not, and of a wave's length. Wider ones have wider
+hulls, and split more."""
 _LEVEL = 1.25
+"""Ratio of the sizes |2z + 1| that share the ends of their cells."""
 _LOOSE = 0.3
+"""Relative radius up to which a hull is taken as it is; others are halved."""
 _ROUNDS = 24
+"""Times that the worst cells are split, until the tolerance is met; then the bound is looser."""
 _MOST_SPLITS = 24
+"""Cells that are split in a round."""
 _SLACK = 2.0**-44
+"""Relative room for the rounding of a cell's sums in floats: 512 units."""
 _VALUE, _SLOPE, _BEND = slice(0, 3), slice(3, 6), slice(6, 9)
 
 
@@ -111,6 +117,7 @@ class Envelope:
 _LOW, _HIGH, _MIDDLE, _HALF = range(4)
 _SIZES, _RADII = slice(4, 13), slice(13, 22)
 _COLUMNS = 22
+"""Numbers of a cell: its ends and middle, its half, nine values and nine radii."""
 
 
 def _bounds(cells: Floats, weights: Floats, square: float) -> tuple[Floats, Floats]:

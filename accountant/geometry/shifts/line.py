@@ -54,9 +54,13 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import cached_property, ctx
 
 _PRECISION = 96
+"""Bits of the exponents, which become floats."""
 _ACCURACY = 5e-5
+"""Tolerance of an exponent: what δ is above its bound for it. It grows where the bound gains
+nothing."""
 _LEAST, _MOST = 3e-4, 0.5  # tolerances of an exponent
 _PHASE_TOLERANCE = 0.02
+"""The same of a phase, in radians, of which only a quarter turn matters."""
 
 Linear: TypeAlias = tuple[arb, float]
 """The value at A = 0 of an exponent, and its slope in −A."""

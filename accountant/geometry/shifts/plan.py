@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
 
 _ALIAS = 1e-8
+"""Size at which the aliases of a step are aimed, as if of a normal law: they are bounded apart."""
 _SMOOTHINGS = (0.5, 0.25, 0.12, 0.06)  # s, in units of 1/c
 _SHARES, _FEW = (0.85, 0.7, 0.55), 50  # of the saddle; where κ is below
 _SMOOTH_END = 4.0  # the nodes end where e^{−(sy)²/2} is e^{−8}
 _MOST_NODES = 700
+"""Nodes of a line from which on no less smooth one is tried: each has bounds of its own to find."""
 _ANGLES = (0.1, 0.25, 0.45, 0.7, 0.95, 1.2, 1.4)
 _STEEPEST = 1.45
+"""Largest angle of a direction, below π/2, where its cosine vanishes."""
 _SLOPES = (-16.0, -8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 0.8, 1.0)
 _TURNS = (-16.0, -8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _CIRCLE = 2 * math.pi
@@ -41,7 +44,9 @@ _WAVE = 0.4  # radians of yt between two values of t
 _FIRST_BLOCK, _TURNED = 8.0, 40.0  # values of y·T₂: the end of a block, and of slopes ≠ 0
 _NEGLIGIBLE = 1e-7  # of the first node's bound
 _CHORDS = 30
+"""Chords that are raised to the envelope at t*: they touch it after a few."""
 _STEPS = 45
+"""Steps of golden section to a saddle, in ln c: a line near it is as good."""
 _LARGEST_LINE = 150.0  # c·T₂
 
 

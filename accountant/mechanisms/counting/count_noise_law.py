@@ -22,7 +22,7 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpq
 
-from accountant.errors import UndecidedError, expected
+from accountant.errors import expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import cached_property
 
@@ -141,36 +141,6 @@ class CountNoise:
         if z == 0:
             return self.eta
         return self.weight(abs(z)) / self.b if abs(z) <= self.support else fmpq(0)
-
-
-def count_noise_bound(k: int, epsilon: Real, eta: Real, support: int) -> arb:
-    """Return δ_k: Lemma 1, eq. (23), for 1 ≤ k ≤ D; Lemma 2, eq. (32), for k = D + 1."""
-    noise = CountNoise.of(epsilon, eta, support)
-    return arb(noise.bound(_index("k", k, 1, support + 1)))
-
-
-def count_noise_crossover(k: int, epsilon: Real) -> arb:
-    """Return C_k = P_{k+1}/A_k of eq. (34), k ≥ 1; strictly decreasing in k."""
-    if k < 1:
-        raise expected("k", k, "≥ 1")
-    return arb(CountNoise.of(epsilon, Fraction(1, 2), k).crossover(k))
-
-
-def count_noise_regime(epsilon: Real, eta: Real, support: int) -> int:
-    """Return the k in 1..D + 1 with C_k < C ≤ C_{k−1} (Theorem 2; C_0 = ∞, C_{D+1} = 0).
-
-    Raises
-    ------
-    UndecidedError
-        If the current precision does not tell C from some C_k.
-    """
-    noise = CountNoise.of(epsilon, eta, support)
-    for k in range(1, support + 1):
-        if noise.c > noise.crossover(k):
-            return k
-        if not noise.c <= noise.crossover(k):
-            raise UndecidedError(f"C and C_{k} are too near each other at this precision.")
-    return support + 1
 
 
 def count_noise_delta(epsilon: Real, eta: Real, support: int) -> arb:

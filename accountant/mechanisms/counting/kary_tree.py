@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from accountant.release.lattice import LatticeSampler
 
 _MOST_LISTED = 100_000
+"""Steps whose variances are listed: more fill pages."""
 _MOST_CORRELATED = 2000
+"""Steps of a matrix of covariances: 4 million exact numbers."""
 
 
 @final

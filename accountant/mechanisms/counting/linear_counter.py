@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""
 _MOST_ENTRIES = 4_000_000
+"""Entries of L: 32 MB as floats, and more as exact numbers."""
 
 Rows: TypeAlias = list[list[Fraction]]
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_RATIONAL = 4096
+"""Steps of exact variances: beyond they have thousands of digits."""
 
 
 @final

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from accountant.numbers.reference import Reference
 
 _LEAST_CANDIDATES = 2
+"""A selection is among two candidates at least."""
 _RARER = 2
+"""ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""
 _WITHIN = 1 - 1e-12
 """Scores in floats move by this share of the sensitivity, lest they move by more."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from accountant.release.lattice import LatticeSampler
 
 _LARGEST_MATRIX = 1000
+"""Dimension of a covariance that is written out: a million numbers."""
 _REASON = (
     "The density of the noise falls with its norm only, from its centre on. Hence "
     "1 − H(ε) = ∫ min(p, e^ε q) is a mixture of volumes common to two balls of fixed radii round "

@@ -35,6 +35,7 @@ from flint import acb, arb
 from accountant.numbers.precision import ctx
 
 GUARD_BITS = 24
+"""Bits by which a curve is finer than the answer."""
 _START_SLACK = 6  # bits by which the first bracket of a root is wider than the precision
 
 

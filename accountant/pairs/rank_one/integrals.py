@@ -28,6 +28,7 @@ from accountant.pairs.rank_one.interruption import integral
 
 Integrand: TypeAlias = Callable[[acb, bool], acb]
 _SMALL_POWER = 64
+"""Power up to which an integral is a finite sum of moments."""
 
 
 class _Piece(NamedTuple):

@@ -27,51 +27,11 @@ class Moments:
         """σ_*/M."""
         return self.sigma_star / self.dimension
 
-    @property
-    def coordinate_kurtosis(self) -> arb:
-        """E[n_i⁴]/E[n_i²]² = 9M/(M+2): 3 only for M = 1, the coordinates are not Gaussian."""
-        return arb(9 * self.dimension) / (self.dimension + 2)
-
-    @property
-    def mean_square_norm(self) -> arb:
-        """E‖n‖² = σ_*."""
-        return self.sigma_star
-
-    @property
-    def mean_norm(self) -> arb:
-        """E‖n‖ = √(2σ_*/π)."""
-        return (2 * self.sigma_star / arb.pi()).sqrt()
-
     def norm_quantile(self, probability: ExactReal) -> arb:
         """Return the x with P(‖n‖ ≤ x) = p: √(2σ_*) erf⁻¹(p), +∞ at p = 1."""
         if probability.rational == 1:
             return arb.pos_inf()
         return (2 * self.sigma_star).sqrt() * probability.ball().erfinv()
-
-    @property
-    def loss_variance(self) -> arb:
-        """Var ‖n‖² = 2σ_*²."""
-        return 2 * self.sigma_star**2
-
-
-def raw_loss_kurtosis() -> arb:
-    """E[ℒ⁴]/E[ℒ²]² = 35/3 for the loss ℒ = ‖n‖² (Ji and Li, Theorem 8)."""
-    return arb(35) / 3
-
-
-def raw_loss_skewness() -> arb:
-    """E[ℒ³]/E[ℒ²]^{3/2} = 5√3/3 for the loss ℒ = ‖n‖² (Ji and Li, Theorem 9)."""
-    return 5 * arb(3).sqrt() / 3
-
-
-def central_loss_kurtosis() -> arb:
-    """E[(ℒ − Eℒ)⁴]/Var(ℒ)² = 15: the kurtosis proper of a chi-squared law with one degree."""
-    return arb(15)
-
-
-def central_loss_skewness() -> arb:
-    """E[(ℒ − Eℒ)³]/Var(ℒ)^{3/2} = 2√2: the skewness proper."""
-    return 2 * arb(2).sqrt()
 
 
 def theorem_5_sigma_star(epsilon: arb, delta: arb, dimension: int, l2_sensitivity: arb) -> arb:

@@ -33,7 +33,9 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.rank_one.interruption import integral
 
 _GUARD_BITS = 32
+"""Bits beyond the precision at first, doubled where cancellation takes more."""
 _ROUNDS = 3
+"""Times they are doubled: what is not accurate then is returned with its radius."""
 
 
 def renyi(order: arb, dimension: int, ratio: ExactReal) -> arb:

@@ -22,9 +22,13 @@ from accountant.pairs.rank_one.curve import GUARD_BITS, Curve, TouchingError
 from accountant.pairs.rank_one.integrals import Boundary
 
 _ROUNDS = 4
+"""Precisions that are tried: each has twice the extra bits of the last one."""
 _NEAR_ONE = 0.75
+"""P(L > ε) from which on its complement is computed by itself."""
 _LARGEST_REACH = 4096
+"""−ln of probabilities below which an upper bound is enough."""
 _BOUND_PRECISION = 64
+"""Bits of that bound."""
 
 Question: TypeAlias = Callable[[Boundary], arb]
 

@@ -30,7 +30,9 @@ from accountant.questions.least_mu import (
 from accountant.questions.least_mu.closed import floor, known, limiting_mu, mu_of_all
 
 _PRECISION = 128
+"""Bits of a μ, which is answered to fewer."""
 _DIGITS = 30
+"""Digits of its ends."""
 _ROUGH = Fraction(1, 10**6)
 _FINER = 1000
 """How much finer than the μ a δ is asked for."""

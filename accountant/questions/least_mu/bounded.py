@@ -18,7 +18,9 @@ from accountant.numbers.precision import ctx
 from accountant.questions.least_mu.curve import profile_of
 
 _SEARCH_PRECISION = 64
+"""Bits of profiles that are compared."""
 _ENOUGH = 16
+"""ln of a ratio of profiles that is large enough to know: μ is far too small then."""
 
 
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:

@@ -50,9 +50,11 @@ from accountant.pairs.theta import theta, upper_tail
 from accountant.questions.least_mu.scores import hazard, score
 
 _MAX_PIECES = 4000
+"""Pieces of a range that are bounded until a refusal."""
 _MUCH = 50_000
 """A parameter above which sums have too many terms, for as many pieces."""
 _MOST_TERMS = 100_000
+"""Terms of a tail that are summed."""
 _FARTHEST = 100
 """Doublings."""
 _NEAREST = Fraction(1, 10)

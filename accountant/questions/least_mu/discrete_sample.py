@@ -32,6 +32,7 @@ from accountant.questions.least_mu.discrete import Beyond
 from accountant.questions.least_mu.scores import score, stretch
 
 _MOST_TESTS = 20_000
+"""Half-lines that are asked for until a refusal."""
 
 
 def least_mu(

@@ -8,6 +8,7 @@ for factors e^{±κ} of its tails, by which a score t ≥ u moves by at most κ/
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import final
 
@@ -27,8 +28,10 @@ from accountant.questions.least_mu.discrete import Beyond
 from accountant.questions.least_mu.scores import hazard, score
 
 _MOST_BITS = 4096
+"""Bits of tails at most: they fall like e^{−x²/2}, and are told apart at their own size."""
 _MOST_TESTS = 4096
-_LN_2 = 0.6931471805599453
+"""Half-lines beyond the ones that are summed whose bound is asked for."""
+_LN_2 = math.log(2)
 
 
 def least_mu(pair: DiscreteGaussianProductPair, width: Fraction) -> arb | None:

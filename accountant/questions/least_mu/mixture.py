@@ -31,7 +31,9 @@ from accountant.questions.least_mu.scores import hazard, score
 from accountant.questions.least_mu.search import Tail, least
 
 _MOST_STEPS = 1000
+"""Steps along a half-line until a refusal."""
 _LEAST_STEP = 1e-3
+"""Shortest step: where it does not do, curves touch."""
 
 
 def limit(pair: GaussianMixturePair) -> arb:

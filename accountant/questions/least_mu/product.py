@@ -40,6 +40,7 @@ from accountant.questions.least_mu.scores import stretch
 from accountant.questions.least_mu.search import Tail, least
 
 _HALVINGS = 5
+"""Halvings of a depth: it needs to be known to a thirty-second."""
 
 Least = Callable[[Pair, Fraction], arb]
 

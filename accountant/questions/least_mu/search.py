@@ -26,12 +26,15 @@ Value = Callable[[Fraction], arb]
 """δ at an ε."""
 
 _SAMPLES = 16
+"""Points at which a first lower bound is looked for."""
 _MAX_PIECES = 20_000
+"""Pieces of a range that are bounded until a refusal."""
 _DEEPEST = 14
 """Doublings of t."""
 _FURTHER = 8
 """Doublings after which small levels may be proved to need no more than their limit."""
 _PRECISION = 128
+"""Bits of profiles that are compared."""
 _SURE = 40
 """Bits of the μ that a test is proved to need."""
 

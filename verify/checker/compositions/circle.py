@@ -48,8 +48,10 @@ Lattice: TypeAlias = tuple[Any, Any]
 """A point b of the lattice and its step u."""
 
 _DIGITS = 40
+"""Digits of a value."""
 _LONG_WORK, _MOST_WORK = 200_000, 5_000_000
 _OVERHEAD = 60
+"""Work of a node itself, in units of one evaluation of a factor."""
 _CELLS, _MOST_CELLS = 8, 2000
 _FINEST = 1_000_000
 """Most steps of the lattice in one difference of losses."""

@@ -58,7 +58,9 @@ _MOST_TERMS = 4_000_000
 DIGITS = 100
 """Working precision, which numbers in a law need, too."""
 _MOST_PARTS = 200
+"""Different parts of a composition: more take too long to add up."""
 _NEEDED_BITS = 330
+"""Bits to which masses must be known for losses to be told apart."""
 _ROUNDED_DIGITS = 60
 """Digits that the numbers of an answer keep beyond all errors that it has bounds of."""
 _RENYI_DIGITS = 60

@@ -50,6 +50,7 @@ from verify.checker.compositions.moments import (
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
 """Significant digits, and the most products of complex integers for them (1.5 to 15 seconds)."""
 _GUARD = 80
+"""Bits beyond those of the digits and the number of nodes."""
 _ROUNDING = 24
 """Bits of all but `spin` that rounding may take, for every release and node."""
 _OVERHEAD = 60

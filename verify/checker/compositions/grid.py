@@ -43,11 +43,13 @@ Tails: TypeAlias = tuple[Any, Any]
 """P(L > y) and Q(L > y), without P(L = ∞)."""
 
 MOST_RELEASES = 8
+"""Releases of an exact grid: its cells grow with their number."""
 _POINTS = 3000
 """Of the grid of one release."""
 _SPARE = 12
 """Digits of H to the share of it that is cut off at the ends."""
 _MOST_LOG = 400.0
+"""−ln of values that a grid of floats is too coarse for."""
 _SHIFTS = (0.0, *(-(2.0**-k) for k in range(14)))
 
 

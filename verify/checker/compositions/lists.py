@@ -24,8 +24,11 @@ Sums: TypeAlias = list[tuple[int, Any, Any]]
 
 _UNIT = mp.mpf(10) ** 60
 _ONE_VALUE = 10**15
+"""Units within which two losses are one value: rounding parts equal ones by less."""
 _TIE = 10**22
+"""Units about ε within which a loss counts as a tie, whose mass is added to the error."""
 _MOST_PRODUCTS = 1_000_000
+"""Products of two lists: a minute."""
 
 
 def add_up(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:

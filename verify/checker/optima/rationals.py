@@ -10,7 +10,9 @@ from fractions import Fraction
 from mpmath import iv
 
 _MOST_DIGITS = 100_000
+"""Characters of one rational number."""
 _ALLOWANCE = 20
+"""Digits beyond those of the numbers that are enclosed."""
 WIDEST_GAP = Fraction(1, 10**6)
 """Of a certified optimum, between what is attained and what is proved, relative to the former."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(/[1-9][0-9]*|(\.[0-9]+)?([eE][+-]?[0-9]{1,5})?)")

@@ -365,25 +365,6 @@ def test_norm_quantile_is_half_normal() -> None:
         assert mechanism.norm_quantile(exact(1)) == arb.pos_inf()
 
 
-def test_moments_are_those_of_a_scaled_chi_square() -> None:
-    with ctx.workprec(100):
-        # E[z^{2k}] = (2k − 1)!!
-        e1, e2, e3, e4 = (arb(n) for n in (1, 3, 15, 105))
-        assert moments.raw_loss_kurtosis().overlaps(e4 / e2**2)
-        assert moments.raw_loss_skewness().overlaps(e3 / (e2 * e2.sqrt()))
-        variance = e2 - e1**2
-        third = e3 - 3 * e2 * e1 + 2 * e1**3
-        fourth = e4 - 4 * e3 * e1 + 6 * e2 * e1**2 - 3 * e1**4
-        assert moments.central_loss_skewness().overlaps(third / (variance * variance.sqrt()))
-        assert moments.central_loss_kurtosis().overlaps(fourth / variance**2)
-        found = moments.Moments(5, arb(7))
-        assert found.mean_square_norm == 7
-        assert found.loss_variance.overlaps(49 * variance)
-        assert found.mean_norm.overlaps(arb(7).sqrt() * (2 / arb.pi()).sqrt())
-        # E[z⁴] E[v_i⁴] / (1/M)², E[v_i⁴] = 3/(M(M+2))
-        assert found.coordinate_kurtosis.overlaps(e2 * 3 * 25 / arb(5 * 7))
-
-
 def test_the_printed_noise_of_theorem_5() -> None:
     with ctx.workprec(100):
         value = moments.theorem_5_sigma_star(arb("1e-5"), arb("1e-7"), 7921, arb(2).sqrt())

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> None:
     elif first == "test":
         ensure("test")
         os.chdir(ROOT)
-        # One process for each core; the tests of a file stay together, as their fixtures do.
-        replace_by([str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "loadfile", *rest])
+        # One process for each core, with consecutive tests; who is done takes some of the others'.
+        replace_by([str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *rest])
     else:
         # Some figures train classifiers, with scikit-learn; the tests have it.
         ensure("test" if first == "figures" else "core")

@@ -24,7 +24,18 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+LONG = ("accountant.md", "composition.md")
+"""Pages whose examples take several seconds."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name in LONG), id=page.name)
+        for page in PAGES
+        if blocks(page, "python")
+    ],
+)
 def test_every_python_block_runs(page: Path) -> None:
     names: dict[str, Any] = {}
     for code in blocks(page, "python"):

@@ -216,7 +216,7 @@ def test_a_step_inherits_the_lock(clone: Path) -> None:
         (["figures", "--list"], ["bin/dpassay", "figures", "--list"]),
         (
             ["test", "-m", "slow"],
-            ["bin/python", "-m", "pytest", "-n", "auto", "--dist", "loadfile", "-m", "slow"],
+            ["bin/python", "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-m", "slow"],
         ),
     ],
 )

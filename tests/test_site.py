@@ -23,6 +23,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
 from figures.cli import COMMAND as FIGURES
 from figures.comparison.cli import COMMAND
+from tests.quick import quick
 from verify.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +61,7 @@ def consoles(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", GUIDES)
+@pytest.mark.parametrize("page", quick(GUIDES, 0, 2, 3, 4, 7))
 def test_console_blocks_show_what_is_printed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +118,13 @@ def test_every_command_shown_is_understood(monkeypatch: pytest.MonkeyPatch) -> N
                 notation.parse_description(word)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * ("training" in path.stem), id=path.stem)
+        for path in EXAMPLES
+    ],
+)
 def test_examples_run(path: Path) -> None:
     out = io.StringIO()
     with redirect_stdout(out):

@@ -18,7 +18,7 @@ from accountant.questions import guarantees, profile, tradeoff
 
 FROZEN = Path(__file__).parents[2] / "benchmarks" / "oracle.json"
 ANSWERED = [entry for entry in json.loads(FROZEN.read_text("utf-8")) if "refused" not in entry]
-FAST = 0.3
+FAST = 0.1
 """Seconds that a question took which the default suite asks again."""
 SIX_DIGITS = Fraction(1, 10**6)
 """Relative width that products without a closed form have at the least."""

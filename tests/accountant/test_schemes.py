@@ -47,6 +47,7 @@ def test_where_there_is_one_batch_both_ends_meet() -> None:
     assert run.epsilon.relative_width < Fraction(1, 10**3)
 
 
+@pytest.mark.slow
 def test_shuffled_batches_leak_more_than_poisson_and_allocation() -> None:
     """Table of the settings in which Poisson's number would be wrong."""
     each = {

@@ -145,6 +145,7 @@ class _Links(HTMLParser):
                 self.links.append(value)
 
 
+@pytest.mark.slow
 def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

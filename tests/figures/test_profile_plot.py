@@ -24,6 +24,7 @@ from accountant.numbers.interval import Interval
 from accountant.questions.profile import delta
 from figures import style
 from figures.profile import Table, compute, draw, estimate, plot
+from tests.quick import quick
 
 HEADS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -34,7 +35,7 @@ def table() -> Table:
     return compute(Laplace(scale=2), marks=marks)
 
 
-@pytest.mark.parametrize("suffix", HEADS)
+@pytest.mark.parametrize("suffix", quick(HEADS, 2))
 def test_a_file_is_written_and_the_same_one_again(suffix: str, tmp_path: Path) -> None:
     marks = [("0.1", delta(Laplace(scale=2), "0.1"))]
     paths = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
@@ -140,6 +141,7 @@ def test_curves_are_told_apart_in_grey_and_by_dashes() -> None:
     assert min(abs(a - b) for a, b in pairwise(lightness)) > 0.15
 
 
+@pytest.mark.slow
 def test_estimates_are_drawn_as_such(tmp_path: Path) -> None:
     training = Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "1/100"), 1000)
     table = estimate(training, adjacency="add-remove")

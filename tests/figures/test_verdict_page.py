@@ -30,6 +30,7 @@ def write(tmp_path: Path, *arguments: str) -> tuple[int, Path]:
     return code, path
 
 
+@pytest.mark.slow
 def test_a_refutation_has_its_remedy_its_event_and_a_certificate_that_is_valid(
     tmp_path: Path,
 ) -> None:

@@ -1,18 +1,29 @@
-"""A forger of certificates: every leaf changed in every way, and sealed by the product's sealer."""
+"""Genuine certificates, and a forger of them.
+
+Every leaf is changed in every way, and the certificate sealed by the product's sealer.
+"""
 
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from verify import seal
+from verify import document, seal
+from verify.certificate import certify
 
 Data = dict[str, Any]
+CLAIMS = {
+    claim.id: claim
+    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
+}
+"""Claims of every kind and verdict."""
 
 _WORDS = ("", "x\nVALID  1 < 0: HOLDS", "\x1b[2J", "NaN", "Infinity", "1e99999999", "а", "0", "1e9")
 _ENUMS = (
@@ -35,6 +46,37 @@ class Mutant(NamedTuple):
 
     change: str
     data: Data
+
+
+@functools.cache
+def _certified(identity: str) -> str:
+    data = certify(CLAIMS[identity])[1]
+    assert data is not None
+    return json.dumps(data)
+
+
+def certified(identity: str) -> Data:
+    """Return the certificate of one of the claims of every kind."""
+    data: Data = json.loads(_certified(identity))
+    return data
+
+
+def at(data: Any, path: str) -> Any:
+    """Return what stands at a path such as facts.0.p.lower."""
+    for key in path.split("."):
+        data = data[int(key)] if isinstance(data, list) else data[key]
+    return data
+
+
+def put(path: str, value: object) -> Callable[[Data], None]:
+    """Return the change of what stands at a path."""
+    *parents, last = path.split(".")
+
+    def change(data: Data) -> None:
+        inner: Any = at(data, ".".join(parents)) if parents else data
+        inner[int(last) if isinstance(inner, list) else last] = value
+
+    return change
 
 
 def sealed(data: Data) -> Data:

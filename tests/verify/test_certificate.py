@@ -13,22 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.errors import InvalidInputError
-from verify import certificate, document, schema, seal
+from tests.verify.forge import CLAIMS, certified
+from verify import certificate, schema, seal
 from verify.claims import KINDS
 from verify.verdict import Finding
 
-CLAIMS = document.read_file(Path(__file__).parent / "every_kind.toml").claims
 
-
-def certified(identity: str) -> dict[str, Any]:
-    claim = next(claim for claim in CLAIMS if claim.id == identity)
-    _, data = certificate.certify(claim)
-    assert data is not None
-    plain: dict[str, Any] = json.loads(json.dumps(data))
-    return plain
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
 def test_every_kind_has_a_certificate_of_the_published_shape(claim: Any) -> None:
     finding, data = certificate.certify(claim)
     assert data is not None

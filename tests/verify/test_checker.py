@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 import subprocess
 import sys
@@ -17,33 +16,10 @@ from hypothesis import strategies as st
 
 from accountant.mechanisms import Gaussian
 from accountant.numbers.exact import exact
-from verify import certificate, checker, document, seal
+from tests.verify.forge import CLAIMS, Data, certified, put, sealed
+from verify import certificate, checker, seal
 from verify.claims import ApproximateDP
 from verify.claims.privacy import hockey
-
-CLAIMS = {
-    claim.id: claim
-    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
-}
-Data = dict[str, Any]
-
-
-@functools.cache
-def _certified(identity: str) -> str:
-    _, data = certificate.certify(CLAIMS[identity])
-    assert data is not None
-    return json.dumps(data)
-
-
-def certified(identity: str) -> Data:
-    data: Data = json.loads(_certified(identity))
-    return data
-
-
-def sealed(data: Data) -> Data:
-    """Seal data anew, as someone who wants to deceive would."""
-    plain = {key: value for key, value in data.items() if key != "seal"}
-    return {**plain, "seal": seal.seal(plain)}
 
 
 @pytest.mark.parametrize("identity", CLAIMS)
@@ -75,6 +51,7 @@ def test_a_guarantee_that_stands_for_a_mechanism_is_reported() -> None:
     assert "Guaranteed" in checked.taken_as_given[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "sigma_star"),
     [(7921, "2e5"), pytest.param(5_760_000, "1e9", marks=pytest.mark.slow)],
@@ -166,21 +143,8 @@ def test_a_digest_cannot_be_changed_either() -> None:
     assert [field for field, _ in checker.check(data).problems] == ["route"]
 
 
-def _set(path: str, value: Any) -> Callable[[Data], None]:
-    """Return a change of the leaf at a path such as facts.0.p.lower."""
-
-    def change(data: Data) -> None:
-        *parents, last = path.split(".")
-        target: Any = data
-        for key in parents:
-            target = target[int(key) if isinstance(target, list) else key]
-        target[int(last) if isinstance(target, list) else last] = value
-
-    return change
-
-
 def _interval(path: str, text: str) -> Callable[[Data], None]:
-    return _set(path, {"lower": text, "upper": text})
+    return put(path, {"lower": text, "upper": text})
 
 
 def _both(*changes: Callable[[Data], None]) -> Callable[[Data], None]:
@@ -191,7 +155,7 @@ def _both(*changes: Callable[[Data], None]) -> Callable[[Data], None]:
     return change
 
 
-HOLDS_CONCLUSION = _both(_set("verdict", "HOLDS"), _set("conclusion", "value <= delta"))
+HOLDS_CONCLUSION = _both(put("verdict", "HOLDS"), put("conclusion", "value <= delta"))
 
 TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     # an enclosure that does not hold the number
@@ -203,93 +167,93 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     ("relation/refuted", _interval("facts.0.value", "0.9"), "facts[0].value.lower"),
     ("minimiser/refuted", _interval("facts.1.value", "0.1"), "facts[1].value.upper"),
     # an enclosure that holds too much
-    ("approximate-dp/refuted", _set("facts.0.p.lower", "0"), "facts[0].p"),
-    ("relation/refuted", _set("facts.1.value.upper", "0.9"), "facts[1].value"),
+    ("approximate-dp/refuted", put("facts.0.p.lower", "0"), "facts[0].p"),
+    ("relation/refuted", put("facts.1.value.upper", "0.9"), "facts[1].value"),
     # another pair, event, order, point
     ("approximate-dp/refuted", _interval("facts.0.law.mu", "0.5"), "facts[0]"),
-    ("pure-dp/holds", _set("facts.0.law.shift", 1), "facts[0]"),
-    ("pure-dp/holds", _set("facts.0.law.law", "laplace"), "facts[0].law.scale"),
-    ("approximate-dp/table", _set("facts.0.law.p", ["1/4", "1/4", "1/2"]), "facts[0]"),
-    ("approximate-dp/laplace-vector", _set("facts.0.law.multiples", [1, 2, 2, 5]), "facts[0]"),
-    ("approximate-dp/refuted", _set("facts.0.loss_above", "0.5"), "facts[0].p.upper"),
-    ("renyi-dp/holds", _set("facts.0.order", "1.5"), "facts[0].value.lower"),
-    ("monotone/refuted", _set("facts.1.variables.x", "0.5"), "facts[1].variables"),
-    ("minimiser/holds", _set("facts.0.variables.k", "17"), "facts[0].value.upper"),
+    ("pure-dp/holds", put("facts.0.law.shift", 1), "facts[0]"),
+    ("pure-dp/holds", put("facts.0.law.law", "laplace"), "facts[0].law.scale"),
+    ("approximate-dp/table", put("facts.0.law.p", ["1/4", "1/4", "1/2"]), "facts[0]"),
+    ("approximate-dp/laplace-vector", put("facts.0.law.multiples", [1, 2, 2, 5]), "facts[0]"),
+    ("approximate-dp/refuted", put("facts.0.loss_above", "0.5"), "facts[0].p.upper"),
+    ("renyi-dp/holds", put("facts.0.order", "1.5"), "facts[0].value.lower"),
+    ("monotone/refuted", put("facts.1.variables.x", "0.5"), "facts[1].variables"),
+    ("minimiser/holds", put("facts.0.variables.k", "17"), "facts[0].value.upper"),
     # another mechanism, case or statement
     (
         "approximate-dp/refuted",
-        _set("mechanism", "Gaussian(standard_deviation=2)"),
+        put("mechanism", "Gaussian(standard_deviation=2)"),
         "mechanism",
     ),
     (
         "approximate-dp/refuted",
-        _set("mechanism", "Gaussian(standard_deviation=3, l2_sensitivity=2)"),
+        put("mechanism", "Gaussian(standard_deviation=3, l2_sensitivity=2)"),
         "mechanism",
     ),
-    ("relation/equal", _set("mechanism", "Laplace(scale=1)"), "mechanism"),
-    ("approximate-dp/refuted", _set("case.s", "4"), "case"),
-    ("approximate-dp/refuted", _set("case", {}), "case"),
-    ("relation/refuted", _set("case.x", "2"), "case"),
-    ("approximate-dp/refuted", _set("claimed.delta", "1e-6"), "claimed.delta"),
-    ("approximate-dp/refuted", _set("claimed.mu", "1"), "claimed.mu"),
-    ("minimiser/holds", _set("claimed.minimiser", "k = 21"), "claimed.minimiser"),
-    ("printed-number/holds", _set("claimed.printed", "0.84135"), "claimed.printed"),
-    ("approximate-dp/refuted", _set("claim.delta", "1e-6"), "claimed.delta"),
+    ("relation/equal", put("mechanism", "Laplace(scale=1)"), "mechanism"),
+    ("approximate-dp/refuted", put("case.s", "4"), "case"),
+    ("approximate-dp/refuted", put("case", {}), "case"),
+    ("relation/refuted", put("case.x", "2"), "case"),
+    ("approximate-dp/refuted", put("claimed.delta", "1e-6"), "claimed.delta"),
+    ("approximate-dp/refuted", put("claimed.mu", "1"), "claimed.mu"),
+    ("minimiser/holds", put("claimed.minimiser", "k = 21"), "claimed.minimiser"),
+    ("printed-number/holds", put("claimed.printed", "0.84135"), "claimed.printed"),
+    ("approximate-dp/refuted", put("claim.delta", "1e-6"), "claimed.delta"),
     (
         "approximate-dp/refuted",  # a true claim, "refuted"
-        _both(_set("claim.delta", "0.1"), _set("claimed.delta", "0.1")),
+        _both(put("claim.delta", "0.1"), put("claimed.delta", "0.1")),
         "conclusion",
     ),
     (
         "approximate-dp/holds",  # a false claim that "holds"
-        _both(_set("claim.epsilon", "1/(2*s)"), _set("claimed.epsilon", "0.5")),
+        _both(put("claim.epsilon", "1/(2*s)"), put("claimed.epsilon", "0.5")),
         "facts",
     ),
     (
         "printed-number/refuted",
-        _both(_set("claim.printed", "0.84134"), _set("claimed.printed", "0.84134")),
+        _both(put("claim.printed", "0.84134"), put("claimed.printed", "0.84134")),
         "conclusion",
     ),
     # another verdict or conclusion
-    ("approximate-dp/refuted", _set("verdict", "HOLDS"), "facts[0]"),
+    ("approximate-dp/refuted", put("verdict", "HOLDS"), "facts[0]"),
     ("approximate-dp/refuted", HOLDS_CONCLUSION, "facts[0]"),
-    ("approximate-dp/refuted", _set("conclusion", "p > 0"), "conclusion"),
-    ("relation/refuted", _set("conclusion", "left < right"), "conclusion"),
-    ("monotone/supported", _set("verdict", "HOLDS"), "verdict"),
-    ("relation/equal", _set("verdict", "REFUTED"), "conclusion"),
-    ("relation/equal", _set("verdict", "TRUE"), "verdict"),
+    ("approximate-dp/refuted", put("conclusion", "p > 0"), "conclusion"),
+    ("relation/refuted", put("conclusion", "left < right"), "conclusion"),
+    ("monotone/supported", put("verdict", "HOLDS"), "verdict"),
+    ("relation/equal", put("verdict", "REFUTED"), "conclusion"),
+    ("relation/equal", put("verdict", "TRUE"), "verdict"),
     # facts that are missing, of the wrong kind, or of another expression
-    ("approximate-dp/refuted", _set("facts", []), "facts"),
-    ("relation/equal", _set("facts.0.expression", "1/2"), "facts[0].expression"),
-    ("relation/equal", _set("facts.0.name", "right"), "facts[0].expression"),
-    ("zcdp/gaussian", _set("facts.0.name", "gaussian_delta"), "facts[0]"),
+    ("approximate-dp/refuted", put("facts", []), "facts"),
+    ("relation/equal", put("facts.0.expression", "1/2"), "facts[0].expression"),
+    ("relation/equal", put("facts.0.name", "right"), "facts[0].expression"),
+    ("zcdp/gaussian", put("facts.0.name", "gaussian_delta"), "facts[0]"),
     # a sweep that leaves something out
-    ("profile/holds", _set("facts.1.cuts", ["1", "5"]), "verdict"),
-    ("profile/holds", _set("facts.1.cuts", ["0", "5"]), "verdict"),
-    ("tradeoff/holds", _set("facts.0.cuts", ["0.01", "0.2"]), "verdict"),
-    ("gaussian-dp/swept", _set("facts.2.cuts", ["0", "0.4"]), "verdict"),
+    ("profile/holds", put("facts.1.cuts", ["1", "5"]), "verdict"),
+    ("profile/holds", put("facts.1.cuts", ["0", "5"]), "verdict"),
+    ("tradeoff/holds", put("facts.0.cuts", ["0.01", "0.2"]), "verdict"),
+    ("gaussian-dp/swept", put("facts.2.cuts", ["0", "0.4"]), "verdict"),
     # statements about a range, false between the cases
     (
         "relation/swept",
         _both(
-            _set("claim.claim", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
-            _set("claimed.relation", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
-            _set("claim.for_all.e.grid", ["0.5"]),
-            _set("case.e", "0.5"),
-            _set("facts.1.expression", "1e6*e*(0.5 - e)"),
+            put("claim.claim", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
+            put("claimed.relation", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
+            put("claim.for_all.e.grid", ["0.5"]),
+            put("case.e", "0.5"),
+            put("facts.1.expression", "1e6*e*(0.5 - e)"),
             _interval("facts.1.value", "0"),
         ),
         "claim.proof",
     ),
     # what cannot be evaluated
-    ("relation/equal", _set("claim.kind", "wish"), "claim.kind"),
-    ("approximate-dp/refuted", _set("claim.mechanism", "Gaussian("), "mechanism"),
-    ("approximate-dp/refuted", _set("claim.epsilon", "__import__('os')"), "claimed"),
-    ("approximate-dp/refuted", _set("facts.0.loss_above", "x"), "facts[0]"),
-    ("approximate-dp/refuted", _set("facts.0.p.lower", "1e-3x"), "facts[0].p.lower"),
-    ("approximate-dp/refuted", _set("facts.0.p", "0.5"), "facts[0].p"),
-    ("approximate-dp/refuted", _set("schema_version", 2), "schema_version"),
-    ("approximate-dp/refuted", _set("surplus", "1"), ""),
+    ("relation/equal", put("claim.kind", "wish"), "claim.kind"),
+    ("approximate-dp/refuted", put("claim.mechanism", "Gaussian("), "mechanism"),
+    ("approximate-dp/refuted", put("claim.epsilon", "__import__('os')"), "claimed"),
+    ("approximate-dp/refuted", put("facts.0.loss_above", "x"), "facts[0]"),
+    ("approximate-dp/refuted", put("facts.0.p.lower", "1e-3x"), "facts[0].p.lower"),
+    ("approximate-dp/refuted", put("facts.0.p", "0.5"), "facts[0].p"),
+    ("approximate-dp/refuted", put("schema_version", 2), "schema_version"),
+    ("approximate-dp/refuted", put("surplus", "1"), ""),
 ]
 
 

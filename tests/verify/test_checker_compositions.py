@@ -165,6 +165,8 @@ def _value(digit: int) -> Callable[[Data], Data]:
     return change
 
 
+AGAIN = ("training", "different releases")
+"""Certificates that take a second or more to check: a few forgeries in the default suite."""
 TAMPERED: list[tuple[str, Callable[[Data], Data]]] = [
     ("training", _in_claim(delta="2.4e-7")),
     ("training", _in_claim(epsilon="1.9")),
@@ -205,8 +207,8 @@ TAMPERED: list[tuple[str, Callable[[Data], Data]]] = [
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        pytest.param(*each, marks=[pytest.mark.slow] * each[0].startswith("different releases"))
-        for each in TAMPERED
+        pytest.param(*each, marks=[pytest.mark.slow] * (each[0] in AGAIN and place > 2))
+        for place, each in enumerate(TAMPERED)
     ],
 )
 def test_what_is_changed_and_sealed_again_is_found(

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 import dpassay
-from tests.quick import quick
 from verify import certificate
 from verify.batch import fingerprint
 from verify.cli import joined, main
@@ -574,7 +573,8 @@ def test_results_come_in_the_order_of_the_file_from_several_processes(tmp_path: 
     assert result.returncode == 0
 
 
-@pytest.mark.parametrize("jobs", quick(["1", "2"], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, jobs: str) -> None:
     path, kept = tmp_path / "claims.toml", tmp_path / "kept.jsonl"
     count = 60

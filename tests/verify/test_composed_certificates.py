@@ -78,7 +78,7 @@ ADD_REMOVE = [
             pytest.param(
                 f'{text}\nadjacency = "add-remove"',
                 holds,
-                marks=[pytest.mark.slow] * (BOTH in text or (THREE in text and "1e-3" not in text)),
+                marks=[pytest.mark.slow] * (BOTH in text or THREE in text),
             )
             for text, holds in ADD_REMOVE
         ),

@@ -12,7 +12,6 @@ import itertools
 import json
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -28,27 +27,22 @@ from lp.report import certificate as count_certificate
 from lp.shape_problem import GaussianShapeProblem
 from lp.shapes import optimal_gaussian_shape
 from tests.quick import quick
-from tests.verify.forge import Data, mutants, sealed
-from verify import checker, document
+from tests.verify.forge import CLAIMS, Data, certified, mutants, sealed
+from verify import checker
 from verify.audit import Counts, Design, audit, audit_until_refuted, p_value
 from verify.audit.rounds import Evidence, Round
-from verify.certificate import certify
 from verify.checker import Outcome, apart
 from verify.claims import KINDS
 from verify.cli.optimal_integer import certificate as integer_certificate
 from verify.cli.optimal_shape import certificate as shape_certificate
 from verify.exact import verify
 
-CLAIMS = {
-    claim.id: claim
-    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
-}
 _SECONDS = 10
 """Of processor time for a mutant; one that takes more is not checked, and does not pass."""
 OTHERS = ("audit", "sequential-audit", "count-noise", "integer-noise", "gaussian-shape")
 EVERY = 193
 """The default suite looks at every 193rd mutant, beginning at another one for each certificate."""
-EVERY_SLOW = 7
+EVERY_SLOW = 11
 """Each leaf has some twenty mutants."""
 
 
@@ -74,7 +68,7 @@ def _genuine(name: str) -> str:
             shape = optimal_gaussian_shape(GaussianShapeProblem(Box([1, 2]), "total", None))
             found = sealed(shape_certificate(shape))
         case _:
-            found = certify(CLAIMS[name])[1]
+            found = certified(name)
     return json.dumps(found)
 
 

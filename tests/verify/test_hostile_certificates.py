@@ -22,6 +22,8 @@ from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem
 from lp.report import certificate as count_certificate
 from tests.quick import quick
+from tests.verify import forge
+from tests.verify.forge import Data, put, sealed
 from verify import checker, document, seal
 from verify.audit import audit, audit_until_refuted
 from verify.certificate import certify
@@ -29,17 +31,6 @@ from verify.checker import Outcome, apart, schema
 from verify.checker.outcome import quoted, safe
 from verify.claims import KINDS
 from verify.cli import main
-
-Data = dict[str, Any]
-CLAIMS = {
-    claim.id: claim
-    for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
-}
-
-
-def sealed(data: Data) -> Data:
-    plain = {key: value for key, value in data.items() if key != "seal"}
-    return {**plain, "seal": seal.seal(plain)}
 
 
 @functools.cache
@@ -53,29 +44,12 @@ def _certified(name: str) -> str:
     if name == "count-noise":
         problem = CountNoiseProblem(epsilon="1.5", eta="1/2", support=3, max_count=6)
         return json.dumps(sealed(count_certificate(optimal_count_noise(problem))))
-    return json.dumps(certify(CLAIMS[name])[1])
+    return json.dumps(forge.certified(name))
 
 
 def certified(name: str) -> Data:
     data: Data = json.loads(_certified(name))
     return data
-
-
-def at(data: Any, path: str) -> Any:
-    """Return what stands at a path."""
-    for key in path.split("."):
-        data = data[int(key)] if isinstance(data, list) else data[key]
-    return data
-
-
-def put(path: str, value: object) -> Callable[[Data], None]:
-    *parents, last = path.split(".")
-
-    def change(data: Data) -> None:
-        inner: Any = at(data, ".".join(parents)) if parents else data
-        inner[int(last) if isinstance(inner, list) else last] = value
-
-    return change
 
 
 def check(name: str, *changes: Callable[[Data], None]) -> checker.Checked:

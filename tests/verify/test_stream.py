@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -17,30 +16,23 @@ import dpassay
 from accountant import notation
 from accountant.counting.streams import StateFile, TreeCounter
 from accountant.mechanisms import KaryTree
+from tests.verify.stream_shell import Shell
 from verify.cli import main
 
 PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
 TREE = "KaryTree(steps=1000, arity=5, epsilon=1)"
 
 
-class Shell:
-    """Runs the command on a text, and keeps what it printed."""
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tree:
+    return Tree(monkeypatch, capsys)
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._patch, self._capsys = monkeypatch, capsys
-        self.errors = ""
+
+class Tree(Shell):
+    """The shell with one mechanism, where no other is named."""
 
     def __call__(self, text: str, *options: str, mechanism: str = TREE, code: int = 0) -> list[str]:
-        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        assert main(["stream", "--mechanism", mechanism, *options]) == code
-        captured = self._capsys.readouterr()
-        self.errors = captured.err
-        return captured.out.splitlines()
-
-
-@pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
+        return super().__call__(text, *options, mechanism=mechanism, code=code)
 
 
 def stream(length: int) -> str:
@@ -170,43 +162,7 @@ def test_an_endless_line_is_refused(shell: Shell) -> None:
     assert "Line 2: expected a number in [0, 1], not a line of more than 4096" in shell.errors
 
 
-def test_more_numbers_than_steps(shell: Shell) -> None:
-    assert len(shell(stream(1500), code=2)) == 1000
-    assert "Line 1001: expected at most 1000 numbers" in shell.errors
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "message"),
-    [
-        ("Laplace(scale=1)", "to be for streams"),
-        ("KaryTree(steps=10, arity=3, epsilon=0)", "Expected epsilon='0' > 0"),
-        ("KaryTree(steps=10, arity=1, epsilon=1)", "Expected arity=1 ≥ 2"),
-    ],
-)
-def test_bad_mechanisms(shell: Shell, mechanism: str, message: str) -> None:
-    assert shell("1\n", mechanism=mechanism, code=2) == []
-    assert message in shell.errors
-    shell("1\n", "--insecure-seed", "-1", code=2)
-    assert "insecure-seed=-1 ≥ 0" in shell.errors
-
-
 # ---------------------------------------------------------------- interrupted streams
-
-
-def test_a_stream_goes_on_behind_what_is_out(shell: Shell, tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    options = ("--state", str(path), "--json")
-    first = shell(stream(30), *options)
-    rest = shell(stream(100), *options)
-    assert [json.loads(line)["step"] for line in first + rest] == list(range(1, 101))
-    assert "30 numbers are counted already; the output goes on with number 31" in shell.errors
-    assert shell(stream(100), *options) == []
-
-
-def test_a_bad_line_can_be_mended(shell: Shell, tmp_path: Path) -> None:
-    options = ("--state", str(tmp_path / "state"))
-    assert len(shell(stream(30) + "x\n", *options, code=2)) == 30
-    assert len(shell(stream(31), *options)) == 1
 
 
 def test_what_may_be_out_is_repeated_word_by_word(shell: Shell, tmp_path: Path) -> None:
@@ -264,14 +220,6 @@ def test_a_stream_goes_on_as_it_began(shell: Shell, tmp_path: Path) -> None:
     shell(stream(5), "--state", str(tmp_path / "other"))
     assert shell(stream(9), "--state", str(tmp_path / "other"), "--insecure-floats", code=2) == []
     assert "began with no insecure option, not with --insecure-floats" in shell.errors
-
-
-def test_a_corrupted_state_is_refused(shell: Shell, tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    shell(stream(40), "--state", str(path))
-    path.write_bytes(path.read_bytes().replace(b'"counted": 40', b'"counted": 39'))
-    assert shell(stream(40), "--state", str(path), code=2) == []
-    assert "corrupted: its checksum does not fit. Nothing is released." in shell.errors
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from accountant import notation
 from accountant.counting.streams import StateFile
-from verify.cli import main
+from tests.verify.stream_shell import Shell
 
 COUNTERS = [
+    "KaryTree(steps=200, arity=5, epsilon=1)",
     "BinaryTree(steps=200, epsilon=1)",
     "BridgedTree(steps=200, arities=[4, 5, 10], epsilon=1)",
     "DelannoyCounter(steps=200, levels=3, epsilon=1)",
@@ -21,21 +20,6 @@ COUNTERS = [
     "SmoothBinary(steps=200, mu='1/2')",
     "SquareRootFactorization(steps=200, mu=1)",
 ]
-
-
-class Shell:
-    """Runs the command on a text, and keeps what it printed."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._patch, self._capsys = monkeypatch, capsys
-        self.errors = ""
-
-    def __call__(self, text: str, *options: str, code: int = 0) -> list[str]:
-        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        assert main(["stream", *options]) == code
-        captured = self._capsys.readouterr()
-        self.errors = captured.err
-        return captured.out.splitlines()
 
 
 @pytest.fixture
@@ -56,6 +40,7 @@ def test_an_interrupted_stream_goes_on_and_releases_nothing_twice(
     first = [json.loads(line) for line in shell(ones(83), *options)]
     second = [json.loads(line) for line in shell(ones(200), *options)]
     assert [entry["step"] for entry in first + second] == list(range(1, 201))
+    assert "83 numbers are counted already; the output goes on with number 84" in shell.errors
     assert shell(ones(200), *options) == []
     with StateFile(tmp_path / "state") as state:
         saved = state.load()
@@ -118,6 +103,8 @@ def test_the_best_for_a_budget(options: list[str], mechanism: str, shell: Shell)
         (["--epsilon", "1", "--steps", "9", "--mechanism", "Gaussian"], "Known: BinaryTree"),
         (["--epsilon", "1", "--mechanism", COUNTERS[0]], "says it all"),
         (["--mechanism", "Gaussian(standard_deviation=1)"], "to be for streams"),
+        (["--mechanism", "KaryTree(steps=10, arity=1, epsilon=1)"], "Expected arity=1 ≥ 2"),
+        (["--mechanism", COUNTERS[0], "--insecure-seed", "-1"], "insecure-seed=-1 ≥ 0"),
         (["--epsilon", "1", "--steps", "9", "--contributions", "0"], "contributions=0 ≥ 1"),
     ],
 )

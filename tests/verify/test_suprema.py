@@ -56,7 +56,7 @@ def certified(kind: str, noise: str, bound: str, relation: str = "add-remove") -
         ("gaussian-dp", BOTH, "3.1"),
         ("zcdp", STEP, "0.42"),
         ("zcdp", TRAINING, "3000"),
-        ("zcdp", MIXTURE, "0.51"),
+        pytest.param("zcdp", MIXTURE, "0.51", marks=pytest.mark.slow),
         ("zcdp", INTEGERS, "26"),
         ("zcdp", "DiscreteGaussian(parameter=2)", "1/4"),
         ("zcdp", SAMPLES, "0.0958"),
@@ -138,6 +138,7 @@ def test_a_false_mu_of_few_samples_is_refuted(noise: str, bound: str) -> None:
     assert (checked.problems, checked.taken_as_given) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_mu_that_is_just_met_holds() -> None:
     verdict, data = certified("gaussian-dp", FEW.replace("0.8", "2"), "sqrt(1/2)")
     assert verdict == "HOLDS"

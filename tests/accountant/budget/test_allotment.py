@@ -122,7 +122,7 @@ def test_shares_of_epsilon_in_proportion() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", quick([Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))], 2)
+    "target", quick([Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))], 1)
 )
 def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
     share = shares_of_epsilon(target, [1, 2], count=3)

@@ -120,6 +120,7 @@ def test_products_are_taken_apart_with_their_counts() -> None:
     assert apart([(inner, 4)], coordinates=False) == ((inner, 4),)
 
 
+@pytest.mark.slow
 def test_a_sample_of_a_sample_is_one_sample() -> None:
     noise = Gaussian(standard_deviation=1)
     once = PoissonSubsampled(noise, "1/20")

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from accountant import baselines, notation
+from accountant import notation
 from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import AdjacencyError, DpassayError, InvalidInputError, UndecidedError
@@ -54,24 +54,6 @@ def test_bad_arguments_are_named_on_the_command_line(
     assert str(caught.value) in shown.err
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Composed(Gaussian(1), 0), "count=0 ≥ 1"),
-        (lambda: Composed(Gaussian(1), -3), "count=-3 ≥ 1"),
-        (lambda: Composed(Gaussian(1), 1.5), "count=1.5 to be an integer"),  # type: ignore[arg-type]  # bad on purpose
-        (lambda: PoissonSubsampled(Gaussian(1), -0.5), "sampling_prob=-0.5 in"),
-        (lambda: PoissonSubsampled(Gaussian(1), 1.5), "sampling_prob=1.5 in"),
-        (lambda: Gaussian(0), "standard_deviation=0 > 0"),
-        (lambda: baselines.basic([("0.1", 0, 1.5)]), "count=1.5 to be an integer"),  # type: ignore[list-item]  # bad on purpose
-    ],
-)
-def test_bad_arguments_are_named_in_python(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        make()
-    assert message in str(caught.value)
-
-
 def test_an_unknown_adjacency(capsys: pytest.CaptureFixture[str]) -> None:
     step = notation.parse(STEP)
     assert isinstance(step, Mechanism)
@@ -111,14 +93,6 @@ def test_a_grid_out_of_reach_is_refused_with_its_size() -> None:
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     with pytest.raises(UndecidedError, match=r"points are the most"):
         profile.delta(mixed, 1, method="grid", relative_width=Fraction(1, 10**20))
-
-
-def test_an_engine_that_does_not_apply_is_refused() -> None:
-    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
-    with pytest.raises(DpassayError, match="'fourier' or 'grid'"):
-        profile.delta(mixed, 1, method="exact")
-    with pytest.raises(InvalidInputError, match="method='fft'"):
-        profile.delta(mixed, 1, method="fft")
 
 
 @pytest.mark.parametrize(

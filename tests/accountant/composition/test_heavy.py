@@ -31,7 +31,7 @@ MIXED = SAMPLE.worst_case(Adjacency.ADD_REMOVE)
 
 
 @pytest.mark.parametrize("pair", [NOISE.worst_case(None).remove[0], MIXED.remove[0], MIXED.add[0]])
-@pytest.mark.parametrize("epsilon", quick(["-1", "3"], 1))
+@pytest.mark.parametrize("epsilon", quick(["-1", "3"]))
 def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
     alone = HeavyPair(((pair, 1),))
     with ctx.workprec(53):
@@ -66,8 +66,7 @@ def test_the_inverse_of_few_releases() -> None:
             (Composed([Staircase(epsilon=1, gamma="0.3"), NOISE], 10), "1e-9"),
             (Composed(NOISE, 10**6), "1e-9"),
             (Composed([NOISE, Laplace(scale=4)], 1000), "0.99"),  # small losses have no lower bound
-        ],
-        2,
+        ]
     ),
 )
 def test_a_narrow_width_is_refused_with_both_bounds(

@@ -182,6 +182,7 @@ def test_large_dimensions_have_closed_forms() -> None:
     assert SparseBox(d, d // 2).largest_norm(Diagonal([2] * d)).exact == exact("sqrt(500)")
 
 
+@pytest.mark.slow
 def test_twenty_dimensions_are_enumerated() -> None:
     size = 20
     rows = [[3 * (i == j) + Fraction(1, 1 + abs(i - j)) for j in range(size)] for i in range(size)]

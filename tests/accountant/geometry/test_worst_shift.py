@@ -91,6 +91,7 @@ def test_norms_that_imply_each_other() -> None:
     assert wide.delta_bound(2).upper == 0
 
 
+@pytest.mark.slow
 def test_kappa_equal_coordinates_are_not_always_the_worst() -> None:
     """κ = 100 is an integer, and still a hundred smaller ones and another one lose more."""
     others = [Fraction("0.0245")] * 100 + [Fraction("0.0495")]
@@ -125,6 +126,7 @@ def test_nothing_is_lost_from_the_l1_norm_on() -> None:
         assert found.attained.upper == found.bound.upper == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "epsilon", "factor"),
     [

@@ -35,8 +35,11 @@ from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.quick import quick
 
 CLOSE = mpmath.mpf("1e-29")
-DIGITS = {"Logistic": 25, "TruncatedLaplace": 25}
-"""Of a quadrature that takes long; of the others 50."""
+DIGITS = {
+    **dict.fromkeys(("Gaussian", "Laplace", "Staircase"), 35),
+    **dict.fromkeys(("Logistic", "TruncatedLaplace", "MixtureOfGaussians"), 25),
+}
+"""Of quadratures, which take long; sums have 50."""
 FALSE_ALARM = 1e-6
 """Of all the statistical tests here together."""
 WHERE = {
@@ -102,12 +105,12 @@ def assert_both_agree(pair: Pair, epsilon: str, *, tails: bool = True, digits: i
 
 
 def assert_close(found: arb, known: mpmath.mpf, digits: int = 50) -> None:
-    close = CLOSE if digits == 50 else mpmath.mpf("1e-20")
+    close = CLOSE if digits >= 35 else mpmath.mpf("1e-20")
     assert abs(mpmath.mpf(found.mid().str(55, radius=False)) - known) <= close
     assert float(found.rad()) <= 1e-30
 
 
-@pytest.mark.parametrize("text", quick(CASES, 0, 4, 7, 10, 12, 14, 18, 23, 25, 28, 31, 34, 36))
+@pytest.mark.parametrize("text", quick(CASES, 0, 4, 7, 12, 14, 18, 23, 25, 31, 34, 36, 37, 39))
 def test_two_routes_agree(text: str) -> None:
     worst = parse(text).worst_case(Adjacency.ADD_REMOVE if "Mixture" in text else None)
     name = text.partition("(")[0]
@@ -116,18 +119,23 @@ def test_two_routes_agree(text: str) -> None:
             assert_both_agree(pair, epsilon, tails=index % 3 == 0, digits=DIGITS.get(name, 50))
 
 
-SMOOTH = [text for text in CASES if text.partition("(")[0] in (
-    "Gaussian", "Laplace", "DiscreteLaplace", "DiscreteGaussian", "Staircase", "Logistic",
-)]  # fmt: skip
+SMOOTH = [
+    *(text for text in CASES if text.partition("(")[0] in (
+        "Gaussian", "Laplace", "DiscreteLaplace", "DiscreteGaussian", "Staircase", "Logistic",
+        "RandomizedResponse",
+    )),
+    "LaplaceVector(scale=2, shifts=[1, '1/2'])",
+    "Tabulated(p=['1/2', '1/3', '1/6'], q=['1/6', '1/3', '1/2'])",
+]  # fmt: skip
 """Of which every divergence is finite."""
 
 
-@pytest.mark.parametrize("text", quick(SMOOTH, 1, 5, 8, 13, 19, 23))
+@pytest.mark.parametrize("text", quick(SMOOTH, 1, 5, 8, 13, 19, len(SMOOTH) - 1))
 def test_divergences_are_those_of_the_densities(text: str) -> None:
     """Rényi's of several orders, and the mean of the loss."""
     name, mechanism = text.partition("(")[0], parse(text)
     assert isinstance(mechanism, Mechanism)
-    digits = DIGITS.get(name, 40)
+    digits = DIGITS.get(name, 50)
     pair = mechanism.worst_case(None).remove[0]
     reference = by_mpmath(pair)
     for order in ("1", "3/2", "4"):
@@ -137,7 +145,8 @@ def test_divergences_are_those_of_the_densities(text: str) -> None:
                 known = reference.integrate(lambda p, q: p * mpmath.log(p / q) if q else q, None)
             else:
                 known = reference.renyi(exact(order), digits)
-            assert abs(mpf(found) - known) <= mpmath.mpf(10) ** (10 - digits) * known
+            close = mpmath.mpf("1e-25" if digits >= 35 else "1e-15")
+            assert abs(mpf(found) - known) <= close * known
         assert found.relative_width is not None
         assert found.relative_width <= Fraction(1, 10**25)
 
@@ -198,17 +207,17 @@ def test_the_full_shift_is_worst(of: Callable[[int], Mechanism], epsilon: Fracti
 )
 def test_samples_have_the_quantiles(text: str) -> None:
     """DKW: 2e^{−2nt²} is the false alarm, for each of nine empirical distributions."""
-    mechanism, size = parse(text), 40_000
+    mechanism = parse(text)
     assert isinstance(mechanism, Mechanism)
-    bound = np.sqrt(np.log(18 / FALSE_ALARM) / (2 * size))
     levels = np.linspace(0.01, 0.99, 99)
     places = [float(utility.quantile(mechanism, float(level)).upper) for level in levels]
     rng = np.random.default_rng(4)
-    both = [mechanism.sample(size, rng=rng)]
+    both = [mechanism.sample(200_000, rng=rng)]
     if mechanism.adds_real_noise():
-        both.append(mechanism.release(np.zeros(size), rng=rng))
+        both.append(mechanism.release(np.zeros(40_000), rng=rng))
     for drawn in both:
-        shares = np.searchsorted(np.sort(drawn), places) / size
+        bound = np.sqrt(np.log(18 / FALSE_ALARM) / (2 * len(drawn)))
+        shares = np.searchsorted(np.sort(drawn), places) / len(drawn)
         assert np.abs(shares - levels).max() <= bound
 
 

@@ -156,6 +156,7 @@ def test_below_every_loss_the_profile_is_that_of_no_noise(count: int) -> None:
         assert math.isclose(found, math.log1p(-delta), rel_tol=1e-14)
 
 
+@pytest.mark.slow
 def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
     few = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01"), 2)
     (pair,) = few.worst_case(Adjacency.ADD_REMOVE).remove

@@ -38,7 +38,7 @@ def test_law(draw: Callable[..., LazyReals], cdf: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize(("draw", "cdf"), LAWS)
-@pytest.mark.parametrize("bits", [1, 2])
+@pytest.mark.parametrize("bits", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_ties_keep_the_law(
     draw: Callable[..., LazyReals], cdf: Callable[[Any], Any], bits: int
 ) -> None:

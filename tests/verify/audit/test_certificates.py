@@ -16,11 +16,10 @@ from mpmath import mp
 from accountant import notation
 from accountant.questions import profile
 from tests.quick import quick
+from tests.verify.forge import Data, sealed
 from verify import checker, seal
 from verify.audit import AuditResult, Counts, Design, audit, epsilon_lower_bound, p_value
 from verify.checker import audits
-
-Data = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +33,6 @@ def one_sided() -> AuditResult:
         return (rng.random(size) < [0.02, 0.08][dataset]).astype(int)
 
     return audit(rare, ("1.2", "1e-3"), pairs=[(0, 1)], samples=20_000, seed=1)
-
-
-def sealed(data: Data) -> Data:
-    """Give a changed certificate a seal that fits: only mathematics can find it out."""
-    data.pop("seal", None)
-    return {**data, "seal": seal.seal(data)}
 
 
 def test_certificates_of_both_designs_are_valid(

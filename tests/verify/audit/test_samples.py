@@ -67,6 +67,7 @@ def test_scores_of_a_canary_bound_epsilon_below_the_truth() -> None:
     ).refuted
 
 
+@pytest.mark.slow
 def test_texts_and_vectors_are_outputs() -> None:
     rng = np.random.default_rng(6)
     words = [rng.choice(["yes", "no"], 2000, p=law).tolist() for law in ([0.9, 0.1], [0.2, 0.8])]

@@ -81,7 +81,7 @@ def finished(done: subprocess.CompletedProcess[str]) -> Any:
 @pytest.mark.parametrize(
     ("device", "samples"),
     [
-        pytest.param("None", 200_000, id="black-box"),
+        pytest.param("None", 200_000, marks=pytest.mark.slow, id="black-box"),
         pytest.param("'numpy'", 24_000_000, marks=pytest.mark.slow, id="device"),
     ],
 )

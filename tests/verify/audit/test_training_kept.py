@@ -57,6 +57,7 @@ def test_training_that_is_killed_goes_on_where_it_was(fails_at: int, tmp_path: P
     assert killed.runs + resumed.runs <= whole.runs + probing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaking", quick([0, 5], 0))
 def test_the_pair_that_promises_most_gets_most_training(leaking: int, tmp_path: Path) -> None:
     """Of eight pairs, half of the runs for all, half of the rest for two, what is left for one."""

@@ -75,6 +75,7 @@ def test_unknown_name() -> None:
         zoo.case("laplce")
 
 
+@pytest.mark.slow
 def test_few_runs_of_mixed_outputs() -> None:
     """Scores of few values leave a fit nothing to tell apart: it is left out."""
     case = zoo.case("histogram-low-threshold")

@@ -160,7 +160,17 @@ def test_true_statements_are_proved(claim: dict[str, Any]) -> None:
     assert prove(claim).theorem
 
 
-@pytest.mark.parametrize("claim", _FALSE, ids=lambda c: f"{c['claim']} {c['proof']['method']}")
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(
+            claim,
+            marks=[pytest.mark.slow] * ("count_noise_delta" in claim["claim"]),
+            id=f"{claim['claim']} {claim['proof']['method']}",
+        )
+        for claim in _FALSE
+    ],
+)
 def test_false_or_undefined_statements_are_not_proved(claim: dict[str, Any]) -> None:
     """False at one value, or undefined there, or with a proof that has a hole: refused."""
     with pytest.raises(ProofError):

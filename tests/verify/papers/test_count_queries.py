@@ -3,172 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from mpmath import exp, fsum, log, mp, mpf
 
-from verify.document import Document, read_paper
 from verify.verdict import Finding, Verdict
 
 pytestmark = pytest.mark.slow  # the default run decides the two shorter ledgers
-
-FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "count-queries.md"
-
-REFUTED = """
-abstract/superiority/wording section-1/probability-reading/wording section-1/heavier-tail/wording
-section-1/epsilon-monotone/exact section-1/support-monotone/reported/wording
-p2/smaller-eta/wording p2/smaller-eta/exact/wording proposition-4/complete theorem-3/feasible
-theorem-3/value theorem-3/proof-equality theorem-3/strict-order
-theorem-3/optimal-mechanism/wording figure-1/identical-variance figure-1/gaussian-p-1
-figure-1/gaussian-p-2 figure-1/gaussian-epsilon remark-2/guarantee remark-2/guarantee/by-hand
-remark-2/domain/wording section-3/readily equations-7-8/wording figure-3/small-eta
-figure-4/same-variance figure-4/same-utility/wording equation-45 section-5/guarantee
-section-3/readily/large figure-4/poor-below-1.1/wording
-"""
-SLIPS = """
-section-1/county-factor lemma-3/last-display equation-36/range theorem-2/only-if
-figure-1/gaussian-ratio figure-1/mechanism-epsilon
-"""
-HOLDS = """
-section-1/county-factor/corrected section-1/probability-reading/corrected
-section-1/heavier-tail/corrected section-1/support-9-13 p2/smaller-eta/corrected
-proposition-2/grows equations-7-8/corrected section-3/readily/corrected proposition-1
-example-1/equation-4 example-1/counts example-1/equation-5 example-1/equation-5/coefficients
-example-1/equation-6 definition-1/sensitivity remark-1 section-3/none-dominates proposition-3
-equations-20-22 section-3/identities section-3/identities/sums lemma-1/step lemma-1/sum
-lemma-2/step equation-35 theorem-3/value/by-hand theorem-3/optimal-mechanism/corrected figure-1/e
-figure-1/c figure-1/c-3 figure-1/c-2 figure-1/regime figure-1/delta-3 figure-1/maximum
-figure-1/p-1 figure-1/p-2 figure-1/ratio figure-1/variance figure-1/identical-variance/corrected
-figure-1/gaussian-p-1/corrected figure-1/gaussian-p-1/parameter figure-1/gaussian-p-2/corrected
-figure-1/gaussian-p-2/parameter figure-1/gaussian-ratio/corrected
-figure-1/gaussian-ratio/identical-variance figure-1/gaussian-epsilon/corrected
-figure-1/gaussian-epsilon/parameter figure-1/mechanism-epsilon/corrected figure-1/tail
-figure-1/improves figure-1/graceful remark-2/guarantee/by-hand/law
-remark-2/guarantee/by-hand/corrected remark-2/guarantee/tight remark-2/domain/corrected
-figure-2/d-8/end figure-2/within-3 figure-3/threshold figure-3/left figure-3/right figure-3/knees
-figure-4/same-variance/corrected figure-4/same-utility/corrected figure-4/superiority
-figure-4/superiority/exact figure-4/superiority/reversed section-5/composition
-section-5/composition/small-epsilon section-1/geometric-optimal section-1/epsilon-monotone
-section-1/epsilon-monotone/last section-1/support-monotone section-1/eta-threshold
-section-1/eta-threshold/above p1 p1/footnote-2 p3/footnote-3 equation-3 equation-3/general
-proposition-2 section-3/readily/large/corrected equation-16 proposition-4
-proposition-4/complete/corrected lemma-1 lemma-2 theorem-1 equation-34 lemma-3 lemma-3/last
-lemma-4 equation-36 lemma-4/end theorem-2 theorem-2/before theorem-2/end theorem-2/last
-theorem-2/only-if/corrected definition-2 equation-40 equations-41-43 equation-44 theorem-3/relaxed
-theorem-3/relaxed/last theorem-3/feasible/corrected theorem-3/feasible/converse
-theorem-3/footnote-5 theorem-3/strict-order/corrected figure-1/support remark-2/guarantee/exact
-remark-2/guarantee/one-of-two remark-2/below-threshold remark-2/chain figure-2/d-8
-variance-formula figure-4/poor-below-1.1/corrected figure-4/poor-below-1.1/floor
-figure-4/poor-below-1.1/gaussian section-1/geometric-uneven section-1/geometric-extremes
-section-1/geometric-support section-1/support-depends-on-n section-1/support-costs-delta
-beyond/geometric
-"""
-ARGUED = """
-theorem-3/value/corrected theorem-3/value/range remark-2/guarantee/corrected equation-45/corrected
-proposition-2/fourier-motzkin
-"""
-STANDS = {Verdict.HOLDS, Verdict.ARGUED}
-PENDING = {
-    "proof": """section-1/explicit-fair""",
-    "data": """figure-2 figure-4 section-4/many-experiments section-5/tighter""",
-}
-VERDICTS = {
-    **dict.fromkeys(REFUTED.split(), Verdict.REFUTED),
-    **dict.fromkeys(SLIPS.split(), Verdict.SLIP),
-    **dict.fromkeys(HOLDS.split(), Verdict.HOLDS),
-    **dict.fromkeys(ARGUED.split(), Verdict.ARGUED),
-    **{name: Verdict.PENDING for names in PENDING.values() for name in names.split()},
-}
-
-WORST: dict[str, tuple[dict[str, str], str, Fraction | int]] = {
-    "abstract/superiority/wording": ({"epsilon": "0.5"}, "factor", Fraction(114, 100)),
-    "section-1/probability-reading/wording": ({"eta": "0.5"}, "factor", 11_000),
-    "section-1/heavier-tail/wording": ({"u": "0.0000000000001"}, "difference", 1),
-    "section-1/support-monotone/reported/wording": (
-        {"E": "4", "eta": "0.8"},
-        "factor",
-        Fraction(6, 5),
-    ),
-    "proposition-4/complete": ({"E": "4", "eta": "0.01"}, "difference", Fraction(28, 100)),
-    "theorem-2/only-if": ({"E": "2", "eta": "0.6"}, "difference", 0),
-    "theorem-3/feasible": ({"E": "4", "D": "2"}, "difference", Fraction(28, 100)),
-    "theorem-3/value": ({"E": "4", "D": "5"}, "factor", Fraction(36, 10)),
-    "figure-1/identical-variance": ({}, "difference", Fraction(28, 1000)),
-    "figure-1/gaussian-ratio": ({}, "difference", Fraction(88, 100)),
-    "remark-2/guarantee": ({"epsilon": "2.2", "eta": "0.01", "D": "8"}, "factor", 250_000),
-    "remark-2/guarantee/by-hand": ({}, "factor", Fraction(13, 10)),
-    "figure-3/small-eta": ({"epsilon": "2.2"}, "factor", 180_000),
-    "figure-4/same-utility/wording": ({"epsilon": "1.1"}, "difference", Fraction(13, 100)),
-    "equation-45": ({"epsilon": "2.997"}, "factor", Fraction(107, 100)),
-    "section-5/guarantee": ({"eta": "0.02"}, "factor", 180_000),
-}
-"""Refuted claim → part of the counterexample that is reported, and how bad it is at least."""
-
-
-@pytest.fixture(scope="module")
-def ledger() -> Document:
-    return read_paper("count-queries")
 
 
 @pytest.fixture(scope="module")
 def findings(decided: Callable[[str], dict[str, Finding]]) -> dict[str, Finding]:
     return decided("count-queries")
-
-
-def test_the_table_names_every_claim(ledger: Document) -> None:
-    assert {claim.id for claim in ledger.claims} == set(VERDICTS)
-
-
-def test_verdicts(findings: dict[str, Finding]) -> None:
-    assert {name: finding.verdict for name, finding in findings.items()} == VERDICTS
-    assert all(each.source and each.statement and each.reason for each in findings.values())
-
-
-def test_every_proof_is_accepted(ledger: Document, findings: dict[str, Finding]) -> None:
-    proofs = {claim.id: claim.proof["method"] for claim in ledger.claims if claim.proof}
-    assert proofs
-    for name, method in proofs.items():
-        assert findings[name].route.startswith(f"proof by {method}, ")
-
-
-@pytest.mark.parametrize("name", REFUTED.split() + SLIPS.split())
-def test_a_refutation_names_its_cause_and_a_claim_that_holds(
-    findings: dict[str, Finding], name: str
-) -> None:
-    finding = findings[name]
-    assert finding.cause
-    named = set(re.findall(r"[a-z][a-z0-9./-]*[a-z0-9]", finding.correction)) & set(VERDICTS)
-    assert named
-    assert {findings[other].verdict for other in named} <= STANDS
-    assert f"`{name}`" in FINDINGS.read_text("utf-8")
-
-
-def test_findings_point_to_claims_of_the_ledger() -> None:
-    text = FINDINGS.read_text("utf-8")
-    named = set(re.findall(r"`([a-z0-9-]+(?:/[A-Za-z0-9./-]+)?)`", text))
-    assert named - {"verify/papers/count-queries.toml"} <= set(VERDICTS)
-    corrected = re.findall(r"^- Corrected:(.*?)(?=^- |^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    for entry in corrected:
-        kinds = {VERDICTS[name] for name in re.findall(r"`([a-z0-9-]+/?[A-Za-z0-9./-]*)`", entry)}
-        assert kinds & STANDS, entry
-
-
-@pytest.mark.parametrize("name", WORST)
-def test_the_worst_counterexample(findings: dict[str, Finding], name: str) -> None:
-    case, margin, least = WORST[name]
-    finding = findings[name]
-    assert case.items() <= finding.witness.get("case", {}).items()
-    assert Fraction(finding.margin[margin]["lower"]) >= least
-
-
-@pytest.mark.parametrize("needs", PENDING)
-def test_pending_says_what_it_needs(findings: dict[str, Finding], needs: str) -> None:
-    for name in PENDING[needs].split():
-        assert findings[name].reason.startswith(f"Needs {needs}: ")
 
 
 # ---------------------------------------------------------------- the numbers, by brute force

@@ -17,7 +17,6 @@ from accountant.composition.fourier.certified import plan_contour
 from accountant.composition.fourier.cut import _chosen
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, narrowed
@@ -118,28 +117,6 @@ def test_nearly_all_records_taken_is_nearly_gaussian(direction: Direction, epsil
         relative_width=NARROW,
     )
     assert near(sampled, float(plain.lower), 1e-10)
-
-
-def test_every_record_taken_is_gaussian() -> None:
-    full = training("0.5", "1", 10**12)
-    assert profile.delta(full, "2e12", adjacency="add-remove") == profile.delta(
-        Composed(Gaussian(standard_deviation="0.5"), 10**12), "2e12"
-    )
-
-
-def test_counts_add_up_and_the_order_does_not_matter() -> None:
-    one, other = (
-        PoissonSubsampled(Gaussian(standard_deviation=1), "0.01"),
-        Gaussian(standard_deviation=9),
-    )
-    first = Composed([Composed(one, 40), other, Composed(one, 60)])
-    second = Composed([other, Composed(one, 100)])
-    for epsilon in ("0.2", "1"):
-        values = [
-            profile.delta(each, epsilon, adjacency="add-remove", relative_width=NARROW)
-            for each in (first, second)
-        ]
-        assert values[0].overlaps(values[1])
 
 
 def test_a_gaussian_beside_a_negligible_sample_is_the_gaussian() -> None:
@@ -250,16 +227,6 @@ def test_renyi_divergences_of_any_order() -> None:
     assert near(whole, 50 * float(one.lower), 1e-12)
     between = guarantees.renyi(mechanism, "2.5", adjacency="add-remove", relative_width=NARROW)
     assert between.upper < whole.lower
-
-
-def test_a_width_that_cannot_be_met_says_so() -> None:
-    with pytest.raises(UndecidedError, match="larger relative_width"):
-        profile.delta(
-            training("0.4", "0.01", 2),
-            1,
-            adjacency="add-remove",
-            relative_width=Fraction(1, 10**400),
-        )
 
 
 def test_neighbours_share_a_contour_and_keep_their_values() -> None:

@@ -188,7 +188,6 @@ def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) 
             ((("1", "1e-4", 10000),), "1e-8", "0.062303267"),
         ],
         1,
-        3,
     ),
 )
 def test_epsilon_is_enclosed(
@@ -230,8 +229,7 @@ def test_lines_from_floats_lie_beside_those_in_balls(
             ((("10.68", "0.0002628", 23),), "0.0041971137"),
             ((("2.971", "1.879e-05", 1003),), "0.0030453918"),
             ((("0.4611", "1.179e-05", 8), ("0.9165", "5.561e-05", 55814597)), "45.98"),
-        ],
-        1,
+        ]
     ),
 )
 def test_below_a_plateau_small_losses_are_nearly_everything(

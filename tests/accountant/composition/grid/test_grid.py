@@ -99,22 +99,6 @@ def test_subsampled_gaussians_in_both_directions() -> None:
         assert contains(lower, upper, true.ball())
 
 
-def test_the_contour_integral_lies_within_the_grid() -> None:
-    whole = Composed(PoissonSubsampled(Gaussian(standard_deviation=1), "1/4"), 8)
-    for epsilon in ("1/2", "2"):
-        by_contour = profile.delta(whole, epsilon, method="fourier", adjacency="add-remove")
-        pairs = methods.pairs_of(whole, "grid", Adjacency.ADD_REMOVE)
-        bounds = []
-        for pair in pairs:
-            assert isinstance(pair, GridPair)
-            bounds.append(pair.bounds(exact(epsilon), POINTS[0]))
-        lower = max((low for low, _ in bounds), key=float)
-        upper = max((high for _, high in bounds), key=float)
-        assert contains(lower, upper, by_contour.ball())
-    with pytest.raises(NotApplicableError, match="'fourier'"):
-        profile.delta(whole, 1, method="exact", adjacency="add-remove")
-
-
 def test_composed_asks_the_grid_where_no_formula_is_known() -> None:
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     value = profile.delta(mixed, 1, relative_width=Fraction(1, 1000))

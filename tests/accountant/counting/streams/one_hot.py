@@ -1,7 +1,11 @@
-"""A generator of which one noise variable is 1 and all others are 0: outputs show its weights."""
+"""A generator of which one noise variable is 1 and all others are 0: outputs show its weights.
+
+And the ways to feed a stream.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -49,3 +53,25 @@ def generator(hot: int) -> tuple[OneHot, np.random.Generator]:
     """Return a `OneHot`, and the same as a counter takes it."""
     found = OneHot(hot)
     return found, cast(np.random.Generator, found)
+
+
+Feed = Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
+
+
+def one_by_one(counter: Any, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([counter.update(x) for x in inputs])
+
+
+def one_block(counter: Any, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(counter.extend(inputs))
+
+
+def mixed(counter: Any, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take blocks of 0, 7, 1, 13, … inputs, with a snapshot in between."""
+    found, at = [], 0
+    for size in (0, 7, 1, 13, 5, 30, 200):
+        block = inputs[at : at + size]
+        found.append(counter.extend(block))
+        at += len(block)
+        counter = type(counter).restore(counter.snapshot(), rng=counter._rng)
+    return np.concatenate(found)

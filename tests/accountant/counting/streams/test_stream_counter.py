@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from accountant.counting.streams import StreamCounter, bridge_noise, chain_noise, noise
@@ -22,10 +20,17 @@ from accountant.mechanisms import (
     SquareRootFactorization,
 )
 from accountant.mechanisms.counting.linear_counter import LinearCounter
-from tests.accountant.counting.streams.one_hot import STEPS, exact_variables, generator
+from tests.accountant.counting.streams.one_hot import (
+    STEPS,
+    Feed,
+    exact_variables,
+    generator,
+    mixed,
+    one_block,
+    one_by_one,
+)
 from tests.quick import quick
 
-Feed = Callable[[StreamCounter, NDArray[np.float64]], NDArray[np.float64]]
 MECHANISMS: list[LinearCounter] = [
     BridgedTree(1, [1], epsilon=1),
     BridgedTree(9, [9], epsilon=1),
@@ -52,25 +57,6 @@ INTEGER = [m for m in MECHANISMS if not isinstance(m, SquareRootFactorization)]
 _OFF_TIES = 1.7e-12  # so that no exact weight is half way between two rounded ones
 
 
-def one_by_one(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array([counter.update(x) for x in inputs])
-
-
-def one_block(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    return counter.extend(inputs)
-
-
-def mixed(counter: StreamCounter, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take blocks of 0, 7, 1, 13, … inputs, with a snapshot in between."""
-    found, at = [], 0
-    for size in (0, 7, 1, 13, 5, 30, 200):
-        block = inputs[at : at + size]
-        found.append(counter.extend(block))
-        at += len(block)
-        counter = StreamCounter.restore(counter.snapshot(), rng=counter._rng)
-    return np.concatenate(found)
-
-
 def left_columns(mechanism: LinearCounter) -> Counter[tuple[float, ...]]:
     left = np.array(mechanism.factorisation()[0], dtype=np.float64)
     return Counter(tuple(np.round(column + _OFF_TIES, 9)) for column in left.T if column.any())
@@ -93,10 +79,15 @@ def columns(mechanism: LinearCounter, feed: Feed, *, floats: bool) -> Counter[tu
 
 @pytest.mark.parametrize(
     ("mechanism", "feed", "small"),
-    [
-        *((m, feed, False) for m in MECHANISMS for feed in (one_by_one, mixed)),
-        *((m, one_block, isinstance(m, (BridgedTree, DelannoyCounter))) for m in MECHANISMS),
-    ],
+    quick(
+        [
+            *((m, mixed, False) for m in MECHANISMS),
+            *((m, one_block, isinstance(m, (BridgedTree, DelannoyCounter))) for m in MECHANISMS),
+            *((m, one_by_one, False) for m in MECHANISMS),
+        ],
+        *range(0, 2 * len(MECHANISMS), 2),
+        2 * len(MECHANISMS) + 1,
+    ),
     ids=lambda value: value.__name__ if callable(value) else repr(value),
 )
 def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
@@ -166,7 +157,7 @@ def test_a_snapshot_continues_once() -> None:
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("counted", [0, 1, 7, 23, 60])
+@pytest.mark.parametrize("counted", [0, 7, 23, 60])
 @pytest.mark.parametrize("floats", [False, True])
 def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
     mechanism: LinearCounter, counted: int, floats: bool

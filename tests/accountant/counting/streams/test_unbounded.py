@@ -12,6 +12,7 @@ from accountant.errors import InvalidInputError
 from accountant.questions import profile
 
 
+@pytest.mark.slow
 def test_variances_are_those_of_the_outputs() -> None:
     """At some steps of three epochs, over 600 streams: within six standard errors (2e-9 each)."""
     steps = [1, 1000, 1024, 1025, 3000, 3072, 3073, 5000]

@@ -8,13 +8,11 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import notation
 from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     BoundedCountNoise,
@@ -242,26 +240,6 @@ def test_what_adds_up_has_no_limit() -> None:
 
 # laws of the algebra
 
-coins = st.sampled_from(["0.1", "0.25", "1/2"]).map(lambda e: RandomizedResponse(epsilon=e))
-others = st.sampled_from(["2", "4", "5"]).map(lambda b: DiscreteLaplace(scale=b))
-releases = st.lists(st.one_of(coins, others), min_size=1, max_size=3)
-
-
-@settings(max_examples=15)
-@given(releases, st.integers(1, 3), st.integers(1, 2), st.sampled_from(["0", "0.2", "0.5"]))
-def test_composition_is_commutative_associative_and_adds_counts(
-    parts: list[Mechanism], count: int, more: int, epsilon: str
-) -> None:
-    value = profile.delta(Composed(parts, count * more), epsilon)
-    nested = Composed(Composed(parts, count), more)
-    reversed_order = Composed([Composed(part, count * more) for part in reversed(parts)])
-    split = Composed([Composed(parts, count * more - 1), *parts]) if count * more > 1 else nested
-    for other in (nested, reversed_order, split):
-        again = profile.delta(other, epsilon)
-        assert again.lower <= value.upper
-        assert value.lower <= again.upper
-    assert profile.delta(Composed(parts, count * more + 1), epsilon).upper >= value.lower
-
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=4), st.integers(1, 4), st.data())
 @settings(max_examples=15)
@@ -276,32 +254,6 @@ def test_random_tables_against_fractions(p: list[int], count: int, data: st.Data
         table, 0, direction=Direction.REMOVE, relative_width=Fraction(1, 10**9)
     )
     assert Fraction(interval.lower) <= value <= Fraction(interval.upper)
-
-
-# beside dp-accounting, whose two grids bracket the truth up to the rounding of its FFT
-
-
-@pytest.mark.parametrize("epsilon", [0.2, 1.0])
-def test_between_the_optimistic_and_pessimistic_peer(epsilon: float) -> None:
-    def peer(estimate: bool) -> list[float]:
-        step = {"pessimistic_estimate": estimate, "value_discretization_interval": 1e-3}
-        return [
-            pld.from_gaussian_mechanism(4, **step).self_compose(10).get_delta_for_epsilon(epsilon),
-            pld.from_laplace_mechanism(10, **step).self_compose(30).get_delta_for_epsilon(epsilon),
-            pld.from_discrete_laplace_mechanism(0.2, 2, **step)
-            .self_compose(8)
-            .get_delta_for_epsilon(epsilon),
-        ]
-
-    ours = [
-        Composed(Gaussian(standard_deviation=4), 10),
-        Composed(Laplace(scale=10), 30),
-        Composed(DiscreteLaplace(scale=5, sensitivity=2), 8),
-    ]
-    for mechanism, low, high in zip(ours, peer(False), peer(True), strict=True):
-        value = profile.delta(mechanism, epsilon)
-        assert low <= float(value.upper) + 1e-12
-        assert float(value.lower) <= high + 1e-12
 
 
 # noise

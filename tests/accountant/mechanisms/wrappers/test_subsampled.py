@@ -7,7 +7,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,7 +43,7 @@ RELEASES: list[Mechanism] = [
 EPSILONS = ("-2", "-0.1", "0", "0.05", "0.6")
 
 
-@pytest.mark.parametrize("release", quick(RELEASES, 0, 2, 3, 4), ids=repr)
+@pytest.mark.parametrize("release", quick(RELEASES, 2, 4), ids=repr)
 @pytest.mark.parametrize("direction", list(Direction))
 def test_profile_and_tails_against_mpmath(release: Mechanism, direction: Direction) -> None:
     subsampled = PoissonSubsampled(release, "0.3")
@@ -230,6 +229,7 @@ def test_every_renyi_order_of_a_subsampled_gaussian_against_quadrature(order: st
             assert float(found.rad()) < 1e-20 * value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", list(Direction))
 def test_a_subsampled_release_times_finite_laws(direction: Direction) -> None:
     step = PoissonSubsampled(Laplace(scale=2), "1/4")
@@ -239,23 +239,6 @@ def test_a_subsampled_release_times_finite_laws(direction: Direction) -> None:
         value = by_mpmath(pair).hockey_stick(exact(epsilon), 35)
         found = profile.delta(both, epsilon, adjacency="add-remove", direction=direction)
         assert abs(float(found.lower) / float(value) - 1) < 1e-14
-
-
-@pytest.mark.parametrize("epsilon", quick([0.01, 0.3], 0))
-def test_between_the_optimistic_and_pessimistic_peer(epsilon: float) -> None:
-    step = PoissonSubsampled(Gaussian(standard_deviation=1), "0.1")
-    low, high = (
-        pld.from_gaussian_mechanism(
-            1,
-            sampling_prob=0.1,
-            pessimistic_estimate=estimate,
-            value_discretization_interval=1e-4,
-        ).get_delta_for_epsilon(epsilon)
-        for estimate in (False, True)
-    )
-    value = profile.delta(step, epsilon, adjacency="add-remove")
-    assert low <= float(value.upper) + 1e-12
-    assert float(value.lower) <= high + 1e-12
 
 
 def test_noise_is_that_of_the_release() -> None:

@@ -1,4 +1,4 @@
-"""Write the tables of verdicts: README.md (counts) and docs/verdicts.md (every statement).
+"""Write the tables of verdicts: README.md (counts), docs/verdicts.md (statements), docs/field.md.
 
 The page also has a table of what `dpassay check` says of the certificates.
 
@@ -18,7 +18,7 @@ from typing import Any
 from verify import checker
 from verify.batch import concluded, decide_all
 from verify.checker import Checked
-from verify.document import Document, every_paper
+from verify.document import FIELD, Document, every_paper, read_paper
 from verify.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -170,8 +170,21 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def field_table(findings: list[Finding]) -> str:
+    """Return the claims of the field: what is said, by whom, the verdict, and what is true."""
+    rows = [
+        f"| `{f.id}` | {_cell(f.statement)} | {_cell(f.source)} | {f.verdict.value} "
+        f"| {_cell(f.reason)} |"
+        for f in findings
+    ]
+    counts = Counter(f.verdict.value for f in findings)
+    told = ", ".join(f"{counts[v.value]} {v.value}" for v in Verdict if counts[v.value])
+    head = "| claim | says | source | verdict | reason |\n|---|---|---|---|---|"
+    return "\n".join([f"{len(findings)} claims: {told}.", "", head, *rows])
+
+
 def in_readme(readme: str, table: str) -> str:
-    """Return README's text with the table between the two marks."""
+    """Return a page's text with the table between the two marks."""
     head, rest = readme.split(BEGIN)
     _, tail = rest.split(END)
     return f"{head}{BEGIN}\n{table}\n{END}{tail}"
@@ -187,6 +200,14 @@ def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(in_readme(readme.read_text("utf-8"), counts_table(ledgers)), "utf-8")
     (ROOT / "docs" / "verdicts.md").write_text(details(ledgers, checked), "utf-8")
+    write_field()
+
+
+def write_field() -> None:
+    """Run the ledger of the field and write its table."""
+    page = ROOT / "docs" / "field.md"
+    table = field_table(decide(read_paper(FIELD)))
+    page.write_text(in_readme(page.read_text("utf-8"), table), "utf-8")
 
 
 if __name__ == "__main__":

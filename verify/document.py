@@ -23,6 +23,8 @@ SCHEMA_VERSION = 1
 """Version of the claim files that are read."""
 _MAX_BYTES = 10_000_000
 """Bytes of a claim file: a larger one is refused unread."""
+FIELD = "field"
+"""The ledger of claims that several papers and libraries make, which is no paper's."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,21 +205,25 @@ def _meaning_errors(claim: Claim, path: str) -> list[str]:
 
 def papers() -> list[str]:
     """Return the names of the papers whose ledgers come with the package."""
+    return [name for name in _ledgers() if name != FIELD]
+
+
+def _ledgers() -> list[str]:
     found = (entry.name for entry in resources.files("verify.papers").iterdir())
     return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
 
 
 def read_paper(name: str) -> Document:
-    """Read the ledger of one paper.
+    """Read the ledger of one paper, or that of the field.
 
     Raises InvalidInputError for an unknown name, with a suggestion.
     """
-    if name not in papers():
-        raise InvalidInputError(f"Unknown paper {name!r}. {suggestion(name, papers())}")
+    if name not in _ledgers():
+        raise InvalidInputError(f"Unknown paper {name!r}. {suggestion(name, _ledgers())}")
     ledger = resources.files("verify.papers") / f"{name}.toml"
     return read_text(ledger.read_text("utf-8"), f"{name}.toml")
 
 
 def every_paper() -> Iterator[Document]:
-    """Read all ledgers."""
+    """Read the ledgers of all papers."""
     return (read_paper(name) for name in papers())

@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--mu", metavar="M", help="claim M-Gaussian DP of the mechanism")
     add("--rho", metavar="R", help="claim R-zCDP of the mechanism")
     add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")
-    add("--all-papers", action="store_true", help="verify all ledgers")
+    add("--all-papers", action="store_true", help="verify the ledgers of all papers")
     add(
         "--only",
         action="append",

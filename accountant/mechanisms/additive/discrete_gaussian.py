@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import count
 from typing import TYPE_CHECKING, Any, final
 
@@ -72,6 +73,10 @@ class DiscreteGaussian(Mechanism):
             "The law is log-concave, so the best event is a half-line, whose probability "
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
+
+    def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return sensitivity²/2σ²."""
+        return ExactReal.of_rational(Fraction(self.sensitivity**2, 2)) / self.parameter
 
     @property
     def dimension(self) -> int:

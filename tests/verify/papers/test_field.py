@@ -1,0 +1,148 @@
+"""The ledger of the field: each claim has a source, a verdict, and a certificate that is accepted."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mpmath import exp, log, mp, mpf, ncdf
+
+from verify import checker
+from verify.argument import corrected_by
+from verify.batch import concluded, decide_all
+from verify.certificate import certify
+from verify.document import FIELD, Document, every_paper, papers, read_paper
+from verify.exact import verify
+from verify.verdict import Finding, Verdict
+
+ROOT = Path(__file__).resolve().parents[3]
+REFUTED = {
+    "replace-one/rdp",
+    "replace-one/without-replacement",
+    "dp-sgd/pld-1e-10",
+    "dp-sgd/gdp",
+    "optimistic/discrete-gaussian",
+    "optimistic/laplace",
+    "classic/beyond-one",
+    "analytic/one/wording",
+    "permute-and-flip/rho",
+    "google/laplace-threshold-large-delta",
+    "opendp/laplace-threshold",
+    "opendp/gaussian-threshold",
+    "google/gaussian-sigma-root/wording",
+    "autodp/gaussian-densities",
+    "composition/optimal",
+    "gdp/noise-1.06",
+    "gdp/noise-0.638",
+}
+QUICK = [
+    "permute-and-flip/rho",
+    "permute-and-flip/pure",
+    "opendp/noisy-max-rho",
+    "google/laplace-threshold-large-delta",
+    "opendp/laplace-threshold",
+    "opendp/laplace-threshold-corrected",
+    "opendp/gaussian-threshold",
+    "tumult/partition-selection-printed",
+    "classic/below-one",
+    "autodp/gaussian-densities",
+    "discrete-gaussian/rho",
+    "pure/rho",
+    "laplace/delta-least",
+    "composition/optimal",
+    "opendp/randomised-response",
+    "rappor/permanent",
+]
+"""Claims of the default suite: every kind of error that is not about training runs."""
+
+
+@pytest.fixture(scope="module")
+def ledger() -> Document:
+    return read_paper(FIELD)
+
+
+def test_the_field_is_not_one_of_the_papers() -> None:
+    assert FIELD not in papers()
+    assert len(papers()) == len(list(every_paper())) == 5
+
+
+def test_every_claim_says_where_it_stands(ledger: Document) -> None:
+    assert len(ledger.claims) >= 60
+    assert all(claim.source and claim.statement for claim in ledger.claims)
+    ids = {claim.id for claim in ledger.claims}
+    assert set(QUICK) | REFUTED <= ids
+    for claim in ledger.claims:
+        if claim.id in REFUTED and not claim.id.endswith("/wording"):
+            assert claim.cause, claim.id
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_verdicts_and_certificates(name: str, ledger: Document) -> None:
+    (claim,) = [each for each in ledger.claims if each.id == name]
+    finding, certificate = certify(claim, ledger.claims)
+    assert finding.verdict is (Verdict.REFUTED if name in REFUTED else Verdict.HOLDS)
+    assert certificate is not None
+    assert checker.check(certificate).outcome in (
+        checker.Outcome.VALID,
+        checker.Outcome.CONDITIONAL,
+    )
+
+
+def test_corrections_hold(ledger: Document) -> None:
+    """A correction that names quick claims names claims that hold."""
+    known = {claim.id: claim for claim in ledger.claims}
+    for name in QUICK:
+        for other in corrected_by(known[name], set(known) - {name}):
+            assert verify(known[other], lemmas=ledger.claims).verdict is Verdict.HOLDS
+
+
+@pytest.mark.slow
+def test_every_verdict(decided: Callable[[str], dict[str, Finding]], ledger: Document) -> None:
+    findings = decided(FIELD)
+    assert {name for name, f in findings.items() if f.verdict is Verdict.REFUTED} == REFUTED
+    assert {f.verdict for f in findings.values()} == {Verdict.HOLDS, Verdict.REFUTED}
+    for claim in ledger.claims:
+        if claim.id in REFUTED:
+            for other in corrected_by(claim, set(findings) - {claim.id}):
+                assert findings[other].verdict is Verdict.HOLDS
+
+
+@pytest.mark.slow
+def test_every_certificate_is_accepted(ledger: Document) -> None:
+    outcomes = concluded(ledger.claims, dict(decide_all(ledger.claims, jobs=1))).values()
+    for outcome in outcomes:
+        assert outcome.finding is not None
+        assert outcome.certificate is not None, outcome.finding.id
+        found = checker.check(outcome.certificate)
+        assert found.outcome in (checker.Outcome.VALID, checker.Outcome.CONDITIONAL), found
+
+
+@pytest.mark.slow
+def test_the_page_is_that_of_a_run(decided: Callable[[str], dict[str, Finding]]) -> None:
+    location = ROOT / "docs" / "make_verdicts.py"
+    specification = importlib.util.spec_from_file_location("make_verdicts", location)
+    assert specification is not None
+    assert specification.loader is not None
+    tables = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(tables)
+    page = (ROOT / "docs" / "field.md").read_text("utf-8")
+    table = tables.field_table([*decided(FIELD).values()])
+    assert tables.in_readme(page, table) == page
+    assert all(f"`{name}`" in page.split("## All claims")[0] for name in REFUTED)
+
+
+def test_what_the_page_says_by_hand() -> None:
+    """The numbers of docs/field.md, by a route of their own."""
+    with mp.workdps(30):
+        appears = exp(-2) / (1 + exp(-1))
+        assert 0.0989 < appears < 0.099
+        share = 1 - (1 - mpf("0.6")) ** mpf("0.5")
+        threshold = 1 + 2 * log(2 * (1 - share))
+        alone = exp(-(threshold - 1) / 2) / 2
+        assert abs(1 - (1 - alone) ** 2 - mpf("0.6343")) < 5e-5
+        worse = exp(-2) / 2
+        assert abs(log(mpf("0.25") / (1 - worse) + mpf("0.25") / worse) - mpf("1.377")) < 5e-4
+        gap = ncdf(mpf("-1.36")) - exp(mpf("4.7285")) * ncdf(mpf("-3.36"))
+        assert abs(gap - mpf("0.0428")) < 1e-3

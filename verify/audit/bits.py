@@ -47,6 +47,7 @@ from verify.audit.bit_features import (
     times,
 )
 from verify.audit.features import Feature, Values
+from verify.audit.joint_bits import joint
 from verify.audit.outputs import Matrix
 
 Sides: TypeAlias = tuple[Values, Values]
@@ -111,6 +112,8 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     if find_spec("sklearn") is not None and not _on_a_lattice(first, second):
         for view in ranked[:_IN_TREES]:
             yield from _trees(first, second, view)
+        if width > 1:
+            yield from joint(first, second, factor or Fraction(1))
     if width > 1:
         views = scaled or views
         entries = [view for view in views if view.other is None]
@@ -386,9 +389,10 @@ def _modulus(*sides: Values) -> int:
 
 def _table(first: Codes, second: Codes) -> tuple[Codes, Values]:
     """Return the codes that were seen and the logarithms of the ratios of their frequencies."""
-    codes, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    a = np.bincount(place[: len(first)], minlength=len(codes)) + 0.5
-    b = np.bincount(place[len(first) :], minlength=len(codes)) + 0.5
+    size = int(max(first.max(initial=0), second.max(initial=0))) + 1
+    a, b = (np.bincount(side, minlength=size) for side in (first, second))
+    codes = np.flatnonzero(a + b)
+    a, b = (side[codes] + 0.5 for side in (a, b))
     return codes, np.log(a / len(first)) - np.log(b / len(second))
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from verify.audit import features
 from verify.audit.bit_features import Atoms, BitCell, BitScore, LowestBit
 from verify.audit.features import Feature, Values
+from verify.audit.joint_bits import JointBits
 from verify.audit.outputs import Matrix
 from verify.audit.smooth import clipped, smoothed
 from verify.audit.vectors import Trees
@@ -33,9 +34,10 @@ _DOUBT_OF_FEW = 4.0
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
 _LUCK_OF_A_RAMP = 1.5
-_SLOW = (LowestBit, BitCell, BitScore, Atoms, Trees)
-_MOST_ENTRIES, _LEAST_JUDGES = 4_000_000, 10_000
-"""Of wide outputs, what judges slow features."""
+_SLOW = (LowestBit, BitCell, BitScore, Atoms, JointBits, Trees)
+_MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
+"""Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
+a worse one, more cost seconds for each million."""
 _SMOOTH_LUCK = 1.0
 """Standard deviations of what is uncertain in a fit, for comparisons with other events."""
 

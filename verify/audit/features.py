@@ -22,6 +22,8 @@ Values: TypeAlias = NDArray[np.float64]
 
 _MOST_COORDINATES = 24
 _ROWS_LOOKED_AT = 4000
+_ROWS_RANKED = 20_000
+"""Training runs a side that rank the entries of wide outputs: it shows 0.03 deviations."""
 _WIDE = 256
 
 
@@ -204,12 +206,15 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
 def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
     """Return the entries that differ most between the datasets, all of a short output."""
     width = first.shape[1]
-    if width <= _MOST_COORDINATES:
-        return range(width)
-    a, b = (np.nan_to_num(side.astype(np.float64)) for side in (first, second))
+    return range(width) if width <= _MOST_COORDINATES else most_shifted(first, second)[:6]
+
+
+def most_shifted(first: Matrix, second: Matrix) -> list[int]:
+    """Return all entries, those first whose means differ most in standard deviations."""
+    a, b = (np.nan_to_num(side[:_ROWS_RANKED].astype(np.float64)) for side in (first, second))
     spread = np.sqrt(a.var(axis=0) + b.var(axis=0)) + 1e-300
     shift = np.abs(a.mean(axis=0) - b.mean(axis=0)) / spread
-    return [int(i) for i in np.argsort(-shift, kind="stable")[:6]]
+    return [int(i) for i in np.argsort(-shift, kind="stable")]
 
 
 def _no_nan(values: Any) -> Values:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from accountant.mechanisms import Laplace
 from tests.quick import quick
-from verify.audit import bit_features, bits, zoo
+from verify.audit import bit_features, bits, joint_bits, zoo
 from verify.audit.auditor import audit
 
 LEVEL = 1e-6
@@ -343,3 +343,59 @@ def test_the_lowest_set_bit_is_that_of_the_exact_ratio() -> None:
         assert code == (above & -above).bit_length() - below.bit_length()
     named = bit_features.lowest_bit([0.0, -0.0, math.inf, -math.inf, math.nan]).tolist()
     assert named == [1200, 1200, 1300, 1300, 1301]
+
+
+# ------------------------------------------------------------ all entries together
+
+SHARED = zoo.case("float-shared-then-own")
+"""No entry of it tells much: (x + η) + z with one η for all of a hundred."""
+
+
+def test_counts_of_fineness_are_those_of_each_entry() -> None:
+    rows = np.random.default_rng(1).normal(size=(700, 30)) * 2.0 ** np.arange(-15, 15)
+    first = rows.copy()
+    first[0, :6] = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-310]
+    summary = joint_bits.Summary(-54, 3, np.zeros(30), (), Fraction(1))
+    found = summary(first)
+    assert np.isfinite(found).all()
+    assert (found[:, :-2].sum(axis=1) == 30).all()
+    cells = summary(rows)[:, :-2].reshape(700, 7, 2, 8)
+    fine = np.clip(bit_features.lowest_bit(rows) + 54, 0, 7)
+    binade = np.clip(3 - np.frexp(rows)[1], 0, 6)
+    for place in np.ndindex(7, 2, 8):
+        same = (binade == place[0]) & (np.signbit(rows) == place[1]) & (fine == place[2])
+        assert (cells[(slice(None), *place)] == same.sum(axis=1)).all()
+    assert (found[1:, -2] == bit_features.lowest_bit(rows[1:]).min(axis=1)).all()
+
+
+def _separated(case: zoo.Case, runs: int) -> tuple[int, int]:
+    """Learn the joint score on some runs; return the right and the wrong guesses on others."""
+    rng = np.random.default_rng(5)
+    first, second = case.pairs[0]
+    taught = [np.asarray(case.sample(data, runs, rng)) for data in (first, second)]
+    (score,) = joint_bits.joint(taught[0], taught[1], Fraction(1))
+    fresh = [np.asarray(case.sample(data, runs, rng)) for data in (first, second)]
+    guesses = [score(side) > 0 for side in fresh]
+    right = int(guesses[0].sum() + (~guesses[1]).sum())
+    return right, 2 * runs - right
+
+
+def test_joint_fineness_tells_what_no_entry_tells() -> None:
+    """Under 1-GDP right guesses are at most Φ(1/2) of all; false alarm 1e-6."""
+    right, wrong = _separated(SHARED, 1200)
+    assert stats.binom.sf(right - 1, right + wrong, stats.norm.cdf(0.5)) < LEVEL
+
+
+def test_joint_fineness_learns_nothing_from_equal_datasets() -> None:
+    """Right guesses are half of all but for chance; false alarm 1e-6."""
+    right, wrong = _separated(zoo.case("float-vector-of-one-answer"), 1000)
+    assert stats.binom.sf(right - 1, right + wrong, 0.5) > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["float-shared-then-own", "float32-shared-then-own"])
+def test_a_hundred_entries_are_accused_together(name: str) -> None:
+    case = zoo.case(name)
+    found = audit(case, case.claim, pairs=case.pairs, samples=4000, significance=LEVEL, seed=3)
+    assert found.refuted
+    assert "all entries together" in found.rule.feature.name

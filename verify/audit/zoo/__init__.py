@@ -4,10 +4,19 @@ Each case is a mechanism that draws the outputs of many runs, its neighbouring d
 and what is true of it: they measure an auditor, and show what it finds.
 """
 
-from verify.audit.zoo import counts, floats, noise, selection, sparse_vector, streams
+from verify.audit.zoo import (
+    counts,
+    failures,
+    floats,
+    joint,
+    noise,
+    selection,
+    sparse_vector,
+    streams,
+)
 from verify.audit.zoo.case import Case, case, cases
 
-FAMILIES = (sparse_vector, selection, noise, counts, streams, floats)
+FAMILIES = (sparse_vector, selection, noise, counts, streams, floats, joint, failures)
 """The modules that register the cases."""
 
 __all__ = ["FAMILIES", "Case", "case", "cases"]

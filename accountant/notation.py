@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -144,7 +145,15 @@ def _value(node: ast.expr, source: str) -> object:
 
 
 def _segment(node: ast.expr, source: str) -> str:
-    return ast.get_source_segment(source, node) or ast.unparse(node)
+    if node.lineno != node.end_lineno:
+        return ast.get_source_segment(source, node) or ast.unparse(node)
+    return _lines(source)[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
+
+
+@functools.lru_cache(maxsize=2)
+def _lines(source: str) -> list[bytes]:
+    """Split a text once, for all of its numbers: columns are counted in bytes."""
+    return re.split(rb"\r\n|\r|\n", source.encode())
 
 
 def _refused(node: ast.expr, source: str) -> InvalidInputError:

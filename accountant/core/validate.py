@@ -184,6 +184,18 @@ class OptionalInteger(Field[int | None, int | None]):
 
 
 @final
+class OptionalProbability(Field[ExactReal | None, Number | None]):
+    """A number in [0, 1], or None for the default that the mechanism describes."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def read(self, value: Number | None) -> ExactReal | None:
+        """Convert unless None, and require a probability."""
+        return None if value is None else probability(self._name, value)
+
+
+@final
 class Rational(Field[Fraction, Number]):
     """A rational number, optionally ≥ 0 or > 0."""
 

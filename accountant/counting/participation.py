@@ -25,7 +25,7 @@ count. The first of these that applies is taken:
 1. *Orthogonal columns*: H_ij = 0 for |i − j| ≥ b, as for b bands or fewer. Then h is the sum of at
    most k squared norms of columns b apart, largest by dynamic programming (Choquette-Choo, Ganesh,
    McKenna, McMahan, Rush, Thakurta and Xu 2023, "(Amplified) Banded Matrix Factorization",
-   Theorem 2 and Algorithm 3).
+   Algorithm 3).
 2. *Falling inner products*: H_ij ≥ H_{i,j+1} for j − i ≥ b, and H_ij ≥ H_{i+1,j+1} for i = j and
    for j − i ≥ b. Then k participations from the first step on, exactly b apart, are worst. (Kalinin
    and Lampert 2024, "Banded Square Root Matrix Factorization for Differentially Private Model

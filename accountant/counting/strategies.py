@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import lcm
 from typing import Any, TypeAlias, final
 
@@ -232,6 +232,14 @@ class Toeplitz:
         rows = [[*padded[i::-1], *[0] * (self.steps - i - 1)] for i in range(self.steps)]
         return Dense(tuple(map(tuple, rows)), below)
 
+    def squared_norms(self, pattern: Sequence[int]) -> list[Fraction] | None:
+        """Return ‖C_{·i}‖² for the steps of a pattern; None where they are not exact."""
+        if self.exact is None:
+            return None
+        integers, below = self.exact
+        sums = [0, *accumulate(c * c for c in integers)]
+        return [Fraction(sums[min(self.bands, self.steps - i)], below**2) for i in pattern]
+
     def prefix_coefficients(self) -> list[arb]:
         """Return those of B = A C⁻¹, Toeplitz too: the series 1/((1 − x) Σ c_j xʲ)."""
         with ctx.workcap(self.steps):
@@ -284,6 +292,10 @@ class Dense:
         matrix = fmpz_mat([list(row) for row in self.integers])
         product = matrix.transpose() * matrix
         return [[int(c) for c in row] for row in product.tolist()]
+
+    def squared_norms(self, pattern: Sequence[int]) -> list[Fraction]:
+        """Return ‖C_{·i}‖² for the steps of a pattern."""
+        return [Fraction(sum(row[i] ** 2 for row in self.integers), self.below**2) for i in pattern]
 
     def floats(self) -> list[list[float]]:
         """Return every row from its diagonal on backwards, rounded."""

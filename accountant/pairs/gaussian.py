@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
+from accountant.composition.invert import inverse_by_values
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, Tails
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import cached_property, ctx
@@ -34,6 +36,17 @@ def normal_cdf(x: arb) -> arb:
     if y > _FAR:
         return y.lower().erfc().union(y.upper().erfc()) / 2
     return y.erfc() / 2
+
+
+def gaussian_tails(mu: arb, epsilon: ExactReal) -> Tails:
+    """Return the normal probabilities on both sides of x = ε/μ + μ/2, the mean being μ or 0."""
+    half, cut = mu / 2, epsilon.ball() / mu
+    return Tails(
+        p_above=normal_cdf(half - cut),
+        p_below=normal_cdf(cut - half),
+        q_above=normal_cdf(-half - cut),
+        q_below=normal_cdf(half + cut),
+    )
 
 
 @final
@@ -64,14 +77,7 @@ class GaussianPair(Pair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the normal probabilities on both sides of x = ε/μ + μ/2."""
-        mu = self.mu()
-        half, cut = mu / 2, epsilon.ball() / mu
-        return Tails(
-            p_above=normal_cdf(half - cut),
-            p_below=normal_cdf(cut - half),
-            q_above=normal_cdf(-half - cut),
-            q_below=normal_cdf(half + cut),
-        )
+        return gaussian_tails(self.mu(), epsilon)
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return about the ε with ln H(ε) = log_delta, by Newton's method.
@@ -143,3 +149,73 @@ class GaussianPair(Pair):
             "the half-space of outcomes whose noise-whitened projection on the difference of "
             f"the true answers exceeds {Interval.of_ball(cut, 12)} (mean 0 under Q, mu under P)"
         )
+
+
+@final
+@dataclass(frozen=True)
+class GaussianBetween(Pair):
+    """N(μ, 1) against N(0, 1) for a μ between those of two pairs: what is not known closer.
+
+    H, ε(δ), Rényi divergences and total variation grow with μ, so that both ends enclose them.
+    """
+
+    least: GaussianPair
+    most: GaussianPair
+
+    def mu(self) -> arb:
+        """Return a ball around both μ."""
+        return self.least.mu().union(self.most.mu())
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both H(ε)."""
+        return self.least.hockey_stick(epsilon).union(self.most.hockey_stick(epsilon))
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, as wide as the ball of μ makes them."""
+        return gaussian_tails(self.mu(), epsilon)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
+        low, high = (
+            inverse_by_values([pair], delta, relative_width) for pair in (self.least, self.most)
+        )
+        found = low.hull(high)
+        width = found.relative_width
+        if width is None or width > relative_width:
+            raise UndecidedError(
+                f"Reached epsilon in {found}: how private the worst record is is not known closer. "
+                "Ask for a larger relative_width.",
+                reached=math.inf if width is None else float(width),
+                interval=found,
+            )
+        return found
+
+    def renyi(self, order: arb) -> arb:
+        """Return a ball around both divergences."""
+        return self.least.renyi(order).union(self.most.renyi(order))
+
+    def kullback_leibler(self) -> arb:
+        """Return a ball around both divergences."""
+        return self.least.kullback_leibler().union(self.most.kullback_leibler())
+
+    def closed_rho(self) -> arb:
+        """Return a ball around both μ²/2."""
+        return self.kullback_leibler()
+
+    def max_loss(self) -> arb:
+        """Return +∞."""
+        return arb.pos_inf()
+
+    def attained(self, epsilon: ExactReal) -> GaussianPair:
+        """Return the pair of the least μ, that of a record that was found."""
+        return self.least
+
+    def reverse(self) -> GaussianBetween:
+        """Return the pair itself, as for a known μ."""
+        return self
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "gaussian-between", "least", "most"}: enclosures of both μ."""
+        ends = {"least": self.least, "most": self.most}
+        found = {name: Interval.of_ball(pair.mu(), 60).to_json() for name, pair in ends.items()}
+        return {"law": "gaussian-between", **found}

@@ -119,6 +119,7 @@ class _Evaluation:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._lines = re.split(r"\r\n|\r|\n", source)
         self._terms = 0
         self._depth = 0
 
@@ -136,7 +137,8 @@ class _Evaluation:
             case ast.Constant(value=bool() | None | str()):
                 return node.value
             case ast.Constant(value=int() | float()):
-                return _literal(ast.get_source_segment(self._source, node) or "")
+                line = self._lines[node.lineno - 1]  # of ASCII characters, one byte each
+                return _literal(line[node.col_offset : node.end_col_offset])
             case ast.Name(id=name):
                 return variables[name]
             case ast.List(elts=entries):

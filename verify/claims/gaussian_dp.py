@@ -65,6 +65,10 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             value = enclose(lambda: mechanism.gaussian_mu(self.relation()))
         except NotApplicableError:
             return self._by_least_mu(scope, claimed)
+        except UndecidedError as refusal:  # both ends of what is proved may do
+            if refusal.interval is None:
+                raise
+            value = Interval(refusal.interval.lower, refusal.interval.upper)
         own = mechanism.exact_gaussian_mu(self.relation())
         if own is not None:  # settles a claim that is just met
             truth: bool | None = own <= claimed

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,19 +9,28 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency, require
 from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE
-from accountant.core.validate import Field, Integer, OptionalInteger, Positive
-from accountant.counting.participation import Most, Participation, largest, progression
+from accountant.core.validate import (
+    Field,
+    Integer,
+    OptionalInteger,
+    OptionalProbability,
+    Positive,
+)
+from accountant.counting.column_sensitivity import ColumnSensitivity
+from accountant.counting.participation import Participation
+from accountant.counting.sampled_columns import sampled_releases
 from accountant.counting.strategies import Dense, StrategyField, Toeplitz, strategy
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.composed import Composed
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import cached_property, ctx
-from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.gaussian import GaussianBetween, GaussianPair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,6 +88,10 @@ class MatrixMechanism(GaussianNoise):
         Keeps the first coefficients of a Toeplitz strategy, and takes the others for 0. With
         "square-root" this is the banded square root of Kalinin and Lampert (2024).
 
+    step_sampling_prob
+        q: each record takes part in its steps by chance, independently. For "cyclic" participation
+        with separation ≥ bands; the first step of a record, of the first b, is fixed beforehand.
+
     Notes
     -----
     The sensitivity is Δ = max ‖Σ_{i∈π} u_i ⊗ C_{·i}‖ over the patterns π of the schema and vectors
@@ -95,6 +106,9 @@ class MatrixMechanism(GaussianNoise):
     noise makes that an equality. Under the second stream, conditioning from the last step on,
     E exp(iθ Σ⟨v_t, Z_t⟩ + θ²σ² Σ‖v_t‖²/2) = 1. So Σ⟨v_t, Z_t⟩ is N(0, σ²Δ²), and the privacy loss,
     Σ⟨v_t, Z_t⟩/σ² − Δ²/2σ², has the law it has without adaptivity.
+
+    With `step_sampling_prob` it is a composition of sampled Gaussian releases: the proof is in
+    `accountant.counting.sampled_columns`.
 
     Errors are those of the prefix sums in each coordinate: output t has variance σ²‖B_t‖².
     """
@@ -112,12 +126,27 @@ class MatrixMechanism(GaussianNoise):
     separation: OptionalInteger = OptionalInteger(least=1)
     participations: OptionalInteger = OptionalInteger(least=1)
     bands: OptionalInteger = OptionalInteger(least=1)
+    step_sampling_prob: OptionalProbability = OptionalProbability()
 
     def __post_init__(self) -> None:
         """Require arguments that fit together."""
         if self.steps > _MOST_LISTED:
             raise expected("steps", self.steps, f"at most {_MOST_LISTED}")
-        assert self.schema.steps == self.matrix.steps
+        bands, b = self.matrix.bands, self.schema.separation
+        if self.step_sampling_prob is None:
+            return
+        if self.participation != "cyclic" or self.participations is not None:
+            raise InvalidInputError(
+                "Expected step_sampling_prob only with participation='cyclic' and no "
+                "participations: a record may take part in every separation-th step, by chance."
+            )
+        if bands > b:
+            raise expected(
+                "separation",
+                b,
+                f"≥ {bands}, the bands of the strategy, where step_sampling_prob is given",
+                f"Cut the strategy off with bands={b}, or leave step_sampling_prob out.",
+            )
 
     @cached_property
     def schema(self) -> Participation:
@@ -132,110 +161,112 @@ class MatrixMechanism(GaussianNoise):
         return strategy(self.strategy, self.steps, self.bands)
 
     @cached_property
-    def _toeplitz_reason(self) -> str | None:
-        """Say why participations from the first step on are worst; None where that is open."""
-        c = self.matrix
-        if not isinstance(c, Toeplitz):
-            return None
-        if self.schema.most == 1:
-            return "The first column is the longest."
-        if c.bands <= self.schema.separation:
-            return "Columns of one record are orthogonal, and earlier ones are longer."
-        if c.decreases or (c.nonnegative and self.schema.schema == "cyclic"):
-            return (
-                "Coefficients are not negative, and inner products of columns fall with time"
-                + (" and distance" if c.decreases else "")
-                + ": participations from the first step on, as close as may be, are worst."
-            )
-        return None
-
-    @cached_property
-    def _most(self) -> tuple[Most, int]:
-        """What is proved about Δ², and its denominator, from the inner products of columns."""
-        dense = self.matrix.dense() if isinstance(self.matrix, Toeplitz) else self.matrix
-        if dense is None:
-            raise NotApplicableError(
-                "The sensitivity of a Toeplitz strategy whose coefficients rise or are negative "
-                "takes the inner products of all columns, here of too many digits. Give at most "
-                "1024 steps and shorter coefficients, or separation ≥ bands."
-            )
-        return largest(dense.gram, self.schema), dense.below**2
-
-    @cached_property
-    def exact_squared_sensitivity(self) -> Fraction | None:
-        """Δ², where it is proved and rational of not too many digits, else None."""
-        if self._toeplitz_reason is None:
-            most, below = self._most
-            return Fraction(most.lower, below) if most.lower == most.upper else None
-        assert isinstance(self.matrix, Toeplitz)
-        if self.matrix.exact is None:
-            return None
-        integers, below = self.matrix.exact
-        return Fraction(progression(integers, self.schema, 0), below**2)
-
-    def squared_sensitivity(self) -> arb:
-        """Return Δ² as a ball: as wide as what is not known of it."""
-        known = self.exact_squared_sensitivity
-        if known is not None:
-            return ball(known)
-        if self._toeplitz_reason is None:
-            most, below = self._most
-            return (arb(most.lower) / below).union(arb(most.upper) / below)
-        return _progression(self, ctx.prec)
+    def column_sensitivity(self) -> ColumnSensitivity:
+        """Δ², and why it is that."""
+        return ColumnSensitivity(self.matrix, self.schema)
 
     def sensitivity(self) -> Interval:
         """Enclose Δ: both ends of what is proved, where the worst pattern is not known."""
+        found = self.column_sensitivity
         with ctx.workprec(128):
-            if self._toeplitz_reason is None:
-                most, below = self._most
-                ends = (arb(most.lower) / below, arb(most.upper) / below)
-            else:
-                ends = (self.squared_sensitivity(),) * 2
-            return Interval.between(ends[0].sqrt(), ends[1].sqrt(), 20)
-
-    @property
-    def reason(self) -> str:
-        """Why the worst pattern is that, or between what its sensitivity lies."""
-        return self._toeplitz_reason or self._most[0].reason
+            low, high = map(ball, found.ends) if found.is_open else (found.ball(), found.ball())
+            return Interval.between(low.sqrt(), high.sqrt(), 20)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(Δ/σ, 1) against N(0, 1), no matter which relation."""
-        if self._toeplitz_reason is None and self.exact_squared_sensitivity is None:
-            raise self._open()
+        """Return N(Δ/σ, 1) against N(0, 1), no matter which relation; of samples, the composition.
+
+        Where the sensitivity is only enclosed, so is all that is asked about the pair. Raises
+        AdjacencyError for samples unless add-remove is named.
+        """
+        if self._sampled:
+            return self._worst_sample(adjacency)
+        pair: Pair = GaussianPair(self, None)
+        if self.column_sensitivity.is_open:
+            ends = map(self._release, self.column_sensitivity.ends)
+            pair = GaussianBetween(*(GaussianPair(end, None) for end in ends))
         return WorstCase.symmetric(
-            GaussianPair(self, None),
+            pair,
             "The outputs are a function of C x + Z, which a record moves by a sum of columns of C; "
-            f"Gaussian noise hides the longest one least. {self.reason}",
+            f"Gaussian noise hides the longest one least. {self.column_sensitivity.reason}",
         )
 
-    def _open(self) -> NotApplicableError:
+    @property
+    def _sampled(self) -> bool:
+        """Whether a record may be left out by chance."""
+        return self.step_sampling_prob is not None and self.step_sampling_prob.rational != 1
+
+    def _worst_sample(self, adjacency: Adjacency | None) -> WorstCase:
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                "MatrixMechanism with step_sampling_prob is for a record that is added, removed or "
+                "zeroed out. Name adjacency='add-remove'."
+            )
+        cases = [release.worst_case(adjacency) for release in self.sampled_releases()]
+        return WorstCase(
+            tuple(pair for case in cases for pair in case.remove),
+            tuple(pair for case in cases for pair in case.add),
+            "Bands do not reach from one step of a record to its next one, so that each is a "
+            "sampled Gaussian release of its own, moved by the norm of a column of C. Assumed: "
+            f"the first of its steps, every {self.schema.separation}-th, is fixed for each record "
+            "beforehand, and it takes part in each with step_sampling_prob, independently.",
+        )
+
+    def sampled_releases(self) -> list[Composed]:
+        """Return the compositions of sampled Gaussian releases of which the worst is as private."""
+        if self.step_sampling_prob is None:
+            raise NotApplicableError("Nothing is sampled: step_sampling_prob is left out.")
+        return sampled_releases(
+            self.matrix, self.schema, self.noise_multiplier, self.step_sampling_prob
+        )
+
+    def _release(self, square: Fraction) -> Gaussian:
+        return Gaussian(self.noise_multiplier, ExactReal.of_root(square))
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where the sensitivity is only enclosed."""
+        if self._sampled or not self.column_sensitivity.is_open:
+            return ""
         found = self.sensitivity()
         more = Gaussian(self.noise_multiplier, str(found.upper))
-        return NotApplicableError(
+        return (
             f"The sensitivity of this strategy is only known to lie between {found.lower:.12g} and "
-            f"{found.upper:.12g}. {self.reason} Ask about {more!r}, which is no more private."
+            f"{found.upper:.12g}. Ask about {more!r}, which is no more private."
         )
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return Δ/σ."""
-        return self.squared_sensitivity().sqrt() / self.noise_multiplier.ball()
+        if self._sampled:
+            return super().gaussian_mu(adjacency)
+        return self.column_sensitivity.ball().sqrt() / self.noise_multiplier.ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where Δ² is known exactly."""
-        known = self.exact_squared_sensitivity
+        if self._sampled:
+            return None
+        known = self.column_sensitivity.exact
         return None if known is None else ExactReal.of_root(known) / self.noise_multiplier
 
     def worst_shift(self) -> NDArray[Any]:
         """Return by how much the record of the largest sensitivity moves every prefix sum."""
         import numpy as np
 
-        if self._toeplitz_reason is None:
-            record = self._most[0].record
-        else:
-            record = dict.fromkeys(self.schema.first(), 1)
+        record = self.column_sensitivity.record
         inputs = np.zeros(self.steps)
         inputs[list(record)] = list(record.values())
         return np.cumsum(inputs)
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw `size` outputs for true prefix sums, where samples leave out inputs by chance."""
+        import numpy as np
+
+        if not self._sampled:
+            return super().outputs(answer, size, rng=rng)
+        taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
+        inputs = np.diff(np.asarray(answer, dtype=float), prepend=0.0)
+        released: NDArray[Any] = self.sample(size, rng=rng)
+        released += np.cumsum(np.where(taken, inputs, 0.0), axis=1)
+        return released
 
     @property
     def dimension(self) -> int:
@@ -282,17 +313,9 @@ class MatrixMechanism(GaussianNoise):
         It solves C y = Z by substitution, and stores as many arrays as there are bands. For
         simulation: it is drawn in floating point.
         """
-        import numpy as np
+        from accountant.counting.streams.matrix_noise import correlated
 
-        sigma, bands = float(self.noise_multiplier), self.matrix.bands
-        kept: deque[NDArray[Any]] = deque(maxlen=bands - 1)
-        for row in self.matrix.floats():
-            step = np.asarray(rng.normal(0.0, sigma, shape))
-            if kept:
-                step = step - np.tensordot(row[1 : len(kept) + 1], np.stack(kept), axes=1)
-            step = step / row[0]
-            kept.appendleft(step)
-            yield step
+        return correlated(self.matrix, float(self.noise_multiplier), shape, rng)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of the prefix sums of `size` whole runs, one row each."""
@@ -315,14 +338,11 @@ class MatrixMechanism(GaussianNoise):
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release all n prefix sums of a stream of n inputs in [0, 1], on one lattice."""
+        if self._sampled:
+            raise NotApplicableError(
+                "MatrixMechanism with step_sampling_prob chooses records before it answers, so "
+                "there is no one true stream. Choose them, and release without step_sampling_prob."
+            )
         from accountant.release.lattice import release_stream
 
         return release_stream(self.lattice_sampler(), value, size, rng=rng)
-
-
-@functools.lru_cache(maxsize=64)
-def _progression(mechanism: MatrixMechanism, precision: int) -> arb:
-    """Return Δ² once for every precision."""
-    assert isinstance(mechanism.matrix, Toeplitz)
-    found: arb = progression(mechanism.matrix.balls(), mechanism.schema, arb(0))
-    return found

@@ -156,6 +156,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "separation": Argument(optional(integer(1)), None),
         "participations": Argument(optional(integer(1)), None),
         "bands": Argument(optional(integer(1)), None),
+        "step_sampling_prob": Argument(optional(probability), None),
     },
     "MatrixVariateGaussian": {
         "row_covariance": _COVARIANCE,

@@ -13,6 +13,12 @@ signs s. So Δ² is the largest h where signs are found that reach it. The large
   all steps from one on are moved to earlier ones, together, every entry of h moves along a
   diagonal or along a row to an entry that is not smaller;
 * all patterns, one by one, where these are few.
+
+Where a record takes part in steps j, j + b, … by chance and columns end before the next of these,
+rows j + mb to j + mb + b − 1 of C x + Z show one participation: given what is before them, a normal
+vector that is moved by ‖C_{·,j+mb}‖ at most, with the probability of a sample. So the releases are
+sampled Gaussian ones. A first step whose columns, sorted, are no longer than those of another, and
+no more, is no worse: less distance is a post-processing of more.
 """
 
 from __future__ import annotations
@@ -71,7 +77,14 @@ def misfit(noise: Noise) -> str:
             return "a separation or participations of a single participation"
     elif b is None:
         return "no separation"
-    elif noise["participations"] is not None and (noise["participations"] - 1) * b >= n:
+    irregular = noise["participation"] != "cyclic" or noise["participations"] is not None
+    if noise["step_sampling_prob"] is not None and irregular:
+        return "a sample of steps that are not every b-th"
+    if (
+        b is not None
+        and noise["participations"] is not None
+        and (noise["participations"] - 1) * b >= n
+    ):
         return "participations that do not fit into the steps"
     if isinstance(given, list) and isinstance(given[0], list):
         return _matrix_misfit(given, n, noise["bands"])
@@ -116,6 +129,35 @@ def squared_sensitivity(noise: Noise) -> Fraction:
         raise UnknownError(f"the inner products of {n} columns")
     padded = c + [Fraction(0)] * (n - len(c))
     return _largest([[Fraction(0)] * i + padded[: n - i] for i in range(n)], noise)
+
+
+def sampled(noise: Noise) -> bool:
+    """Whether a record takes part by chance."""
+    return noise.name == "MatrixMechanism" and noise["step_sampling_prob"] not in (None, 1)
+
+
+def sampled_squares(noise: Noise) -> list[list[Fraction]]:
+    """Return the squared norms of the columns of the worst records that take part by chance."""
+    b, n = int(noise["separation"]), int(noise["steps"])
+    given = noise["strategy"]
+    if isinstance(given, list) and isinstance(given[0], list):
+        norms = [sum((row[i] ** 2 for row in given), Fraction(0)) for i in range(n)]
+    else:
+        c = coefficients(noise)
+        norms = [
+            sum((e * e for e in c[: n - i]), Fraction(0)) for i in range(max(0, n - len(c)), n)
+        ]
+        norms = [norms[0]] * (n - len(norms)) + norms
+    found: list[list[Fraction]] = []
+    for own in (sorted(norms[first::b], reverse=True) for first in range(min(b, n))):
+        if not any(_no_longer(own, other) for other in found):
+            found = [other for other in found if not _no_longer(other, own)] + [own]
+    return found
+
+
+def _no_longer(one: list[Fraction], other: list[Fraction]) -> bool:
+    padded = one + [Fraction(0)] * (len(other) - len(one))
+    return len(one) <= len(other) and all(x <= y for x, y in zip(padded, other, strict=True))
 
 
 def _schema(noise: Noise) -> tuple[int, int]:

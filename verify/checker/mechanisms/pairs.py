@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from verify.checker.arithmetic import UnknownError, total
 from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import masses, mixed
+from verify.checker.mechanisms import matrices
 from verify.checker.mechanisms.arguments import WRAPPERS
 from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
 from verify.checker.mechanisms.counts import count_noise
@@ -23,6 +25,7 @@ BY_PARTS = (
     *KEYS,
     "DiscreteCorrelatedGaussian",
     "DiscreteKaryTree",
+    "MatrixMechanism",
     "MixtureOfGaussians",
 )
 """Mechanisms whose law has no one form."""
@@ -59,6 +62,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _sample(noise)
         case "MixtureOfGaussians":
             return _mixture(noise)
+        case "MatrixMechanism" if matrices.sampled(noise):
+            return _sampled_columns(noise)
         case "RandomAllocation":
             return _allocation(noise)
         case "DiscreteKaryTree":
@@ -322,6 +327,22 @@ def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
     )
 
 
+def _sampled_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return a composition of sampled Gaussian releases for every worst record (`matrices`)."""
+    sigma, q = noise["noise_multiplier"], noise["step_sampling_prob"]
+    if q == 0:
+        return _NOTHING, _NOTHING
+    both: tuple[list[Law], list[Law]] = ([], [])
+    for squares in matrices.sampled_squares(noise):
+        counts = Counter(squares)
+        laws = [{"law": "gaussian", "mu": sqrt(square) / sigma} for square in counts]
+        for found, first in zip(both, (True, False), strict=True):
+            factors = [_mixed(law, q, first=first) for law in laws]
+            whole = {"law": "product", "factors": factors, "counts": list(counts.values())}
+            found.append(factors[0] if len(squares) == 1 else whole)
+    return both
+
+
 def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Multiply the pairs of all releases, in each direction."""
     count = int(noise["count"])
@@ -400,7 +421,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
             if adjacency == "replace-one":
                 return _plain_gaussian(noise["mechanism"])
             return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
-        case _ if noise.name in _ADDED:
+        case _ if noise.name in _ADDED or matrices.sampled(noise):
             return adjacency == "add-remove"
         case "Composed":
             releases = _releases(noise)

@@ -35,7 +35,6 @@ ASSUMPTIONS = (
     "Each map is the release whose error is the median of so many; in brackets their range.",
     "The recipient knows the valid cells, and rounds to whole counts ≥ 0 (post-processing).",
 )
-OUTPUT = ("R1SMG", "classic", "analytic", "MVG", "MGM")
 EXACT = "Gaussian, exact"
 _LOW = "1e-5"
 """R1SMG's ε."""

@@ -39,8 +39,12 @@ from accountant.composition.fourier.certified import (
 from accountant.composition.fourier.measure import Alike, Loss, estimator, guard, power
 from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.losses.finite import finite
-from accountant.composition.losses.listed import MAX_VALUES
-from accountant.composition.losses.lists import DiscreteGaussianTransform, Listed, ListTransform
+from accountant.composition.losses.lists import (
+    MAX_VALUES,
+    DiscreteGaussianTransform,
+    Listed,
+    ListTransform,
+)
 from accountant.composition.losses.transform import Quadrature
 from accountant.composition.numeric.search import Strip
 from accountant.core.pair import Pair

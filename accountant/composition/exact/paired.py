@@ -28,7 +28,7 @@ from flint import arb
 
 from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.losses.finite import finite
-from accountant.composition.losses.listed import Listed, listed
+from accountant.composition.losses.lists import LossList, loss_list
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import asked_width, ball
@@ -207,11 +207,11 @@ def _shares(factors: Sequence[Factor]) -> list[tuple[int, int]]:
     return shares
 
 
-def _laws(factors: Sequence[Factor], log_missing: float) -> list[Listed] | None:
+def _laws(factors: Sequence[Factor], log_missing: float) -> list[LossList] | None:
     """Return the lists, None for losses without one, or where the halves have too many sums."""
     sizes, laws = [1, 1], []
     for (pair, _), draws in zip(factors, _shares(factors), strict=True):
-        law = listed(pair, log_missing) if sum(draws) <= MAX_VALUES else None
+        law = loss_list(pair, log_missing) if sum(draws) <= MAX_VALUES else None
         if law is None:
             return None
         for half in (0, 1):

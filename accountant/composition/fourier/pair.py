@@ -250,11 +250,12 @@ class SmoothPair(ContourPair):
             return [self._straight]
         whole, at, planned = self.loss(), near(float(epsilon)), coarse(bits)
         cut = chosen(whole, strip, at, planned)
-        from accountant.composition.fourier.jumps_plan import cancel
+        if cut != whole:
+            from accountant.composition.fourier.jumps_plan import cancel
 
-        if cut == whole or not cancel(cut, strip, at, planned):
-            return [self._straight, self._apart, self._decided]
-        return [self._apart, self._straight, self._decided]
+            if cancel(cut, strip, at, planned):
+                return [self._apart, self._straight, self._decided]
+        return [self._straight, self._apart, self._decided]
 
     def _straight(self, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
         """Return the integral on a vertical line."""

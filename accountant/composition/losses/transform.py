@@ -25,8 +25,6 @@ from accountant.composition.losses.decay import (
     Decay,
     GaussianDecay,
     MixtureDecay,
-    log_lower,
-    log_upper,
 )
 from accountant.composition.losses.float_mixture import FloatMixture
 from accountant.composition.numeric.cells import GUARD_WIDTH
@@ -165,14 +163,8 @@ class Cut:
         """A sharp cut where χ is negligible."""
         return Cut(self.at + _GUARD * self.width, Fraction(GUARD_WIDTH))
 
-    def log_kept(self, x: acb, *, above: bool = False) -> acb:
-        """Return ln χ(x), or ln(1 − χ(x)) without the guard."""
-        z = (x - ball(self.at)) / (ball(self.width) * arb(2).sqrt())
-        kept = ((-z if above else z).erfc() / 2).log()
-        return kept + self.guard.log_kept(x) if self.guarded and not above else kept
-
     def log_kept_on(self, points: Sequence[arb], *, above: bool = False) -> list[arb]:
-        """Return the same at real points."""
+        """Return ln χ(x), or ln(1 − χ(x)) without the guard, at real points."""
         at, scale = ball(self.at), ball(self.width) * arb(2).sqrt()
         scale = -scale if above else scale
         kept = [(((x - at) / scale).erfc() / 2).log() for x in points]
@@ -240,8 +232,6 @@ class MixtureTransform(Transform):
 
     def _log_lower(self, s: Fraction) -> float:
         """Return a lower bound of ln Λ(s)."""
-        if (quick := log_lower(self.floats(), float(s))) is not None:
-            return quick
         with ctx.workprec(max(_ROUGH, ctx.prec)):
             size = self._quadrature(s, 0.0).total().log()
         return float(size.mid()) - 2 * float(size.rad())
@@ -257,13 +247,11 @@ class MixtureTransform(Transform):
         return *near, self.mixed_first, self.cut, self.rise
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return the bound of `float_moments`, the value, or the bound of `saddle_bounds`."""
-        s = float(c + 1 if self.mixed_first else -c)
-        if (quick := log_upper(self.floats(), s)) is not None:
-            return arb(quick)
+        """Return that of the value, or where it has too many nodes the bound of `bounds`."""
         with contextlib.suppress(UndecidedError):
             if (found := self.value(c).log().upper()).is_finite():
                 return found
+        s = float(c + 1 if self.mixed_first else -c)
         return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
 
     def floats(self) -> Mixture:
@@ -397,9 +385,9 @@ class Quadrature:
         return found
 
 
-def _turn(angle: arb, size: arb | None = None) -> acb:
+def _turn(angle: arb) -> acb:
     sine, cosine = angle.sin_cos()
-    return acb(cosine, sine) if size is None else acb(size * cosine, size * sine)
+    return acb(cosine, sine)
 
 
 @functools.lru_cache(maxsize=64)

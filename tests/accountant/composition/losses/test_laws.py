@@ -13,13 +13,12 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from flint import acb, arb, ctx
+from flint import acb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.decay import log_lower, log_upper
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from accountant.core.adjacency import Adjacency
 from accountant.core.pair import Pair
@@ -185,57 +184,6 @@ def test_a_line_from_floats_contains_the_one_in_balls(loss: Transform) -> None:
 
 def floats_of(sigma: float, q: float) -> Mixture:
     return Mixture(1 / sigma, math.log(q), math.log1p(-q))
-
-
-@settings(max_examples=40)
-@given(
-    log_sigma=st.floats(-1.2, 4.6),
-    log_q=st.floats(-14.0, -0.1),
-    log_size=st.floats(-9.0, 5.0),
-    sign=st.sampled_from([1, -1]),
-)
-def test_a_moment_lies_between_its_bounds(
-    log_sigma: float, log_q: float, log_size: float, sign: int
-) -> None:
-    sigma, q = f"{math.exp(log_sigma):.4g}", f"{math.exp(log_q):.4g}"
-    of = sample(f"PoissonSubsampled(Gaussian(standard_deviation='{sigma}'), sampling_prob='{q}')")
-    s = sign * math.exp(log_size)
-    lower, upper = log_lower(of.floats(), s), log_upper(of.floats(), s)
-    assert lower is not None
-    assert upper is not None
-    with ctx.workprec(128):
-        assert arb(lower) < of.value(Fraction(s) - 1).log() < arb(upper)
-    # the mean of 2^−45 (1 + x² + |s|(|ln(1 − q)| + p(2 + ln|odds|))) on both sides
-    mean = abs(s) / math.exp(log_sigma)
-    assert upper - lower < 2.0 * (2.0**-45 * (2 + mean * mean + abs(s) * 60) + 1e-16)
-
-
-@pytest.mark.parametrize("at", ["1/2", "6", "20"])
-@pytest.mark.parametrize("width", ["1", "1/50"])
-@pytest.mark.parametrize("s", [-7.5, 1.0, 40.0])
-def test_an_upper_bound_of_a_law_that_is_cut_or_begins(at: str, width: str, s: float) -> None:
-    for of in (cut(SAMPLES[0], at, width), risen(SAMPLES[0], at, width)):
-        upper = log_upper(of.floats(), s)
-        assert upper is not None
-        assert log_lower(of.floats(), s) is None
-        with ctx.workprec(128):
-            value = of.value(Fraction(s) - 1).log()
-        # beyond 5√2 widths χ is rounded up to the first term of its series, by 1/50 at most
-        far = s == 40 if of.rise is None else at == "20"
-        assert value < arb(upper) < value + arb("0.02" if far else "1e-10")
-
-
-def test_a_guard_is_left_out_where_it_hardly_matters() -> None:
-    floats = cut(SAMPLES[0], "8", "1", guarded=True).floats()
-    upper = log_upper(floats, 3.0)
-    assert upper is not None
-    assert upper == log_upper(replace(floats, guard=math.inf), 3.0)
-    assert log_upper(replace(floats, guard=2.0), 3.0) is None
-
-
-def test_tilts_beyond_floats_are_left_to_others() -> None:
-    assert log_upper(floats_of(1.1, 0.004), 1e15) is None
-    assert log_lower(floats_of(1.1, 0.004), 1e15) is None
 
 
 @pytest.mark.parametrize("s", [-40.0, -1.5, 0.5, 2.0, 11.5])

@@ -136,7 +136,7 @@ def without(path: str) -> Forge:
     *parents, last = path.split(".")
 
     def forge(data: Data) -> None:
-        inner = at(data, ".".join(parents)) if parents else data
+        inner: Any = at(data, ".".join(parents)) if parents else data
         del inner[int(last) if isinstance(inner, list) else last]
 
     return forge

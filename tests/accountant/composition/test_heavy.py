@@ -40,6 +40,7 @@ def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
     assert not alone.bound(exact(epsilon)) < value
 
 
+@pytest.mark.slow
 def test_a_list_beside_it_of_no_loss_changes_nothing() -> None:
     pair, none = NOISE.worst_case(None).remove[0], Laplace(scale=10**6).worst_case(None).remove[0]
     value = HeavyPair(((pair, 1), (none, 1))).hockey_stick(exact(5))

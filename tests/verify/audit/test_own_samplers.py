@@ -114,7 +114,7 @@ def test_every_mechanism_is_listed() -> None:
     }
 
 
-QUICK = ("Gaussian", "Laplace", "CorrelatedGaussian", "KaryTree")
+QUICK = ("Gaussian", "Laplace", "KaryTree")
 
 
 @pytest.mark.parametrize(

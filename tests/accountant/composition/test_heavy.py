@@ -82,6 +82,7 @@ def test_a_narrow_width_is_refused_with_both_bounds(
     assert caught.value.reached == pytest.approx((high - low) / low, rel=1e-4, abs=0)
 
 
+@pytest.mark.slow
 def test_no_lower_bound_is_said_to_be_known_where_none_was_found() -> None:
     """δ is above all that the events show, so that ε may be below 0."""
     with pytest.raises(UndecidedError, match=r"Reached epsilon in \[-Infinity, ") as caught:

@@ -61,7 +61,7 @@ def consoles(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", quick(GUIDES, 0, 2, 3, 4, 7))
+@pytest.mark.parametrize("page", quick(GUIDES, 0, 2, 3, 4))
 def test_console_blocks_show_what_is_printed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def cut_sums(
     return law
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     size=st.integers(2, 8),

@@ -60,6 +60,7 @@ def test_figure_2_has_the_printed_numbers() -> None:
     assert np.array(table.numbers("cross")) == pytest.approx(sizes / 2, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_figure_3_against_the_ellipses_in_floating_point() -> None:
     """Minimise (a₁² + 999a₂²)/1000 under the constraints of all numbers of ones, by bisection."""
     table = fig03.compute(FAST)

@@ -24,6 +24,7 @@ FAST = Settings(size=Size.FAST)
 QUICK = [name for name in registry.FIGURES if not registry.load(name).DESCRIPTION.needs]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path) -> None:
     paper = "count-on-your-elders"
     command = [sys.executable, str(ROOT / "dpassay.py"), "figures", "--paper", paper, "--fast"]

@@ -60,6 +60,7 @@ def test_the_exact_sigma_star_is_the_calibrated_one() -> None:
     assert float(expected.upper) <= found <= float(expected.upper) * (1 + 1.1e-6)
 
 
+@pytest.mark.slow
 def test_figure_5_means_are_those_of_the_ledger() -> None:
     table = losses()
     mean = {

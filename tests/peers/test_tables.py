@@ -24,6 +24,8 @@ SLOW = (
     "test_self_composed_subsampled_gaussian",
     "test_get_smallest_subsampled_gaussian_noise",
     "test_compute_log_a_equals_mp",
+    "test_delta_bounds_gaussian",
+    "test_get_noise_multiplier_rdp_steps",
 )
 """Few releases of a small q, laws without an exact engine and long sums are the slow ones."""
 

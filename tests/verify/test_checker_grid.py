@@ -41,7 +41,7 @@ CASES: list[tuple[Any, Mechanism, str, float]] = [
 ]
 
 
-LONG = (0, 1, 2)
+LONG = (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(

@@ -336,7 +336,11 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
 
 SLOW = ("MixtureOfGaussians", "RankOneGaussian")
 """Laws whose tails are integrals that take seconds: one draw each."""
-CASES = [(name, seed) for name in SINGLE for seed in range(1 if name in SLOW else 3)]
+CASES = [
+    pytest.param(name, seed, marks=[pytest.mark.slow] * (seed > 1))
+    for name in SINGLE
+    for seed in range(1 if name in SLOW else 3)
+]
 BOUNDED_ONLY = ("RandomAllocation",)
 """Mechanisms whose law the checker knows, and of its answers bounds only."""
 DESCRIPTIONS = ("Isotropic", "Diagonal", "Exchangeable", "Matrix", "BufferedToeplitz")
@@ -376,7 +380,7 @@ def meets(value: Any, enclosure: Interval, *, wide: bool = False) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [case for case in CASES if case[0] != "PartitionSelection"]
+    ("name", "seed"), [case for case in CASES if case.values[0] != "PartitionSelection"]
 )  # every number of users is a pair here, and few are there: its own test compares them
 def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> None:
     text, adjacency = drawn(name, seed)

@@ -136,7 +136,7 @@ def without(path: str) -> Forge:
     *parents, last = path.split(".")
 
     def forge(data: Data) -> None:
-        inner = at(data, ".".join(parents)) if parents else data
+        inner: Any = at(data, ".".join(parents)) if parents else data
         del inner[int(last) if isinstance(inner, list) else last]
 
     return forge
@@ -221,6 +221,11 @@ FORGERIES: list[tuple[str, Forge, str]] = [
     ("true", put("problem.objective", "singular"), "dual.flows"),
     ("integer", put("optimum", {"lower": "1.5", "upper": "1.5"}), "optimum.upper"),
     ("integer", put("optimum.lower", "1.6"), "optimum.lower"),
+    (
+        "integer",
+        together(scaled("optimum.lower", "101/100"), scaled("optimum.upper", "101/100")),
+        "optimum.lower",
+    ),
     ("integer", swapped("law", 8, 9), "law"),
     ("integer", put("law.8", "0"), "law"),
     ("integer", put("given.delta", "0.009"), "law"),

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.verdict import Verdict
 
 if TYPE_CHECKING:
     from verify.foreign.accountants import Row
+    from verify.verdict import Verdict
 
 _DESCRIPTION = """\
 Ask an accountant for the epsilon of training runs, and compare it with the proved one: DP-SGD with
@@ -30,7 +30,8 @@ examples:
   dpassay check-accountant opacus.accountants:RDPAccountant
   dpassay check-accountant mine:epsilon --settings runs.csv
 """
-_CODES = {Verdict.REFUTED: ExitCode.REFUTED, Verdict.SUPPORTED: ExitCode.DONE}
+_CODES = {"REFUTED": ExitCode.REFUTED, "SUPPORTED": ExitCode.DONE}
+_ORDER = ("REFUTED", "PENDING", "UNDECIDED", "HOLDS")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         say(found.value)
     else:
         _show(rows, found, options.accountant)
-    return _CODES.get(found, ExitCode.UNDECIDED)
+    return _CODES.get(found.value, ExitCode.UNDECIDED)
 
 
 def _show(rows: list[Row], found: Verdict, name: str) -> None:
@@ -76,8 +77,7 @@ def _show(rows: list[Row], found: Verdict, name: str) -> None:
     from verify import tables
 
     def rank(row: Row) -> tuple[int, float]:
-        order = (Verdict.REFUTED, Verdict.PENDING, Verdict.UNDECIDED, Verdict.HOLDS)
-        return order.index(row.verdict), float(row.excess or 0)
+        return _ORDER.index(row.verdict.value), float(row.excess or 0)
 
     head = ("verdict", "noise", "rate", "steps", "delta", "epsilon", "true")
     lines = [tables.Row(head, "that is")]
@@ -93,23 +93,23 @@ def _show(rows: list[Row], found: Verdict, name: str) -> None:
             said,
             f"{row.true:.6g}",
         )
-        lines.append(tables.Row(cells, _comment(row), style=_STYLES.get(row.verdict, "")))
+        lines.append(tables.Row(cells, _comment(row), style=_STYLES.get(row.verdict.value, "")))
     tables.show(lines, sys.stdout)
-    bad = sum(row.verdict is Verdict.REFUTED for row in rows)
+    bad = sum(row.verdict.value == "REFUTED" for row in rows)
     say()
     say(f"{found.value}: {name}: {bad} of {len(rows)} are below the true epsilon.")
 
 
-_STYLES = {Verdict.REFUTED: "red", Verdict.HOLDS: "green"}
+_STYLES = {"REFUTED": "red", "HOLDS": "green"}
 
 
 def _comment(row: Row) -> str:
     if row.problem:
         return row.problem
     if row.excess is None:
-        return "above" if row.verdict is Verdict.HOLDS else ""
+        return "above" if row.verdict.value == "HOLDS" else ""
     size = f"{abs(row.excess):.2%}" if abs(row.excess) >= 0.0001 else f"{abs(row.excess):.1e}"
-    return f"{size} too small" if row.verdict is Verdict.REFUTED else f"{size} above"
+    return f"{size} too small" if row.verdict.value == "REFUTED" else f"{size} above"
 
 
 COMMAND = Command(

@@ -121,6 +121,7 @@ def test_shares_of_epsilon_in_proportion() -> None:
     assert shares_of_epsilon(BUDGET, [1], count=20).largest.overlaps(equal.largest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target", quick([Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))], 1)
 )

@@ -40,6 +40,7 @@ def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
     assert not alone.bound(exact(epsilon)) < value
 
 
+@pytest.mark.slow
 def test_a_list_beside_it_of_no_loss_changes_nothing() -> None:
     pair, none = NOISE.worst_case(None).remove[0], Laplace(scale=10**6).worst_case(None).remove[0]
     value = HeavyPair(((pair, 1), (none, 1))).hockey_stick(exact(5))
@@ -81,6 +82,7 @@ def test_a_narrow_width_is_refused_with_both_bounds(
     assert caught.value.reached == pytest.approx((high - low) / low, rel=1e-4, abs=0)
 
 
+@pytest.mark.slow
 def test_no_lower_bound_is_said_to_be_known_where_none_was_found() -> None:
     """δ is above all that the events show, so that ε may be below 0."""
     with pytest.raises(UndecidedError, match=r"Reached epsilon in \[-Infinity, ") as caught:

@@ -64,6 +64,7 @@ def test_the_sum_is_the_same(mechanism: Mechanism, epsilon: str, asked: list[Fra
     assert not bound < found
 
 
+@pytest.mark.slow
 def test_a_root_takes_few_values(asked: list[Fraction]) -> None:
     found = profile.epsilon(WHOLE, "1e-6", adjacency=BOTH, relative_width=NINE)
     assert found.relative_width is not None

@@ -68,6 +68,7 @@ def test_the_third_derivative_is_not_positive() -> None:
                 assert third < arb("1e-5") * (1 + arb(z)) ** 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("l1", "l2", "epsilon"), quick([(2, 1, "0.2"), (2, 1, "1.8"), (3, 2, "1.5")], 0)
 )

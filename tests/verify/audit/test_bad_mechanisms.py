@@ -125,7 +125,7 @@ def test_what_processes_cannot_be_sent_is_named() -> None:
         run(lambda dataset, size, rng: dataset + rng.integers(0, 10, size), executor)
 
 
-@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize("kind", quick(POOLS, 0))
 @pytest.mark.parametrize(
     ("name", "note"),
     [

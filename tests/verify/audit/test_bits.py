@@ -139,7 +139,9 @@ NAIVE = [case for case in zoo.cases(broken=True) if case.name.startswith("float"
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=[pytest.mark.slow] * (place % 3 > 0), id=case.name)
+        pytest.param(
+            case, marks=[pytest.mark.slow] * (place % 3 > 0 or "shared" in case.name), id=case.name
+        )
         for place, case in enumerate(NAIVE)
     ],
 )

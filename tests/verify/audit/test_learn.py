@@ -134,6 +134,7 @@ def test_of_few_values_the_better_event_is_chosen() -> None:
     assert chosen >= 34  # 33 or fewer of 40: in 0.4 per cent of such runs
 
 
+@pytest.mark.slow
 def test_of_few_values_a_lucky_rare_event_is_not_chosen() -> None:
     """A value of ratio 1.25 belongs to the event, beside rare ones of ratio 1.
 

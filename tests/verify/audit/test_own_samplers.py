@@ -49,6 +49,7 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
         "column_covariance=Isotropic(dimension=2, variance=2))",
         {"mu": "1/2"},
     ),
+    "OneSidedGaussian": ("OneSidedGaussian(bounds=[1, 2, 8], mu=1)", {"mu": 1}),
     "OptimalEllipse": ("OptimalEllipse(dimension=3, sparsity=1, mu=1)", {"mu": 1}),
     "RankOneGaussian": ("RankOneGaussian(dimension=5, sigma_star=400)", ("1/2", "1/4")),
     "SmoothBinary": ("SmoothBinary(steps=5, epsilon=1)", 1),
@@ -114,7 +115,7 @@ def test_every_mechanism_is_listed() -> None:
     }
 
 
-QUICK = ("Gaussian", "Laplace", "CorrelatedGaussian", "KaryTree")
+QUICK = ("Gaussian", "Laplace", "KaryTree")
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_without_a_checkpoint_the_message_says_how_to_keep_runs() -> None:
         run(Noisy(20), None)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_keeps_the_seed(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     with pytest.raises(MechanismError):

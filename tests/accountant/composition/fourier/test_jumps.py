@@ -186,8 +186,7 @@ def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) 
             ((("1.668", "0.002014", 182),), "2.58e-72", "4.59777725"),
             ((("5.796", "0.001352", 59),), "6.31e-110", "0.061276683"),
             ((("1", "1e-4", 10000),), "1e-8", "0.062303267"),
-        ],
-        1,
+        ]
     ),
 )
 def test_epsilon_is_enclosed(

@@ -51,6 +51,7 @@ def delta(pair: Pair, epsilon: str, width: Fraction = FINE) -> Interval:
     return enclose(lambda: pair.hockey_stick(exact(epsilon)), relative_width=width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", quick(["-30", "-3", "0", "1", "20", "60", "110"], 3))
 def test_the_contour_agrees_with_the_exact_expansion(epsilon: str) -> None:
     """Thirty digits each; δ from nearly 1 to 1e-36."""

@@ -269,6 +269,7 @@ def test_large_noise_is_added_exactly(
     assert found.tolist() == [float(t * (large + 1)) for t in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_any_epsilon_has_a_lattice() -> None:
     """Coarser for long streams, and 1 for noise that is much larger than the inputs."""
     for mechanism, most in ((KaryTree(10**9, 19, 1), 2.0**-25), (KaryTree(4, 2, "1e-20"), 1)):

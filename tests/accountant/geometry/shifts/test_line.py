@@ -61,7 +61,7 @@ def test_no_shift_is_above_the_bound(first: str, second: str, epsilon: str) -> N
     ("first", "second", "epsilon", "factor"),
     [
         pytest.param("2.4", "0.24", "1", 1.05, marks=pytest.mark.slow),
-        ("2.5", "0.25", "0.5", 1.05),
+        pytest.param("2.5", "0.25", "0.5", 1.05, marks=pytest.mark.slow),
         pytest.param("4", "0.8", "3", 1.13, marks=pytest.mark.slow),
         pytest.param("100", "sqrt(10)", "20", 1.005, marks=pytest.mark.slow),
         ("2", "1", "1", 1.5),
@@ -115,6 +115,7 @@ def spoiled(good: LinePlan, chosen: random.Random) -> LinePlan:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "epsilon"), SETS[:4])
 def test_a_bad_plan_gives_a_larger_bound_not_a_wrong_one(
     first: str, second: str, epsilon: str

@@ -95,9 +95,8 @@ def test_refusals_and_utility() -> None:
         MixtureOfGaussians(1, [0, 1], [1])
 
 
-@pytest.mark.parametrize(
-    "order", ["2", *(pytest.param(order, marks=pytest.mark.slow) for order in ("1", "1.25", "9.5"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["1", "1.25", "2", "9.5"])
 def test_divergences_against_quadrature(order: str) -> None:
     replaced = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
     for mechanism, relation in ((THREE, Adjacency.ADD_REMOVE), (replaced, Adjacency.REPLACE_ONE)):

@@ -195,6 +195,7 @@ def test_too_many_patterns_are_enclosed() -> None:
     assert float(found.upper) <= 1.02 * float(found.lower)
 
 
+@pytest.mark.slow
 def test_both_ends_of_a_sensitivity_are_answers() -> None:
     """Each answer is that of the least and of the most μ; claims beyond them are decided."""
     made = enclosed(20)

@@ -136,6 +136,7 @@ def test_samples_of_nearly_all_records(parameter: str, shift: int, q: str) -> No
         assert low <= true <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", quick(["0.001", "0.1", "0.5"], 1))
 def test_samples_of_few_records_need_what_they_do_in_the_limit(q: str) -> None:
     sample = PoissonSubsampled(DiscreteGaussian(4), q)

@@ -1,4 +1,4 @@
-"""The ledger of the field: each claim has a source, a verdict, and a certificate that is accepted."""
+"""The ledger of the field: each claim has a source, a verdict and an accepted certificate."""
 
 from __future__ import annotations
 

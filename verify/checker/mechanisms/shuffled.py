@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from flint import arb
@@ -26,16 +27,21 @@ _MOST_MASSES: Final = 60_000
 _MOST_EXACT: Final = 8
 """Users up to whom masses are kept as polynomials in e^ε, so that equal ones are seen."""
 _BITS: Final = 64
+"""Bits beyond those of the least mass, for the rounding of n additions."""
 
 
 def shuffled(noise: Noise) -> list[Bounded]:
     """Return the pair of every dataset of the others."""
-    response, users = noise["mechanism"], int(noise["users"])
-    epsilon, k = response["epsilon"], int(response["categories"])
+    response = noise["mechanism"]
+    return _laws(response["epsilon"], int(response["categories"]), int(noise["users"]), ctx.prec)
+
+
+@lru_cache(maxsize=8)
+def _laws(epsilon: Any, k: int, users: int, precision: int) -> list[Bounded]:
     # the least mass is above (e^ε + k)^{−n}, and log2(e^ε + k) ≤ 1.5 ε + k
     spread = users * (math.ceil(1.5 * float(ball(epsilon).upper())) + k)
     found: list[Bounded] = []
-    with ctx.workprec(ctx.prec + spread + _BITS):
+    with ctx.workprec(precision + spread + _BITS):
         exact = users <= _MOST_EXACT
         odds, one = (exp(epsilon), Fraction(1)) if exact else (ball(exp(epsilon)), arb(1))
         whole = (odds + (k - 1)) ** users

@@ -24,6 +24,8 @@ from verify.checker.reals import Real, UnknownError, ball, exp
 Histogram: TypeAlias = dict[tuple[int, ...], Any]
 _MOST_MASSES: Final = 60_000
 """Of all laws together."""
+_LARGEST_EPSILON: Final = 100
+"""Of one report: the digits of the least mass grow with it."""
 _MOST_EXACT: Final = 8
 """Users up to whom masses are kept as polynomials in e^ε, so that equal ones are seen."""
 _BITS: Final = 64
@@ -32,8 +34,13 @@ _BITS: Final = 64
 
 def shuffled(noise: Noise) -> list[Bounded]:
     """Return the pair of every dataset of the others."""
-    response = noise["mechanism"]
-    return _laws(response["epsilon"], int(response["categories"]), int(noise["users"]), ctx.prec)
+    epsilon, k = noise["mechanism"]["epsilon"], int(noise["mechanism"]["categories"])
+    users = int(noise["users"])
+    if epsilon > _LARGEST_EPSILON or (k - 1) * math.log2(users + 1) > math.log2(_MOST_MASSES):
+        raise UnknownError(f"all pairs of {users} users")
+    if k == 2 and users * (users + 1) > _MOST_MASSES:
+        raise UnknownError(f"all pairs of {users} users")
+    return _laws(epsilon, k, users, ctx.prec)
 
 
 @lru_cache(maxsize=8)

@@ -21,6 +21,9 @@ from accountant.numbers.exact import exact
 from accountant.questions import guarantees, profile
 from verify import checker
 from verify.certificate import certify
+from verify.checker.facts import mechanism
+from verify.checker.mechanisms import pairs
+from verify.checker.reals import UnknownError
 from verify.claims import ApproximateDP, PureDP
 
 
@@ -138,6 +141,19 @@ def test_the_checker_finds_the_same(text: str, epsilon: str, delta: str) -> None
         certificate["claim"]["delta"] = str(true.lower / 2)
         assert checker.check(certificate).outcome is checker.Outcome.INVALID
         assert finding.verdict.value in ("HOLDS", "REFUTED")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Shuffled(RandomizedResponse(epsilon=1), users=1000000000)",
+        "Shuffled(RandomizedResponse(epsilon=1000000000), users=10)",
+        "Shuffled(RandomizedResponse(epsilon=1, categories=1000000), users=10)",
+    ],
+)
+def test_the_checker_does_not_try_what_takes_for_ever(text: str) -> None:
+    with pytest.raises(UnknownError, match="all pairs"):
+        pairs(mechanism(text))
 
 
 def test_composition_and_divergences() -> None:

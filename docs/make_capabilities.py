@@ -181,6 +181,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
         KEYS: "not exactly: what bounds it is in the message; `partitions` has the keys of a user",
+        ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
     },
     "subsampling": {
@@ -188,11 +189,13 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
         KEYS: "not exactly, for the same reason",
         ("Channel", "RandomizedResponse"): "never: it reports one record, and none is left out",
+        ("Shuffled",): "never: the number of users is given, and none is left out",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
     "exact release": {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
+        ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
         (
@@ -207,7 +210,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         (*COUNTERS, "KaryTree"): "not yet: sums of Laplace noise; E[error²] is known",
         ("DiscreteCorrelatedGaussian",): "not yet: sums of two discrete laws; E[error²] is known",
         ("SampledWithoutReplacement",): "ask the mechanism that it samples for",
-        ("Channel", "Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): (
+        ("Channel", "Guaranteed", "RandomizedResponse", "Shuffled", "Tabulated", *CHOICES): (
             "never: outputs are names"
         ),
         KEYS: "never: keys are left out",
@@ -230,7 +233,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),
-        ("Channel", "Guaranteed", "RandomizedResponse", "Tabulated", *CHOICES): (
+        ("Channel", "Guaranteed", "RandomizedResponse", "Shuffled", "Tabulated", *CHOICES): (
             "never: it adds no noise to an answer"
         ),
         KEYS: "never: it releases keys",

@@ -77,6 +77,7 @@ from accountant.mechanisms.wrappers.randomized_response import (
 from accountant.mechanisms.wrappers.sampled_without_replacement import (
     SampledWithoutReplacement as SampledWithoutReplacement,
 )
+from accountant.mechanisms.wrappers.shuffled import Shuffled as Shuffled
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled as PoissonSubsampled
 from accountant.mechanisms.wrappers.tabulated import Tabulated as Tabulated
 

@@ -308,6 +308,13 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ),
         ("replace-one",),
     ),
+    "Shuffled": (
+        lambda r: (
+            f"Shuffled(RandomizedResponse(epsilon={rational(r)}, categories={r.randint(2, 3)}), "
+            f"users={r.randint(1, 5)})"
+        ),
+        (None, "replace-one"),
+    ),
     "SmoothBinary": (counter("SmoothBinary"), (None, *BOTH)),
     "SquareRootFactorization": (counter("SquareRootFactorization"), (None, *BOTH)),
     "Staircase": (
@@ -578,6 +585,8 @@ WRONG = [
     "Laplace(scale='x')",
     "Laplace(2, 1, 1)",
     "Channel(matrix=[[1]])",
+    "Shuffled(Laplace(scale=1), users=3)",
+    "Shuffled(RandomizedResponse(epsilon=1), users=0)",
     "Channel(matrix=[[1, 0], [1]])",
     "Channel(matrix=[[1, 0], ['1/2', '1/3']])",
     "Channel(matrix=[[1, 0], ['3/2', '-1/2']])",

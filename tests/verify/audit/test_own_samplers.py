@@ -109,6 +109,7 @@ def test_every_mechanism_is_listed() -> None:
         "RandomAllocation",
         "RandomizedResponse",
         "SampledWithoutReplacement",
+        "Shuffled",
         "Tabulated",
         "TruncatedGeometric",
         "TruncatedLaplace",

@@ -198,6 +198,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "sample_size": _COUNT,
         "population": _COUNT,
     },
+    "Shuffled": {"mechanism": _INNER, "users": _COUNT},
     "SmoothBinary": {"steps": _COUNT, **_COUNTER},
     "SparseBox": {
         "dimension": _COUNT,
@@ -218,7 +219,13 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
 }
 """The arguments of every mechanism, covariance and sensitivity space, in their order."""
 
-WRAPPERS = ("Composed", "PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
+WRAPPERS = (
+    "Composed",
+    "PoissonSubsampled",
+    "RandomAllocation",
+    "SampledWithoutReplacement",
+    "Shuffled",
+)
 """Mechanisms whose first argument is a mechanism."""
 
 
@@ -378,6 +385,9 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     ),
     "SampledWithoutReplacement": lambda n: (
         "sample_size above the population" if n["sample_size"] > n["population"] else ""
+    ),
+    "Shuffled": lambda n: (
+        "" if n["mechanism"].name == "RandomizedResponse" else "what is no randomised response"
     ),
     "SparseBox": _sparse,
     "Tabulated": _whole("p", "q"),

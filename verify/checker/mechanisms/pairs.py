@@ -17,6 +17,7 @@ from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_la
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
+from verify.checker.mechanisms.shuffled import shuffled
 from verify.checker.notation import Noise
 from verify.checker.reals import exp, sqrt
 
@@ -70,6 +71,9 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _discrete_tree(noise)
         case "Channel":
             return _channel(noise["matrix"])
+        case "Shuffled":
+            listed: list[Law] = [*shuffled(noise)]
+            return listed, listed
         case "Tabulated":
             return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
@@ -413,7 +417,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
     add/remove. The mechanism has been asked for what it is `under` it.
     """
     match noise.name:
-        case "RandomizedResponse":  # one record: none is added or removed
+        case "RandomizedResponse" | "Shuffled":  # a given number of records
             return adjacency != "add-remove"
         case "SampledWithoutReplacement":
             return adjacency != "add-remove" and fits(noise["mechanism"], "replace-one")

@@ -204,6 +204,8 @@ def dimension(noise: Noise) -> Any:
             return Fraction(len(noise["sensitivities"]))
         case "OneSidedGaussian":
             return Fraction(len(noise["bounds"]))
+        case "Shuffled":
+            return Fraction(noise["mechanism"]["categories"])
         case "GeneralGaussian":
             return Fraction(arguments.dimension(noise["space"]))
         case "MatrixVariateGaussian":

@@ -1,0 +1,204 @@
+"""Shuffled randomised response, against plain enumeration of every report of every user."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import exp, mp, mpf
+
+from accountant import notation
+from accountant.core.adjacency import Adjacency
+from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from accountant.mechanisms import Composed, Laplace, RandomizedResponse, Shuffled
+from accountant.numbers.exact import exact
+from accountant.questions import guarantees, profile
+from verify import checker
+from verify.certificate import certify
+from verify.checker.facts import mechanism
+from verify.checker.mechanisms import pairs
+from verify.checker.reals import UnknownError
+from verify.claims import ApproximateDP, PureDP
+
+
+def law(records: tuple[int, ...], epsilon: mpf, k: int) -> Counter[tuple[int, ...]]:
+    """Return the law of the histogram: every list of reports with its probability."""
+    odds, found = exp(epsilon), Counter[tuple[int, ...]]()
+    for reports in itertools.product(range(k), repeat=len(records)):
+        chance = mpf(1)
+        for report, record in zip(reports, records, strict=True):
+            chance *= (odds if report == record else 1) / (odds + k - 1)
+        found[tuple(reports.count(c) for c in range(k))] += chance
+    return found
+
+
+def worst(k: int, users: int, epsilon0: str, epsilon: str) -> mpf:
+    """Return δ(ε) over all datasets and all changes of one record, without any symmetry."""
+    largest, bound = mpf(0), exp(mpf(epsilon))
+    for others in itertools.combinations_with_replacement(range(k), users - 1):
+        laws = [law((own, *others), mpf(epsilon0), k) for own in range(k)]
+        for p, q in itertools.permutations(laws, 2):
+            largest = max(largest, sum(max(p[h] - bound * q[h], mpf(0)) for h in p))
+    return largest
+
+
+@pytest.mark.parametrize(("k", "users"), [(2, 1), (2, 4), (2, 7), (3, 1), (3, 3), (4, 3), (5, 2)])
+@pytest.mark.parametrize(("epsilon0", "epsilon"), [("2", "0.3"), ("0.5", "0.1"), ("3", "2.9")])
+def test_all_datasets_are_covered(k: int, users: int, epsilon0: str, epsilon: str) -> None:
+    found = profile.delta(Shuffled(RandomizedResponse(epsilon0, k), users), epsilon)
+    with mp.workdps(30):
+        true = worst(k, users, epsilon0, epsilon)
+        assert mpf(str(found.lower)) * (1 - mpf(10) ** -25) <= true
+        assert true <= mpf(str(found.upper)) * (1 + mpf(10) ** -25)
+    assert found.relative_width is not None
+    assert found.relative_width < 1e-11
+
+
+def test_one_user_alone_is_randomised_response() -> None:
+    for k, epsilon in itertools.product((2, 3, 6), ("0", "1/2", "1", "2")):
+        alone = profile.delta(RandomizedResponse(1, k), epsilon)
+        shuffled = profile.delta(Shuffled(RandomizedResponse(1, k), 1), epsilon)
+        assert max(alone.lower, shuffled.lower) <= min(alone.upper, shuffled.upper)
+
+
+@given(st.integers(1, 30), st.fractions("1/10", 4, max_denominator=50))
+@settings(max_examples=10)
+def test_more_users_hide_better_and_no_loss_exceeds_that_of_a_report(
+    users: int, epsilon0: Fraction
+) -> None:
+    made = Shuffled(RandomizedResponse(epsilon0), users)
+    more = Shuffled(RandomizedResponse(epsilon0), users + 1)
+    assert profile.delta(more, "1/20").lower <= profile.delta(made, "1/20").upper
+    assert profile.delta(made, epsilon0).upper == 0
+
+
+def test_the_worst_of_the_others_is_inside() -> None:
+    """δ(0.06) of 40 users at ε = 3: 21 of the others hold the first category, by binomials."""
+    p, n = math.exp(3) / (1 + math.exp(3)), 40
+    r = 1 - p
+
+    def others(ones: int) -> np.ndarray:
+        found = np.array([1.0])
+        for chance in [p] * ones + [r] * (n - 1 - ones):
+            found = np.convolve(found, [1 - chance, chance])
+        return found
+
+    def delta(ones: int) -> float:
+        g = others(ones)
+        with_one, without = np.append(0, g), np.append(g, 0)
+        gap = p * with_one + r * without - math.exp(0.06) * (r * with_one + p * without)
+        return float(np.maximum(gap, 0).sum())
+
+    each = [delta(ones) for ones in range(n)]
+    assert max(each) == each[21]
+    assert max(each) > 1.07 * max(each[0], each[-1])
+    found = profile.delta(Shuffled(RandomizedResponse(3), n), "0.06")
+    assert abs(float(found) / max(each) - 1) < 1e-12
+
+
+def test_small_masses_keep_their_digits() -> None:
+    found = profile.delta(Shuffled(RandomizedResponse(1), 100), "0.9")
+    assert found.relative_width is not None
+    assert found.relative_width < 1e-11
+    assert 3.649e-14 < found < 3.651e-14
+
+
+def test_the_exact_loss_is_attained() -> None:
+    made = Shuffled(RandomizedResponse("1/2", 3), 3)
+    (pair, *_) = made.worst_case(None).remove
+    assert pair.max_loss().contains(exact("1/2").ball())
+    claim = PureDP(id="pure", source="", statement="", mechanism=repr(made), epsilon="1/2")
+    finding, certificate = certify(claim)
+    assert finding.verdict.value == "HOLDS"
+    assert certificate is not None
+    assert checker.check(certificate).outcome is not checker.Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("text", "epsilon", "delta"),
+    [
+        ("Shuffled(RandomizedResponse(epsilon=2), users=12)", "1/2", "0.1"),
+        ("Shuffled(RandomizedResponse(epsilon=2, categories=3), users=4)", "1", "1/5"),
+    ],
+)
+def test_the_checker_finds_the_same(text: str, epsilon: str, delta: str) -> None:
+    made = notation.parse(text)
+    assert isinstance(made, Shuffled)
+    true = profile.delta(made, epsilon)
+    for claimed in (delta, str(true.upper), str(true.lower * 99 / 100)):
+        claim = ApproximateDP(
+            id="c", source="", statement="", mechanism=text, epsilon=epsilon, delta=claimed
+        )
+        finding, certificate = certify(claim)
+        assert certificate is not None
+        assert checker.check(certificate).outcome is checker.Outcome.VALID
+        certificate["claim"]["delta"] = str(true.lower / 2)
+        assert checker.check(certificate).outcome is checker.Outcome.INVALID
+        assert finding.verdict.value in ("HOLDS", "REFUTED")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Shuffled(RandomizedResponse(epsilon=1), users=1000000000)",
+        "Shuffled(RandomizedResponse(epsilon=1000000000), users=10)",
+        "Shuffled(RandomizedResponse(epsilon=1, categories=1000000), users=10)",
+    ],
+)
+def test_the_checker_does_not_try_what_takes_for_ever(text: str) -> None:
+    with pytest.raises(UnknownError, match="all pairs"):
+        pairs(mechanism(text))
+
+
+def test_composition_and_divergences() -> None:
+    made = Shuffled(RandomizedResponse(1), 3)
+    twice = profile.delta(Composed(made, 2), "1/2")
+    assert profile.delta(made, "1/2").upper < twice.lower
+    assert guarantees.rho(made).upper < guarantees.rho(RandomizedResponse(1)).lower
+
+
+def test_histograms_are_drawn_with_their_law() -> None:
+    """A false alarm has a chance below 1e-6: 5 σ of each of 24 frequencies, and a fixed seed."""
+    made, draws = Shuffled(RandomizedResponse(1, 3), 3), 20_000
+    for records in ((0, 0, 0), (0, 1, 2)):
+        counts = tuple(records.count(c) for c in range(3))
+        seen = Counter(
+            map(tuple, made.outputs(counts, draws, rng=np.random.default_rng(7)).tolist())
+        )
+        for histogram, chance in law(records, mpf(1), 3).items():
+            share = float(chance)
+            spread = math.sqrt(share * (1 - share) / draws)
+            assert abs(seen[histogram] / draws - share) < 5.5 * spread
+
+
+def test_a_release_is_a_histogram() -> None:
+    made = Shuffled(RandomizedResponse(100, 3), 4)
+    assert made.release([0, 2, 2, 1]).tolist() == [1, 1, 2]
+    assert made.release([0, 2, 2, 1], size=2).shape == (2, 3)
+    with pytest.raises(InvalidInputError, match="4 records"):
+        made.release([0, 1])
+    with pytest.raises(InvalidInputError, match=r"value\[1\]"):
+        made.release([0, 3, 0, 0])
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(NotApplicableError, match="randomised response alone"):
+        Shuffled(Laplace(1), 10)
+    with pytest.raises(InvalidInputError, match="fewer for 2 categories"):
+        Shuffled(RandomizedResponse(1), 245)
+    with pytest.raises(InvalidInputError, match="fewer for 400 categories"):
+        Shuffled(RandomizedResponse(1, 400), 3)
+    with pytest.raises(InvalidInputError, match="≤ 100"):
+        Shuffled(RandomizedResponse("1e9"), 3)
+    with pytest.raises(InvalidInputError, match="users"):
+        Shuffled(RandomizedResponse(1), 0)
+    with pytest.raises(AdjacencyError, match="replace-one"):
+        profile.delta(Shuffled(RandomizedResponse(1), 3), 1, adjacency=Adjacency.ADD_REMOVE)
+    with pytest.raises(NotApplicableError, match="variance"):
+        Shuffled(RandomizedResponse(1), 3).variances()

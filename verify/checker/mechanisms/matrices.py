@@ -94,14 +94,23 @@ def misfit(noise: Noise) -> str:
     ):
         return "participations that do not fit into the steps"
     if isinstance(given, list) and isinstance(given[0], list):
-        return _matrix_misfit(given, n, noise["bands"])
-    if isinstance(given, list):
-        return (
-            "coefficients beyond the steps, or no first one"
-            if len(given) > n or not given[0]
-            else ""
-        )
-    return ""
+        wrong = _matrix_misfit(given, n, noise["bands"])
+    else:
+        cut_off = isinstance(given, list) and (len(given) > n or not given[0])
+        wrong = "coefficients beyond the steps, or no first one" if cut_off else ""
+    if not wrong and noise["step_sampling_prob"] is not None and _bands(noise) > b:
+        return "a sample of columns that overlap"
+    return wrong
+
+
+def _bands(noise: Noise) -> int:
+    """Return the least number of steps by which every column is known to have ended."""
+    given, n = noise["strategy"], int(noise["steps"])
+    if isinstance(given, Noise) or given == "square-root":
+        return min(n, int(noise["bands"] or n))
+    if isinstance(given[0], list):
+        return 1 + max(i - j for i, row in enumerate(given) for j, entry in enumerate(row) if entry)
+    return len(coefficients(noise))
 
 
 def _matrix_misfit(rows: list[Column], steps: Any, bands: Any) -> str:

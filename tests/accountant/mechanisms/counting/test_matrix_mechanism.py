@@ -27,6 +27,7 @@ from accountant.numbers.precision import ctx
 from accountant.questions import guarantees, profile, utility
 from verify import checker
 from verify.certificate import certify
+from verify.checker.facts import mechanism
 from verify.claims import ApproximateDP, GaussianDP
 
 Matrix = list[list[Fraction]]
@@ -199,7 +200,7 @@ def test_too_many_patterns_are_enclosed() -> None:
 
 
 def test_long_columns_without_an_order_are_enclosed() -> None:
-    """Random patterns of some 200 steps reach no further than the upper end, and no nearer the lower."""
+    """No random pattern of some 200 steps goes beyond the best that was found."""
     n = 470
     c = [1 + (37 * j + 11) % 64 for j in range(n)]
     made = MatrixMechanism(c, 1, n, "min-separation", separation=2)
@@ -475,6 +476,20 @@ CYCLIC = {"participation": "cyclic", "separation": 2}
             {**CYCLIC, "step_sampling_prob": "1/2", "strategy": "square-root"},
             "separation=2 ≥ 8, the bands.*bands=2",
         ),
+        (
+            {**CYCLIC, "step_sampling_prob": "1/2", "strategy": [1, 0, 1]},
+            "separation=2 ≥ 3, the bands",
+        ),
+        (
+            {
+                "strategy": [[1, 0], [1, 1]],
+                "steps": 2,
+                "participation": "cyclic",
+                "separation": 1,
+                "step_sampling_prob": "1/2",
+            },
+            "separation=1 ≥ 2, the bands",
+        ),
         ({**CYCLIC, "participations": 5}, "participations=5 ≤ 4: no more fit into steps=8"),
     ],
 )
@@ -483,6 +498,9 @@ def test_bad_input(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said) as caught:
         MatrixMechanism(**{**usual, **arguments})
     assert "\n" not in str(caught.value)
+    text = ", ".join(f"{name}={value!r}" for name, value in {**usual, **arguments}.items())
+    with pytest.raises(ValueError, match=r"MatrixMechanism with|unknown variable"):
+        mechanism(f"MatrixMechanism({text})")
 
 
 def test_buffers_are_even() -> None:

@@ -42,7 +42,7 @@ count. The first of these that applies is taken:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import comb
@@ -53,6 +53,8 @@ from accountant.errors import InvalidInputError, expected, suggestion
 SCHEMAS = ("single", "cyclic", "min-separation")
 _MOST_PATTERNS = 20_000
 """Patterns that are looked at one by one: about a second."""
+_MOST_TABLED = 50_000_000
+"""Entries of tables with a limit to the number of participations: some seconds."""
 _FEW = 8
 """Patterns that are tried for a lower bound: more rarely find a better one."""
 
@@ -163,24 +165,42 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
     if k == 1:
         best = max(range(schema.steps), key=lambda i: size[i][i])
         return size[best][best], [(best,)], f"Step {best + 1} has the longest column."
+    in_turn = _in_turn(size, schema)
+    starts = nlargest(_FEW, range(schema.steps), key=lambda step: in_turn[step])
     if schema.schema == "cyclic":
-        found = _worst(size, map(schema.from_step, range(schema.steps)))
-        return _sum(size, found[0]), found, f"Of all first steps, {found[0][0] + 1} is the worst."
+        worst = f"Of all first steps, {starts[0] + 1} is the worst."
+        return in_turn[starts[0]], [*map(schema.from_step, starts)], worst
+    if b == 1 and k == schema.steps:
+        return in_turn[0], [schema.first()], "A record may take part in every step."
     if not any(any(row[i + b :]) for i, row in enumerate(size)):
         value, pattern = chosen([row[i] for i, row in enumerate(size)], schema)
         return value, [pattern], "Columns of one record are orthogonal; the longest are chosen."
     if _falls(size, b):
-        pattern = schema.first()
         return (
-            _sum(size, pattern),
-            [pattern],
+            in_turn[0],
+            [schema.first()],
             "Inner products of columns fall with time and distance, so that participations from "
             "the first step on, as close as may be, are worst.",
         )
     if schema.count() <= _MOST_PATTERNS:
-        found = _worst(size, schema.patterns())
+        found = nlargest(_FEW, schema.patterns(), key=lambda pattern: _sum(size, pattern))
         return _sum(size, found[0]), found, "All patterns were looked at."
-    return _bounds(size, schema)
+    return _bounds(size, schema, [*map(schema.from_step, starts)])
+
+
+def _in_turn(size: Gram, schema: Participation) -> list[int]:
+    """Return h of participations from every first step on, as close and as many as may be.
+
+    From the same one separation later it differs by the first step, and the last one there.
+    """
+    n, b = schema.steps, schema.separation
+    sums = [0] * (n + b)
+    for i in range(n - 1, -1, -1):
+        between = schema.from_step(i)[1:]
+        sums[i] = sums[i + b] + size[i][i] + 2 * sum(size[i][j] for j in between)
+        if (last := i + schema.most * b) < n:
+            sums[i] -= size[last][last] + 2 * sum(size[last][j] for j in between)
+    return sums[:n]
 
 
 def _falls(size: Gram, b: int) -> bool:
@@ -196,22 +216,33 @@ def _falls(size: Gram, b: int) -> bool:
     return True
 
 
-def _bounds(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str]:
-    n, b = schema.steps, schema.separation
-    rest = Participation(schema.schema, n, b, schema.most - 1)
-    values = []
-    for i, row in enumerate(size):
-        far = [0 if abs(i - j) < b else entry for j, entry in enumerate(row)]
-        values.append(row[i] + chosen(far, rest)[0])
-    upper, pattern = chosen(values, schema)
-    starts = (pattern, *_worst(size, map(schema.from_step, range(n))))
-    found = [_climb(size, start, schema) for start in starts]
+def _bounds(
+    size: Gram, schema: Participation, starts: Sequence[Pattern]
+) -> tuple[int, list[Pattern], str]:
+    upper, pattern = chosen(_with_each(size, schema), schema)
+    found = [_climb(size, start, schema) for start in (pattern, *starts)]
     return upper, found, "Patterns are too many to look at."
 
 
-def _worst(size: Gram, patterns: Iterable[Pattern]) -> list[Pattern]:
-    """Return some patterns of the largest h, that of the largest first."""
-    return nlargest(_FEW, patterns, key=lambda pattern: _sum(size, pattern))
+def _with_each(size: Gram, schema: Participation) -> list[int]:
+    """Return v_i for every step, all at once: F_m(i) of `chosen` over the rows of H."""
+    import numpy as np
+
+    n, b = schema.steps, schema.separation
+    far = np.array(size, dtype=object)
+    own = far.diagonal().copy()
+    for offset in range(min(b, n)):
+        far[np.arange(n - offset), np.arange(offset, n)] = 0
+        far[np.arange(offset, n), np.arange(n - offset)] = 0
+    best = np.zeros((n, n + b), dtype=object)
+    if n**2 * schema.most <= _MOST_TABLED:
+        for _ in range(schema.most - 1):
+            taken = (far + best[:, b:])[:, ::-1]
+            best[:, :n] = np.maximum.accumulate(taken, axis=1)[:, ::-1]
+    else:  # without a limit to the number, which is no less
+        for i in range(n - 1, -1, -1):
+            best[:, i] = np.maximum(best[:, i + 1], far[:, i] + best[:, i + b])
+    return list(own + best[:, 0])
 
 
 def _climb(size: Gram, pattern: Pattern, schema: Participation) -> Pattern:

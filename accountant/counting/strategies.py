@@ -172,7 +172,8 @@ class Toeplitz:
     def _bits(self) -> int:
         """Bits by which the coefficients become longer with every one."""
         if isinstance(self.given, BufferedToeplitz):
-            return sum(c.denominator.bit_length() for c in self.given.decays)
+            sizes = (abs(c.numerator) | c.denominator for c in self.given.decays)
+            return sum(size.bit_length() for size in sizes)
         return 2 if self.given == "square-root" else 0
 
     def _fractions(self) -> list[Fraction]:

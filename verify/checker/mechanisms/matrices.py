@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import accumulate
 from math import comb
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ from verify.checker.reals import Real
 
 STRATEGIES: Final = ("identity", "square-root")
 SCHEMAS: Final = ("single", "cyclic", "min-separation")
+_MOST_STEPS: Final = 100_000
+"""Steps of a mechanism."""
 _MOST_ROWS: Final = 1024
 """Columns whose inner products are formed: half a million."""
 _MOST_BITS: Final = 1 << 28
@@ -44,6 +47,8 @@ _MOST_SQUARE: Final = 1 << 31
 """Bits of all inner products together."""
 _MOST_PATTERNS: Final = 20_000
 """Patterns that are looked at one by one."""
+_MOST_TERMS: Final = 100_000_000
+"""Inner products that are added up for all patterns together."""
 _MOST_ENTRIES: Final = 2_000_000
 """Steps of a substitution in balls."""
 
@@ -72,6 +77,8 @@ def _row(value: Any) -> list[Any]:
 def misfit(noise: Noise) -> str:
     """Say which arguments do not fit together."""
     given, n, b = noise["strategy"], noise["steps"], noise["separation"]
+    if n > _MOST_STEPS:
+        return f"more than {_MOST_STEPS} steps"
     if noise["participation"] == "single":
         if b is not None or noise["participations"] is not None:
             return "a separation or participations of a single participation"
@@ -87,14 +94,23 @@ def misfit(noise: Noise) -> str:
     ):
         return "participations that do not fit into the steps"
     if isinstance(given, list) and isinstance(given[0], list):
-        return _matrix_misfit(given, n, noise["bands"])
-    if isinstance(given, list):
-        return (
-            "coefficients beyond the steps, or no first one"
-            if len(given) > n or not given[0]
-            else ""
-        )
-    return ""
+        wrong = _matrix_misfit(given, n, noise["bands"])
+    else:
+        cut_off = isinstance(given, list) and (len(given) > n or not given[0])
+        wrong = "coefficients beyond the steps, or no first one" if cut_off else ""
+    if not wrong and noise["step_sampling_prob"] is not None and _bands(noise) > b:
+        return "a sample of columns that overlap"
+    return wrong
+
+
+def _bands(noise: Noise) -> int:
+    """Return the least number of steps by which every column is known to have ended."""
+    given, n = noise["strategy"], int(noise["steps"])
+    if isinstance(given, Noise) or given == "square-root":
+        return min(n, int(noise["bands"] or n))
+    if isinstance(given[0], list):
+        return 1 + max(i - j for i, row in enumerate(given) for j, entry in enumerate(row) if entry)
+    return len(coefficients(noise))
 
 
 def _matrix_misfit(rows: list[Column], steps: Any, bands: Any) -> str:
@@ -144,10 +160,8 @@ def sampled_squares(noise: Noise) -> list[list[Fraction]]:
         norms = [sum((row[i] ** 2 for row in given), Fraction(0)) for i in range(n)]
     else:
         c = coefficients(noise)
-        norms = [
-            sum((e * e for e in c[: n - i]), Fraction(0)) for i in range(max(0, n - len(c)), n)
-        ]
-        norms = [norms[0]] * (n - len(norms)) + norms
+        cut = [*accumulate(e * e for e in c)][::-1]  # of the last columns
+        norms = [cut[0]] * (n - len(cut)) + cut
     found: list[list[Fraction]] = []
     for own in (sorted(norms[first::b], reverse=True) for first in range(min(b, n))):
         if not any(_no_longer(own, other) for other in found):
@@ -182,7 +196,8 @@ def coefficients(noise: Noise) -> Column:
         found = [Fraction(comb(2 * j, j), 4**j) for j in range(count)]
     else:
         scales, decays = given["output_scales"], given["decays"]
-        _require(count * count * sum(theta.denominator.bit_length() for theta in decays))
+        sizes = ((abs(theta.numerator) | theta.denominator).bit_length() for theta in decays)
+        _require(count * count * sum(sizes))
         found = [Fraction(1)]
         for i in range(count - 1):
             found.append(sum((w * t**i for w, t in zip(scales, decays, strict=True)), Fraction(0)))
@@ -217,6 +232,8 @@ def _largest(columns: list[Column], noise: Noise) -> Fraction:
     def every(start: int) -> tuple[int, ...]:
         return tuple(range(start, n, b))[:k]
 
+    if n * min(k, -(-n // b)) ** 2 > _MOST_TERMS:
+        raise UnknownError(f"the worst of {n} patterns of {k} steps")
     if k == 1 or noise["participation"] == "cyclic":
         best = max(map(every, range(n)), key=h)
     elif all(size[i][j] == 0 for i in range(n) for j in range(i + b, n)):

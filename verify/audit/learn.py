@@ -43,7 +43,12 @@ from verify.audit.threads import one_thread
 
 Array: TypeAlias = NDArray[Any]
 
-DEFAULT_PROPOSERS: tuple[Proposer, ...] = (features.plain, vectors.learned, bits.propose)
+DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
+    features.plain,
+    vectors.geometry,
+    vectors.trees,
+    bits.propose,
+)
 _PAIRS = 72
 _CURVE = 32
 _CLEAR = 3.5
@@ -84,8 +89,14 @@ def choose(
     runs: int,
     significance: float,
     proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
+    mixed: bool = False,
 ) -> Rule:
-    """Return the rule that promises most for a test on `runs` fresh runs a side."""
+    """Return the rule that promises most for a test on `runs` fresh runs a side.
+
+    Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
+    """
+    if mixed:
+        proposers = [propose for propose in proposers if propose is not vectors.geometry]
     with one_thread():
         return _chosen((first, second), guarantee, runs, significance, proposers)
 

@@ -1,8 +1,9 @@
 """Outputs of a mechanism as one numeric matrix, one row per run.
 
 Scalars and vectors stay what they are, in their own number format (a float leak lives in the last
-bits). Whatever else a mechanism may return (strings, None, truth values, tuples of them, lists
-whose length changes) is written as a row
+bits); a complex number is two entries, its real and its imaginary part. Whatever else a mechanism
+may return (strings, None, truth values, tuples of them, lists whose length changes) is written as a
+row
 
     length, code₁, …, code_w, value₁, …, value_w
 
@@ -66,7 +67,7 @@ class Alphabet:
         return [float(len(entries)), *codes, *values]
 
     def _code(self, entry: Any) -> int:
-        text = entry if isinstance(entry, str) else repr(entry)
+        text = str(entry) if isinstance(entry, str) else repr(entry)
         code = 1 + zlib.crc32(text.encode(errors="surrogatepass"))
         if len(self.names) < _MOST_NAMES:
             self.names[code] = text
@@ -74,7 +75,10 @@ class Alphabet:
 
 
 def numeric(outputs: Any) -> Matrix | None:
-    """Return outputs that are numbers or vectors of one length as a matrix, else None."""
+    """Return outputs that are numbers or vectors of one length as a matrix, else None.
+
+    Complex numbers become pairs of reals, in the order of the output.
+    """
     if isinstance(outputs, np.ndarray):
         array = outputs
     else:
@@ -87,6 +91,8 @@ def numeric(outputs: Any) -> Matrix | None:
             return None
     if array.dtype == bool:
         array = array.astype(np.int8)
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1)
     if array.dtype.kind not in "iuf" or array.ndim == 0:
         return None
     return array.reshape(len(array), -1) if array.size else array.reshape(len(array), 0)
@@ -94,23 +100,25 @@ def numeric(outputs: Any) -> Matrix | None:
 
 def _is_vector(output: Any) -> bool:
     """Whether an output is a number or made of numbers only."""
-    if isinstance(output, (float, int, np.floating, np.integer)):
+    if isinstance(output, (complex, float, int, np.inexact, np.integer)):
         return not isinstance(output, bool)
     if isinstance(output, np.ndarray):
-        return output.dtype.kind in "iuf"
+        return output.dtype.kind in "iufc"
     return isinstance(output, (list, tuple)) and all(_is_vector(entry) for entry in output)
 
 
 def _entries(output: Any) -> Sequence[Any]:
     """Return the entries of one output, nested ones in their order."""
     if isinstance(output, np.ndarray):
-        return list(output.reshape(-1).tolist())
+        return [entry for part in output.reshape(-1).tolist() for entry in _entries(part)]
     if isinstance(output, (list, tuple)):
         return [entry for part in output for entry in _entries(part)]
     if isinstance(output, (set, frozenset)):
         return sorted(output, key=repr)
     if isinstance(output, dict):
         return [entry for item in output.items() for part in item for entry in _entries(part)]
+    if isinstance(output, (complex, np.complexfloating)):
+        return [output.real, output.imag]
     return [output]
 
 

@@ -18,6 +18,7 @@ from verify.audit.outputs import Alphabet, Matrix, stacked
 from verify.audit.plan import Plan, oddities, probe
 from verify.audit.rounds import KeptRounds, Round
 from verify.audit.rule import Histogram, Rule
+from verify.audit.wording import worded
 
 Guesses = tuple[int, int, int]
 """Right ones, wrong ones, runs."""
@@ -59,18 +60,22 @@ class _Past:
         self.first = first if self.first is None else stacked([self.first, first])
         self.second = second if self.second is None else stacked([self.second, second])
 
-    def learn(self, plan: Plan, proposers: Sequence[Proposer], size: int) -> Rule:
+    def learn(
+        self, plan: Plan, proposers: Sequence[Proposer], size: int, alphabet: Alphabet
+    ) -> Rule:
         """Choose the rule from the first runs of both sides."""
         assert self.first is not None
         assert self.second is not None
-        self.rule = choose(
-            self.first[:size],
-            self.second[:size],
+        sides = self.first[:size], self.second[:size]
+        rule = choose(
+            *sides,
             plan.guarantee,
             runs=4 * size,
             significance=plan.significance,
             proposers=proposers,
+            mixed=alphabet.width is not None,
         )
+        self.rule = worded(rule, sides, alphabet.width, alphabet.names)
         self.learned_at = size
         return self.rule
 
@@ -91,7 +96,7 @@ class Learner:
         self._plan, self._proposers = plan, proposers
         self._past = [_Past() for _ in plan.pairs]
         self._width = 0
-        self._mixed: int | None = None
+        self._alphabet = Alphabet()
         self._probed: list[str] = []
 
     @property
@@ -100,18 +105,18 @@ class Learner:
         found = list(self._probed)
         for past in self._past:
             if past.first is not None and past.second is not None:
-                odd = oddities(past.first, past.second, mixed=self._mixed is not None)
+                odd = oddities(past.first, past.second, mixed=self._alphabet.width is not None)
                 found += [note for note in odd if note not in found]
         return found
 
     def resume(self, kept: KeptRounds) -> None:
         """Begin, or learn again what was known after the rounds that were kept."""
         if not kept.rounds:
-            alphabet = Alphabet()
-            self._width = probe(self._plan, alphabet, self._probed)
-            self._mixed = alphabet.width
+            self._width = probe(self._plan, self._alphabet, self._probed)
             return
-        self._width, self._mixed = kept.state["width"], kept.state["mixed"]
+        self._width, self._alphabet.width = kept.state["width"], kept.state["mixed"]
+        texts = kept.state["texts"]
+        self._alphabet.names |= {int(code): text for code, text in texts.items()}
         self._probed = list(kept.state["notes"])
         for number, entry in enumerate(kept.rounds):
             past = self._past[entry.pair]
@@ -119,13 +124,14 @@ class Learner:
                 past.add(kept.outputs(number))
         for past, size in zip(self._past, kept.state["learned_at"], strict=True):
             if size:
-                past.learn(self._plan, self._proposers, size)
+                past.learn(self._plan, self._proposers, size, self._alphabet)
 
     def state(self) -> dict[str, Any]:
         """Return what `resume` needs beside rounds and outputs."""
         return {
             "width": self._width,
-            "mixed": self._mixed,
+            "mixed": self._alphabet.width,
+            "texts": dict(self._alphabet.names),
             "notes": self._probed,
             "learned_at": [past.learned_at for past in self._past],
         }
@@ -158,7 +164,7 @@ class Learner:
                 continue
             rule = past.rule
             if rule is None or past.size >= past.learned_at * (1 + _GROWTH):
-                rule = past.learn(self._plan, self._proposers, past.size)
+                rule = past.learn(self._plan, self._proposers, past.size, self._alphabet)
             if best is None or rule.predicted > best[0].predicted:
                 best = (rule, index)
         return best if best is not None else (None, number % len(self._past))
@@ -179,7 +185,7 @@ class Learner:
                         plan.pairs[index][side],
                         count,
                         rng,
-                        alphabet=Alphabet(width=self._mixed),
+                        alphabet=Alphabet(self._alphabet.width, self._alphabet.names),
                         width=self._width,
                     )
             sides.append(rows)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -52,12 +52,21 @@ class Partition:
         cells: NDArray[np.intp] = np.where(found, place, len(listed))
         return cells
 
-    def describe(self, cells: Sequence[int]) -> str:
-        """Say which values a set of cells holds."""
-        if self.edges is not None:
+    def describe(self, cells: Sequence[int], texts: Mapping[float, str]) -> str:
+        """Say which values a set of cells holds, in the words that some of them have."""
+        if self.edges is not None and texts:
+            known = self.cell(np.array(list(texts)))
+            shown = [
+                text for text, cell in zip(texts.values(), known, strict=True) if cell in cells
+            ]
+        elif self.edges is not None:
             return " or ".join(_ranges(list(self.edges), sorted(cells)))
-        listed = [] if self.values is None else list(self.values)
-        shown = [_number(listed[i]) if i < len(listed) else "any other" for i in sorted(cells)]
+        else:
+            listed = [] if self.values is None else list(self.values)
+            shown = [
+                texts.get(float(listed[i]), _number(listed[i])) if i < len(listed) else "any other"
+                for i in sorted(cells)
+            ]
         rest = f" and {len(shown) - 12} more" if len(shown) > 12 else ""
         return "{" + ", ".join(shown[:12]) + "}" + rest
 
@@ -113,6 +122,15 @@ class Rule:
     """The part of the significance that its test may use."""
     hedges: tuple[Rule, ...] = ()
     """Other events, tested with other parts of it (`verify.audit.hedged`)."""
+    texts: Mapping[float, str] = field(default_factory=dict)
+    """What values of the feature stand for, where they are codes (`verify.audit.wording`)."""
+    label: str = ""
+    """What the report calls the feature, where that is not its name."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls the feature."""
+        return self.label or self.feature.name
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -150,7 +168,7 @@ class Rule:
         """Say which outputs make up the events."""
         found: dict[str, Any] = {
             "feature": dict(self.feature.to_json()),
-            "name": self.feature.name,
+            "name": self.name,
             "favours": "first" if self.favoured == 0 else "second",
             "description": self._say(1),
         }
@@ -175,6 +193,5 @@ class Rule:
         cells = [int(i) for i in np.flatnonzero(self.marks == mark)]
         if not cells:
             return "never"
-        return f"{self.feature.name} {'in ' * bool(self.feature.discrete)}" + (
-            self.partition.describe(cells)
-        )
+        of_values = self.feature.discrete or bool(self.texts)
+        return f"{self.name} {'in ' * of_values}{self.partition.describe(cells, self.texts)}"

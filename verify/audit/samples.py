@@ -31,6 +31,7 @@ from verify.audit.plan import Plan, oddities
 from verify.audit.result import AuditResult, Outcome
 from verify.audit.target import GIVEN
 from verify.audit.training import training_runs
+from verify.audit.wording import worded
 
 _SPLIT, _COINS = 901, 902
 _FEWEST = 20
@@ -91,7 +92,7 @@ def audit_samples(
     whole = guarantee(claim, adjacency=adjacency)
     if not 0 < significance < 1:
         raise expected("significance", significance, "in (0, 1)")
-    sides = _matrices(first, second, names)
+    sides, form = _matrices(first, second, names)
     for rows, name in zip(sides, names, strict=True):
         _require_independent(rows, name)
     fixed = secrets.randbits(63) if seed is None else int(seed)
@@ -110,7 +111,9 @@ def audit_samples(
         runs=least - training,
         significance=significance,
         proposers=proposers,
+        mixed=form.width is not None,
     )
+    rule = worded(rule, (learning[0], learning[1]), form.width, form.names)
     if rule.design is Design.GUESSES:
         fresh = _by_coins(fresh, fixed)
     histogram = np.array([rule.histograms(rows) for rows in fresh])
@@ -203,8 +206,10 @@ class _Named:
         raise InvalidInputError("The rows were given; there is nothing to run.")
 
 
-def _matrices(first: Any, second: Any, names: tuple[str, str]) -> tuple[Matrix, Matrix]:
-    """Return both sides as matrices of one width."""
+def _matrices(
+    first: Any, second: Any, names: tuple[str, str]
+) -> tuple[tuple[Matrix, Matrix], Alphabet]:
+    """Return both sides as matrices of one width, and how they are written."""
     alphabet = Alphabet()
     found = []
     for rows, name in zip((first, second), names, strict=True):
@@ -213,11 +218,6 @@ def _matrices(first: Any, second: Any, names: tuple[str, str]) -> tuple[Matrix, 
             raise InvalidInputError(
                 f"Expected at least {_FEWEST} rows of {name}, not {number}: a part of them chooses "
                 "the event, the others test it."
-            )
-        array = np.asarray(rows) if isinstance(rows, (list, tuple)) else rows
-        if getattr(array, "dtype", None) is not None and array.dtype.kind == "c":
-            raise InvalidInputError(
-                f"The outputs of {name} are complex. Give real and imaginary parts as two columns."
             )
         found.append(alphabet.matrix(rows))
     if alphabet.width is not None:  # the first side may have been read as plain numbers
@@ -228,7 +228,7 @@ def _matrices(first: Any, second: Any, names: tuple[str, str]) -> tuple[Matrix, 
             f"Expected rows of one width: {names[0]} has {one.shape[1]} columns, {names[1]} has "
             f"{other.shape[1]}."
         )
-    return one, other
+    return (one, other), alphabet
 
 
 def _require_independent(rows: Matrix, name: str) -> None:

@@ -7,6 +7,7 @@ put into FILE.training-PAIR.npz (PAIR.STAGE for the later stages).
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import zipfile
@@ -25,6 +26,7 @@ from verify.audit.outputs import Alphabet, Matrix, stacked
 from verify.audit.plan import Plan, oddities, probe, require_independent
 from verify.audit.rule import Rule
 from verify.audit.target import MechanismError
+from verify.audit.wording import worded
 
 _TRAINING_SHARE = 0.1
 _SHARE_FOR_RARE = 0.2
@@ -89,7 +91,7 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
         rules: dict[int, Rule] = {}
         for index in alive:
             try:
-                more = _sides(plan, kept, (index, stage), share, (width, alphabet.width))
+                more = _sides(plan, kept, (index, stage), share, (width, alphabet))
             except MechanismError as error:
                 if len(plan.pairs) == 1:
                     raise MechanismError(f"{error} {kept.described()}") from error.__cause__
@@ -106,6 +108,7 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
                 runs=plan.samples - training,
                 significance=plan.significance,
                 proposers=proposers,
+                mixed=mixed,
             )
         if not rules:
             raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
@@ -118,7 +121,8 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
     best = ranked[0]
     if best:  # `probe` looked at the first pair
         require_independent(plan, best, alphabet, notes)
-    return Trained(rules[best], best, width, alphabet.width, training, tuple(notes))
+    rule = worded(rules[best], sides[best], alphabet.width, alphabet.names)
+    return Trained(rule, best, width, alphabet.width, training, tuple(notes))
 
 
 def _joined(before: tuple[Matrix, Matrix] | None, more: tuple[Matrix, Matrix]) -> Any:
@@ -192,42 +196,56 @@ class KeptRuns:
 
 
 def _sides(
-    plan: Plan, kept: KeptRuns, which: tuple[int, int], runs: int, form: tuple[int, int | None]
+    plan: Plan, kept: KeptRuns, which: tuple[int, int], runs: int, form: tuple[int, Alphabet]
 ) -> tuple[Matrix, Matrix]:
-    """Draw training runs of one pair in one stage, or read those that were kept."""
+    """Draw training runs of one pair in one stage, or read those that were kept.
+
+    The texts that are met become known to the alphabet.
+    """
     index, stage = which
     label = f"{index}.{stage}" if stage else f"{index}"
     size = blocks.block_size(runs, form[0])
     sizes = [min(size, runs - start) for start in range(0, runs, size)]
-    whole = kept.find(label, "first", "second")
+    texts = form[1].names
+    whole = kept.find(label, "first", "second", "texts")
     if whole is not None:
+        texts.update(_read(whole[2]))
         return whole[0], whole[1]
     sides: list[list[Matrix]] = [[], []]
     for side, dataset in enumerate(plan.pairs[index]):
         for number, count in enumerate(sizes):
             name = f"{label}-{side}-{number}"
-            found = kept.find(name, "rows")
+            found = kept.find(name, "rows", "texts")
             if found is None:
                 key = (index, number, side, stage) if stage else (index, number, side)
-                found = [_block(plan, dataset, key, count, form)]
-                kept.add(name, rows=found[0])
+                found = [_block(plan, dataset, key, count, form), _written(texts)]
+                kept.add(name, rows=found[0], texts=found[1])
             kept.runs += count
-            sides[side] += found
+            texts.update(_read(found[1]))
+            sides[side].append(found[0])
     first, second = (stacked(parts) for parts in sides)
-    kept.add(label, first=first, second=second)
+    kept.add(label, first=first, second=second, texts=_written(texts))
     for side in (0, 1):
         for number in range(len(sizes)):
             kept.forget(f"{label}-{side}-{number}")
     return first, second
 
 
+def _written(texts: dict[int, str]) -> Matrix:
+    """Return texts as an array that needs no pickle."""
+    return np.array(json.dumps(texts))
+
+
+def _read(written: Matrix) -> dict[int, str]:
+    return {int(code): text for code, text in json.loads(str(written)).items()}
+
+
 def _block(
-    plan: Plan, dataset: object, key: tuple[int, ...], size: int, form: tuple[int, int | None]
+    plan: Plan, dataset: object, key: tuple[int, ...], size: int, form: tuple[int, Alphabet]
 ) -> Matrix:
     """Draw one block of one side."""
-    width, mixed = form
+    width, alphabet = form
+    own = Alphabet(alphabet.width, alphabet.names)
     rng = blocks.generator(plan.seed, TRAINING, *key)
     with blocks.time_limit(plan.timeout, f"A block of {size} runs of {plan.target.name}"):
-        return blocks.draw(
-            plan.target, dataset, size, rng, alphabet=Alphabet(width=mixed), width=width
-        )
+        return blocks.draw(plan.target, dataset, size, rng, alphabet=own, width=width)

@@ -25,6 +25,8 @@ _TREE_RUNS, _LEAST_TREE_RUNS, _TREE_ENTRIES = 20_000, 5000, 1_000_000
 _SPIKE_RUNS = 5_000
 _SPIKE_STEPS = 25
 _PARTS = 5
+_FEWEST = 20
+"""Finite training runs a side: fewer have no direction."""
 
 
 @final
@@ -104,20 +106,20 @@ class Trees:
         return {"feature": "gradient-boosting", "training_digest": self.digest}
 
 
-def learned(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose features of vectors."""
-    width = first.shape[1]
-    if width < 2:
+def trees(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose a classifier of vectors, and of rows of codes and values."""
+    if 1 < first.shape[1] <= _MOST_FOR_TREES and find_spec("sklearn") is not None:
+        yield _trees(*(np.asarray(side, dtype=np.float64) for side in (first, second)))
+
+
+def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose directions in which vectors differ, and distances from places."""
+    if first.shape[1] < 2:
         return
-    a, b = (np.asarray(side, dtype=np.float64) for side in (first, second))
-    finite_a, finite_b = a[np.isfinite(a).all(axis=1)], b[np.isfinite(b).all(axis=1)]
-    if min(len(finite_a), len(finite_b)) >= 20:
-        yield from _geometry(finite_a, finite_b)
-    if width <= _MOST_FOR_TREES and find_spec("sklearn") is not None:
-        yield _trees(a, b)
-
-
-def _geometry(a: Matrix, b: Matrix) -> Iterable[Feature]:
+    sides = (np.asarray(side, dtype=np.float64) for side in (first, second))
+    a, b = (side[np.isfinite(side).all(axis=1)] for side in sides)
+    if min(len(a), len(b)) < _FEWEST:
+        return
     for how in _DIRECTIONS:
         found = direction(how, a, b)
         if found is not None:

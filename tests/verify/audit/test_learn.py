@@ -185,7 +185,7 @@ def test_an_unknown_direction_is_learned_from_all_training_runs() -> None:
             guarantee((1, "1e-5")),
             runs=68_400,
             significance=0.05,
-            proposers=(vectors.learned,),
+            proposers=(vectors.geometry, vectors.trees),
         )
         score = rule.feature
         assert isinstance(score, vectors.Linear)

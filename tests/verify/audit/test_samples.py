@@ -93,7 +93,7 @@ RECORDED = RNG.normal(size=300)
         (GOOD, [], "at least 20 rows of second, not 0"),
         (3, GOOD, "at least 20 rows of first"),
         (GOOD.reshape(-1, 2), GOOD.reshape(-1, 4), "first has 2 columns, second has 4"),
-        (GOOD + 1j, GOOD, "complex"),
+        (GOOD + 1j, GOOD, "first has 2 columns, second has 1"),
     ],
 )
 def test_bad_rows_are_one_clear_line(first: object, second: object, words: str) -> None:

@@ -197,6 +197,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
         ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
+        ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
         (
             "MixtureOfGaussians",
@@ -240,7 +241,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
-        ("RandomAllocation",): "not yet: how small levels bound μ is not known",
+        ("AdditiveNoise", "RandomAllocation"): ("not yet: how small levels bound μ is not known"),
         (
             *KEYS,
             "BoundedCountNoise",

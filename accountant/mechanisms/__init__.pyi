@@ -12,6 +12,7 @@ from accountant.geometry.spaces import DisjointGroups as DisjointGroups
 from accountant.geometry.spaces import FiniteSet as FiniteSet
 from accountant.geometry.spaces import L2Ball as L2Ball
 from accountant.geometry.spaces import SparseBox as SparseBox
+from accountant.mechanisms.additive.additive_noise import AdditiveNoise as AdditiveNoise
 from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from accountant.mechanisms.additive.gaussian import Gaussian as Gaussian

@@ -7,11 +7,18 @@ is to add its file, and its name to the list below.
 from verify.checker.declared.exponential import EXPONENTIAL
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
+from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
 from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
 
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
 
-_ALL: tuple[DeclaredLaw, ...] = (EXPONENTIAL, LOGISTIC, PERMUTE_AND_FLIP, TRUNCATED_LAPLACE)
+_ALL: tuple[DeclaredLaw, ...] = (
+    EXPONENTIAL,
+    LOGISTIC,
+    OWN_DENSITY,
+    PERMUTE_AND_FLIP,
+    TRUNCATED_LAPLACE,
+)
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
 BY_LAW = {law.name: law for law in _ALL}

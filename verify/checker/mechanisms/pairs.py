@@ -10,6 +10,7 @@ from typing import Any, Final
 from verify.checker.arithmetic import UnknownError, total
 from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
+from verify.checker.declared.own_density import both_sides
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import matrices
 from verify.checker.mechanisms.arguments import WRAPPERS
@@ -80,6 +81,9 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _shifted(list(noise["probabilities"]), int(noise["sensitivity"]))
     if noise.name in KEYS:
         return key_pairs(noise)
+    if noise.name == "AdditiveNoise":
+        sides = both_sides(noise)
+        return sides, sides
     both = [_symmetric(noise)]
     return both, both
 
@@ -228,6 +232,10 @@ def assumptions(noise: Noise) -> list[str]:
     found = [text for one in _releases(noise) for text in assumptions(one)]
     if noise.name == "Guaranteed":
         found.append("that what Guaranteed stands for has the guarantee it names")
+    if noise.name == "AdditiveNoise":
+        found.append(
+            "that the density of AdditiveNoise has one mode, and its integrals as they are written"
+        )
     return found
 
 

@@ -1,0 +1,1 @@
+"""Densities that a user writes: read, differentiated, bounded over ranges, integrated."""

@@ -1,0 +1,128 @@
+"""The value of an expression in balls: at a real point, or at a complex one for integrals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import acb, arb
+
+from accountant.density.tree import Node
+from accountant.numbers.interval import ball
+
+
+def real(node: Node, x: arb) -> arb:
+    """Return a ball that contains the value at every number of x; NaN where it is not known."""
+    known: dict[Node, arb] = {}
+
+    def of(node: Node) -> arb:
+        found = known.get(node)
+        if found is None:
+            found = known[node] = _real(node, x, [of(part) for part in node.parts])
+        return found
+
+    return of(node)
+
+
+def _real(node: Node, x: arb, parts: list[arb]) -> arb:
+    match node.op:
+        case "x":
+            return x
+        case "num":
+            return ball(node.number)
+        case "pi":
+            return arb.pi()
+        case "add":
+            return parts[0] + parts[1]
+        case "mul":
+            return parts[0] * parts[1]
+        case "pow":
+            return _real_power(parts[0], node.number)
+        case "exp":
+            return parts[0].exp()
+        case "log":
+            return parts[0].log()
+        case "logsum":
+            large, small = parts if parts[0].mid() > parts[1].mid() else parts[::-1]
+            return large + (small - large).exp().log1p()
+        case "sigmoid":
+            return 1 / (1 + (-parts[0]).exp())
+    raise ValueError(node.op)
+
+
+def _real_power(base: arb, r: Fraction) -> arb:
+    if r.denominator == 1:
+        return whole_power(base, int(r))
+    if base.is_zero() and r > 0:
+        return arb(0)
+    return base.sqrt() if r == Fraction(1, 2) else (ball(r) * base.log()).exp()
+
+
+def whole_power(base: arb, n: int) -> arb:
+    """Return base^n by squaring: flint's own is NaN for a ball around 0."""
+    if n < 0:
+        return 1 / whole_power(base, -n)
+    value, square = arb(1), base
+    while n:
+        value = value * square if n & 1 else value
+        square, n = square * square, n >> 1
+    return value
+
+
+class Holomorphic:
+    """An expression as an integrand of flint: where it must be analytic, NaN where it is not."""
+
+    def __init__(self, node: Node) -> None:
+        self._order: list[tuple[str, tuple[int, ...], Fraction]] = []
+        self._place: dict[Node, int] = {}
+        self._add(node)
+
+    def _add(self, node: Node) -> int:
+        if node not in self._place:
+            parts = tuple(map(self._add, node.parts))
+            self._order.append((node.op, parts, node.number))
+            self._place[node] = len(self._order) - 1
+        return self._place[node]
+
+    def __call__(self, x: acb, analytic: bool) -> acb:
+        """Return the value at a complex ball."""
+        values: list[acb] = []
+        for op, parts, number in self._order:
+            match op:
+                case "x":
+                    value = x
+                case "num":
+                    value = acb(ball(number))
+                case "pi":
+                    value = acb.pi()
+                case "add":
+                    value = values[parts[0]] + values[parts[1]]
+                case "mul":
+                    value = values[parts[0]] * values[parts[1]]
+                case "pow":
+                    value = _power(values[parts[0]], number, analytic)
+                case "exp":
+                    value = values[parts[0]].exp()
+                case "log":
+                    value = values[parts[0]].log(analytic=analytic)
+                case "logsum":
+                    large, small = (values[part] for part in parts)
+                    if large.real.mid() < small.real.mid():
+                        large, small = small, large
+                    value = large + (1 + (small - large).exp()).log(analytic=analytic)
+                case _:
+                    raise ValueError(op)
+            values.append(value)
+        return values[-1]
+
+
+def _power(base: acb, r: Fraction, analytic: bool) -> acb:
+    if r.denominator == 1:
+        return base ** int(r)
+    if r > 0 and not analytic and base.contains(acb(0)):
+        size = abs(base).upper()
+        most = (ball(r) * size.log()).exp().upper() if size > 0 else arb(0)
+        around = arb(0, most)
+        return acb(around, around)
+    if r == Fraction(1, 2):
+        return base.sqrt(analytic=analytic)
+    return (ball(r) * base.log(analytic=analytic)).exp()

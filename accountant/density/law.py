@@ -1,0 +1,292 @@
+"""Masses of a density between points, enclosed, in the units in which it is written.
+
+∫ f beyond x is a sum of integrals over panels, each by flint (rigorous for integrands that are
+analytic near the panel, bisected where they are not), and of what `Decay` proves to be left beyond
+the last one. The panels end at the pieces' ends and at distances that double, so that a heavy tail
+takes as many as its digits. Between the two ends of a kink that is no rational number there is at
+most the width times the larger value.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import final
+
+from flint import acb, arb
+
+from accountant.density.balls import real
+from accountant.density.pieces import Piece, Pieces, pieces, steepest
+from accountant.density.tail import Decay, Tail, TailError, nearer
+from accountant.density.text import read
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
+from accountant.numbers.precision import cached_property, ctx
+
+_MOST_PANELS = 4096
+"""Doubling panels of one tail: 2^4096 is beyond every exponent that is written."""
+_MOST_BITS = 512
+"""Precision from which on refusals are at once: an answer would take minutes."""
+_FARTHEST = 1 << 100
+"""Distance beyond which a tail is bounded, not integrated: flint bisects without end there."""
+_ROOM = 24
+"""Bits beyond the width that is asked for: fewer would not survive a difference of masses."""
+_FIRST_BITS = 64
+"""Bits in which the integral of a text is looked at first: whether it is finite."""
+_KEPT = 512
+"""Values that are kept of each kind."""
+
+
+@final
+class Law:
+    """A density f on the reals, not normalised."""
+
+    def __init__(self, found: Pieces, argument: str) -> None:
+        self.pieces, self._argument = found, argument
+        self._panels: dict[tuple[Fraction, Fraction, int], arb] = {}
+        self._decays: dict[Fraction, Decay] = {}
+        self._uppers: dict[tuple[Fraction, int], arb] = {}
+
+    @cached_property
+    def mirrored(self) -> Law:
+        """The law of −X."""
+        other = Law(self.pieces.mirrored(), self._argument)
+        other.__dict__["mirrored"] = self
+        return other
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether f(−x) = f(x), by the same terms on both sides."""
+        return all(
+            (a.low, a.high, a.tree) == (b.low, b.high, b.tree)
+            for a, b in zip(self.pieces.parts, self.mirrored.pieces.parts, strict=True)
+        )
+
+    @cached_property
+    def power_of_tail(self) -> Fraction | None:
+        """The p for which f/x^p lies between two numbers > 0 far out on the right, else None."""
+        if self.pieces.right is None:
+            return None
+        try:
+            form = Tail(self.pieces.right.start).product(self.pieces.parts[-1].tree)
+        except TailError:
+            return None
+        return None if form.exponent or not form.size > 0 else form.power
+
+    @cached_property
+    def steepest(self) -> Fraction | None:
+        """The supremum of −(ln f)′ where it is its exact limit on the right, else None."""
+        return steepest(self.pieces)
+
+    @cached_property
+    def centre(self) -> Fraction:
+        """A point between the tails: 0, or the end nearest to it of what f reaches."""
+        low, high = self.support
+        point = Fraction(0)
+        if low is not None and low > point:
+            point = low
+        return high if high is not None and high < point else point
+
+    @cached_property
+    def support(self) -> tuple[Fraction | None, Fraction | None]:
+        """The outermost ends of pieces where f is not 0, None for infinite ones."""
+        charged = [part for part in self.pieces.parts if not part.is_zero]
+        low, high = charged[0].low, charged[-1].high
+        return None if low is None else low.low, None if high is None else high.high
+
+    def total(self) -> arb:
+        """Return ∫ f."""
+        return self.above(self.centre) + self.mirrored.above(-self.centre)
+
+    def mass(self, low: Fraction | None, high: Fraction | None) -> arb:
+        """Return ∫ f between two points, from the tail in which it lies."""
+        centre = self.centre
+        if low is not None and high is not None and low >= high:
+            return arb(0)
+        if low is not None and low >= centre:
+            return self.above(low) - (arb(0) if high is None else self.above(high))
+        if high is not None and high <= centre:
+            return self.mirrored.mass(-high, None if low is None else -low)
+        left = self.mirrored.mass(-centre, None if low is None else -low)
+        return left + self.mass(centre, high)
+
+    def at_most(self, low: Fraction | None, high: Fraction | None) -> arb:
+        """Return an upper bound of ∫ f: by the width, by a bound of a tail, or the integral."""
+        bounds: list[arb | None] = []
+        if low is not None and high is not None:
+            bounds.append((ball(high - low) * self.largest(low, high)).upper())
+        if low is not None:
+            bounds.append(self.beyond(low))
+        if high is not None:
+            bounds.append(self.mirrored.beyond(-high))
+        known = [bound.upper() for bound in bounds if bound is not None and bound.is_finite()]
+        return min(known) if known else self.mass(low, high).upper()
+
+    def largest(self, low: Fraction, high: Fraction) -> arb:
+        """Return an upper bound of f between two points; NaN where none is found."""
+        most = arb(0)
+        for part in self.pieces.parts:
+            if part.is_zero or (part.low is not None and part.low.low >= high):
+                continue
+            if part.high is not None and part.high.high <= low:
+                continue
+            a = low if part.low is None else max(low, part.low.low)
+            b = high if part.high is None else min(high, part.high.high)
+            most = most.max(real(part.tree, ball(a).union(ball(b))))
+        return most.upper()
+
+    def above(self, x: Fraction) -> arb:
+        """Return ∫ f from x on, x at least the centre."""
+        key = (x, goal())
+        if key not in self._uppers:
+            if len(self._uppers) > _KEPT:
+                self._uppers.clear()
+            self._uppers[key] = self._above(x)
+        return self._uppers[key]
+
+    def _above(self, x: Fraction) -> arb:
+        first = self.next_end(x)
+        if first is None:
+            return arb(0)
+        far = self.beyond(x)
+        if far is not None and x - self.centre > _FARTHEST:
+            return far
+        if not self._is_end(x):
+            return self.panel(x, first) + self.above(first)
+        whole, low = arb(0), x
+        for _ in range(_MOST_PANELS):
+            rest = self.beyond(low)
+            if rest is not None and 2 * rest.rad() <= (whole + rest).lower() * negligible():
+                return whole + rest
+            high = self.next_end(low)
+            if high is None:  # f is 0 beyond
+                return whole
+            whole += self.panel(low, high)
+            low = high
+        raise UndecidedError("The mass of a tail was not enclosed.")
+
+    def beyond(self, x: Fraction) -> arb | None:
+        """Return ∫ f from x on where it is known by how f falls."""
+        tail = self.decay_from(x)
+        if tail is None:
+            return None
+        at = ball(x)
+        value = real(self.pieces.parts[-1].log, at).exp()
+        most = tail.below(at)
+        return value * tail.above(at).union(most) if most.is_finite() else None
+
+    def decay_from(self, x: Fraction) -> Decay | None:
+        """Return how f falls from x on, None where it is not known to."""
+        known = self.pieces.right
+        if known is None or x < known.start:
+            return None
+        if x not in self._decays:
+            self._decays[x] = nearer(self.pieces.parts[-1].slope, x, known)
+        return self._decays[x]
+
+    def next_end(self, x: Fraction) -> Fraction | None:
+        """Return where a panel from x on ends: at a piece's end, or at a doubled distance."""
+        last = self.support[1]
+        if last is not None and x >= last:
+            return None
+        distance = x - self.centre
+        step = Fraction(1)
+        while step <= distance:
+            step *= 2
+        ends = [self.centre + step, *self._ends]
+        return min(end for end in ends if end > x)
+
+    def _is_end(self, x: Fraction) -> bool:
+        distance = x - self.centre
+        doubled = distance.numerator & (distance.numerator - 1) == 0 and distance.denominator == 1
+        return doubled or x in self._ends
+
+    @cached_property
+    def _ends(self) -> list[Fraction]:
+        return sorted({end for place in self.pieces.breaks for end in (place.low, place.high)})
+
+    def panel(self, low: Fraction, high: Fraction) -> arb:
+        """Return ∫ f between two points of one piece, or of one kink."""
+        key = (low, high, goal())
+        if key not in self._panels:
+            if len(self._panels) > _KEPT:
+                self._panels.clear()
+            self._panels[key] = self._integral(low, high)
+        return self._panels[key]
+
+    def _integral(self, low: Fraction, high: Fraction) -> arb:
+        a, b = ball(low), ball(high)
+        part = self.part(low, high)
+        if part is None:  # between the ends of a kink
+            around = a.union(b)
+            sides = [_value(each, around) for each in self.pieces.parts]
+            most = [abs(value).upper() for value in sides if value.is_finite()]
+            found = (b - a) * arb(0).union(sum(most, start=arb(0)))
+        elif part.is_zero:
+            return arb(0)
+        else:
+            found = integral(part.integrand, a, b)
+        if not found.is_finite():
+            raise InvalidInputError(
+                f"{self._argument} was not integrated between x = {float(low):.6g} and "
+                f"{float(high):.6g}: it has to be bounded there. Cut it off by min(…, a number)."
+            )
+        return found
+
+    def part(self, low: Fraction, high: Fraction) -> Piece | None:
+        """Return the piece between two points; None between the ends of a kink."""
+        for part in self.pieces.parts:
+            starts = part.low is None or part.low.high <= low
+            if starts and (part.high is None or high <= part.high.low):
+                return part
+        return None
+
+
+def _value(part: Piece, x: arb) -> arb:
+    return arb(0) if part.is_zero else real(part.tree, x)
+
+
+def integral(f: Callable[[acb, bool], acb], a: arb, b: arb) -> arb:
+    """Return ∫ f from a to b, to about as many bits as are asked for.
+
+    They are relative to the largest of a few values of |f|: a limit of 0 for the absolute error
+    would bisect without end next to a point where f is 0.
+    """
+    places = [a + (b - a) * i / 8 for i in range(1, 8)]
+    values = [abs(f(acb(x), False).real) for x in places]
+    known = [value.mid() for value in values if value.is_finite()]
+    size = functools.reduce(lambda x, y: x.max(y), known, arb(0)) * (b - a)
+    return acb.integral(f, acb(a), acb(b), rel_tol=negligible(), abs_tol=size * negligible()).real
+
+
+def goal() -> int:
+    """Return the bits that masses and integrals are computed to.
+
+    They follow the width that is asked for, with room for what a difference of two masses loses,
+    and grow with the precision, so that a second try is better than the first.
+    """
+    if ctx.prec > _MOST_BITS:
+        raise UndecidedError(
+            "This number of a density that is a formula is not known to so many digits. Ask for a "
+            "larger relative_width."
+        )
+    asked = asked_width.get()
+    if asked is None:
+        return ctx.prec
+    return min(ctx.prec, bits_of(asked) + _ROOM + max(ctx.prec - START_PRECISION, 0))
+
+
+def negligible() -> arb:
+    """Return the share below which a rest is left open."""
+    return arb(2) ** -goal()
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def law(text: str, argument: str) -> Law:
+    """Return the law of a text. Raises InvalidInputError where it is no density."""
+    found = Law(pieces(read(text, argument), argument), argument)
+    with ctx.workprec(_FIRST_BITS):
+        if not found.total().is_finite():
+            raise InvalidInputError(f"{argument} has no finite integral.")
+    return found

@@ -1,0 +1,322 @@
+"""Where the privacy loss of a shifted density is monotone, and where it exceeds a level.
+
+P has the density f(x − t), Q has f(x), t > 0: the loss is l(x) = ln f(x − t) − ln f(x). Between the
+ends of the pieces of both a sweep proves the sign of l′, from ranges of the slopes of ln f, from
+their values in the middle of a cell and ranges of second derivatives, or from l′ = −t (ln f)″
+between x − t and x. What stays open, about the places where l turns, is so narrow that l hardly
+changes there. Beyond R on both sides l is an integral of the slopes, which `Decay` bounds.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+from flint import arb
+
+from accountant.density.balls import real
+from accountant.density.crossing import crossing, power_of_two
+from accountant.density.law import Law, goal
+from accountant.density.pieces import Piece
+from accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
+from accountant.density.sweep import Break, sweep
+from accountant.density.tail import Decay, nearer
+from accountant.errors import UndecidedError
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+
+ABOVE, BELOW, OPEN = 1, -1, 0
+"""Whether the loss exceeds a level on a stretch."""
+_UP, _DOWN, _FLAT = 1, 2, 3
+_CELLS = 64
+"""Cells of an open run whose ranges are joined: more make it narrower where l is flat."""
+_KEPT = 64
+"""Sets of losses that are kept."""
+_SPARE = 12
+"""Bits of the precision that a crossing is not enclosed to: there the loss has lost them."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """An interval, None for an infinite end, and whether the loss exceeds the level there."""
+
+    low: Fraction | None
+    high: Fraction | None
+    side: int
+    most: arb | None = None
+    """An upper bound of the loss where the side is open; None for +∞."""
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """A stretch with one kind of loss: `way` is up, down, flat, or 0 for open."""
+
+    low: Fraction
+    high: Fraction
+    way: int
+    p: Piece
+    q: Piece
+    span: tuple[float, float]
+    """The range of the loss in floats, of an open run."""
+
+
+@final
+class Losses:
+    """The losses of f(x − t) against f(x) for |x| ≤ R, and beyond."""
+
+    def __init__(self, law: Law, shift: Fraction, doublings: int) -> None:
+        self._law, self.shift = law, shift
+        found = law.pieces
+        breaks = found.breaks
+        far = max([Fraction(1), *(abs(place.low) + 1 for place in breaks)])
+        starts = [tail.start for tail in (found.left, found.right) if tail is not None]
+        self.reach = power_of_two(max([far, *starts]) + 2 * shift) * 2**doublings
+        self.tails = [
+            None if tail is None else nearer(slope, self.reach - shift, tail)
+            for tail, slope in (
+                (found.left, law.mirrored.pieces.parts[-1].slope),
+                (found.right, found.parts[-1].slope),
+            )
+        ]
+        self.places = _merged([*breaks, *(place.moved(shift) for place in breaks)])
+        self.runs: list[Run | Stretch] = list(self._made())
+
+    def _made(self) -> Iterator[Run | Stretch]:
+        ends = [None, *self.places, None]
+        for low, high in pairwise(ends):
+            if low is not None and not low.exact:
+                yield Stretch(low.low, low.high, OPEN)
+            p, q = self._piece(low, high, self.shift), self._piece(low, high, Fraction(0))
+            a = None if low is None else low.high
+            b = None if high is None else high.low
+            if p.is_zero:
+                yield Stretch(a, b, BELOW)
+            elif q.is_zero:
+                yield Stretch(a, b, ABOVE)
+            else:
+                first = -self.reach if a is None else a
+                last = self.reach if b is None else b
+                yield from self._monotone(first, last, p, q)
+
+    def _piece(self, low: Break | None, high: Break | None, shift: Fraction) -> Piece:
+        """Return the piece that holds between two places, moved by the shift."""
+        for part in self._law.pieces.parts:
+            ends = [None if end is None else end.moved(shift) for end in (part.low, part.high)]
+            starts = ends[0] is None or (low is not None and ends[0].low <= low.high)
+            if starts and (ends[1] is None or (high is not None and high.low <= ends[1].high)):
+                return part
+        raise UndecidedError("The order of two kinks of a density and its shift is not known.")
+
+    def _monotone(self, low: Fraction, high: Fraction, p: Piece, q: Piece) -> Iterator[Run]:
+        if p.slope.op == q.slope.op == "num":
+            rise = p.slope.number - q.slope.number
+            way = _UP if rise > 0 else _DOWN if rise < 0 else _FLAT
+            yield Run(low, high, way, p, q, (0.0, 0.0))
+            return
+        start, stop = number_ends(low)[0], number_ends(high)[1]
+        shift = number_ends(self.shift)
+
+        def judge(lows: Array, highs: Array) -> Array:
+            least, most = _slope(lows, highs, shift, p, q)
+            return np.where(least >= 0, _UP, np.where(most <= 0, _DOWN, 0))
+
+        joined: list[list[float]] = []
+        for cell in sweep(start, stop, judge):
+            if joined and joined[-1][2] == cell[2]:
+                joined[-1][1] = cell[1]
+            else:
+                joined.append([*cell])
+        for start, stop, way in joined:
+            a, b = max(Fraction(start), low), min(Fraction(stop), high)
+            if a < b:
+                span = (0.0, 0.0) if way else _span(start, stop, shift, p, q)
+                yield Run(a, b, int(way), p, q, span)
+
+    def loss(self, run: Run, x: Fraction) -> arb:
+        """Return a ball that contains l(x), by the pieces of a run; NaN where one is 0."""
+        return real(run.p.log, ball(x - self.shift)) - real(run.q.log, ball(x))
+
+    def against(self, epsilon: arb, sign: int) -> list[Stretch]:
+        """Return the whole line as stretches, by whether l > ε; `sign` is that of ε."""
+        found = []
+        if (left := self._left()) is not None:
+            side = ABOVE if left[0] > epsilon else BELOW if left[1] <= epsilon else OPEN
+            side = BELOW if sign >= 0 else side  # l < 0 there
+            found.append(Stretch(None, -self.reach, side, left[1]))
+        for run in self.runs:
+            found += [run] if isinstance(run, Stretch) else self._cut(run, epsilon)
+        if (right := self._right()) is not None:
+            side = ABOVE if right[0] > epsilon else BELOW if right[1] <= epsilon else OPEN
+            side = ABOVE if sign <= 0 else side  # l > 0 there
+            found.append(Stretch(self.reach, None, side, right[1]))
+        return found
+
+    def missed(self) -> list[Stretch]:
+        """Return the stretches where Q or P has no mass, ABOVE and BELOW, and open kinks."""
+        return [run for run in self.runs if isinstance(run, Stretch)]
+
+    def most(self, *, finite: bool = False) -> arb:
+        """Return a ball that contains sup l, or that of the finite losses.
+
+        From values that l has or tends to.
+        """
+        least, most = arb.neg_inf(), arb.neg_inf()
+        for run in self.runs:
+            if isinstance(run, Stretch):
+                if run.side == ABOVE and not finite:
+                    return arb.pos_inf()
+                if run.side == OPEN:
+                    most = arb.pos_inf()
+                continue
+            if run.way:
+                ends = [self.loss(run, run.low), self.loss(run, run.high)]
+                value = ends[1] if run.way == _UP else ends[0]
+                if not value.is_finite():
+                    value = arb(0).union(arb.pos_inf())
+            else:
+                value = self._around(run)
+            least, most = least.max(value.lower()), most.max(value.upper())
+        for tail, around in ((self.tails[1], self._right()), (None, self._left())):
+            if around is not None:
+                unbounded = tail is not None and tail.power > 0
+                if unbounded or around[1] == arb.pos_inf():
+                    return arb.pos_inf()
+                low = around[0] if around[0].is_finite() else arb.neg_inf()
+                least, most = least.max(low.lower()), most.max(around[1].upper())
+        return least.union(most)
+
+    def _right(self) -> tuple[arb, arb] | None:
+        """Return bounds of l from R on; None where f is 0 there."""
+        tail = self.tails[1]
+        return None if tail is None else self._drift(tail, self.reach - self.shift, 1)
+
+    def _left(self) -> tuple[arb, arb] | None:
+        tail = self.tails[0]
+        if tail is None:
+            return None
+        low, high = self._drift(tail, self.reach, -1)
+        return -high, -low
+
+    def _drift(self, tail: Decay, x: Fraction, side: int) -> tuple[arb, arb]:
+        """Return bounds of the integral of |(ln f)′| over any stretch of length t from x on."""
+        at, t = ball(x), ball(self.shift)
+        size = (at.log() * ball(tail.power)).exp()
+        low, high = tail.low.lower() * t, tail.high.upper() * t
+        if tail.power > 0:
+            return (low * size).lower(), arb.pos_inf()
+        if tail.power < 0:
+            return arb(0), (high * size).upper()
+        return low.lower(), high.upper()
+
+    def _around(self, run: Run) -> arb:
+        """Return the range of l on an open run."""
+        x = ball(run.low).union(ball(run.high))
+        slope = real(run.p.slope, x - ball(self.shift)) - real(run.q.slope, x)
+        middle = (run.low + run.high) / 2
+        half = ball((run.high - run.low) / 2)
+        near = self.loss(run, middle) + slope * half * arb(0, 1)
+        span = arb(run.span[0]).union(arb(run.span[1]))
+        if near.is_finite() and span.is_finite():
+            return near.intersection(span)
+        return near if near.is_finite() else span
+
+    def _cut(self, run: Run, epsilon: arb) -> list[Stretch]:
+        """Return a run as stretches above and below a level."""
+        low, high = run.low, run.high
+        if not run.way:
+            around = self._around(run)
+            side = ABOVE if around > epsilon else BELOW if around <= epsilon else OPEN
+            return [Stretch(low, high, side, around.upper() if around.is_finite() else None)]
+        rising = run.way != _DOWN
+        ends = [self.loss(run, low), self.loss(run, high)]
+        first, last = ends if rising else ends[::-1]
+        if first > epsilon:
+            return [Stretch(low, high, ABOVE)]
+        if last <= epsilon:
+            return [Stretch(low, high, BELOW)]
+        if run.way == _FLAT:
+            exact = run.p is run.q
+            flat = -ball(run.p.slope.number * self.shift) if exact else last
+            side = ABOVE if flat > epsilon else BELOW if flat <= epsilon else OPEN
+            return [Stretch(low, high, side, flat.upper() if flat.is_finite() else None)]
+        a, b = self._crossing(run, epsilon, rising)
+        top = self.loss(run, b if rising else a)
+        most = top.upper() if top.is_finite() else None
+        sides = (BELOW, ABOVE) if rising else (ABOVE, BELOW)
+        parts = [Stretch(low, a, sides[0]), Stretch(a, b, OPEN, most), Stretch(b, high, sides[1])]
+        return [part for part in parts if part.low != part.high]
+
+    def _crossing(self, run: Run, epsilon: arb, rising: bool) -> tuple[Fraction, Fraction]:
+        """Return points a < b that l crosses the level between, near for the precision."""
+
+        def rise(x: Fraction) -> arb:
+            value = self.loss(run, x) - epsilon
+            return value if rising else -value
+
+        return crossing(rise, run.low, run.high, max(min(goal(), ctx.prec - _SPARE), _SPARE))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def losses(law: Law, shift: Fraction, doublings: int) -> Losses:
+    """Return the losses as far out as asked."""
+    return Losses(law, shift, doublings)
+
+
+def _merged(places: list[Break]) -> list[Break]:
+    """Return places in order, those that are not told from each other as one."""
+    found: list[Break] = []
+    for place in sorted(places, key=lambda each: (each.low, each.high)):
+        if found and place.low <= found[-1].high:
+            found[-1] = Break(found[-1].low, max(found[-1].high, place.high))
+        else:
+            found.append(place)
+    return found
+
+
+def _slope(
+    lows: Array, highs: Array, shift: tuple[float, float], p: Piece, q: Piece
+) -> tuple[Array, Array]:
+    """Return the range of l′ on cells: the narrowest of three."""
+    t = (np.full_like(lows, -shift[1]), np.full_like(lows, -shift[0]))
+    moved = total((lows, highs), t)
+    at_p, at_q = Ranges(*moved, p.known), Ranges(lows, highs, q.known)
+    least, most = _less(at_p(p.slope), at_q(q.slope))
+    middle = lows + (highs - lows) / 2
+    half = np.nextafter(np.maximum(highs - middle, middle - lows), np.inf)
+    there = Ranges(*total((middle, middle), t), p.known), Ranges(middle, middle, q.known)
+    bend = product(_less(at_p(p.bend), at_q(q.bend)), (-half, half))
+    ranges = [total(_less(there[0](p.slope), there[1](q.slope)), bend)]
+    if p is q:
+        ranges.append(product(t, Ranges(moved[0], highs, p.known)(p.bend)))
+    for low, high in ranges:
+        least, most = np.maximum(least, low), np.minimum(most, high)
+    return least, most
+
+
+def _less(a: Range, b: Range) -> Range:
+    return total(a, (-b[1], -b[0]))
+
+
+def _span(
+    low: float, high: float, shift: tuple[float, float], p: Piece, q: Piece
+) -> tuple[float, float]:
+    """Return the range of l between two floats, from cells of one width."""
+    edges = np.linspace(low, high, _CELLS + 1)
+    edges[-1] = high
+    lows, highs = edges[:-1], edges[1:]
+    t = (np.full_like(lows, -shift[1]), np.full_like(lows, -shift[0]))
+    at_p, at_q = Ranges(*total((lows, highs), t), p.known), Ranges(lows, highs, q.known)
+    least, most = _less(at_p(p.log), at_q(q.log))
+    middle = lows + (highs - lows) / 2
+    half = np.nextafter(np.maximum(highs - middle, middle - lows), np.inf)
+    there = Ranges(*total((middle, middle), t), p.known), Ranges(middle, middle, q.known)
+    bend = product(_slope(lows, highs, shift, p, q), (-half, half))
+    low_end, high_end = total(_less(there[0](p.log), there[1](q.log)), bend)
+    return float(np.min(np.maximum(least, low_end))), float(np.max(np.minimum(most, high_end)))

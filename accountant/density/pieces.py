@@ -1,0 +1,352 @@
+"""A density as pieces without branches, each positive or zero, and whether it has one mode.
+
+Every condition of the text is an expression whose sign changes are found with proof (`sweep`), so
+that between them each branch is chosen. Then the sweep looks at the sign of the derivative of ln f
+on every piece, tails included (`tail`): one mode means that f never rises after it fell. Where the
+sign is open the second derivative must be ≤ 0, so that it changes once, from + to −.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from flint import arb
+
+from accountant.density.balls import Holomorphic, real
+from accountant.density.ranges import Array, Ranges, number_ends
+from accountant.density.sweep import STARTS, Break, signs, sweep
+from accountant.density.tail import Decay, Tail, TailError, decay, nearer
+from accountant.density.tree import (
+    ZERO,
+    Node,
+    add,
+    at,
+    derivative,
+    is_positive,
+    log_of,
+    mirrored,
+    num,
+    replaced,
+)
+from accountant.errors import InvalidInputError, UndecidedError
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import fraction
+
+_MOST_PIECES = 64
+"""Pieces: every one is swept again for every shift."""
+_SIMPLE = 1000
+"""Largest denominator of a slope far out that is tried exactly."""
+_JUMP_BITS = 256
+"""Bits in which the values on both sides of a jump are compared."""
+
+
+@final
+@dataclass(frozen=True)
+class Piece:
+    """f between two points, None for an infinite one: a tree that is > 0 inside, or 0."""
+
+    low: Break | None
+    high: Break | None
+    tree: Node
+    log: Node
+    slope: Node
+    bend: Node
+    known: Mapping[Node, int]
+    """Terms inside that are ≥ 0, or ≤ 0, on the whole piece, by their signs."""
+
+    @cached_property
+    def integrand(self) -> Holomorphic:
+        """The density, as flint integrates it."""
+        return Holomorphic(self.tree)
+
+    @cached_property
+    def log_integrand(self) -> Holomorphic:
+        """Its logarithm, in the same way."""
+        return Holomorphic(self.log)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether f is 0 here."""
+        return self.tree == ZERO
+
+
+@final
+@dataclass(frozen=True)
+class Pieces:
+    """All pieces from left to right, and how f falls far out; None where it is 0 there."""
+
+    parts: tuple[Piece, ...]
+    left: Decay | None
+    right: Decay | None
+    continuous: bool
+
+    @property
+    def breaks(self) -> list[Break]:
+        """The points between the pieces."""
+        return [part.high for part in self.parts if part.high is not None]
+
+    def mirrored(self) -> Pieces:
+        """Return the pieces of f(−x)."""
+        parts = tuple(
+            _piece(
+                mirrored(part.tree),
+                _turned(part.high),
+                _turned(part.low),
+                {mirrored(term): sign for term, sign in part.known.items()},
+            )
+            for part in self.parts[::-1]
+        )
+        return Pieces(parts, self.right, self.left, self.continuous)
+
+
+def _turned(end: Break | None) -> Break | None:
+    return None if end is None else Break(-end.high, -end.low)
+
+
+def _piece(tree: Node, low: Break | None, high: Break | None, known: Mapping[Node, int]) -> Piece:
+    if tree == ZERO:
+        return Piece(low, high, ZERO, ZERO, ZERO, ZERO, {})
+    log = log_of(tree, known)
+    slope = derivative(log)
+    return Piece(low, high, tree, log, slope, derivative(slope), known)
+
+
+def pieces(tree: Node, argument: str) -> Pieces:
+    """Return the pieces of a density. Raises InvalidInputError where it is none."""
+    try:
+        found = _resolved(tree, None, None)
+    except UndecidedError as refusal:
+        raise InvalidInputError(
+            f"{argument}: {refusal}: where its pieces begin is not proved. "
+            "Write the pieces by comparisons of x with numbers."
+        ) from None
+    parts: list[Piece] = []
+    for low, high, node in found:
+        known: dict[Node, int] = {}
+        _require_real(node, low, high, argument, known)
+        _require_positive(node, low, high, argument, known)
+        parts.append(_piece(node, low, high, known))
+    if all(part.is_zero for part in parts):
+        raise InvalidInputError(f"{argument} is 0 everywhere: it is no density.")
+    ends = [
+        None if part.is_zero else _decay(slope, part.high if right else _turned(part.low), argument)
+        for part, slope, right in (
+            (parts[0], derivative(mirrored(parts[0].log)), False),
+            (parts[-1], parts[-1].slope, True),
+        )
+    ]
+    return Pieces(tuple(parts), ends[0], ends[1], not _has(tree, "if"))
+
+
+def _has(tree: Node, op: str) -> bool:
+    return tree.op == op or any(_has(part, op) for part in tree.parts)
+
+
+def _decay(slope: Node, end: Break | None, argument: str) -> Decay:
+    assert end is None
+    for start in STARTS:
+        try:
+            return decay(slope, start)
+        except TailError:
+            continue
+    raise InvalidInputError(
+        f"{argument} was not proved to be integrable: its tails must fall like a power below -1 of "
+        "|x|, or faster. Cut it off, as in 'exp(-abs(x)) if abs(x) < 9 else 0'."
+    )
+
+
+def _resolved(
+    tree: Node, low: Break | None, high: Break | None
+) -> list[tuple[Break | None, Break | None, Node]]:
+    target = _condition(tree)
+    if target is None:
+        return [(low, high, tree)]
+    changes, found = signs(target.parts[0], low, high)
+    ends = [low, *changes, high]
+    whole = []
+    for i, sign in enumerate(found):
+        chosen = target.parts[1 if sign > 0 else 2]
+        resolved = replaced(tree, lambda node, c=chosen: c if node == target else None)  # type: ignore[misc]
+        whole += _resolved(resolved, ends[i], ends[i + 1])
+    if len(whole) > _MOST_PIECES:
+        raise UndecidedError(f"There are more than {_MOST_PIECES} pieces")
+    return whole
+
+
+def _condition(tree: Node) -> Node | None:
+    """Return a condition that has none in what it compares."""
+    if tree.op in ("if", "join"):
+        return _condition(tree.parts[0]) or tree
+    for part in tree.parts:
+        if (found := _condition(part)) is not None:
+            return found
+    return None
+
+
+def _require_real(
+    tree: Node, low: Break | None, high: Break | None, argument: str, known: dict[Node, int]
+) -> None:
+    """Require bases of roots and logarithms to be > 0, and divisors not to be 0, inside."""
+    for part in tree.parts:
+        _require_real(part, low, high, argument, known)
+    base = tree.parts[0] if tree.op in ("log", "pow") else None
+    if base is None or is_positive(base) or base in known:
+        return
+    whole = tree.op == "pow" and tree.number.denominator == 1
+    if whole and tree.number > 0:
+        with contextlib.suppress(UndecidedError):
+            changes, found = signs(base, low, high)
+            if not changes:
+                known[base] = found[0]
+        return
+    what = "divides by" if whole else "takes a root or logarithm of"
+    try:
+        changes, found = signs(base, low, high)
+    except UndecidedError as refusal:
+        raise InvalidInputError(
+            f"{argument} {what} a term whose sign is not proved. {refusal}."
+        ) from None
+    if changes:
+        raise InvalidInputError(
+            f"{argument} {what} a term that changes its sign at x = {_shown(changes[0])}. "
+            "Write what holds on each side by a comparison."
+        )
+    if not whole and found[0] < 0:
+        place = "everywhere" if low is high is None else f"next to x = {_shown(low or high)}"
+        raise InvalidInputError(f"{argument} takes a root or logarithm of a term < 0 {place}.")
+    known[base] = found[0]
+
+
+def _require_positive(
+    tree: Node, low: Break | None, high: Break | None, argument: str, known: dict[Node, int]
+) -> None:
+    if tree == ZERO or is_positive(tree):
+        return
+    try:
+        changes, found = signs(tree, low, high)
+    except UndecidedError as refusal:
+        raise InvalidInputError(f"{argument} is not proved to be ≥ 0. {refusal}.") from None
+    if -1 in found:
+        place = changes[0] if changes else low or high
+        where = "everywhere" if place is None else f"next to x = {_shown(place)}"
+        raise InvalidInputError(
+            f"{argument} is negative {where}: a density is ≥ 0. Cut it off there by max(…, 0)."
+        )
+    known[tree] = 1
+
+
+def _shown(place: Break | None) -> str:
+    assert place is not None
+    return f"{float(place.low):.6g}"
+
+
+UP, DOWN, TURN = 1, 2, 3
+"""Labels of cells on which f rises, falls, or has a logarithm whose slope falls."""
+
+
+def second_rise(found: Pieces) -> float | None:
+    """Return None where f is proved to have one mode, else a place where it may rise again.
+
+    Between pieces f may jump: up before it fell, or down. Of cells on which the slope of ln f falls
+    those next to a cell where f falls, in the same piece, are such cells themselves; others may
+    be where f turns.
+    """
+    fallen = False
+    for i, part in enumerate(found.parts):
+        if i and not found.continuous:
+            jump = _jump(found.parts[i - 1], part)
+            if fallen and jump != 0 and (jump is None or jump > 0):
+                return _place(part)
+            fallen = fallen or jump is None or jump < 0
+        if part.is_zero:
+            continue
+        turning, falling = False, False
+        for low, _, label in _slopes(part, found):
+            if label == 0 or (label == UP and fallen) or (label == TURN and fallen > falling):
+                return low
+            turning = label == TURN and not fallen
+            falling = label == DOWN or (label == TURN and falling)
+            fallen = fallen or label == DOWN
+        fallen = fallen or turning
+    return None
+
+
+def steepest(found: Pieces) -> Fraction | None:
+    """Return s where −(ln f)′ ≤ s everywhere and tends to s on the right, f continuous; else None.
+
+    Then ln f(x − t) − ln f(x) ≤ st for every t > 0, and tends to it.
+    """
+    right = found.right
+    if right is None or right.power != 0 or not right.high.is_finite():
+        return None
+    far = nearer(found.parts[-1].slope, STARTS[-1], right)
+    limit = fraction(far.high.mid()).limit_denominator(_SIMPLE)
+    try:
+        rest = Tail(right.start).product(add(num(limit), found.parts[-1].slope))
+    except TailError:
+        return None
+    if not (rest.size.is_zero() or (rest.size > 0 and rest.vanishes)):
+        return None
+    for i, part in enumerate(found.parts):
+        if part.is_zero or (i and not found.continuous and _jump(found.parts[i - 1], part) != 0):
+            return None
+        try:
+            _, signs_found = signs(add(num(limit), part.slope), part.low, part.high)
+        except UndecidedError:
+            return None
+        if -1 in signs_found:
+            return None
+    return limit
+
+
+def _place(part: Piece) -> float:
+    assert part.low is not None
+    return float(part.low.low)
+
+
+def _jump(before: Piece, after: Piece) -> int | None:
+    """Return the sign of the jump between two pieces, None where it is not told."""
+    place = after.low
+    assert place is not None
+    if place.exact:
+        point = num(place.low)
+        if at(before.tree, point) == at(after.tree, point):
+            return 0
+    with ctx.workprec(_JUMP_BITS):
+        x = ball(place.low).union(ball(place.high))
+        rise = _value(after, x) - _value(before, x)
+    return 1 if rise > 0 else -1 if rise < 0 else None
+
+
+def _value(part: Piece, x: arb) -> arb:
+    return arb(0) if part.is_zero else real(part.tree, x)
+
+
+def _slopes(part: Piece, found: Pieces) -> list[tuple[float, float, int]]:
+    """Return cells of a piece with labels, its unbounded ends among them."""
+    change = derivative(part.tree)
+
+    def judge(lows: Array, highs: Array) -> Array:
+        ranges = Ranges(lows, highs, part.known)
+        (a, b), (c, d), (_, bend) = ranges(part.slope), ranges(change), ranges(part.bend)
+        turns = np.where(bend <= 0, TURN, 0)
+        return np.where((a >= 0) | (c >= 0), UP, np.where((b <= 0) | (d <= 0), DOWN, turns))
+
+    cells = []
+    low = None if part.low is None else number_ends(part.low.low)[0]
+    high = None if part.high is None else number_ends(part.high.high)[1]
+    if low is None:
+        assert found.left is not None
+        low = float(-found.left.start)
+        cells.append((-np.inf, low, UP))
+    if high is None:
+        assert found.right is not None
+        high = float(found.right.start)
+        return [*cells, *sweep(low, high, judge), (high, np.inf, DOWN)]
+    return [*cells, *sweep(low, high, judge)]

@@ -1,0 +1,209 @@
+"""Where an expression without branches changes its sign: every place, with proof.
+
+A sweep splits an interval until a judgement is known on every cell, by ranges in floats. On a cell
+where the sign is open the derivative has one sign, so that exact signs at its ends say whether
+there is a root, and bisection encloses it; a rational root of few digits is found exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from accountant.density.balls import real
+from accountant.density.ranges import Array, Ranges, number_ends
+from accountant.density.tail import Tail, TailError
+from accountant.density.tree import Node, at, derivative, mirrored, num
+from accountant.errors import UndecidedError
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+
+_FINEST = 2.0**-46
+"""Relative width of the last cells: floats tell no more of a function with a derivative."""
+_NEAREST = 2.0**-60
+"""Width at which cells about 0 are given up."""
+_PARTS, _MANY = (32, 4), 64
+"""Cells that an undecided one is split into where there are at most `_MANY`, and where more: a call
+costs as much as a hundred cells, so that few are split into many."""
+_MOST_CELLS = 1 << 14
+"""Undecided cells at once: more are no crossing but a curve that is open everywhere."""
+_GRADES = range(-4, 9, 2)
+"""Powers of 2 at which cells begin to be as wide as they are far out."""
+_ROOT_BITS = 256
+"""Bits to which an irrational kink is enclosed: what lies between is added to every error."""
+_SIMPLE = 10**6
+"""Largest denominator of a root that is tried exactly."""
+_NARROW = Fraction(1, 10**13)
+"""Width at which a bracket holds one number of such a denominator at most."""
+_PRECISIONS = (64, 256, 1024)
+STARTS = tuple(Fraction(2) ** n for n in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 40, 60))
+"""Where tails are tried to begin."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A point, enclosed; exactly where both ends are equal."""
+
+    low: Fraction
+    high: Fraction
+
+    def moved(self, by: Fraction) -> Break:
+        """Return the point moved."""
+        return Break(self.low + by, self.high + by)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the point is known."""
+        return self.low == self.high
+
+
+Cells = list[tuple[float, float, int]]
+
+
+def sweep(low: float, high: float, judge: Callable[[Array, Array], Array]) -> Cells:
+    """Return cells from `low` to `high` with their labels; the narrowest may have 0."""
+    if not low < high:
+        return []
+    steps = [s * 2.0**n for n in _GRADES for s in (-1, 1)]
+    farthest = max(abs(low), abs(high))
+    while abs(steps[-1]) < farthest:
+        steps += [2 * steps[-2], 2 * steps[-1]]
+    inside = {edge for edge in (0.0, *steps) if low < edge < high}
+    edges = np.array(sorted({low, high} | inside))
+    lows, highs = edges[:-1], edges[1:]
+    done: Cells = []
+    while len(lows):
+        labels = judge(lows, highs)
+        width = highs - lows
+        size = np.maximum(np.abs(lows), np.abs(highs))
+        last = (width <= _FINEST * size) | (width <= _NEAREST)
+        kept = (labels != 0) | last
+        if np.count_nonzero(~kept) > _MOST_CELLS:
+            kept |= True
+        done += zip(lows[kept].tolist(), highs[kept].tolist(), labels[kept].tolist(), strict=True)
+        lows, highs = _split(lows[~kept], highs[~kept])
+    return sorted(done)
+
+
+def _split(lows: Array, highs: Array) -> tuple[Array, Array]:
+    parts = _PARTS[len(lows) > _MANY]
+    shares = np.arange(parts + 1) / parts
+    edges = lows[:, None] + (highs - lows)[:, None] * shares
+    edges[:, -1] = highs
+    return edges[:, :-1].ravel(), edges[:, 1:].ravel()
+
+
+def sign_at(node: Node, point: Fraction) -> int | None:
+    """Return the sign at a point; 0 where the value is exactly 0, None where it is not told."""
+    value = at(node, num(point))
+    if value.op == "num":
+        return (value.number > 0) - (value.number < 0)
+    for bits in _PRECISIONS:
+        with ctx.workprec(bits):
+            found = real(node, ball(point))
+        if found > 0:
+            return 1
+        if found < 0:
+            return -1
+    return None
+
+
+def signs(node: Node, low: Break | None, high: Break | None) -> tuple[list[Break], list[int]]:
+    """Return the sign changes inside an interval, and the signs before, between and after them.
+
+    Raises UndecidedError where a place stays open.
+    """
+    if node.op == "num":
+        return [], [(node.number > 0) - (node.number < 0)]
+    changes: list[Break] = []
+    found: list[int] = []
+
+    def take(sign: int, since: Break | None) -> None:
+        if found and sign != found[-1]:
+            assert since is not None
+            changes.append(since)
+        if not found or sign != found[-1]:
+            found.append(sign)
+
+    left, sign = _end(mirrored(node), None if high is None else -high.low, low)
+    if sign is not None:
+        take(sign, None)
+    start = low.high if low is not None else -left
+    right, last = _end(node, start, high)
+    stop = high.low if high is not None else right
+    for first, then, label in _finite(node, start, stop):
+        if abs(label) == 1:
+            take(label, Break(first, first))
+            continue
+        ends = [sign_at(node, first), sign_at(node, then)]
+        if None in ends:
+            raise _open(first)
+        if ends[0] == ends[1] == 0:
+            raise _open(first)
+        if ends[0]:
+            take(ends[0] or 0, Break(first, first))
+        if ends[1] and ends[1] != ends[0]:
+            where = Break(first, first) if not ends[0] else _root(node, first, then, ends[0])
+            take(ends[1], where)
+    if last is not None:
+        take(last, Break(right, right))
+    return changes, found
+
+
+def _end(node: Node, beyond: Fraction | None, end: Break | None) -> tuple[Fraction, int | None]:
+    """Return where the sign of an unbounded end begins, and the sign; nothing of a bounded one."""
+    if end is not None:
+        return Fraction(0), None
+    for start in STARTS:
+        if beyond is None or start > beyond:
+            try:
+                return start, Tail(start).sign(node)
+            except TailError:
+                continue
+    raise UndecidedError("The sign far out is not known")
+
+
+def _finite(node: Node, low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction, int]]:
+    """Return cells on which the sign, or that of the derivative, is known."""
+    slope = derivative(node)
+
+    def judge(lows: Array, highs: Array) -> Array:
+        ranges = Ranges(lows, highs)
+        (least, most), (falls, rises) = ranges(node), ranges(slope)
+        labels = np.where((falls >= 0) | (rises <= 0), 2, 0)
+        return np.where(least >= 0, 1, np.where(most <= 0, -1, labels))
+
+    cells = sweep(number_ends(low)[0], number_ends(high)[1], judge)
+    clipped = []
+    for first, then, label in cells:
+        a, b = max(Fraction(first), low), min(Fraction(then), high)
+        if a < b:
+            if not label:
+                raise _open(a)
+            clipped.append((a, b, label))
+    return clipped
+
+
+def _open(at_point: Fraction) -> UndecidedError:
+    return UndecidedError(f"A sign near x = {float(at_point):.6g} is not known")
+
+
+def _root(node: Node, low: Fraction, high: Fraction, sign_low: int) -> Break:
+    """Enclose the root between two points with strict, opposite signs."""
+    for _ in range(_ROOT_BITS + 16):
+        middle = (low + high) / 2
+        guess = middle.limit_denominator(_SIMPLE)
+        if high - low < _NARROW and low < guess < high and sign_at(node, guess) == 0:
+            return Break(guess, guess)
+        sign = sign_at(node, middle)
+        if sign == 0:
+            return Break(middle, middle)
+        if sign is None:
+            break
+        low, high = (middle, high) if sign == sign_low else (low, middle)
+    return Break(low, high)

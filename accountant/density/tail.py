@@ -1,0 +1,357 @@
+"""What is proved of an expression at all x ≥ A > 0 at once.
+
+An expression without branches is written there in one of two forms. A `Sum` is
+
+    Σ c_p x^p + k ln x + r,  with rational c_p, p and k, and a number r(x) in a ball,
+
+a `Product` is x^k m(x) e^{E(x)} with m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both are
+closed under products, powers, exponentials and logarithms. Of a sum of two products one dominates:
+their quotient is x^k m e^{E}, whose first power in E decides, and which is monotone from A on where
+
+    k + Σ p c_p x^p  has that sign for all x ≥ A.
+
+A larger A settles what a smaller one leaves open, or the expression is none of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias, final
+
+from flint import arb
+
+from accountant.density.balls import whole_power
+from accountant.density.tree import Node
+from accountant.numbers.interval import ball
+
+_MOST_TERMS = 40
+"""Of a sum: products of longer ones become balls."""
+_MOST_POWER = 12
+"""Sums are multiplied out up to this power."""
+_ZERO = Fraction(0)
+Terms: TypeAlias = Mapping[Fraction, Fraction]
+
+
+class TailError(Exception):
+    """The forms do not settle it from this A on."""
+
+
+@final
+@dataclass(frozen=True)
+class Sum:
+    """Σ c_p x^p + k ln x + r."""
+
+    terms: Terms
+    logs: Fraction = _ZERO
+    rest: arb = field(default_factory=lambda: arb(0))
+
+
+@final
+@dataclass(frozen=True)
+class Product:
+    """x^k m e^{E(x)}."""
+
+    power: Fraction
+    size: arb
+    exponent: Terms
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether it tends to 0."""
+        return _leading(self.exponent) < 0 if self.exponent else self.power < 0
+
+
+Form: TypeAlias = Sum | Product
+
+
+@final
+class Tail:
+    """The forms of expressions at x ≥ A."""
+
+    def __init__(self, start: Fraction) -> None:
+        self._start = start
+        self._known: dict[Node, Form] = {}
+
+    def sign(self, node: Node) -> int:
+        """Return the sign for all x ≥ A. Raises TailError."""
+        return _sign(self.product(node).size)
+
+    def product(self, node: Node) -> Product:
+        """Return the expression as a product. Raises TailError."""
+        return self._product(self._of(node))
+
+    def _of(self, node: Node) -> Form:
+        if node not in self._known:
+            self._known[node] = self._made(node)
+        return self._known[node]
+
+    def _made(self, node: Node) -> Form:
+        match node.op:
+            case "x":
+                return Sum({Fraction(1): Fraction(1)})
+            case "num":
+                return Sum({_ZERO: node.number} if node.number else {})
+            case "pi":
+                return Sum({}, rest=arb.pi())
+        parts = [self._of(part) for part in node.parts]
+        match node.op:
+            case "add":
+                return self._total(parts[0], parts[1])
+            case "mul":
+                return self._times(parts[0], parts[1])
+            case "pow":
+                return self._power(parts[0], node.number)
+            case "exp":
+                return self._exp(parts[0])
+            case "log":
+                return self._log(parts[0])
+            case "logsum":
+                return self._logsum(self._sum(parts[0]), self._sum(parts[1]))
+            case "sigmoid":
+                return self._sigmoid(parts[0])
+        raise TailError(node.op)
+
+    def _span(self, power: Fraction) -> arb:
+        """Return the range of x^p, p ≤ 0."""
+        if power == 0:
+            return arb(1)
+        return arb(0).union((ball(self._start).log() * ball(power)).exp())
+
+    def _at_start(self, power: Fraction) -> arb:
+        return (ball(self._start).log() * ball(power)).exp()
+
+    def _product(self, form: Form) -> Product:
+        if isinstance(form, Product):
+            return form
+        if form.logs:
+            raise TailError("a logarithm")
+        powers = [*form.terms, *([] if form.rest.is_zero() else [_ZERO])]
+        if not powers:
+            return Product(_ZERO, arb(0), {})
+        first = max(powers)
+        size = form.rest * self._span(-first)
+        for power, c in form.terms.items():
+            size += ball(c) * self._span(power - first)
+        return Product(first, size, {})
+
+    def _sum(self, form: Form) -> Sum:
+        if isinstance(form, Sum):
+            return form
+        if form.exponent and _leading(form.exponent) > 0:
+            raise TailError("an exponential")
+        if form.exponent or form.power < 0:
+            return Sum({}, rest=self._bounded(form))
+        if form.power == 0:
+            return Sum({}, rest=form.size)
+        raise TailError("a power")
+
+    def _bounded(self, form: Product) -> arb:
+        """Return the range of a product that tends to 0."""
+        return form.size * arb(0).union(self._most(form))
+
+    def _most(self, form: Product) -> arb:
+        """Return the largest x^k e^{E}, of what falls from A on."""
+        if form.exponent:
+            first = max(form.exponent)
+            rise = ball(form.power) * self._span(-first)
+            for power, c in form.exponent.items():
+                rise += ball(c * power) * self._span(power - first)
+            if not rise < 0:
+                raise TailError("not yet falling")
+        elif form.power > 0:
+            raise TailError("a power")
+        value = self._at_start(form.power)
+        for power, c in form.exponent.items():
+            value *= (ball(c) * self._at_start(power)).exp()
+        return value
+
+    def _total(self, a: Form, b: Form) -> Form:
+        if isinstance(a, Sum) and isinstance(b, Sum):
+            terms = _plus(a.terms, b.terms, Fraction(1))
+            return Sum(terms, a.logs + b.logs, a.rest + b.rest)
+        one, other = self._product(a), self._product(b)
+        if one.size.is_zero():
+            return other
+        if other.size.is_zero():
+            return one
+        difference = _plus(one.exponent, other.exponent, Fraction(-1))
+        larger = _leading(difference) > 0 if difference else one.power >= other.power
+        if not larger:
+            one, other = other, one
+        quotient = Product(
+            other.power - one.power,
+            other.size,
+            _plus(other.exponent, one.exponent, Fraction(-1)),
+        )
+        if quotient.power == 0 and not quotient.exponent:
+            return Product(one.power, one.size + other.size, one.exponent)
+        return Product(one.power, one.size + self._bounded(quotient), one.exponent)
+
+    def _times(self, a: Form, b: Form) -> Form:
+        if isinstance(b, Sum) and _constant(b):
+            a, b = b, a
+        if isinstance(a, Sum) and _constant(a):
+            c = a.terms.get(_ZERO, _ZERO)
+            if not c:
+                return Sum({})
+            if isinstance(b, Sum):
+                return Sum({p: c * d for p, d in b.terms.items()}, c * b.logs, ball(c) * b.rest)
+            return Product(b.power, ball(c) * b.size, b.exponent)
+        if isinstance(a, Sum) and isinstance(b, Sum) and _exact(a) and _exact(b):
+            terms: dict[Fraction, Fraction] = {}
+            for p, c in a.terms.items():
+                terms = _plus(terms, {p + q: c * d for q, d in b.terms.items()}, Fraction(1))
+            if len(terms) <= _MOST_TERMS:
+                return Sum(terms)
+        one, other = self._product(a), self._product(b)
+        return Product(
+            one.power + other.power,
+            one.size * other.size,
+            _plus(one.exponent, other.exponent, Fraction(1)),
+        )
+
+    def _power(self, a: Form, r: Fraction) -> Form:
+        if isinstance(a, Sum) and _exact(a):
+            if r.denominator == 1 and 0 < r <= _MOST_POWER:
+                found: Form = a
+                for _ in range(int(r) - 1):
+                    found = self._times(found, a)
+                return found
+            if len(a.terms) == 1:
+                ((p, c),) = a.terms.items()
+                if c == 1:
+                    return Sum({p * r: Fraction(1)})
+        one = self._product(a)
+        if r.denominator == 1:
+            if r < 0:
+                _sign(one.size)
+            size = whole_power(one.size, int(r))
+        else:
+            if _sign(one.size) < 0:
+                raise TailError("a root of a negative number")
+            size = (one.size.log() * ball(r)).exp()
+        return Product(one.power * r, size, {p: c * r for p, c in one.exponent.items()})
+
+    def _exp(self, a: Form) -> Product:
+        s = self._sum(a)
+        rest = s.rest
+        for power, c in s.terms.items():
+            if power <= 0:
+                rest += ball(c) * self._span(power)
+        return Product(s.logs, rest.exp(), {p: c for p, c in s.terms.items() if p > 0})
+
+    def _log(self, a: Form) -> Sum:
+        one = self._product(a)
+        if _sign(one.size) < 0:
+            raise TailError("the logarithm of a negative number")
+        return Sum(dict(one.exponent), one.power, one.size.log())
+
+    def _logsum(self, a: Sum, b: Sum) -> Sum:
+        z = Sum(_plus(b.terms, a.terms, Fraction(-1)), b.logs - a.logs, b.rest - a.rest)
+        grown = self._exp(z)
+        if not grown.exponent and not grown.power:
+            return Sum(a.terms, a.logs, a.rest + grown.size.log1p())
+        larger, small = (b, self._exp(self._negated(z))) if _grows(grown) else (a, grown)
+        return Sum(larger.terms, larger.logs, larger.rest + self._bounded(small).log1p())
+
+    def _sigmoid(self, a: Form) -> Product:
+        z = self._sum(a)
+        grown = self._exp(z)
+        if not grown.exponent and not grown.power:
+            return Product(_ZERO, grown.size / (1 + grown.size), {})
+        if _grows(grown):
+            small = self._bounded(self._exp(self._negated(z)))
+            return Product(_ZERO, 1 / (1 + small), {})
+        return Product(grown.power, grown.size / (1 + self._bounded(grown)), grown.exponent)
+
+    @staticmethod
+    def _negated(z: Sum) -> Sum:
+        return Sum({p: -c for p, c in z.terms.items()}, -z.logs, -z.rest)
+
+
+@final
+@dataclass(frozen=True)
+class Decay:
+    """−(ln f)'(x) lies in x^power·[low, high], low > 0, for all x ≥ start."""
+
+    start: Fraction
+    power: Fraction
+    low: arb
+    high: arb
+
+    def below(self, x: arb) -> arb:
+        """Return an upper bound of ∫ f/f(x) beyond x ≥ A, +∞ where none is known.
+
+        −y(ln f)'(y) ≥ α = low·x^{1 + power} for y ≥ x, so that f(y) ≤ f(x)(x/y)^α.
+        """
+        rate = self.low.lower() * (x.log() * ball(1 + self.power)).exp()
+        return (x / (rate - 1)).upper() if rate > 1 else arb.pos_inf()
+
+    def above(self, x: arb) -> arb:
+        """Return a lower bound of the same: 0, or what the power law with the largest rate has."""
+        if self.power != -1:
+            return arb(0)
+        return (x / (self.high.upper() - 1)).lower()
+
+
+def decay(slope: Node, start: Fraction) -> Decay:
+    """Return how fast f falls beyond A, from its logarithmic derivative.
+
+    Raises TailError where it is not proved to fall, integrably, from this A on.
+    """
+    tail = Tail(start)
+    found = tail.product(slope)
+    if _sign(found.size) > 0:
+        raise TailError("rising")
+    size, power = -found.size, found.power
+    if found.exponent:
+        if _leading(found.exponent) < 0:
+            raise TailError("hardly falling")
+        least = tail._most(Product(-power, arb(1), {p: -c for p, c in found.exponent.items()}))
+        return Decay(start, _ZERO, size.lower() / least.upper(), arb.pos_inf())
+    if power < -1 or (power == -1 and not size > 1):
+        raise TailError("hardly falling")
+    return Decay(start, power, size.lower(), size.upper())
+
+
+def nearer(slope: Node, start: Fraction, known: Decay) -> Decay:
+    """Return how f falls from a farther place on, which is known more narrowly."""
+    try:
+        return decay(slope, start)
+    except TailError:
+        return known
+
+
+def _sign(size: arb) -> int:
+    if size > 0:
+        return 1
+    if size < 0:
+        return -1
+    raise TailError("a sign")
+
+
+def _grows(form: Product) -> bool:
+    return _leading(form.exponent) > 0 if form.exponent else form.power > 0
+
+
+def _constant(form: Sum) -> bool:
+    return _exact(form) and set(form.terms) <= {_ZERO}
+
+
+def _exact(form: Sum) -> bool:
+    return not form.logs and form.rest.is_zero()
+
+
+def _leading(terms: Terms) -> Fraction:
+    return terms[max(terms)]
+
+
+def _plus(a: Terms, b: Terms, factor: Fraction) -> dict[Fraction, Fraction]:
+    found = dict(a)
+    for p, c in b.items():
+        found[p] = found.get(p, _ZERO) + factor * c
+        if not found[p]:
+            del found[p]
+    return found

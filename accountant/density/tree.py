@@ -1,0 +1,297 @@
+"""Expressions in x as trees: simplified as they are made, differentiated, and taken logarithms of.
+
+A sum a + b that is structurally positive has its logarithm as logsum(ln a, ln b), which neither
+under- nor overflows, and whose derivative is a weighted mean of those of ln a and ln b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation.
+
+    `op` is num, pi, x, add, mul, pow (parts[0] to the rational `number`), exp, log, logsum
+    (ln(e^a + e^b)), sigmoid (1/(1 + e^{−a})); or if, parts (u, a, b): a where u > 0, else b. A join
+    is an if whose branches agree where u = 0.
+    """
+
+    op: str
+    parts: tuple[Node, ...] = ()
+    number: Fraction = Fraction(0)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Hash once: parts are shared, and their paths many."""
+        object.__setattr__(self, "_hash", hash((self.op, self.parts, self.number)))
+
+    def __hash__(self) -> int:
+        """Return the hash that was made with the node."""
+        return self._hash
+
+
+X, PI = Node("x"), Node("pi")
+_LARGEST_POWER = 64
+"""Numbers are raised to powers up to it at once; a larger one would make long numbers."""
+
+
+def num(value: Fraction | int) -> Node:
+    """Return a number."""
+    return Node("num", (), Fraction(value))
+
+
+ZERO, ONE = num(0), num(1)
+
+
+def add(a: Node, b: Node) -> Node:
+    """Return a + b."""
+    if a.op == b.op == "num":
+        return num(a.number + b.number)
+    if a == ZERO:
+        return b
+    if b == ZERO:
+        return a
+    if a == negative(b):
+        return ZERO
+    if b.op == "num":
+        a, b = b, a
+    for one, other in ((a, b), (b, a)):  # numbers are collected, and stand first
+        if other.op == "add" and other.parts[0].op == "num":
+            if one.op == "num":
+                return add(num(one.number + other.parts[0].number), other.parts[1])
+            rest = (one, other.parts[1]) if one is a else (other.parts[1], one)
+            return add(other.parts[0], add(*rest))
+    return Node("add", (a, b))
+
+
+def negative(a: Node) -> Node:
+    """Return −a."""
+    return mul(num(-1), a)
+
+
+def less(a: Node, b: Node) -> Node:
+    """Return a − b."""
+    return add(a, negative(b))
+
+
+def mul(a: Node, b: Node) -> Node:
+    """Return ab, a number first."""
+    if a.op == b.op == "num":
+        return num(a.number * b.number)
+    if b.op == "num":
+        a, b = b, a
+    if a.op == "num":
+        if a.number in (0, 1):
+            return b if a.number else ZERO
+        if b.op == "mul" and b.parts[0].op == "num":
+            return mul(num(a.number * b.parts[0].number), b.parts[1])
+        if b.op == "add" and all(_leads(part) for part in b.parts):
+            return add(mul(a, b.parts[0]), mul(a, b.parts[1]))
+        return Node("mul", (a, b))
+    for one, other, swapped in ((a, b, False), (b, a, True)):
+        if one.op == "mul" and one.parts[0].op == "num":
+            rest = mul(other, one.parts[1]) if swapped else mul(one.parts[1], other)
+            return mul(one.parts[0], rest)
+    if a.op == b.op == "exp":
+        return exp(add(a.parts[0], b.parts[0]))
+    (base, r), (other_base, s) = _power(a), _power(b)
+    if base == other_base:
+        return power(base, r + s)
+    return Node("mul", (a, b))
+
+
+def _leads(a: Node) -> bool:
+    """Whether a number times it is one term: sums of such are multiplied out."""
+    return a.op in ("num", "x", "pow") or (a.op == "mul" and a.parts[0].op == "num")
+
+
+def _power(a: Node) -> tuple[Node, Fraction]:
+    return (a.parts[0], a.number) if a.op == "pow" else (a, Fraction(1))
+
+
+def power(a: Node, r: Fraction) -> Node:
+    """Return a to the rational power r."""
+    if r == 0:
+        return ONE
+    if r == 1:
+        return a
+    whole = r.denominator == 1
+    if a.op == "num" and (a == ONE or (whole and a.number and abs(r) <= _LARGEST_POWER)):
+        return num(a.number**r.numerator) if whole else ONE
+    if a == ZERO and r > 0:
+        return ZERO
+    if a.op == "exp":
+        return exp(mul(num(r), a.parts[0]))
+    if whole and a.op == "pow":
+        return power(a.parts[0], a.number * r)
+    if whole and a.op == "mul" and a.parts[0].op == "num":
+        return mul(power(a.parts[0], r), power(a.parts[1], r))
+    return Node("pow", (a,), r)
+
+
+def exp(a: Node) -> Node:
+    """Return e^a."""
+    if a == ZERO:
+        return ONE
+    return a.parts[0] if a.op == "log" else Node("exp", (a,))
+
+
+def log(a: Node) -> Node:
+    """Return ln a."""
+    if a == ONE:
+        return ZERO
+    return a.parts[0] if a.op == "exp" else Node("log", (a,))
+
+
+def sigmoid(a: Node) -> Node:
+    """Return 1/(1 + e^{−a})."""
+    return num(Fraction(1, 2)) if a == ZERO else Node("sigmoid", (a,))
+
+
+def logsum(a: Node, b: Node) -> Node:
+    """Return ln(e^a + e^b)."""
+    return add(a, log(num(2))) if a == b else Node("logsum", (a, b))
+
+
+def branch(u: Node, a: Node, b: Node, *, joined: bool = False) -> Node:
+    """Return a where u > 0, b elsewhere; `joined` where both agree if u = 0."""
+    if u.op == "num":
+        return a if u.number > 0 else b
+    return a if a == b else Node("join" if joined else "if", (u, a, b))
+
+
+def rebuilt(a: Node, parts: tuple[Node, ...]) -> Node:
+    """Return the same operation on other parts, simplified."""
+    match a.op:
+        case "add":
+            return add(*parts)
+        case "mul":
+            return mul(*parts)
+        case "pow":
+            return power(parts[0], a.number)
+        case "exp":
+            return exp(parts[0])
+        case "log":
+            return log(parts[0])
+        case "sigmoid":
+            return sigmoid(parts[0])
+        case "logsum":
+            return logsum(*parts)
+        case "if" | "join":
+            return branch(*parts, joined=a.op == "join")
+    return Node(a.op, parts, a.number)
+
+
+def replaced(a: Node, change: Callable[[Node], Node | None]) -> Node:
+    """Return the tree with what `change` returns in the place of a node, where that is not None."""
+    found: dict[Node, Node] = {}
+
+    def walk(node: Node) -> Node:
+        if node not in found:
+            changed = change(node)
+            if changed is None:
+                parts = tuple(map(walk, node.parts))
+                changed = node if parts == node.parts else rebuilt(node, parts)
+            found[node] = changed
+        return found[node]
+
+    return walk(a)
+
+
+def at(a: Node, value: Node) -> Node:
+    """Return the tree with another expression for x."""
+    return replaced(a, lambda node: value if node == X else None)
+
+
+def mirrored(a: Node) -> Node:
+    """Return the tree at −x."""
+    return at(a, negative(X))
+
+
+def derivative(a: Node) -> Node:
+    """Return the derivative in x."""
+    known: dict[Node, Node] = {}
+
+    def d(node: Node) -> Node:
+        if node not in known:
+            known[node] = _derivative(node, d)
+        return known[node]
+
+    return d(a)
+
+
+def _derivative(a: Node, d: Callable[[Node], Node]) -> Node:
+    match a.op:
+        case "num" | "pi":
+            return ZERO
+        case "x":
+            return ONE
+        case "add":
+            return add(*map(d, a.parts))
+        case "mul":
+            left, right = a.parts
+            return add(mul(d(left), right), mul(left, d(right)))
+        case "pow":
+            return mul(mul(num(a.number), d(a.parts[0])), power(a.parts[0], a.number - 1))
+        case "exp":
+            return mul(d(a.parts[0]), a)
+        case "log":
+            return mul(d(a.parts[0]), power(a.parts[0], Fraction(-1)))
+        case "logsum":
+            left, right = a.parts
+            rises = d(left), d(right)
+            if rises[0].op == rises[1].op == "num":  # what grows faster, and the rest
+                if rises[0].number < rises[1].number:
+                    left, right, rises = right, left, rises[::-1]
+                lost = num(rises[1].number - rises[0].number)
+                return add(rises[0], mul(lost, sigmoid(less(right, left))))
+            shares = (sigmoid(less(left, right)), sigmoid(less(right, left)))
+            return add(mul(d(left), shares[0]), mul(d(right), shares[1]))
+        case "sigmoid":
+            return mul(d(a.parts[0]), mul(a, sigmoid(negative(a.parts[0]))))
+    raise ValueError(a.op)
+
+
+def is_positive(a: Node, known: Mapping[Node, int] | None = None) -> bool:
+    """Whether it is > 0 wherever it is defined, by its structure and the known signs of terms."""
+    if known and known.get(a) == 1:
+        return True
+    match a.op:
+        case "num":
+            return a.number > 0
+        case "exp" | "pi" | "sigmoid":
+            return True
+        case "mul":
+            return all(is_positive(part, known) for part in a.parts)
+        case "pow":
+            return is_positive(a.parts[0], known)
+        case "add":
+            some = any(is_positive(part, known) for part in a.parts)
+            return some and all(_is_nonnegative(part, known) for part in a.parts)
+    return False
+
+
+def _is_nonnegative(a: Node, known: Mapping[Node, int] | None) -> bool:
+    if a == ZERO or is_positive(a, known):
+        return True
+    if a.op == "pow":
+        return a.number.denominator == 1 and a.number > 0 and a.number.numerator % 2 == 0
+    return a.op in ("mul", "add") and all(_is_nonnegative(part, known) for part in a.parts)
+
+
+def log_of(a: Node, known: Mapping[Node, int]) -> Node:
+    """Return ln a of an expression without branches that is > 0."""
+    match a.op:
+        case "mul" if all(is_positive(part, known) for part in a.parts):
+            return add(*(log_of(part, known) for part in a.parts))
+        case "pow" if is_positive(a.parts[0], known):
+            return mul(num(a.number), log_of(a.parts[0], known))
+        case "add" if all(is_positive(part, known) for part in a.parts):
+            return logsum(*(log_of(part, known) for part in a.parts))
+    return log(a)

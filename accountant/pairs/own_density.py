@@ -1,0 +1,208 @@
+"""The dominating pair of noise with any density of one mode, at a distance t.
+
+Where the loss exceeds ε is a finite union of intervals, whose ends are enclosed
+(`accountant.density.loss`); H(ε) = P(L > ε) − e^ε Q(L > ε) takes the masses of those. A place that
+stays open adds between 0 and P(it)·(1 − e^{ε − l})⁺, l the largest loss there: next to a crossing
+that is of the second order in its width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.core.pair import Pair, Tails
+from accountant.density.divergence import kullback_leibler, renyi
+from accountant.density.law import Law, law, negligible
+from accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
+
+_DOUBLINGS = (0, 2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
+"""How often the reach of the losses is doubled where a tail matters."""
+_TOLD = 20
+"""Bits of the largest loss from which on a farther reach has to add some."""
+_WIDE_BITS = 60
+"""Accuracy at which the largest loss is taken: more than the usual width has."""
+
+
+@final
+@dataclass(frozen=True)
+class OwnDensityPair(Pair):
+    """The laws of t + X and X, X of the density f (mirrored: of −X), t > 0."""
+
+    density: str
+    distance: Fraction
+    mirrored: bool
+
+    @property
+    def usual_width(self) -> Fraction:
+        """1e-12: integrals take longer for more."""
+        return Fraction(1, 10**12)
+
+    def _law(self) -> Law:
+        found = law(self.density, "density")
+        return found.mirrored if self.mirrored else found
+
+    def _masses(self, parts: Sequence[Stretch]) -> tuple[arb, arb]:
+        """Return P and Q of some stretches."""
+        found = self._law()
+        whole = found.total()
+        p, q = arb(0), arb(0)
+        for part in parts:
+            p += found.mass(_moved(part.low, self.distance), _moved(part.high, self.distance))
+            q += found.mass(part.low, part.high)
+        return p / whole, q / whole
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return ∫ (p − e^ε q)⁺."""
+        e = epsilon.ball()
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        for doublings in _DOUBLINGS:
+            parts = losses(self._law(), self.distance, doublings).against(e, epsilon.sign)
+            if all(part.side == ABOVE for part in parts):
+                return -e.expm1()
+            if all(part.side == BELOW for part in parts):
+                return arb(0)
+            p, q = self._masses(joined(parts, ABOVE))
+            value = p - e.exp() * q
+            near, far = arb(0), arb(0)
+            for part in parts:
+                if part.side == OPEN and (most := self._most(part, e)) > 0:
+                    inside = part.low is not None and part.high is not None
+                    near, far = (near + most, far) if inside else (near, far + most)
+            least = (value.lower() + near).max(negligible() ** 4)
+            if far <= least * negligible():
+                break
+        return (value + arb(0).union(near + far)).max(arb(0))
+
+    def _most(self, part: Stretch, epsilon: arb) -> arb:
+        """Return an upper bound of ∫ (p − e^ε q)⁺ over a stretch whose side is open."""
+        share = arb(1) if part.most is None else -(epsilon - part.most).expm1()
+        if not share > 0 and share.upper() <= 0:
+            return arb(0)
+        return self._at_most(part, self.distance) * share.upper().min(arb(1))
+
+    def _at_most(self, part: Stretch, shift: Fraction) -> arb:
+        """Return an upper bound of the mass of a stretch."""
+        found = self._law()
+        return found.at_most(_moved(part.low, shift), _moved(part.high, shift)) / found.total()
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses of the stretches above and below ε."""
+        known, other = self.exact_max_loss(), self.reverse().exact_max_loss()
+        if known is not None and epsilon >= known:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if other is not None and epsilon < -other:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        for doublings in _DOUBLINGS:
+            found = losses(self._law(), self.distance, doublings)
+            parts = found.against(epsilon.ball(), epsilon.sign)
+            p_open, q_open = (
+                sum((self._at_most(part, shift) for part in joined(parts, OPEN)), start=arb(0))
+                for shift in (self.distance, Fraction(0))
+            )
+            (p_above, q_above), (p_below, q_below) = (
+                self._masses(joined(parts, side)) for side in (ABOVE, BELOW)
+            )
+            if not any(part.side == OPEN and None in (part.low, part.high) for part in parts):
+                break
+            least = [side.lower().max(negligible() ** 4) for side in (p_above, q_below)]
+            if p_open <= least[0] * negligible() and q_open <= least[1] * negligible():
+                break
+        p, q = (arb(0).union(each.upper()) for each in (p_open, q_open))
+        sides = {part.side for part in parts}
+        if len(sides) == 1 and OPEN not in sides:
+            one, none = (arb(1), arb(0)) if ABOVE in sides else (arb(0), arb(1))
+            return Tails(one, none, one, none)
+        return Tails(p_above + p, p_below + p, q_above + q, q_below + q)
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln ∫ p^a q^{1−a}/(a − 1); ∞ where there is mass that Q does not have."""
+        return renyi(self._law(), self.distance, order)
+
+    def kullback_leibler(self) -> arb:
+        """Return ∫ p ln(p/q)."""
+        return kullback_leibler(self._law(), self.distance)
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return st where −(ln f)′ is at most s, and tends to it on the right; else None."""
+        steepest = self._law().steepest
+        return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
+
+    def max_loss(self) -> arb:
+        """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""
+        known = self.exact_max_loss()
+        if known is not None:
+            return known.ball()
+        value, bits = arb.nan(), 0
+        for doublings in _DOUBLINGS:
+            value = losses(self._law(), self.distance, doublings).most()
+            last, bits = bits, value.rel_accuracy_bits()
+            if not value.is_finite() or bits > min(_WIDE_BITS, ctx.prec // 2):
+                break
+            if _TOLD < bits <= last + 1:
+                break
+        return arb(0).union(arb.pos_inf()) if value.is_nan() else value
+
+    def infinity_mass(self) -> arb:
+        """Return the mass of P where Q has none."""
+        found = losses(self._law(), self.distance, 0)
+        return self._masses(joined(found.missed(), ABOVE))[0]
+
+    def max_finite_loss(self) -> arb:
+        """Return the supremum of the finite losses."""
+        return losses(self._law(), self.distance, _DOUBLINGS[-1] // 2).most(finite=True)
+
+    def reverse(self) -> OwnDensityPair:
+        """Return X against t + X: up to a shift, −X moved by t against −X."""
+        return OwnDensityPair(self.density, self.distance, not self.mirrored)
+
+    def law(self) -> dict[str, object]:
+        """Return the density, the distance, and whether it is mirrored."""
+        return {
+            "law": "own-density",
+            "density": self.density,
+            "distance": str(ExactReal.of_rational(self.distance)),
+            "mirrored": self.mirrored,
+        }
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Name the intervals where L > ε, to six digits."""
+        found = losses(self._law(), self.distance, 2).against(epsilon.ball(), epsilon.sign)
+        shown = ", ".join(
+            f"({_shown(part.low, '-∞')}, {_shown(part.high, '∞')})" for part in joined(found, ABOVE)
+        )
+        side = "lower" if self.mirrored else "higher"
+        return (
+            f"noise in {shown or 'no interval'} of the true answer under Q, in units of the "
+            f"density{', mirrored' if self.mirrored else ''}; the answer under P is "
+            f"{ExactReal.of_rational(self.distance)} {side}"
+        )
+
+
+def joined(parts: Sequence[Stretch], side: int) -> list[Stretch]:
+    """Return the stretches of one side, neighbours as one."""
+    found: list[Stretch] = []
+    for part in parts:
+        if part.side != side:
+            continue
+        if found and found[-1].high is not None and found[-1].high == part.low:
+            found[-1] = Stretch(found[-1].low, part.high, side)
+        else:
+            found.append(part)
+    return found
+
+
+def _moved(end: Fraction | None, shift: Fraction) -> Fraction | None:
+    return None if end is None else end - shift
+
+
+def _shown(end: Fraction | None, infinite: str) -> str:
+    return infinite if end is None else f"{float(end):.6g}"

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import notation
+from accountant.core.mechanism import Mechanism
+from accountant.density.law import law
+from accountant.density.pieces import pieces, second_rise
+from accountant.density.ranges import Ranges
+from accountant.density.text import read
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import AdditiveNoise, Gaussian, Laplace, Logistic, TruncatedLaplace
+from accountant.numbers.interval import Interval
+from accountant.questions import accuracy, guarantees, profile, tradeoff, utility
+from verify.certificate import certify
+from verify.checker import Outcome, check
+from verify.claims import ApproximateDP
+
+WIDTH = Fraction(1, 10**12)
+FALSE_ALARM = 1e-6
+LOGISTIC = "exp(-x)/(1+exp(-x))**2"
+SAME: list[tuple[str, Mechanism]] = [
+    ("exp(-x**2/2)", Gaussian(1)),
+    ("exp(-abs(x))", Laplace(1)),
+    (LOGISTIC, Logistic(1)),
+    ("exp(-abs(x)) if abs(x) <= 3 else 0", TruncatedLaplace(1, 3)),
+]
+
+
+def narrow(value: Interval, width: Fraction = WIDTH) -> bool:
+    return value.relative_width is not None and value.relative_width <= width
+
+
+@pytest.mark.parametrize(("density", "known"), SAME)
+@pytest.mark.parametrize("epsilon", ["0", "1/3", "-2/3", "1", "5/2"])
+def test_known_laws_have_their_profiles(density: str, known: Mechanism, epsilon: str) -> None:
+    for found, exact in (
+        (profile.delta(AdditiveNoise(density), epsilon), profile.delta(known, epsilon)),
+        (
+            profile.delta(AdditiveNoise(density, scale=2), epsilon),
+            profile.delta(AdditiveNoise(density, sensitivity="1/2"), epsilon),
+        ),
+    ):
+        assert narrow(found)
+        assert found.overlaps(exact)
+
+
+@pytest.mark.parametrize(("density", "known"), SAME)
+def test_known_laws_have_their_other_answers(density: str, known: Mechanism) -> None:
+    own = AdditiveNoise(density)
+    for ours, exact in (
+        (profile.epsilon(own, "1/10"), profile.epsilon(known, "1/10")),
+        (tradeoff.beta(own, "1/10"), tradeoff.beta(known, "1/10")),
+        (guarantees.total_variation(own), guarantees.total_variation(known)),
+        (guarantees.renyi(own, 3), guarantees.renyi(known, 3)),
+        (guarantees.renyi(own, 1), guarantees.renyi(known, 1)),
+        (profile.epsilon(own, 0), profile.epsilon(known, 0)),
+        (utility.variance(own)[0], utility.variance(known)[0]),
+        (accuracy.mean_absolute_error(own), accuracy.mean_absolute_error(known)),
+        (utility.quantile(own, "9/10"), utility.quantile(known, "9/10")),
+    ):
+        assert ours.overlaps(exact)
+        assert ours == exact or narrow(ours)
+
+
+@pytest.mark.parametrize(
+    ("density", "largest"),
+    [("exp(-abs(x))", "1"), (LOGISTIC, "1"), ("1/cosh(2*x)", "2"), ("exp(-abs(x)**3)", None)],
+)
+def test_a_pure_guarantee_is_exact(density: str, largest: str | None) -> None:
+    found = profile.epsilon(AdditiveNoise(density), 0)
+    if largest is None:
+        assert not found.lower.is_finite()
+    else:
+        assert found == Interval.of_exact(int(largest))
+        assert profile.delta(AdditiveNoise(density), largest) == Interval.of_exact(0)
+
+
+def by_quadrature(density: str, t: float, epsilon: float, knots: list[float]) -> mpmath.mpf:
+    """Return ∫ (f(x − t) − e^ε f(x))⁺/∫ f, cut at all changes of sign on a grid."""
+    names = {"exp": mpmath.exp, "abs": abs, "cosh": mpmath.cosh, "max": max, "x": None}
+
+    def f(x: mpmath.mpf) -> mpmath.mpf:
+        return eval(density, {"__builtins__": {}}, {**names, "x": mpmath.mpf(x)})
+
+    def excess(x: mpmath.mpf) -> mpmath.mpf:
+        return f(x - t) - mpmath.exp(epsilon) * f(x)
+
+    grid = sorted({*np.sinh(np.linspace(-9, 9, 901)), *knots, *(knot + t for knot in knots)})
+    signs = [mpmath.sign(excess(x)) for x in grid]
+    cuts = list(grid[:1])
+    for (a, b), (s, r) in zip(itertools.pairwise(grid), itertools.pairwise(signs), strict=True):
+        if s * r < 0:
+            cuts.append(mpmath.findroot(excess, (a, b), solver="anderson"))
+        cuts.append(b)
+    total = mpmath.quad(f, sorted({-mpmath.inf, *grid[::30], *knots, mpmath.inf}))
+    pieces = itertools.pairwise([-mpmath.inf, *cuts, mpmath.inf])
+    whole = (mpmath.quad(excess, [a, b]) for a, b in pieces if _positive(excess, a, b))
+    return mpmath.fsum(whole) / total
+
+
+def _positive(excess: object, a: mpmath.mpf, b: mpmath.mpf) -> bool:
+    inner = b - 1 if mpmath.isinf(a) else a + 1 if mpmath.isinf(b) else (a + b) / 2
+    return bool(excess(inner) > 0)  # type: ignore[operator]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("density", "knots"),
+    [
+        ("exp(-abs(x)**1.5)", [0.0]),
+        ("exp(-abs(x)**3)", [0.0]),
+        ("(1+x**2/3)**-2", []),
+        ("1/(1+x**2)", []),
+        ("0.3*exp(-x**2/2)+0.7*exp(-abs(x))", [0.0]),
+        ("exp(-x) if x>0 else exp(2*x)", [0.0]),
+    ],
+)
+def test_profiles_agree_with_quadrature(density: str, knots: list[float]) -> None:
+    for epsilon in (0.0, 0.4):
+        sides = [by_quadrature(density, t, epsilon, knots) for t in (0.75, -0.75)]
+        found = profile.delta(AdditiveNoise(density, sensitivity="3/4"), epsilon)
+        assert narrow(found)
+        # the quadrature of mpmath has about fifteen digits here
+        assert abs(mpmath.mpf(str(found.upper)) - max(sides)) <= mpmath.mpf("1e-12")
+
+
+@pytest.mark.parametrize("density", ["exp(-abs(x)**3)", "1/(1+x**2)", "exp(-x-exp(-x))"])
+def test_a_smaller_shift_is_never_worse(density: str) -> None:
+    for epsilon in ("-1/2", "0", "1/3"):
+        shifts = [Fraction(k, 4) for k in range(1, 7)]
+        found = [profile.delta(AdditiveNoise(density, sensitivity=t), epsilon) for t in shifts]
+        assert all(a.lower <= b.upper for a, b in itertools.pairwise(found))
+
+
+def test_tails_and_reversed_pairs_are_consistent() -> None:
+    pair, other = AdditiveNoise("exp(-x) if x > 0 else exp(2*x)").worst_case(None).remove
+    assert pair.reverse() == other
+    for epsilon in ("-1/4", "1/2"):
+        found = profile.delta_complement(AdditiveNoise("exp(-abs(x)**3)"), epsilon)
+        delta = profile.delta(AdditiveNoise("exp(-abs(x)**3)"), epsilon)
+        assert (found + delta).overlaps(Interval.of_exact(1))
+
+
+ONE_MODE = [
+    "exp(-x**4)",
+    "exp(-(x-1/3)**4)",
+    "exp(-sqrt(abs(x)))",
+    "1/cosh(x)",
+    "max(1-x**2,0)**2",
+    "max(1-x**2/2,0)",
+    "(abs(x)<1)",
+    "1 if x < 2 and x > -1 else 0",
+    "exp(-x-exp(-x))",
+    "(sqrt(x)*exp(-x)) if x > 0 else 0",
+    "min(1, 1/x**2)",
+    "exp(-abs(x))*(2 if x > 0 else 1)",
+    "0.5*exp(-x**2/2)+0.5*exp(-(x-1.9)**2/2)",
+]
+SEVERAL = [
+    "exp(-(x-3)**2/2)+exp(-(x+3)**2/2)",
+    "0.5*exp(-x**2/2)+0.5*exp(-(x-2.1)**2/2)",
+    "(abs(x)<1)+0.5*(abs(x-3)<1)",
+    "x**2*exp(-x**2)",
+    "exp(-abs(x))*(1 if x < 1 else 2)",
+]
+
+
+@pytest.mark.parametrize("density", ONE_MODE)
+def test_one_mode_is_proved(density: str) -> None:
+    assert second_rise(pieces(read(density, "density"), "density")) is None
+
+
+@pytest.mark.parametrize("density", SEVERAL)
+def test_several_modes_are_refused(density: str) -> None:
+    with pytest.raises(InvalidInputError, match="one mode"):
+        AdditiveNoise(density)
+
+
+@pytest.mark.parametrize(
+    ("density", "said"),
+    [
+        ("", "text"),
+        ("exp(-x", "formula"),
+        ("1", "integrable"),
+        ("1/(1+abs(x))", "integrable"),
+        ("exp(x)", "integrable"),
+        ("x", "negative"),
+        ("1-x**2", "negative"),
+        ("0*x", "no density"),
+        ("sin(x)", "'sin'"),
+        ("__import__('os')", "'__import__'"),
+        ("exp(-y**2)", "'y'"),
+        ("exp(-x^2)", r"x\*\*2"),
+        ("exp(-x.real)", "without"),
+        ("sqrt(x)*exp(-x)", "root"),
+        ("exp(-x**2)*log(x)", "logarithm"),
+        ("1/x**2", "divides"),
+        ("abs(x)**-0.5*exp(-abs(x))", "bounded"),
+        ("exp(-abs(x)) if x else 0", "condition"),
+        ("exp(-abs(x, 2))", "one argument"),
+        ("exp(-x**2000)", "Exponents"),
+        ("1/0", "divides by 0"),
+        ("+".join(["exp(-abs(x))"] * 300), "characters"),
+        ("(lambda: 1)()", "without"),
+        ("[1][0]", "without"),
+    ],
+)
+def test_what_is_no_density_is_refused_in_one_line(density: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        AdditiveNoise(density)
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_irrational_distance_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="rational"):
+        AdditiveNoise("exp(-abs(x))", sensitivity="sqrt(2)")
+
+
+def test_the_notation_reads_back() -> None:
+    for text in (*ONE_MODE, "exp(-abs(x)**3)"):
+        made = AdditiveNoise(text, scale="3/2")
+        assert notation.parse(repr(made)) == made
+
+
+def test_heavy_tails_have_no_moments() -> None:
+    cauchy, student = AdditiveNoise("1/(1+x**2)"), AdditiveNoise("(1+x**2/3)**-2")
+    assert not accuracy.mean_absolute_error(cauchy).upper.is_finite()
+    assert not utility.mean_squared_error(cauchy).lower.is_finite()
+    assert utility.variance(student)[0].overlaps(Interval.of_exact(3))
+    assert abs(float(utility.quantile(cauchy, "3/4")) - 1) < 1e-15
+
+
+@pytest.mark.parametrize("density", ["exp(-abs(x)**3)", "1/(1+x**2)", "exp(-x) if x>0 else 0"])
+def test_draws_have_the_distribution(density: str) -> None:
+    made, size = AdditiveNoise(density, scale=2), 40_000
+    # DKW: 2e^{−2nt²} = FALSE_ALARM
+    bound = np.sqrt(np.log(2 / FALSE_ALARM) / (2 * size))
+    drawn = np.sort(made.sample(size, rng=np.random.default_rng(3)))
+    for level in ("1/100", "1/4", "1/2", "9/10", "999/1000"):
+        x = float(utility.quantile(made, level))
+        assert abs(np.searchsorted(drawn, x) / size - Fraction(level)) <= bound
+
+
+@given(st.floats(-30, 30), st.floats(0, 5), st.sampled_from([*ONE_MODE, *SEVERAL]))
+@settings(max_examples=60)
+def test_ranges_contain_the_values(low: float, width: float, density: str) -> None:
+    for part in pieces(read(density, "density"), "density").parts:
+        a = low if part.low is None else max(low, float(part.low.high))
+        b = low + width if part.high is None else min(low + width, float(part.high.low))
+        if part.is_zero or not a < b:
+            continue
+        for tree in (part.tree, part.log, part.slope, part.bend):
+            least, most = Ranges(np.array([a]), np.array([b]), part.known)(tree)
+            for x in np.linspace(a, b, 7)[1:-1]:
+                one, other = Ranges(np.array([x]), np.array([x]), part.known)(tree)
+                assert least[0] <= other[0]
+                assert one[0] <= most[0]
+
+
+def test_masses_are_those_of_the_distribution_function() -> None:
+    cauchy = law("1/(1+x**2)", "density")
+    with mpmath.workdps(30):
+        for x in (Fraction(0), Fraction(7, 3), Fraction(10) ** 12):
+            exact = mpmath.atan(1 / mpmath.mpf(x.numerator) * x.denominator) if x else mpmath.pi / 2
+            found = mpmath.mpf(str(Interval.of_ball(cauchy.above(x)).lower))
+            assert abs(found / exact - 1) < mpmath.mpf("1e-14")
+
+
+@pytest.mark.parametrize("density", ["1/(1+x**2)", "exp(-x) if x > 0 else exp(2*x)"])
+@pytest.mark.parametrize("delta", ["0.01", "0.9"])
+def test_certificates_are_conditional(density: str, delta: str) -> None:
+    claim = ApproximateDP(
+        id="test/own",
+        source="test",
+        statement="noise of a formula",
+        mechanism=repr(AdditiveNoise(density)),
+        epsilon="1/2",
+        delta=delta,
+    )
+    finding, certificate = certify(claim)
+    assert finding.verdict.value == ("HOLDS" if delta == "0.9" else "REFUTED")
+    assert certificate is not None
+    checked = check(certificate)
+    assert checked.outcome is Outcome.CONDITIONAL
+    assert any("one mode" in text for text in checked.taken_as_given)

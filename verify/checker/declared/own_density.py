@@ -1,0 +1,60 @@
+"""Noise of a density that is written as a formula: named, and not derived a second time.
+
+The worst pairs follow from the arguments: a shift by the full distance to either side. That the
+density has one mode, on which this rests, and every number about it are taken as given, so that a
+certificate about it is CONDITIONAL, never VALID.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.notation import Argument, Noise, positive
+from verify.checker.reals import UnknownError
+
+_LONGEST = 2000
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+        raise ValueError("a formula in x")
+    return value
+
+
+def _pair(noise: Noise) -> Pair:
+    """Return the pair to one side; `both_sides` has the other one."""
+    return {
+        "law": "own-density",
+        "density": noise["density"],
+        "distance": noise["sensitivity"] / noise["scale"],
+        "mirrored": False,
+    }
+
+
+def both_sides(noise: Noise) -> list[Pair]:
+    """Return the shifts to both sides."""
+    return [_pair(noise), {**_pair(noise), "mirrored": True}]
+
+
+def _unknown(*_: Any) -> Any:
+    raise UnknownError("the integrals of a density that is written as a formula")
+
+
+OWN_DENSITY = DeclaredLaw(
+    mechanism="AdditiveNoise",
+    arguments={
+        "density": Argument(_text),
+        "scale": Argument(positive, Fraction(1)),
+        "sensitivity": Argument(positive, Fraction(1)),
+    },
+    name="own-density",
+    parameters=("density", "distance", "mirrored"),
+    pair=_pair,
+    tails=_unknown,
+    renyi=_unknown,
+    largest_loss=_unknown,
+    variance=_unknown,
+    quantile=_unknown,
+)

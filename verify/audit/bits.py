@@ -390,9 +390,9 @@ def _modulus(*sides: Values) -> int:
 def _table(first: Codes, second: Codes) -> tuple[Codes, Values]:
     """Return the codes that were seen and the logarithms of the ratios of their frequencies."""
     size = int(max(first.max(initial=0), second.max(initial=0))) + 1
-    a, b = (np.bincount(side, minlength=size) for side in (first, second))
-    codes = np.flatnonzero(a + b)
-    a, b = (side[codes] + 0.5 for side in (a, b))
+    counts = [np.bincount(side, minlength=size) for side in (first, second)]
+    codes = np.flatnonzero(counts[0] + counts[1])
+    a, b = (side[codes] + 0.5 for side in counts)
     return codes, np.log(a / len(first)) - np.log(b / len(second))
 
 

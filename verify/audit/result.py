@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
 
+from accountant.numbers.exact import floats_in_short
 from verify.audit.curve import Curve
 from verify.audit.exact_test import Counts, mu_lower_bound
 from verify.audit.guarantee import Guarantee, Point
@@ -163,7 +164,7 @@ class AuditResult:
         """Return the result in a few lines."""
         at = f"epsilon={_number(self.point.epsilon)}, delta={_number(self.point.delta)}"
         lines = [
-            f"{self.outcome.value}  {self.guarantee.description} of {self.target}",
+            f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
             f"  tested       {at}, at significance {self.significance:g}",
             f"  neighbours   {shown(self.pair[0])} and {shown(self.pair[1])}"
             + (f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""),

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
+from accountant.numbers.exact import floats_in_short
 from verify.audit import blocks
 from verify.audit.blocks import Datasets
 from verify.audit.features import Proposer
@@ -124,7 +125,7 @@ class SequentialResult:
         """Return the result in a few lines."""
         bets = [entry for entry in self.rounds if entry.stake > 0]
         lines = [
-            f"{self.outcome.value}  {self.guarantee.description} of {self.target}",
+            f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
             f"  evidence     {self.evidence:.4g} (p-value {self.p_value:.3g} at any time), "
             f"{1 / self.significance:.4g} refutes",
             f"  runs         {self.samples} pairs in {len(self.rounds)} rounds",

@@ -10,7 +10,13 @@ from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-SLOW = {"MixtureOfGaussians", "RandomAllocation", "RankOneGaussian", "SampledWithoutReplacement"}
+SLOW = {
+    "AdditiveNoise",
+    "MixtureOfGaussians",
+    "RandomAllocation",
+    "RankOneGaussian",
+    "SampledWithoutReplacement",
+}
 """More than five seconds each."""
 NAMES = [name for name, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)]
 

@@ -133,11 +133,11 @@ class Losses:
                 joined[-1][1] = cell[1]
             else:
                 joined.append([*cell])
-        for start, stop, way in joined:
-            a, b = max(Fraction(start), low), min(Fraction(stop), high)
+        for begun, ended, kind in joined:
+            a, b = max(Fraction(begun), low), min(Fraction(ended), high)
             if a < b:
-                span = (0.0, 0.0) if way else _span(start, stop, shift, p, q)
-                yield Run(a, b, int(way), p, q, span)
+                span = (0.0, 0.0) if kind else _span(begun, ended, shift, p, q)
+                yield Run(a, b, int(kind), p, q, span)
 
     def loss(self, run: Run, x: Fraction) -> arb:
         """Return a ball that contains l(x), by the pieces of a run; NaN where one is 0."""

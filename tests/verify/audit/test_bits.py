@@ -384,7 +384,7 @@ def _separated(case: zoo.Case, runs: int) -> tuple[int, int]:
 
 def test_joint_fineness_tells_what_no_entry_tells() -> None:
     """Under 1-GDP right guesses are at most Φ(1/2) of all; false alarm 1e-6."""
-    right, wrong = _separated(SHARED, 1200)
+    right, wrong = _separated(SHARED, 5000)
     assert stats.binom.sf(right - 1, right + wrong, stats.norm.cdf(0.5)) < LEVEL
 
 

@@ -133,7 +133,11 @@ def test_real_sums_that_are_rounded_once_are_not_accused() -> None:
         assert not found.refuted
 
 
-NAIVE = [case for case in zoo.cases(broken=True) if case.name.startswith("float")]
+NAIVE = [
+    case
+    for case in zoo.cases(broken=True)
+    if case.name.startswith("float") and case.name != "float-noisy-then-copied"  # of vectors only
+]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ sampling comes with its own neighbouring relation:
   step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too.
 * "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
   where there are more; neighbours by add-remove. ε has two ends, which nearly meet where hardly
-  any batch is cut (`accountant.pairs.truncated_batches`).
+  any batch is cut (`accountant.truncated_batches`).
 * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
   `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
@@ -258,7 +258,7 @@ def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
         f"none is filled up, and of more than {loop.most} records {loop.most} are kept, all "
         "subsets equally likely.",
     )
-    return replace(whole, assumptions=(limited, *rest), ends=ends)
+    return replace(whole, mechanism=cut.worst(), assumptions=(limited, *rest), ends=ends)
 
 
 def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:

@@ -55,7 +55,7 @@ class Training(Drawable):
     steps: int
     sampling_prob: Fraction
     mechanism: Mechanism
-    """All steps together; for shuffled batches, what the upper end of ε is that of."""
+    """All steps together, or what is no better at any δ: for shuffled and for truncated batches."""
     ends: str = ""
     """What the ends of ε rest on, where these are bounds of different kinds."""
 

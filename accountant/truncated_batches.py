@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import final
 
 from flint import arb
@@ -80,6 +80,10 @@ class TruncatedBatches:
         ]
         return parts[0] if len(parts) == 1 else Composed(parts)
 
+    def worst(self) -> Mechanism:
+        """Return an untruncated run that is no better at any δ."""
+        return self.run(self.steps if self._crowded else 0)
+
     def lower(self, delta: ExactReal) -> Decimal:
         """Return a lower bound of ε(δ)."""
         kept = self.share * (1 - self._crowded)
@@ -95,7 +99,8 @@ class TruncatedBatches:
             left = ExactReal.of_rational(Fraction(Interval.of_ball(rest).lower))
         bound = _epsilon(runs[-1], delta if beyond == 0 else left).upper
         if len(levels) > 1:
-            tails = [Fraction(1), *(tail for _, tail in levels)]
+            falling = list(accumulate((tail for _, tail in reversed(levels)), max))
+            tails = [Fraction(1), *reversed(falling)]  # bounds, of which each is at least the next
             weights = [before - after for before, after in pairwise(tails)]
             for at in self._candidates(runs, weights, float(left.ball().mid()), float(bound)):
                 if at >= bound:

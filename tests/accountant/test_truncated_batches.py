@@ -31,6 +31,8 @@ def test_a_limit_that_is_hardly_ever_reached_costs_nearly_nothing() -> None:
     assert cut.epsilon.overlaps(whole.epsilon)
     assert cut.epsilon.relative_width is not None
     assert cut.epsilon.relative_width < Fraction(1, 10**5)
+    named = dpassay.epsilon(cut.mechanism, "1e-5", adjacency="add-remove")
+    assert named.lower > cut.epsilon.upper  # no untruncated run of sensitivity 1
 
 
 def hockey_stick(

@@ -83,13 +83,12 @@ class Loop:
         steps: int | None,
         group: int = 1,
         *,
-        truncated_batch_size: int | None = None,
+        most: int | None = None,
     ) -> Loop:
         """Return the loop of checked settings."""
         batch = integer("batch_size", batch_size, least=1)
         size = integer("dataset_size", dataset_size, least=1)
         people = integer("group", group, least=1)
-        most = truncated_batch_size
         if most is not None:
             most = integer("truncated_batch_size", most, least=1)
         if batch > size:

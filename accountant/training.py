@@ -180,17 +180,14 @@ def dpsgd(
     >>> f"{run.epsilon:.4g}"
     '1.636'
     """
+    loop = Loop.of(batch_size, dataset_size, epochs, steps, group, most=truncated_batch_size)
+    return _answer(noise_multiplier, loop, delta, sampling)
+
+
+def _answer(noise_multiplier: Number, loop: Loop, delta: Number, sampling: str) -> Training:
     sigma, most = exact(noise_multiplier, "noise_multiplier"), probability("delta", delta)
     if sigma.sign <= 0:
         raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
-    loop = Loop.of(
-        batch_size,
-        dataset_size,
-        epochs,
-        steps,
-        group,
-        truncated_batch_size=truncated_batch_size,
-    )
     found = scheme(sampling, sigma, loop)
     epsilon, ends = found.epsilon(most)
     return Training(
@@ -235,14 +232,7 @@ def dpsgd_noise(
     >>> print(run.noise_multiplier)
     0.817603254606
     """
-    loop = Loop.of(
-        batch_size,
-        dataset_size,
-        epochs,
-        steps,
-        group,
-        truncated_batch_size=truncated_batch_size,
-    )
+    loop = Loop.of(batch_size, dataset_size, epochs, steps, group, most=truncated_batch_size)
     budget, most = exact(epsilon, "epsilon"), probability("delta", delta)
     if budget.sign <= 0:
         raise expected("epsilon", epsilon, "> 0", "Give the ε that the whole run may have.")
@@ -251,17 +241,7 @@ def dpsgd_noise(
     scheme(sampling, exact(1), loop)  # an unknown one is refused at once
 
     def run(sigma: Number) -> Training:
-        return dpsgd(
-            sigma,
-            loop.batch,
-            loop.size,
-            delta=delta,
-            epochs=epochs,
-            steps=steps,
-            sampling=sampling,
-            group=group,
-            truncated_batch_size=truncated_batch_size,
-        )
+        return _answer(sigma, loop, delta, sampling)
 
     sampled = sampling != "shuffle"
     found = calibrate(

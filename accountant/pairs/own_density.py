@@ -141,15 +141,17 @@ class OwnDensityPair(Pair):
         known = self.exact_max_loss()
         if known is not None:
             return known.ball()
-        value, bits = arb.nan(), 0
+        value, bits = arb(0).union(arb.pos_inf()), 0
         for doublings in _DOUBLINGS:
-            value = losses(self._law(), self.distance, doublings).most()
-            last, bits = bits, value.rel_accuracy_bits()
-            if not value.is_finite() or bits > min(_WIDE_BITS, ctx.prec // 2):
+            found = losses(self._law(), self.distance, doublings).most()
+            if not found.is_finite():
+                return value if found.is_nan() else found
+            # each contains the supremum, and far out a difference of large logarithms says little
+            value = value.intersection(found) if value.is_finite() else found
+            last, bits = bits, found.rel_accuracy_bits()
+            if bits > min(_WIDE_BITS, ctx.prec // 2) or (_TOLD < bits <= last + 1):
                 break
-            if _TOLD < bits <= last + 1:
-                break
-        return arb(0).union(arb.pos_inf()) if value.is_nan() else value
+        return value
 
     def infinity_mass(self) -> arb:
         """Return the mass of P where Q has none."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpassay
 from accountant import notation
 from accountant.core.mechanism import Mechanism
 from accountant.density.law import law
@@ -291,3 +293,13 @@ def test_certificates_are_conditional(density: str, delta: str) -> None:
     checked = check(certificate)
     assert checked.outcome is Outcome.CONDITIONAL
     assert any("one mode" in text for text in checked.taken_as_given)
+
+
+def test_a_slope_that_tends_to_its_bound_tells_a_pure_guarantee_from_a_smaller_one() -> None:
+    """−(ln f)′ = x/√(1 + x²) < 1 tends to 1, so ε(0) = 1, and no claim below it holds."""
+    noise = AdditiveNoise("exp(-sqrt(1+x**2))")
+    found = dpassay.epsilon(noise, delta=0)
+    assert found.lower <= 1 <= found.upper
+    assert found.upper - found.lower < Decimal("1e-4")
+    assert dpassay.verify(noise, epsilon="0.99").verdict.value == "REFUTED"
+    assert dpassay.verify(noise, epsilon="1.01").verdict.value == "HOLDS"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 from flint import acb, arb
@@ -101,16 +102,17 @@ def _finite(found: Losses, shift: Fraction, curve: Curve) -> arb:
             joined.append(run)
     t = ball(shift)
     for run in joined:
-        p, q = run.p.log_integrand, run.q.log_integrand
-
-        def integrand(x: acb, analytic: bool, p=p, q=q) -> acb:  # type: ignore[no-untyped-def]
-            return curve(p(x - t, analytic), q(x, analytic))
-
+        integrand = partial(_at, curve, run, t)
         for low, high in _panels(run.low, run.high):
             whole += integral(integrand, ball(low), ball(high))
     if not whole.is_finite():
         raise UndecidedError("A divergence was not integrated: the density is 0 somewhere inside.")
     return whole
+
+
+def _at(curve: Curve, run: Run, t: arb, x: acb, analytic: bool) -> acb:
+    """Return the integrand at a point."""
+    return curve(run.p.log_integrand(x - t, analytic), run.q.log_integrand(x, analytic))
 
 
 def _panels(low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction]]:

@@ -172,7 +172,7 @@ def _resolved(
     whole = []
     for i, sign in enumerate(found):
         chosen = target.parts[1 if sign > 0 else 2]
-        resolved = replaced(tree, lambda node, c=chosen: c if node == target else None)  # type: ignore[misc]
+        resolved = replaced(tree, {target: chosen}.get)
         whole += _resolved(resolved, ends[i], ends[i + 1])
     if len(whole) > _MOST_PIECES:
         raise UndecidedError(f"There are more than {_MOST_PIECES} pieces")

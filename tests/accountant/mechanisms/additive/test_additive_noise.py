@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -108,9 +110,9 @@ def by_quadrature(density: str, t: float, epsilon: float, knots: list[float]) ->
     return mpmath.fsum(whole) / total
 
 
-def _positive(excess: object, a: mpmath.mpf, b: mpmath.mpf) -> bool:
+def _positive(excess: Callable[[Any], Any], a: mpmath.mpf, b: mpmath.mpf) -> bool:
     inner = b - 1 if mpmath.isinf(a) else a + 1 if mpmath.isinf(b) else (a + b) / 2
-    return bool(excess(inner) > 0)  # type: ignore[operator]
+    return bool(excess(inner) > 0)
 
 
 @pytest.mark.slow

@@ -66,6 +66,7 @@ _HOME = {
         ),
         "accountant.ask",
     ),
+    "convert": "accountant.questions.conversion",
     "Interval": "accountant.numbers.interval",
     "parse": "accountant.notation",
     "exact": "accountant.numbers.exact",
@@ -102,6 +103,7 @@ _HOME = {
     "Training": "accountant.training",
     "dpsgd": "accountant.training",
     "dpsgd_noise": "accountant.training",
+    "training": "accountant.training",
     "training_schemes": "accountant.training",
     "Budget": "verify.compare",
     "sweep": "verify.compare",
@@ -113,6 +115,7 @@ _HOME = {
             "audit_until_refuted",
             "calibrate",
             "certify",
+            "check",
             "compare",
             "verify",
         ),
@@ -167,8 +170,8 @@ def _hint(name: str) -> str:
     """Suggest a public name for one that is not."""
     if name.startswith("_"):
         return ""
-    suggestion: str = import_module("accountant.errors").suggestion(name, __getattr__("__all__"))
-    return f". {suggestion}"
+    found: str = import_module("accountant.errors").suggestion(name, __getattr__("__all__"))
+    return f". {found}" if found.startswith("Did you mean") else ": dir(dpassay) lists what it has"
 
 
 def __dir__() -> list[str]:

@@ -57,11 +57,13 @@ from accountant.mechanisms import *
 from accountant.notation import parse as parse
 from accountant.numbers.exact import exact as exact
 from accountant.numbers.interval import Interval as Interval
+from accountant.questions.conversion import convert as convert
 from accountant.summary import Profile as Profile
 from accountant.summary import profile as profile
 from accountant.training import Training as Training
 from accountant.training import dpsgd as dpsgd
 from accountant.training import dpsgd_noise as dpsgd_noise
+from accountant.training import training as training
 from accountant.training import training_schemes as training_schemes
 from figures.plot import plot as plot
 from verify.ask import assert_private as assert_private
@@ -70,6 +72,7 @@ from verify.ask import audit_samples as audit_samples
 from verify.ask import audit_until_refuted as audit_until_refuted
 from verify.ask import calibrate as calibrate
 from verify.ask import certify as certify
+from verify.ask import check as check
 from verify.ask import compare as compare
 from verify.ask import verify as verify
 from verify.audit import AuditResult as AuditResult

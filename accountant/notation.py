@@ -1,7 +1,8 @@
 """The one notation for mechanisms: parse it; `repr` prints it.
 
 `Name(argument=value, …)`, nested. Numbers are ints and decimals, read exactly as written, or
-strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; lists stand in brackets. As in
+strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; float(0.1) is the binary number
+nearest to 0.1, as reports print the floats of Python; lists stand in brackets. As in
 Python the first arguments may stand without their names: `Composed(Gaussian(1.1), count=3)`.
 The text is parsed, never evaluated: anything but this grammar is refused.
 """
@@ -122,6 +123,8 @@ def _names(noun: str) -> list[str]:
 
 def _value(node: ast.expr, source: str) -> object:
     match node:
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant() | ast.UnaryOp() as read]):
+            return f"float({_value(read, source)})"
         case ast.Call():
             return _build(node, source)
         case ast.List(elts=entries):

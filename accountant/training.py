@@ -204,6 +204,10 @@ def _answer(noise_multiplier: Number, loop: Loop, delta: Number, sampling: str) 
     )
 
 
+training = dpsgd
+"""The same under the name of its command."""
+
+
 @forgiving
 def dpsgd_noise(
     epsilon: Number,

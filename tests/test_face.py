@@ -123,6 +123,14 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("compare(epsilon=1, workload='Prefix(steps=3)')", "Did you mean 'PrefixSums'?"),
         ("compare(epsilon=1, workload='Sum()')", "Did you mean 'VectorSum'?"),
         ("Composed('Gaussian(1)', 10)", "dpassay.parse('Gaussian(1)')"),
+        ("Composed(Gaussian(1), Laplace(1))", "several mechanisms stand in one list"),
+        ("convert(mu=1)", 'convert(zcdp="0.1", delta="1e-5")'),
+        ("convert(mu=1, epsilon=1, delta=0.1)", "and one question"),
+        ("convert(approximate=1, alpha=0.1)", "Expected approximate=(E, D), not 1"),
+        ("convert(approximate='1,2', alpha=0.1)", "Expected approximate=(E, D)"),
+        ("convert(approximate=(1, 0.1), rho=True)", "No finite rho follows"),
+        ("convert(gdp=1, delta=0.1)", "Did you mean 'zcdp'?"),
+        ("check('claim.json')", "For a file: dpassay check"),
         ("certify('Gaussian(1)')", "epsilon=1, delta=1e-5"),
         ("dpsgd(1, 10, 100, delta='1e-5')", "one of epochs=… and steps=…"),
         ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='poison')", "'poisson'?"),
@@ -147,6 +155,19 @@ def test_a_mistake_is_answered_with_what_to_type(code: str, remedy: str) -> None
 def test_an_unknown_name_is_answered_with_a_near_one() -> None:
     with pytest.raises(AttributeError, match="Did you mean 'Gaussian'"):
         _ = dpassay.Gausian  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"dir\(dpassay\)"):
+        _ = dpassay.quux  # type: ignore[attr-defined]
+
+
+def test_python_has_the_commands_of_the_command_line() -> None:
+    assert dpassay.training is dpassay.dpsgd
+    assert dpassay.convert(pure=1, order=8) == dpassay.renyi(dpassay.RandomizedResponse(1), 8)
+    assert dpassay.convert(zcdp="0.5", order=3) == Decimal("1.5")
+    assert dpassay.convert(mu=1, epsilon=1) == dpassay.delta("Gaussian(1)", 1)
+    assert dpassay.convert(renyi=(16, "0.7"), delta="1e-6").digits >= 12
+    _, certificate = dpassay.certify("Laplace(2)", epsilon="0.5")
+    assert certificate is not None
+    assert str(dpassay.check(certificate)).startswith("VALID")
 
 
 def test_every_question_takes_a_text() -> None:
@@ -253,6 +274,26 @@ class TestFloats:
         assert "delta=float(1e-05)" in repr(found)
         assert found.claimed["delta"] == str(dpassay.exact(1e-5))  # in data, to the last digit
         assert "delta=float(1e-05)" in str(dpassay.calibrate("Gaussian", epsilon=1, delta=1e-5))
+
+    def test_what_is_shown_is_read_back(self) -> None:
+        found = dpassay.verify(dpassay.Gaussian(1.1), epsilon=0.1, delta=1e-5)
+        shown, _, rest = str(found).partition("\n")[0].partition(": ")[2].partition(" is ")
+        again = dpassay.verify(f"{shown} is {rest}")
+        assert "float(1.1)" in shown
+        assert (again.formal, again.true) == (found.formal, found.true)
+
+    def test_the_checker_reads_it_too(self) -> None:
+        claim = dpassay.ApproximateDP(
+            id="floats",
+            mechanism="Gaussian(float(1.1), 'float(1/3)')",
+            epsilon="float(0.5)",
+            delta="0.1",
+        )
+        _, certificate = dpassay.certify(claim)
+        assert certificate is not None
+        assert dpassay.check(certificate).outcome.value == "VALID"
+        certificate["claim"]["mechanism"] = "Gaussian(float(1.1), 'float(1e400)')"
+        assert dpassay.check(certificate).outcome.value == "INVALID"
 
     def test_a_decimal_that_is_no_float_is_shown_whole(self) -> None:
         digits = "0.1" + 25 * "0" + "1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from accountant.budget.calibrate import Calibration
     from accountant.budget.target import Target
     from accountant.geometry.workload import Workload
+    from verify.checker import Checked
     from verify.compare import Budget, Comparison
     from verify.verdict import Finding
 
@@ -209,6 +210,26 @@ def certify(
 
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "adjacency": adjacency}
     return decide(_claim(claim, words), lemmas)
+
+
+def check(certificate: Mapping[str, Any]) -> Checked:
+    """Check a certificate again, by a second program with code of its own for every number.
+
+    The answer has an `outcome` (VALID, CONDITIONAL, INVALID), the `theorem` that was checked in
+    the checker's words, what it rests on (`taken_as_given`) and what is wrong (`problems`). Time
+    and memory are not limited, as they are by `dpassay check`: take that for a stranger's file.
+
+    >>> finding, certificate = certify("Laplace(2)", epsilon="0.5")
+    >>> print(check(certificate))
+    VALID  HOLDS: Laplace(scale=2) is (0.5, 0)-DP
+    """
+    from verify import checker
+
+    if not isinstance(certificate, Mapping):
+        raise InvalidInputError(
+            f"Expected a certificate, not {type(certificate).__name__}. For a file: dpassay check."
+        )
+    return checker.check(certificate)
 
 
 def _target(

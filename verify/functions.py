@@ -20,7 +20,7 @@ from accountant.geometry.dual import defects
 from accountant.geometry.ellipse import optimal_ellipse
 from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.exact import ExactReal
+from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import RELATIVE_WIDTH, Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
@@ -260,6 +260,11 @@ def _count_law(ratio: RealValue, eta: RealValue, support: int) -> CountNoise:
     return dataclasses.replace(CountNoise.of(0, share, support), ratio=to_ball(ratio))
 
 
+def _nearest_float(x: Value) -> Fraction:
+    """Return the binary number nearest to a rational one, as reports print the floats of Python."""
+    return number(exact(f"float({to_exact(x)})"))  # type: ignore[return-value]  # is rational
+
+
 def _optimal_count(objective: str) -> Function:
     """Return the certified optimum of `lp.count_noise` as a function of (E, η, D, N, n_0).
 
@@ -312,6 +317,7 @@ FUNCTIONS: dict[str, Function] = {
     "beta_lower": _on_balls(_regularised_beta),
     "lambert_w": _on_balls(arb.lambertw),
     "pi": arb.pi,
+    "float": _nearest_float,
     "abs": _on_balls(abs),
     "min": _fold(arb.min),
     "max": _fold(arb.max),

@@ -159,17 +159,18 @@ def _errors(findings: Sequence[Finding]) -> str:
 
 
 def details(finding: Finding) -> list[tuple[str, str]]:
-    """Return everything that is said about a finding, label by label."""
+    """Return everything that is said about a finding, label by label, nothing twice."""
     witness = finding.witness
+    said, mechanism = finding.statement, str(witness.get("mechanism", ""))
     rows = [
-        ("claim", floats_in_short(finding.formal)),
-        ("in words", f"“{finding.statement}”" if finding.statement else ""),
+        ("claim", finding.formal),
+        ("in words", "" if said[3:-1] in finding.formal else f"“{said}”"),  # "It is 1-DP."
         ("note", finding.note),
         ("expected", finding.expected),
         ("source", finding.source),
         ("adjacency", finding.adjacency or ""),
         ("case", _case(witness.get("case", {}))),
-        ("mechanism", str(witness.get("mechanism", ""))),
+        ("mechanism", "" if mechanism in finding.formal else mechanism),
     ]
     if not any(entry.other for entry in comparisons(finding)):
         rows.append(("claimed", ", ".join(f"{k} = {v}" for k, v in finding.claimed.items())))
@@ -185,7 +186,7 @@ def details(finding: Finding) -> list[tuple[str, str]]:
         ("proof", _footer(finding)),
         ("remedy" if finding.verdict is Verdict.REFUTED else "correction", _remedy(finding)),
     ]
-    return [(label, text) for label, text in rows if text]
+    return [(label, floats_in_short(text)) for label, text in rows if text]
 
 
 def plain(finding: Finding) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
@@ -271,7 +272,10 @@ def integer(name: str, value: object, *, least: int | None = None) -> int:
             raise expected(name, value, "to be an integer", "Give a whole number.")
         value = number.numerator
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise expected(name, value, "to be an integer", "Write it without a decimal point.")
+        remedy = "Write it without a decimal point."
+        if not isinstance(value, (bool, float, Decimal)):
+            remedy = "Give a whole number; several mechanisms stand in one list."
+        raise expected(name, value, "to be an integer", remedy)
     result = operator.index(value)
     if least is not None and result < least:
         raise expected(name, result, f"≥ {least}", f"Give a whole number from {least} on.")

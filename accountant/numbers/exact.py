@@ -18,6 +18,7 @@ from accountant.errors import UndecidedError, expected
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
+_FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
 _MAX_LENGTH = 20_000
@@ -204,7 +205,8 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
     ----------
     value
         int, Fraction, Decimal, float (the binary number that it is), or a string: an integer,
-        a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000") or "sqrt(…)" of one.
+        a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000"), "sqrt(…)" of one, or
+        "float(0.1)", the binary number nearest to one, as reports print the floats of Python.
     argument
         The name used in the error.
 
@@ -236,12 +238,22 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
 def _read(text: str, argument: str) -> ExactReal:
     if len(text) > _MAX_LENGTH:
         raise expected(argument, text, f"to have at most {_MAX_LENGTH} characters", _REMEDY)
+    if binary := _FLOAT.fullmatch(text):
+        return exact(_nearest_float(_ratio(binary[1], argument, text)), argument)
     if root := _ROOT.fullmatch(text):
         square = _ratio(root[2], argument, text)
         if square < 0:
             raise expected(argument, text, "to be the root of a number ≥ 0", _REMEDY)
         return ExactReal.of_root(-square if root[1] else square)
     return ExactReal.of_rational(_ratio(text, argument, text))
+
+
+def _nearest_float(value: Fraction) -> float:
+    """Return the nearest binary number, infinite beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _ratio(text: str, argument: str, whole: str) -> Fraction:

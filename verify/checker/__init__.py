@@ -4,7 +4,6 @@ A certificate is what a stranger may have written. Its shape is strict (`schema`
 concluded is derived from the claim, not read; every fact is enclosed again at rising precision; a
 comparison is decided by enclosures, or it is taken as given; and the theorem that comes out is said
 in the checker's own words. None of our code is shared with the path that made the certificate (an
-from accountant.numbers.precision import ctx
 import contract says so). Both rest on Arb's ball arithmetic, whose enclosures are proved; products
 of laws are enclosed in mpmath, and the tests hold the other laws against mpmath.
 """

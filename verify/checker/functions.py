@@ -34,6 +34,7 @@ from verify.checker.mechanisms.utility import (
     score,
     variance,
 )
+from verify.checker.notation import nearest_float
 from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, log, sqrt
 
 _SPARE_BITS = 64
@@ -156,6 +157,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "beta_lower": lambda a, b, x: apply("beta_lower", a, b, x),
     "lambert_w": _of("lambert_w"),
     "pi": lambda: PI,
+    "float": nearest_float,
     "abs": abs,
     "min": lambda *values: least(values),
     "max": lambda *values: largest(values),

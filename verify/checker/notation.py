@@ -38,6 +38,7 @@ Domain = Callable[[Any], Any]
 
 _DECIMAL = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?"
 _RATIO = re.compile(rf"[+-]?{_DECIMAL}(\s*/\s*{_DECIMAL})?")
+_FLOAT = re.compile(r"float\((.*)\)")
 _ROOT = re.compile(r"(-?)sqrt\((.*)\)")
 _MOST_CHARACTERS: Final = 20_000
 _MOST_ENTRIES: Final = 100_000
@@ -53,7 +54,17 @@ def number(value: Any) -> Any:
     return Fraction(value) if isinstance(value, int) else value
 
 
+def nearest_float(value: Any) -> Fraction:
+    """Return the binary number nearest to a rational one."""
+    try:
+        return Fraction(float(Fraction(value)))
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError("float(x) of a rational number that is not too large") from None
+
+
 def _written(text: str) -> Any:
+    if len(text) <= _MOST_CHARACTERS and (binary := _FLOAT.fullmatch(text)):
+        return nearest_float(_written(binary[1].strip()))
     found = _ROOT.fullmatch(text)
     square = found[2].strip() if found else text
     if len(text) > _MOST_CHARACTERS or not _RATIO.fullmatch(square):

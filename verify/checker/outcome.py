@@ -76,6 +76,13 @@ class Checked:
             return Outcome.NOT_CHECKED
         return Outcome.CONDITIONAL if self.taken_as_given else Outcome.VALID
 
+    def __str__(self) -> str:
+        """Return the outcome with the theorem, or with what is wrong."""
+        wrong = "; ".join(f"{field}: {message}" for field, message in self.problems)
+        said = self.theorem or safe(self.not_checked or wrong)
+        given = "".join(f"\n  rests on: {safe(text)}" for text in self.taken_as_given)
+        return f"{self.outcome.value}  {said}{given}"
+
     @property
     def valid(self) -> bool:
         """Whether everything was recomputed, and nothing is wrong."""

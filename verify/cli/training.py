@@ -40,8 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--noise-multiplier", metavar="S", help="noise / clipping norm")
     asked.add_argument("--epsilon", metavar="E", help="instead: find the noise for this epsilon")
-    add("--batch", required=True, metavar="B", help="records in a batch")
-    add("--size", required=True, metavar="N", help="records in the dataset")
+    add("--batch", "--batch-size", required=True, metavar="B", help="records in a batch")
+    add("--size", "--dataset-size", required=True, metavar="N", help="records in the dataset")
     add("--epochs", metavar="E", help="passes over the dataset")
     add("--steps", metavar="T", help="steps, instead of epochs")
     add("--delta", required=True, metavar="D", help="delta of the guarantee")
@@ -52,7 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how batches are made: poisson (default), truncated-poisson, random-allocation, "
         "shuffle or without-replacement",
     )
-    add("--truncated-batch", metavar="B", help="records that are kept of a larger Poisson batch")
+    add(
+        "--truncated-batch",
+        "--truncated-batch-size",
+        metavar="B",
+        help="records that are kept of a larger Poisson batch",
+    )
     add("--schemes", action="store_true", help="answer for every sampling, in one table")
     add("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")

@@ -1,0 +1,210 @@
+"""What follows from a guarantee alone: the other notions, of the worst mechanism that has it.
+
+Every answer encloses the best statement that follows; its upper end (for β the lower one) is proved
+for everything that has the guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, final
+
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError, expected, forgiving
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from accountant.numbers.exact import Number, exact
+from accountant.numbers.interval import Interval
+from accountant.questions import convert as notions
+from accountant.questions import guarantees, profile, tradeoff
+from accountant.questions.gaussian_bounds import gaussian_bounds
+
+Answers: TypeAlias = Mapping[str, Callable[[Number], Interval]]
+"""What follows, by the name of what is asked for."""
+
+
+@final
+@dataclass(frozen=True)
+class Given:
+    """A guarantee that can be converted."""
+
+    name: str
+    parts: tuple[str, ...]
+    """The names of its numbers."""
+    answers: Callable[..., Answers]
+    """What follows from its numbers."""
+
+    def answer(self, numbers: Sequence[Number], asked: str, at: Number) -> Interval:
+        """Answer one question; NotApplicableError where nothing finite follows."""
+        answers = self.answers(*numbers)
+        if asked not in answers:
+            raise NotApplicableError(
+                f"No finite {asked} follows from {self.name} {','.join(self.parts)}: some "
+                "mechanism with this guarantee has none."
+            )
+        return answers[asked](at)
+
+
+ASKED = {
+    "epsilon": "delta",
+    "delta": "epsilon",
+    "alpha": "beta",
+    "tpr_at_fpr": "true_positive_rate",
+    "order": "renyi",
+    "rho": "rho",
+    "to_mu": "mu",
+}
+"""What each question asks for."""
+
+
+@forgiving
+def convert(
+    *,
+    mu: Number | None = None,
+    pure: Number | None = None,
+    approximate: Sequence[Number] | None = None,
+    renyi: Sequence[Number] | None = None,
+    zcdp: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    alpha: Number | None = None,
+    tpr_at_fpr: Number | None = None,
+    order: Number | None = None,
+    rho: bool = False,
+    to_mu: bool = False,
+) -> Interval:
+    """Enclose the best statement that follows from one guarantee, whatever mechanism has it.
+
+    Parameters
+    ----------
+    mu, pure, approximate, renyi, zcdp
+        What is given, one of: μ-GDP; ε-DP; (ε, δ)-DP; (order, divergence); ρ-zCDP.
+    epsilon, delta, alpha, tpr_at_fpr, order, rho, to_mu
+        What is asked, one of: δ at this ε; ε at this δ; β at this α; the largest power at this
+        false positive rate; the Rényi divergence of this order; the least ρ; the least μ.
+
+    Raises
+    ------
+    InvalidInputError
+        If not one is given and one asked, or a number is out of its range.
+    NotApplicableError
+        If nothing finite follows.
+
+    Examples
+    --------
+    >>> print(convert(mu=1, epsilon=1))
+    0.126936737507
+    """
+    given = {"mu": mu, "pure": pure, "approximate": approximate, "renyi": renyi, "zcdp": zcdp}
+    asked = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "alpha": alpha,
+        "tpr_at_fpr": tpr_at_fpr,
+        "order": order,
+        "rho": 0 if rho else None,
+        "to_mu": 0 if to_mu else None,
+    }
+    known = [entry for entry in GIVEN if given[entry.name] is not None]
+    wanted = [name for name, at in asked.items() if at is not None]
+    if len(known) != 1 or len(wanted) != 1:
+        raise InvalidInputError(
+            f"Expected one guarantee ({', '.join(given)}) and one question ({', '.join(asked)}). "
+            'Write convert(zcdp="0.1", delta="1e-5").'
+        )
+    (entry,), (name,) = known, wanted
+    numbers = given[entry.name]
+    listed = [numbers] if len(entry.parts) == 1 else numbers
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        listed = ()
+    if len(listed) != len(entry.parts):
+        raise InvalidInputError(
+            f"Expected {entry.name}=({', '.join(entry.parts)}), not {numbers!r}."
+        )
+    return entry.answer(listed, ASKED[name], asked[name])  # type: ignore[arg-type]  # is not None
+
+
+def _of_mechanism(mechanism: Mechanism) -> Answers:
+    """Answer by the mechanism that is the worst of all with the guarantee."""
+    return {
+        "delta": lambda at: profile.delta(mechanism, at),
+        "epsilon": lambda at: profile.epsilon(mechanism, at),
+        "beta": lambda at: tradeoff.beta(mechanism, at),
+        "true_positive_rate": lambda at: tradeoff.power(mechanism, at),
+        "renyi": lambda at: guarantees.renyi(mechanism, at),
+        "rho": lambda _: guarantees.rho(mechanism),
+        "mu": lambda _: gaussian_bounds(mechanism).upper,
+    }
+
+
+def _of_mu(mu: Number) -> Answers:
+    shift = exact(mu, "mu")
+    if shift.sign < 0:
+        raise expected("mu", mu, "≥ 0")
+    return _of_mechanism(Gaussian(1, shift) if shift.sign else Guaranteed(0))
+
+
+def _of_pure(epsilon: Number) -> Answers:
+    return _of_mechanism(Guaranteed(epsilon))
+
+
+def _of_approximate(epsilon: Number, delta: Number) -> Answers:
+    worst = Guaranteed(epsilon, delta)
+    answers = _of_mechanism(worst)
+    infinite = ("mu", "rho", "renyi") if worst.delta.sign else ()  # as its largest loss is
+    return {name: answer for name, answer in answers.items() if name not in infinite}
+
+
+def _of_renyi(order: Number, divergence: Number) -> Answers:
+    most, value = exact(order, "order"), exact(divergence, "divergence")
+
+    def renyi(at: Number) -> Interval:
+        if exact(at, "order") <= most and exact(at, "order").rational != 0:
+            return notions.exactly(value)
+        raise NotApplicableError(
+            f"A divergence of order {most} bounds those of smaller orders only, not of {at}."
+        )
+
+    return {
+        "delta": lambda at: notions.delta_of_renyi(most, value, at),
+        "epsilon": lambda at: notions.epsilon_of_renyi(most, value, at),
+        "beta": lambda at: _beta(notions.power_of_renyi(most, value, at)),
+        "true_positive_rate": lambda at: notions.power_of_renyi(most, value, at),
+        "renyi": renyi,
+    }
+
+
+def _of_zcdp(rho: Number) -> Answers:
+    slope = exact(rho, "rho")
+
+    def renyi(at: Number) -> Interval:
+        order = exact(at, "order")
+        if order < exact(1):
+            raise expected("order", at, "≥ 1")
+        return notions.exactly(slope * order)
+
+    return {
+        "delta": lambda at: notions.delta_of_zcdp(slope, at),
+        "epsilon": lambda at: notions.epsilon_of_zcdp(slope, at),
+        "beta": lambda at: _beta(notions.power_of_zcdp(slope, at)),
+        "true_positive_rate": lambda at: notions.power_of_zcdp(slope, at),
+        "renyi": renyi,
+        "rho": lambda _: notions.exactly(slope),
+    }
+
+
+def _beta(power: Interval) -> Interval:
+    """Return 1 − power, rounded outward."""
+    low, high = (Interval.of_exact(1 - Fraction(end), 40) for end in (power.upper, power.lower))
+    return low.hull(high)
+
+
+GIVEN = (
+    Given("mu", ("M",), _of_mu),
+    Given("pure", ("E",), _of_pure),
+    Given("approximate", ("E", "D"), _of_approximate),
+    Given("renyi", ("R", "V"), _of_renyi),
+    Given("zcdp", ("R",), _of_zcdp),
+)

@@ -6,21 +6,25 @@ upper end of an enclosure, rounded up to a float, under what `assumption` says. 
     engine = PrivacyEngine()
     engine.accountant = OpacusAccountant()
 
-before `make_private`; with dp-accounting, wherever a `PrivacyAccountant` is asked.
+before `make_private`; with dp-accounting, wherever a `PrivacyAccountant` is asked; with
+jax-privacy, `DpsgdTrainingAccountant(JaxPrivacyConfig())`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.wrappers.composed import Composed
+from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
+from accountant.truncated_batches import TruncatedBatches
 from verify.foreign import events, opacus
 from verify.foreign.numbers import count as whole
 
@@ -112,7 +116,7 @@ class EventAccountant:
     def __init__(self, neighboring_relation: object = "ADD_OR_REMOVE_ONE") -> None:
         """Begin with nothing, for one of its relations, or the name of one."""
         self._given, self._relation = neighboring_relation, events.neighbours(neighboring_relation)
-        self._parts: list[Mechanism] = []
+        self._parts: list[Mechanism | TruncatedBatches] = []
 
     @property
     def assumption(self) -> str:
@@ -130,7 +134,8 @@ class EventAccountant:
     def why_not(self, event: object) -> str | None:
         """Return in one line why an event cannot be taken, None if it can."""
         try:
-            events.mechanism_of(event, self._relation.name)
+            if not self._is_truncated(event):
+                events.mechanism_of(event, self._relation.name)
         except (AdjacencyError, InvalidInputError, NotApplicableError) as error:
             return " ".join(str(error).split())
         return None
@@ -142,24 +147,46 @@ class EventAccountant:
     def compose(self, event: object, count: int = 1) -> EventAccountant:
         """Take an event, `count` times; raise what says why not where it cannot be taken."""
         times = whole("count", count)
-        release = events.mechanism_of(event, self._relation.name)
+        if self._is_truncated(event):
+            release: Mechanism | TruncatedBatches = events.truncated(event, times)
+        else:
+            read = events.mechanism_of(event, self._relation.name)
+            release = read if times <= 1 else Composed(read, times)
         if times and release != events.NOTHING:
-            self._parts.append(release if times == 1 else Composed(release, times))
+            self._parts.append(release)
         return self
+
+    def _is_truncated(self, event: object) -> bool:
+        """Whether an event is a batch that is cut, about an added or removed record."""
+        adds = self._relation.adjacency is Adjacency.ADD_REMOVE
+        return adds and type(event).__name__ == events.TRUNCATED
 
     @property
     def mechanism(self) -> Mechanism:
-        """All that was composed."""
-        if len(self._parts) == 1:
-            return self._parts[0]
-        return Composed(tuple(self._parts)) if self._parts else events.NOTHING
+        """All that was composed; for batches that are cut, a run without cuts that is no better."""
+        parts = [p.worst() if isinstance(p, TruncatedBatches) else p for p in self._parts]
+        if len(parts) == 1:
+            return parts[0]
+        return Composed(tuple(parts)) if parts else events.NOTHING
 
     def get_epsilon(self, target_delta: float) -> float:
         """Return an ε that it has at δ."""
+        match self._parts:
+            case [TruncatedBatches() as only]:
+                return _upward(Interval.of_exact(Fraction(only.upper(exact(target_delta))[0])))
         found = profile.epsilon(self.mechanism, target_delta, adjacency=self._relation.adjacency)
         return _upward(found)
 
     def get_delta(self, target_epsilon: float) -> float:
-        """Return a δ that it has at ε."""
+        """Return a δ that it has at ε; of truncated batches that of `mechanism`."""
         found = profile.delta(self.mechanism, target_epsilon, adjacency=self._relation.adjacency)
         return min(1.0, _upward(found))
+
+
+@final
+class JaxPrivacyConfig:
+    """The configuration of an accountant, as jax-privacy's training accountants take one."""
+
+    def create_accountant(self) -> EventAccountant:
+        """Return a new accountant, for neighbours that add or remove a record."""
+        return EventAccountant("ADD_OR_REMOVE_ONE")

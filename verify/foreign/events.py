@@ -22,12 +22,15 @@ from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from accountant.mechanisms.selection.exponential import ExponentialMechanism
+from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
+from accountant.truncated_batches import TruncatedBatches
 from verify.claim import Claim
 from verify.claims import ApproximateDP, PureDP
 from verify.foreign.numbers import attribute, count, number
@@ -246,14 +249,19 @@ def _composed(event: object, relation: Neighbours) -> Mechanism:
 
 
 def _sampled(event: object, relation: Neighbours) -> Mechanism:
+    """Return the sampled release; a sensitivity inside is that of a record that is added.
+
+    Raises NotApplicableError for REPLACE_ONE of other noise than Gaussian.
+    """
     q = number("sampling_probability", attribute(event, "sampling_probability"))
-    inner = mechanism_of(attribute(event, "event"), relation.name)
-    if relation.adjacency is Adjacency.REPLACE_ONE:
-        raise AdjacencyError(
-            "PoissonSampledDpEvent: no exact worst pair is known here for REPLACE_ONE. Name "
-            "ADD_OR_REMOVE_ONE or REPLACE_SPECIAL."
-        )
-    return PoissonSubsampled(inner, q)
+    replaced = relation.adjacency is Adjacency.REPLACE_ONE
+    inner = mechanism_of(
+        attribute(event, "event"), "ADD_OR_REMOVE_ONE" if replaced else relation.name
+    )
+    sampled = PoissonSubsampled(inner, q)
+    if replaced:
+        sampled.worst_case(relation.adjacency)  # refuses what has no exact pair
+    return sampled
 
 
 def _without_replacement(event: object, relation: Neighbours) -> Mechanism:
@@ -265,6 +273,11 @@ def _without_replacement(event: object, relation: Neighbours) -> Mechanism:
     drawn = count("sample_size", attribute(event, "sample_size"))
     population = count("source_dataset_size", attribute(event, "source_dataset_size"))
     return SampledWithoutReplacement(inner, drawn, population) if drawn else NOTHING
+
+
+def _selection(kind: type[Mechanism]) -> Callable[[object, Neighbours], Mechanism]:
+    """Read a selection by its ε, which bounds the loss under every relation."""
+    return lambda event, relation: kind(number("epsilon", attribute(event, "epsilon")))
 
 
 def _tree(event: object, relation: Neighbours) -> Mechanism:
@@ -279,6 +292,26 @@ def _tree(event: object, relation: Neighbours) -> Mechanism:
     levels = most.bit_length()
     noise = _nonnegative(event, "noise_multiplier")
     return Gaussian(noise, ExactReal.of_root(Fraction(levels))) if noise.sign else EVERYTHING
+
+
+TRUNCATED = "TruncatedSubsampledGaussianDpEvent"
+"""Has no exact law here, but a proved upper end of ε."""
+
+
+def truncated(event: object, steps: int) -> TruncatedBatches:
+    """Return so many steps of Poisson batches that are cut, about an added or removed record."""
+    share = number("sampling_probability", attribute(event, "sampling_probability")).rational
+    noise = _nonnegative(event, "noise_multiplier")
+    if share is None or not 0 < share <= 1:
+        raise expected("sampling_probability", share, "in (0, 1]")
+    if noise.sign == 0:
+        raise expected("noise_multiplier", noise, "> 0")
+    size, most = (
+        count(name, attribute(event, name)) for name in ("dataset_size", "truncated_batch_size")
+    )
+    if most < 1:
+        raise expected("truncated_batch_size", most, "≥ 1")
+    return TruncatedBatches(noise, size, share, most, steps)
 
 
 _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
@@ -296,6 +329,8 @@ _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
     "PoissonSampledDpEvent": _sampled,
     "SampledWithoutReplacementDpEvent": _without_replacement,
     "SingleEpochTreeAggregationDpEvent": _tree,
+    "ExponentialMechanismDpEvent": _selection(ExponentialMechanism),
+    "PermuteAndFlipDpEvent": _selection(PermuteAndFlip),
 }
 _WHY_NOT = {
     "UnsupportedDpEvent": "it stands for what cannot be described",
@@ -303,11 +338,9 @@ _WHY_NOT = {
         "it is a guarantee without a worst law; convert it (dpassay convert --zcdp), or verify a "
         "zCDP claim of its mechanism"
     ),
-    "ExponentialMechanismDpEvent": "which law is worst depends on epsilon",
-    "PermuteAndFlipDpEvent": "which law is worst depends on epsilon",
     "SampledWithReplacementDpEvent": "no exact worst pair is known for sampling with replacement",
     "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
-    "TruncatedSubsampledGaussianDpEvent": "its exact law is not known; dpassay.dpsgd(…, "
+    TRUNCATED: "its exact law is not known; dpassay.dpsgd(…, "
     "sampling='truncated-poisson') has both ends of epsilon",
 }
 

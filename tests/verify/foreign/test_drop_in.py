@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dpassay
-from verify.foreign.drop_in import EventAccountant, OpacusAccountant
+from verify.foreign.drop_in import EventAccountant, JaxPrivacyConfig, OpacusAccountant
 
 DELTA = 1e-5
 
@@ -66,6 +66,14 @@ class PoissonSampledDpEvent:
 
 
 @dataclass
+class TruncatedSubsampledGaussianDpEvent:
+    dataset_size: int
+    sampling_probability: float
+    truncated_batch_size: int
+    noise_multiplier: float
+
+
+@dataclass
 class RepeatAndSelectDpEvent:
     event: Any
 
@@ -85,7 +93,8 @@ class TestEvents:
         accountant = EventAccountant("REPLACE_ONE")
         for event in (
             RepeatAndSelectDpEvent(GaussianDpEvent(1.0)),
-            PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)),
+            PoissonSampledDpEvent(0.1, PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))),
+            TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 1.0),
         ):
             reason = accountant.why_not(event)
             assert reason
@@ -94,6 +103,22 @@ class TestEvents:
             with pytest.raises(dpassay.DpassayError):
                 accountant.compose(event)
         assert EventAccountant().supports(PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)))
+
+    def test_batches_that_are_cut(self) -> None:
+        """As jax-privacy's training accountant asks for them, by its configuration."""
+        accountant = JaxPrivacyConfig().create_accountant()
+        accountant.compose(TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 1.0), 10)
+        found = accountant.get_epsilon(target_delta=DELTA)
+        run = dpassay.dpsgd(
+            1, 100, 1000, steps=10, delta="1e-5",
+            sampling="truncated-poisson", truncated_batch_size=150,
+        )  # fmt: skip
+        assert float(run.epsilon.lower) <= found
+        assert found == pytest.approx(float(run.epsilon.upper), rel=1e-6, abs=0)  # 0.1 is a float
+        accountant.compose(GaussianDpEvent(1.0))
+        assert accountant.get_epsilon(DELTA) > found
+        with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size"):
+            accountant.compose(TruncatedSubsampledGaussianDpEvent(1000, 0.1, 0, 1.0))
 
     @pytest.mark.slow
     def test_it_agrees_with_dp_accounting_itself(self) -> None:

@@ -131,11 +131,25 @@ def test_what_a_library_reports_is_decided() -> None:
     assert verify(pure).verdict is Verdict.HOLDS
 
 
+def test_a_sampled_record_that_is_replaced_moves_the_sum_both_ways() -> None:
+    event = dp_event.PoissonSampledDpEvent(0.25, dp_event.GaussianDpEvent(1.5))
+    found = events.mechanism_of(dp_event.SelfComposedDpEvent(event, 3), REPLACE)
+    assert found == Composed(PoissonSubsampled(Gaussian("1.5"), "0.25"), 3)
+    alone = events.mechanism_of(dp_event.PoissonSampledDpEvent(1.0, event.event), REPLACE)
+    wanted = profile.delta(Gaussian("1.5", 2), 1, adjacency="replace-one")
+    assert profile.delta(alone, 1, adjacency="replace-one").overlaps(wanted)
+
+
+@pytest.mark.parametrize("name", ["ExponentialMechanism", "PermuteAndFlip"])
+def test_selections_are_read_by_their_epsilon(name: str) -> None:
+    event = type(f"{name}DpEvent", (), {"epsilon": 0.5})()
+    assert repr(events.mechanism_of(event)) == f"{name}(epsilon='0.5')"
+
+
 @pytest.mark.parametrize(
     "event",
     [
         dp_event.UnsupportedDpEvent(),
-        type("ExponentialMechanismDpEvent", (), {"epsilon": 1.0})(),
         dp_event.ZCDpEvent(0.5),
         dp_event.SampledWithReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
         dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(1.0), 2, 1),
@@ -212,8 +226,10 @@ def test_wrong_input_is_named() -> None:
     event = dp_event.GaussianDpEvent(1.0)
     with pytest.raises(AdjacencyError, match="ADD_OR_REMOVE_ONE"):
         events.mechanism_of(event, "neighbours")
-    with pytest.raises(AdjacencyError, match="REPLACE_ONE"):
-        events.mechanism_of(dp_event.PoissonSampledDpEvent(0.1, event), REPLACE)
+    with pytest.raises(NotApplicableError, match="replace-one"):
+        events.mechanism_of(
+            dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)), REPLACE
+        )
     with pytest.raises(AdjacencyError, match="exactly one record"):
         events.mechanism_of(dp_event.RandomizedResponseDpEvent(0.5, 3), ADD_REMOVE)
     with pytest.raises(InvalidInputError, match="finite"):

@@ -275,7 +275,9 @@ def _without_replacement(event: object, relation: Neighbours) -> Mechanism:
     return SampledWithoutReplacement(inner, drawn, population) if drawn else NOTHING
 
 
-def _selection(kind: type[Mechanism]) -> Callable[[object, Neighbours], Mechanism]:
+def _selection(
+    kind: type[ExponentialMechanism | PermuteAndFlip],
+) -> Callable[[object, Neighbours], Mechanism]:
     """Read a selection by its ε, which bounds the loss under every relation."""
     return lambda event, relation: kind(number("epsilon", attribute(event, "epsilon")))
 

@@ -18,6 +18,7 @@ from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import Bounded, masses, mixed, theta
+from verify.checker.mechanisms import reports
 from verify.checker.reals import (
     INFINITE,
     FewDigitsError,
@@ -73,6 +74,8 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
+        case "others-alike":
+            return reports.event(law, epsilon)
     factor = exp(epsilon)
     above = [(p, q) for p, q in masses(law) if p > factor * q]  # a loss of exactly ε is not above
     return total([p for p, _ in above]), total([q for _, q in above])
@@ -105,6 +108,10 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
     if law["law"] == "random-allocation":
         return hull(*_allocated(law, epsilon))
+    if law["law"] == "shuffled-reports" or (
+        law["law"] == "others-alike" and (law["held"] == 2 or not 0 <= epsilon < law["epsilon"])
+    ):
+        return reports.bounded(law, epsilon)
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
 

@@ -1,4 +1,4 @@
-"""Randomised response of several users, whose reports are shuffled."""
+"""Local reports of several users, which are shuffled."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.mechanisms.wrappers.parts import OneMechanism
 from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.pairs.shuffled_reports import ShuffledReports
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -31,6 +33,8 @@ Counts: TypeAlias = tuple[int, ...]
 """How many records, or reports, there are of each category."""
 _MOST_MASSES = 60_000
 """Masses of all pairs together, a second for each precision: 244 users of 2 categories, 17 of 3."""
+_MOST_USERS = 10**7
+"""Users: a bound takes about 10 √users terms, and a second for ten million."""
 _LARGEST_EPSILON = 100
 """Of one report: more would take millions of bits, and no report would be a lie."""
 
@@ -38,12 +42,13 @@ _LARGEST_EPSILON = 100
 @final
 @dataclass(frozen=True, repr=False)
 class Shuffled(Mechanism, FiniteLaws):
-    """Publish how many of n users reported each category, every report by randomised response.
+    """Publish how many of n users reported each category, every report made by itself.
 
     Parameters
     ----------
     mechanism
-        What each user runs, such as `RandomizedResponse(epsilon=2)`.
+        What each user runs: `RandomizedResponse(epsilon=2)`, or `Guaranteed(epsilon=2)` for any
+        randomiser that is 2-DP.
     users
         n ≥ 1, everyone who reports.
 
@@ -52,11 +57,14 @@ class Shuffled(Mechanism, FiniteLaws):
     The shuffler hides who reported what, so the histogram of the reports is all there is.
     Neighbours replace the record of one user; n is known.
 
-    *Every pair is looked at.* Let user 1 change from category a to b. With F(M) the law of the
-    histogram where M_c users hold category c, and m counts what the others hold, the laws are
-    P = F(m + e_a) and Q = F(m + e_b). F(M) has the generating function Π_c f_c^{M_c}, where
-    f_c(x) = Σ_j r(c, j) x_j is that of one report, and depends on m alone, not on who holds what.
-    Renaming the categories renames the histogram: a = 0, b = 1 is enough, and of the other counts
+    *Many users, or any randomiser*: δ and ε have two ends, which differ
+    (`accountant.pairs.shuffled_reports`).
+
+    *Few users with randomised response: every pair is looked at.* Let user 1 change from category
+    a to b. With F(M) the law of the histogram where M_c users hold category c, and m counts what
+    the others hold, the laws are P = F(m + e_a) and Q = F(m + e_b). F(M) has the generating
+    function Π_c f_c^{M_c}, where f_c(x) = Σ_j r(c, j) x_j is that of one report, and depends on m
+    alone, not on who holds what. Renaming the categories renames the histogram: a = 0, b = 1 is enough, and of the other counts
     (m_2, …, m_{k−1}) one order each. Exchanging the names of a and b turns the pair of
     (m_0, m_1, …) into the reverse of that of (m_1, m_0, …): the list serves both directions.
 
@@ -75,30 +83,47 @@ class Shuffled(Mechanism, FiniteLaws):
     users: Integer = Integer(least=1)
 
     def __post_init__(self) -> None:
-        """Require randomised response, and not more than can be listed."""
-        if not isinstance(self.mechanism, RandomizedResponse):
-            raise NotApplicableError(
-                f"Shuffled is exact for randomised response alone, not for {self.mechanism!r}. "
-                "Write Shuffled(mechanism=RandomizedResponse(epsilon=1, categories=3), users=10)."
-            )
-        epsilon, k = self.mechanism.epsilon, self.mechanism.categories
-        if epsilon > ExactReal.of_rational(_LARGEST_EPSILON):
-            raise expected("mechanism.epsilon", epsilon, f"≤ {_LARGEST_EPSILON}")
-        if (k - 1) * log2(self.users + 1) > log2(_MOST_MASSES) or (
-            len(self._others) * (self.users + 1) ** (k - 1) > _MOST_MASSES
+        """Require a randomiser of one user that is ε-DP, and not more users than can be added."""
+        response = self.mechanism
+        if not isinstance(response, (RandomizedResponse, Guaranteed)) or (
+            isinstance(response, Guaranteed) and response.delta.sign
         ):
-            raise expected(
-                "users",
-                self.users,
-                f"fewer for {k} categories",
-                "Every pair of datasets is listed: 244 users of 2 categories, 17 of 3, 8 of 4 are "
-                "possible.",
+            raise NotApplicableError(
+                f"Shuffled knows randomised response, not {self.mechanism!r}. Write "
+                "Shuffled(mechanism=RandomizedResponse(epsilon=1, categories=3), users=10), or "
+                "Guaranteed(epsilon=1) for any randomiser that is 1-DP."
             )
+        if response.epsilon > ExactReal.of_rational(_LARGEST_EPSILON):
+            raise expected("mechanism.epsilon", response.epsilon, f"≤ {_LARGEST_EPSILON}")
+        if self.users > _MOST_USERS:
+            raise expected("users", self.users, f"≤ {_MOST_USERS}", "More take too long to add up.")
+
+    @cached_property
+    def _is_listed(self) -> bool:
+        """Whether every pair of datasets can be listed."""
+        if not isinstance(self.mechanism, RandomizedResponse):
+            return False
+        k = self.mechanism.categories
+        if (k - 1) * log2(self.users + 1) > log2(_MOST_MASSES):
+            return False
+        histograms: int = (self.users + 1) ** (k - 1)
+        return len(self._others) * histograms <= _MOST_MASSES
 
     @property
     def _response(self) -> RandomizedResponse:
-        assert isinstance(self.mechanism, RandomizedResponse)
+        if not isinstance(self.mechanism, RandomizedResponse):
+            raise NotApplicableError(
+                f"Expected a randomiser that can be run, not {self.mechanism!r}, which stands for "
+                "all that have the guarantee. Write RandomizedResponse(epsilon=…)."
+            )
         return self.mechanism
+
+    @property
+    def only_alone(self) -> str:
+        """Why it cannot be composed: of many users no dominating pair is known."""
+        if self._is_listed:
+            return ""
+        return "of so many users only bounds of delta are known, which do not compose."
 
     @cached_property
     def _others(self) -> list[Counts]:
@@ -119,6 +144,14 @@ class Shuffled(Mechanism, FiniteLaws):
             raise AdjacencyError(
                 "Shuffled has a known number of users, whose records are replaced. "
                 "Name adjacency='replace-one', or none."
+            )
+        if not self._is_listed:
+            pure = not isinstance(self.mechanism, RandomizedResponse)
+            categories = 0 if pure else self._response.categories
+            return WorstCase.symmetric(
+                ShuffledReports(self.mechanism.epsilon, categories, self.users),  # type: ignore[attr-defined]  # of both
+                "Every other user sends, with some probability, what might be a report of user 1: "
+                "an upper bound; the lower one is of datasets in which all others are alike.",
             )
         pairs = tuple(FinitePair(self, index) for index in range(len(self._others)))
         return WorstCase(

@@ -387,7 +387,10 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
         "sample_size above the population" if n["sample_size"] > n["population"] else ""
     ),
     "Shuffled": lambda n: (
-        "" if n["mechanism"].name == "RandomizedResponse" else "what is no randomised response"
+        ""
+        if n["mechanism"].name == "RandomizedResponse"
+        or (n["mechanism"].name == "Guaranteed" and n["mechanism"]["delta"] == 0)
+        else "what is no randomised response, and is not ε-DP by its name"
     ),
     "SparseBox": _sparse,
     "Tabulated": _whole("p", "q"),

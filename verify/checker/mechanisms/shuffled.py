@@ -9,7 +9,7 @@ their counts one order is enough. A report is ε-DP, and so is what is made of i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -18,6 +18,7 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.masses import Bounded
+from verify.checker.mechanisms.reports import reports
 from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, ball, exp
 
@@ -32,15 +33,33 @@ _BITS: Final = 64
 """Bits beyond those of the least mass, for the rounding of n additions."""
 
 
-def shuffled(noise: Noise) -> list[Bounded]:
-    """Return the pair of every dataset of the others."""
-    epsilon, k = noise["mechanism"]["epsilon"], int(noise["mechanism"]["categories"])
-    users = int(noise["users"])
-    if epsilon > _LARGEST_EPSILON or (k - 1) * math.log2(users + 1) > math.log2(_MOST_MASSES):
+def shuffled(noise: Noise) -> Sequence[dict[str, Any]]:
+    """Return the pair of every dataset of the others; of many users their bounds."""
+    inner, users = noise["mechanism"], int(noise["users"])
+    if inner["epsilon"] > _LARGEST_EPSILON:
         raise UnknownError(f"all pairs of {users} users")
-    if k == 2 and users * (users + 1) > _MOST_MASSES:
-        raise UnknownError(f"all pairs of {users} users")
-    return _laws(epsilon, k, users, ctx.prec)
+    if inner.name != "RandomizedResponse":
+        return reports(noise)
+    k = int(inner["categories"])
+    if (k - 1) * math.log2(users + 1) > math.log2(_MOST_MASSES):
+        return reports(noise)
+    listed = users if k == 2 else _arrangements(users - 1, k)
+    if listed * (users + 1) ** (k - 1) > _MOST_MASSES:
+        return reports(noise)
+    return _laws(inner["epsilon"], k, users, ctx.prec)
+
+
+def _arrangements(others: int, k: int) -> int:
+    """Return how many datasets of the others are looked at: the counts after the second fall."""
+    return sum((s + 1) * _falling(others - s, k - 2, others) for s in range(others + 1))
+
+
+@lru_cache(maxsize=4096)
+def _falling(total: int, parts: int, most: int) -> int:
+    """Return how many falling lists of integers from 0 to `most` have a sum."""
+    if parts == 0:
+        return int(total == 0)
+    return sum(_falling(total - m, parts - 1, m) for m in range(min(total, most) + 1))
 
 
 @lru_cache(maxsize=8)

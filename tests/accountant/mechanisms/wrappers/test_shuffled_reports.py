@@ -1,0 +1,144 @@
+"""Bounds of many shuffled reports: around what enumeration finds, and binomials in floats."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import dpassay
+from accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
+from accountant.numbers.exact import exact
+from accountant.pairs.shuffled_reports import ShuffledReports
+from accountant.questions import profile
+
+
+def both(epsilon0: Fraction, k: int, users: int, epsilon: Fraction) -> tuple[float, float]:
+    pair = ShuffledReports(exact(epsilon0), k, users)
+    return float(pair.lower(exact(epsilon))), float(pair.upper(exact(epsilon)))
+
+
+@given(
+    st.sampled_from([(2, 1), (2, 2), (2, 9), (2, 40), (3, 2), (3, 6), (4, 4), (5, 3)]),
+    st.fractions("1/10", 4, max_denominator=20),
+    st.fractions(-1, 1, max_denominator=20),
+)
+@settings(max_examples=40, deadline=None)
+def test_what_is_listed_lies_between_the_bounds(
+    size: tuple[int, int], epsilon0: Fraction, share: Fraction
+) -> None:
+    (k, users), epsilon = size, epsilon0 * share
+    true = float(profile.delta(Shuffled(RandomizedResponse(epsilon0, k), users), epsilon))
+    lower, upper = both(epsilon0, k, users, epsilon)
+    assert lower * (1 - 1e-12) <= true <= upper * (1 + 1e-12)
+    assert true <= both(epsilon0, 0, users, epsilon)[1] * (1 + 1e-12)
+    if k == 2 and users < 3:
+        assert lower == pytest.approx(true, rel=1e-12, abs=1e-300)
+
+
+@given(st.integers(0, 10**6), st.floats(0.2, 3))
+@settings(max_examples=15, deadline=None)
+def test_no_randomiser_is_above_the_bound_by_clones(seed: int, epsilon0: float) -> None:
+    """Random channels that are ε₀-DP, every dataset of four users, by enumeration."""
+    rng, users, kinds = np.random.default_rng(seed), 4, 3
+    channel = rng.dirichlet(np.ones(kinds), size=3)
+    channel = np.clip(channel, channel.max(axis=0) / math.exp(epsilon0), None)
+    channel = channel / channel.sum(axis=1, keepdims=True)
+    reached = math.log((channel.max(axis=0) / channel.min(axis=0)).max())
+    bound = ShuffledReports(exact(reached * (1 + 1e-12)), 0, users)
+
+    def law(records: tuple[int, ...]) -> Counter[tuple[int, ...]]:
+        found: Counter[tuple[int, ...]] = Counter()
+        for reports in itertools.product(range(kinds), repeat=users):
+            chance = math.prod(channel[r, s] for r, s in zip(records, reports, strict=True))
+            found[tuple(reports.count(s) for s in range(kinds))] += chance
+        return found
+
+    for epsilon in (0.0, reached / 3, 0.9 * reached):
+        most = float(bound.upper(exact(epsilon)))
+        for others in itertools.combinations_with_replacement(range(3), users - 1):
+            laws = [law((own, *others)) for own in range(3)]
+            for p, q in itertools.permutations(laws, 2):
+                gap = sum(max(p[h] - math.exp(epsilon) * q[h], 0.0) for h in p)
+                assert gap <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("users", "epsilon0", "epsilon"), [(1000, 2, 0.35), (3000, 1, 0.01)])
+def test_sums_in_floats(users: int, epsilon0: float, epsilon: float) -> None:
+    """Of two categories: clones one by one, and all others alike, with no recurrence."""
+    odds, x = math.exp(epsilon0), math.exp(epsilon)
+    q, n, upper = odds / (odds + 1), users - 1, 0.0
+    for c in range(n + 1):
+        j = np.arange(c + 3)
+        tail = binom.sf(j - 1, c, 0.5)
+        each = (q - x * (1 - q)) * tail[:-1] + ((1 - q) - x * q) * tail[1:]
+        upper += binom.pmf(c, n, 2 / (odds + 1)) * each.max()
+    lower = 0.0
+    for share in (q, 1 - q):
+        tail = binom.sf(np.arange(users + 2) - 1, n, share)
+        lower = max(lower, ((q - x * (1 - q)) * tail[:-1] + ((1 - q) - x * q) * tail[1:]).max())
+    found = both(Fraction(epsilon0), 2, users, Fraction(epsilon))
+    assert found == pytest.approx((lower, upper), rel=1e-9, abs=0)
+
+
+def test_next_to_the_loss_of_one_report() -> None:
+    for k, users in ((0, 50), (2, 50), (3, 50), (7, 5)):
+        pair = ShuffledReports(exact(1), k, users)
+        near = exact("0." + 70 * "9")
+        assert pair.upper(near).upper() > 0
+        assert pair.upper(near) < 1e-50
+        assert pair.hockey_stick(exact(1)).is_zero()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "apart"),
+    [
+        (Shuffled(RandomizedResponse(2), 10_000), 1.32),
+        (Shuffled(RandomizedResponse(1, 3), 10_000), 1.3),
+        (Shuffled(Guaranteed(1), 10_000), 1.45),
+    ],
+    ids=str,
+)
+def test_epsilon_has_two_ends(mechanism: Shuffled, apart: float) -> None:
+    found = dpassay.epsilon(mechanism, "1e-6")
+    assert 1 < found.upper / found.lower < apart
+    for end, bound in ((found.upper, "upper"), (found.lower, "lower")):
+        delta = float(getattr(dpassay.delta(mechanism, end), bound))
+        assert delta == pytest.approx(1e-6, rel=1e-3, abs=0)
+    with pytest.raises(dpassay.UndecidedError, match="by clones"):
+        dpassay.epsilon(mechanism, "1e-6", relative_width=Fraction(1, 1000))
+
+
+@pytest.mark.parametrize(
+    ("response", "claimed", "verdict", "outcome"),
+    [
+        ("RandomizedResponse(1)", ("0.06", "1e-6"), "HOLDS", "VALID"),
+        ("RandomizedResponse(1)", ("0.02", "1e-6"), "REFUTED", "VALID"),
+        ("RandomizedResponse(1, 4)", ("0.999", "0"), "REFUTED", "VALID"),
+        ("RandomizedResponse(1, 4)", ("1", "0"), "HOLDS", "VALID"),
+        ("RandomizedResponse(1, 4)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
+        ("Guaranteed(1)", ("0.06", "1e-6"), "HOLDS", "CONDITIONAL"),
+        ("Guaranteed(1)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
+        ("Guaranteed(1)", ("0.045", "1e-6"), "UNDECIDED", None),
+    ],
+)
+def test_claims_and_their_certificates(
+    response: str, claimed: tuple[str, str], verdict: str, outcome: str | None
+) -> None:
+    epsilon, delta = claimed
+    mechanism = f"Shuffled({response}, 10000)"
+    finding, certificate = dpassay.certify(mechanism, epsilon=epsilon, delta=delta)
+    assert finding.verdict.value == verdict
+    if certificate is None:
+        assert outcome is None
+        return
+    assert dpassay.check(certificate).outcome.value == outcome
+    certificate["claim"]["epsilon"] = "0.0001" if verdict == "HOLDS" else "3"
+    assert dpassay.check(certificate).outcome.value == "INVALID"

@@ -64,9 +64,10 @@ class Shuffled(Mechanism, FiniteLaws):
     a to b. With F(M) the law of the histogram where M_c users hold category c, and m counts what
     the others hold, the laws are P = F(m + e_a) and Q = F(m + e_b). F(M) has the generating
     function Π_c f_c^{M_c}, where f_c(x) = Σ_j r(c, j) x_j is that of one report, and depends on m
-    alone, not on who holds what. Renaming the categories renames the histogram: a = 0, b = 1 is enough, and of the other counts
-    (m_2, …, m_{k−1}) one order each. Exchanging the names of a and b turns the pair of
-    (m_0, m_1, …) into the reverse of that of (m_1, m_0, …): the list serves both directions.
+    alone, not on who holds what. Renaming the categories renames the histogram: a = 0, b = 1 is
+    enough, and of the other counts (m_2, …, m_{k−1}) one order each. Exchanging the names of a and
+    b turns the pair of (m_0, m_1, …) into the reverse of that of (m_1, m_0, …): the list serves
+    both directions.
 
     No single m is worst. With two categories the loss grows with the number of reports of a, and
     δ(ε) = max over m_0 and J of A g(J − 1) − (e^ε − 1) P(S ≥ J), with S the reports of a by the

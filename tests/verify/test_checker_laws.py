@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accountant.notation import parse
 from accountant.numbers.exact import exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
+from accountant.numbers.interval import Interval, enclose
 from verify import functions
 from verify.checker import laws, mechanisms
 from verify.checker.arithmetic import UnknownError, compare, hull, narrow, settle
@@ -23,26 +23,18 @@ from verify.checker.language import Variables, evaluate, split
 from verify.checker.reals import INFINITE, Real, apply, sqrt
 from verify.expression import Expression, split_relation
 
-MECHANISMS = {
-    "Gaussian(standard_deviation=3, l2_sensitivity='sqrt(2)')": ("-1", "0", "0.5", "30"),
-    "Laplace(scale=2)": ("-0.6", "-0.5", "0", "0.25", "0.5", "1"),
-    "LaplaceVector(scale=2, shifts=[1, -1, 2, '1/2'])": ("-1", "0", "0.3", "2", "2.25"),
-    "DiscreteLaplace(scale=3, sensitivity=2)": ("-1", "0", "1/3", "0.6", "2/3"),
-    "TruncatedGeometric(scale=2, low=0, high=9, sensitivity=3)": ("0", "0.5", "1.4"),
-    "DiscreteGaussian(parameter=10, sensitivity=3)": ("-1", "0", "0.15", "1.3", "20"),
-    "Staircase(epsilon=1, gamma='0.3')": ("-1", "0", "0.5", "1"),
-    "Staircase(epsilon=2, gamma='0.8')": ("-1", "0", "0.5", "2"),
-    "RandomizedResponse(epsilon=1, categories=4)": ("-1", "0", "0.5", "1"),
-    "Tabulated(p=['1/2', '1/2', 0], q=['1/4', '1/2', '1/4'])": ("-1", "0", "0.5"),
-    "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1, sensitivity=2)": ("0", "0.5"),
-    "RankOneGaussian(dimension=3, sigma_star=1)": ("-0.5", "0"),
-    "RankOneGaussian(dimension=4, sigma_star='1/9')": ("5",),
-    "RankOneGaussian(dimension=5760000, sigma_star='1e9')": ("1e-8",),
-}
-CASES = [
-    pytest.param(text, epsilon, marks=[pytest.mark.slow] * ("RankOne" in text))
-    for text, levels in MECHANISMS.items()
-    for epsilon in levels
+MECHANISMS = [
+    "Gaussian(standard_deviation=3, l2_sensitivity='sqrt(2)')",
+    "Laplace(scale=2)",
+    "LaplaceVector(scale=2, shifts=[1, -1, 2, '1/2'])",
+    "DiscreteLaplace(scale=3, sensitivity=2)",
+    "TruncatedGeometric(scale=2, low=0, high=9, sensitivity=3)",
+    "DiscreteGaussian(parameter=10, sensitivity=3)",
+    "Staircase(epsilon=2, gamma='0.8')",
+    "RandomizedResponse(epsilon=1, categories=4)",
+    "Tabulated(p=['1/2', '1/2', 0], q=['1/4', '1/2', '1/4'])",
+    "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1, sensitivity=2)",
+    "Logistic(scale='2/3')",
 ]
 
 
@@ -56,26 +48,8 @@ def inside(value: Any, enclosure: Interval) -> bool:
     )
 
 
-@pytest.mark.parametrize(("text", "epsilon"), CASES)
-def test_tails_and_divergences_lie_in_the_balls(text: str, epsilon: str) -> None:
-    level = exact(epsilon)
-    theirs = parse(text).worst_case(None).pairs(None)
-    for index, pair in enumerate(theirs):
-        p, q, value = settle(lambda i=index: _answers(text, i, epsilon))  # type: ignore[misc]
-        width = RELATIVE_WIDTH
-        assert inside(p, enclose(lambda at=pair: at.tails(level).p_above, relative_width=width))  # type: ignore[misc]
-        assert inside(q, enclose(lambda at=pair: at.tails(level).q_above, relative_width=width))  # type: ignore[misc]
-        assert inside(value, enclose(lambda at=pair: at.hockey_stick(level), relative_width=width))  # type: ignore[misc]
-
-
-def _answers(text: str, index: int, epsilon: str) -> list[Any]:
-    law = mechanisms.pairs(mechanism(text))[index]
-    level = evaluate(epsilon)
-    return [*laws.tails(law, level), laws.hockey_stick(law, level)]
-
-
 @pytest.mark.parametrize("order", ["1", "1.5", "2", "7"])
-@pytest.mark.parametrize("text", [text for text in MECHANISMS if "RankOne" not in text])
+@pytest.mark.parametrize("text", MECHANISMS)
 def test_renyi_divergences_lie_in_the_balls(text: str, order: str) -> None:
     pair = parse(text).worst_case(None).pairs(None)[0]
     number = exact(order)

@@ -311,11 +311,6 @@ def test_bad_input_is_one_line(
     assert len((out + err).splitlines()) <= 3
 
 
-def test_a_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "/dev/zero"]) == 2
-    assert "is no regular file" in capsys.readouterr().err
-
-
 def test_a_pipe_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

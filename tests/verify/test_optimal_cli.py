@@ -74,57 +74,6 @@ def test_count_noise_text_and_certificate(
     assert capsys.readouterr().out == "0.00431034482759\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--epsilon", "1", "--eta", "0", "--support", "4"],
-            "eta='0' to be rational and in (0, 1)",
-        ),
-        (["--epsilon", "1", "--eta", "1", "--support", "4"], "eta='1'"),
-        (["--epsilon", "1", "--eta", "1.5", "--support", "4"], "eta='1.5'"),
-        (["--epsilon", "1", "--eta", "1/2", "--support", "0"], "support=0 ≥ 1"),
-        (["--epsilon", "1", "--eta", "1/2", "--support", "x"], "support='x'"),
-        (["--epsilon", "-1", "--eta", "1/2", "--support", "4"], "epsilon='-1' ≥ 0"),
-        (["--eta", "1/2", "--support", "4"], "Give epsilon, or ratio"),
-        (["--ratio", "1/2", "--eta", "1/2", "--support", "4"], "ratio='1/2' ≥ 1"),
-        (
-            ["--epsilon", "1", "--eta", "1/2", "--support", "4", "--max-count", "0"],
-            "max_count=0 ≥ 1",
-        ),
-        (
-            ["--epsilon", "1", "--eta", "1/2", "--support", "9999", "--max-count", "99999"],
-            "would take about 587 GiB",
-        ),
-        (
-            ["--epsilon", "1", "--eta", "1/2", "--support", "4", "--objective", "singulra"],
-            "Did you mean 'singular'",
-        ),
-        (["--epsilon", "1", "--eta", "1/2", "--support", "4", "--plot", "a.txt"], "to end in .png"),
-        (
-            ["--epsilon", "1,2", "--eta", "1/2", "--support", "4", "--plot", "a.png"],
-            "A sweep takes",
-        ),
-        (["--epsilon", "1", "--eta", "1/2", "--support", "4", "--relative-width", "0"], "> 0"),
-    ],
-)
-def test_bad_count_problems(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    assert main([*COUNT, *arguments], laws=_draw) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_all_events_take_more_memory(capsys: pytest.CaptureFixture[str]) -> None:
-    problem = ["--epsilon", "1", "--eta", "1/2", "--support", "99", "--max-count", "999"]
-    assert main([*COUNT, *problem, "--objective", "true-delta"]) == 2
-    assert "would take about 3 GiB" in capsys.readouterr().err
-
-
-def _draw(*_: object, **__: object) -> None:
-    raise AssertionError("nothing should be drawn")
-
-
 def test_missing_solver(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,31 +99,6 @@ def test_free_support_and_monotone(capsys: pytest.CaptureFixture[str]) -> None:
     assert Fraction(falling["exact"]) > Fraction(loose["exact"])
     law = [Fraction(text) for text in falling["law"]["probabilities"]][20:]
     assert law == sorted(law, reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--delta", "1e-9", "--support", "4"], 2, "the least is"),
-        (
-            ["--delta", "0.01", "--support", "9", "--error-free", "0.9", "--monotone"],
-            2,
-            "without error_free it is",
-        ),
-        (
-            ["--delta", "0.9", "--support", "4", "--error-free", "0.01", "--monotone"],
-            2,
-            "P(Z = 0) = 1/100 and monotone contradict each other",
-        ),
-        (["--objective", "delta", "--support", "free"], 3, "No support was found"),
-        (["--delta", "0.1", "--support", "none"], 2, "support='none'"),
-    ],
-)
-def test_infeasible_constraints_are_named(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
-) -> None:
-    assert main([*INTEGER, "--epsilon", "1", *arguments]) == code
-    assert message in capsys.readouterr().err
 
 
 def test_sweep_keeps_cells(

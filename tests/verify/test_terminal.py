@@ -163,25 +163,6 @@ class TestRemedies:
         assert text.startswith("true at ε ≥ 3.7846 (δ = 1.3643e-6) or δ ≥ 0.34991 (ε = 2.2); For C")
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["verfy", "Gaussian(1)"], "Did you mean 'verify'?"),
-        (["verify", "Gaussian(1)", "--epsilonn", "1"], "Did you mean '--epsilon'?"),
-        (["calibrate", "Gaussian", "--find", "nois"], "Did you mean 'noise'?"),
-        (["verify", "Gausian(1)", "--epsilon", "1"], "Did you mean 'Gaussian'?"),
-        (["verify", "Gaussian(sigma=1)", "--epsilon", "1"], "Did you mean 'standard_deviation'?"),
-        (["verify", "--paper", "less-is-mor"], "Did you mean 'less-is-more'?"),
-        (["verify", "--paper", "less-is-more", "--only", "theorem-55"], "Did you mean"),
-    ],
-)
-def test_a_misspelt_word_gets_a_suggestion(
-    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    assert hint in capsys.readouterr().err
-
-
 def test_an_unknown_workload_is_answered_with_workloads() -> None:
     from accountant.errors import InvalidInputError
     from verify.compare.document import read_workload
@@ -244,11 +225,6 @@ class TestTraining:
         assert shown.startswith("epsilon = [")
         for word in ("shuffle", "put into a random order", "Lower end:"):
             assert word in shown
-
-    def test_a_sampling_that_is_unknown(self, capsys: pytest.CaptureFixture[str]) -> None:
-        words = ["training", *self.SETTINGS, "--epochs", "30", "--sampling", "shufle"]
-        assert main(words) == 2
-        assert "shuffle" in capsys.readouterr().err
 
 
 def test_the_first_minute(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from accountant import notation
 from accountant.errors import InvalidInputError
 from tests.quick import quick
-from verify.audit import Design, MechanismError, Outcome, PerBlock, audit, features
+from verify.audit import Design, Outcome, audit, features
 
 Generator = np.random.Generator
 COUNTS = [(0.0, 1.0)]
@@ -90,18 +88,6 @@ def test_a_tiny_p_value_is_no_hint() -> None:
     assert f"at most {result.p_value:.3g}" in result.advice
 
 
-@pytest.mark.slow
-def test_everything_but_time_follows_from_the_seed_whoever_runs_the_blocks(tmp_path: Path) -> None:
-    target = PerBlock(laplace, "laplace")
-    found = []
-    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:
-        for executor in (None, threads, processes):
-            result = audit(target, 1, pairs=COUNTS, samples=9_000, seed=3, executor=executor)
-            found.append({**result.to_json(), "seconds": 0.0})
-    assert found[0] == found[1] == found[2]
-    assert audit(target, 1, pairs=COUNTS, samples=9_000, seed=4).to_json() != found[0]
-
-
 def test_a_killed_audit_continues_and_ends_the_same(tmp_path: Path) -> None:
     whole = audit(laplace, 1, pairs=COUNTS, samples=20_000, seed=3)
     path = tmp_path / "audit.json"
@@ -124,62 +110,6 @@ def test_a_killed_audit_continues_and_ends_the_same(tmp_path: Path) -> None:
     assert blocks - before < 2 * 40  # what was counted was not run again
     with pytest.raises(InvalidInputError, match="another audit"):
         audit(laplace, 1, pairs=COUNTS, samples=20_000, seed=4, checkpoint=path)
-
-
-def test_what_is_counted_is_kept_when_the_mechanism_raises(tmp_path: Path) -> None:
-    blocks = 0
-
-    def fragile(dataset: float, size: int, rng: Generator) -> Any:
-        nonlocal blocks
-        blocks += 1
-        if blocks > 60:
-            raise ValueError("no more")
-        return laplace(dataset, size, rng)
-
-    path = tmp_path / "audit.json"
-    with pytest.raises(MechanismError, match=r"fragile raised ValueError: no more .* continues"):
-        audit(fragile, 1, pairs=COUNTS, samples=20_000, seed=3, checkpoint=path)
-    assert json.loads(path.read_text())["done_below"] > 0
-
-
-def test_bad_mechanisms_are_named() -> None:
-    def hangs(dataset: float, rng: Generator) -> float:
-        time.sleep(60)
-        return 0.0
-
-    def reseeds(dataset: float, size: int, rng: Generator) -> Any:
-        return laplace(dataset, size, np.random.default_rng(1))
-
-    def short(dataset: float, size: int, rng: Generator) -> Any:
-        return laplace(dataset, size - 1, rng)
-
-    with pytest.raises(MechanismError, match=r"did not end within 0\.3 s"):
-        audit(hangs, 1, pairs=COUNTS, samples=100, seed=1, timeout=0.3)
-    with pytest.raises(MechanismError, match="same outputs for different random generators"):
-        audit(reseeds, 1, pairs=COUNTS, samples=1000, seed=1)
-    with pytest.raises(MechanismError, match="outputs where 8 runs"):
-        audit(short, 1, pairs=COUNTS, samples=1000, seed=1)
-
-
-def test_odd_outputs_are_audited_and_noted() -> None:
-    def sometimes_nan(dataset: float, size: int, rng: Generator) -> Any:
-        values = laplace(dataset, size, rng)
-        return np.where(rng.random(size) < 0.1 + 0.5 * dataset, np.nan, values)
-
-    def constant(dataset: float, rng: Generator) -> float:
-        return dataset
-
-    def changing(dataset: int, rng: Generator) -> list[float]:
-        return [float(x) for x in rng.normal(size=2 + dataset)]
-
-    nan = audit(sometimes_nan, 1, pairs=COUNTS, samples=4000, significance=1e-6, seed=1)
-    assert nan.refuted
-    assert any("NaN" in note for note in nan.notes)
-    same = audit(constant, 1, pairs=COUNTS, samples=1000, significance=1e-6, seed=1)
-    assert same.refuted
-    assert any("deterministic" in note for note in same.notes)
-    assert not audit(constant, 1, pairs=[(1.0, 1.0)], samples=1000, seed=1).refuted
-    assert audit(changing, 1, pairs=[(0, 1)], samples=1000, significance=1e-6, seed=1).refuted
 
 
 def test_a_rare_shape_does_not_touch_its_neighbours_in_the_block() -> None:

@@ -190,38 +190,6 @@ def program(tmp_path: Path, body: str) -> Command:
     return Command(f"{sys.executable} {path} {{dataset}} {{size}} {{seed}}")
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("raise SystemExit('no such record')", "ended with exit code 1: no such record"),
-        ("time.sleep(60)", r"did not end within 0\.5 s"),
-        ("print('a result\\n' * (n - 2))", "printed 7 lines where 8"),
-        ("print('1\\n' * (n // 2))", r"printed \d+ lines where \d+ runs were asked for"),
-        ("[print(i) for i in range(n)]", "same outputs for different random generators"),
-    ],
-)
-def test_commands_that_fail_are_named(body: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(MechanismError, match=message):
-        run(program(tmp_path, body), samples=200, timeout=0.5 if "sleep" in body else None)
-
-
-@pytest.mark.parametrize(
-    ("body", "note"),
-    [
-        ("[print(*[1] * r.randint(1, 3)) for _ in range(n)]", "outputs have 3 different lengths"),
-        ("[print(r.choice(['nan', '1'])) for _ in range(n)]", "contain NaN"),
-        ("[print(d) for _ in range(n)]", "64 runs gave one output"),
-        (
-            "import random; [print(random.randint(0, 9)) for _ in range(n)]",
-            "does not follow the rng",
-        ),
-    ],
-)
-def test_odd_commands_are_audited_with_a_note(body: str, note: str, tmp_path: Path) -> None:
-    result = run(program(tmp_path, body), samples=400)
-    assert any(note in entry for entry in result.notes)
-
-
 def test_commands_are_run_by_workers(tmp_path: Path) -> None:
     noisy = program(tmp_path, "[print(d + r.randint(0, 9)) for _ in range(n)]")
     alone = run(noisy, samples=400)

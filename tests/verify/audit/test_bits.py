@@ -18,36 +18,6 @@ from verify.audit.auditor import audit
 LEVEL = 1e-6
 
 
-@pytest.mark.parametrize(
-    ("value", "exponent"),
-    [
-        (1.0, 0),
-        (-1.0, 0),
-        (3.0, 0),
-        (0.5, -1),
-        (6.0, 1),
-        (1 + 2.0**-52, -52),
-        (0.1, -55),
-        (5e-324, -1074),
-        (2.0**1000, 1000),
-        (np.float32(0.1), -27),
-        (0.0, bit_features.OF_ZERO),
-        (-0.0, bit_features.OF_ZERO),
-        (math.inf, bit_features.OF_INFINITY),
-        (math.nan, bit_features.OF_NAN),
-    ],
-)
-def test_lowest_bit(value: float, exponent: int) -> None:
-    assert bit_features.lowest_bit([value]).tolist() == [exponent]
-
-
-def test_lowest_bit_divides() -> None:
-    values = np.random.default_rng(1).normal(size=500) * 10.0 ** np.arange(500).clip(0, 250)
-    odd = np.ldexp(values, -bit_features.lowest_bit(values))
-    assert (odd == np.floor(odd)).all()
-    assert (odd % 2 == 1).all()
-
-
 @pytest.mark.parametrize("modulus", [3, 5, 15, 31])
 def test_residue_is_that_of_the_significand(modulus: int) -> None:
     values = np.random.default_rng(2).normal(size=200) * 10.0 ** np.arange(-100, 100)

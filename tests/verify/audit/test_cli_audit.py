@@ -92,30 +92,6 @@ def test_one_lattice_is_certified_or_not(here: Path, capsys: pytest.CaptureFixtu
     assert data["lattice"]["steps"] == ["1"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["Laplace(scale=1)"], "Expected --claim CLAIM, or --lattice"),
-        (["releases:noisy", "--lattice"], "Expected neighbouring datasets"),
-        (["releases:noisy", "--claim", "1"], "Expected neighbouring datasets"),
-        (["releases:missing", "--claim", "1"], "Cannot import releases:missing"),
-        (["nowhere.py:noisy", "--claim", "1"], "a module without .py"),
-        (["nothing", "--claim", "1"], "package.module:callable"),
-        (["Laplace(scale=1)", "--claim", "1,2,3"], "Expected a claim"),
-        (["Laplace(scale=1)", "--claim", "1", "--confidence", "95"], "confidence=95"),
-        (["Laplace(scale=1)", "--claim", "1", "--samples", "0.5"], "samples=0.5"),
-        (["Laplace(scale=1)", "--claim", "8", "--samples", "99"], "to be enough"),
-        (["releases:noisy", "--claim", "1", "--pair", "x", "1"], "Python literal"),
-        (["releases:noisy", "--claim", "1", "--search", "cuont"], "Did you mean 'count'"),
-    ],
-)
-def test_wrong_input_is_named(
-    arguments: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["audit", *arguments]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_claims_are_read() -> None:
     assert read_claim("epsilon=1, delta=1e-5") == {"epsilon": "1", "delta": "1e-5"}
     assert repr(read_claim("Gaussian(standard_deviation=2)")).startswith("Gaussian")

@@ -54,42 +54,6 @@ def test_equal_shares(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "0.1\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["Gaussian", "--find", "count"], "a mechanism with its noise"),
-        (["--find", "count"], "a mechanism with its noise"),
-        ([], "the name of a mechanism"),
-        (["Gaussian(standard_deviation=1)", "--find", "epsilon"], "no mechanism"),
-        (["Gaussian(standard_deviation=1)", "--find", "sampling-prob", "--count", "0"], "count=0"),
-        (
-            ["Gaussian(standard_deviation=1)", "--find", "count", "--adjacency", "near"],
-            "adjacency='near'",
-        ),
-        (
-            ["Gaussian(standard_deviation=1)", "--find", "sampling-prob", "--adjacency",
-             "replace-one"],
-            "--adjacency add-remove",
-        ),
-        (["Gaussian(standard_deviation='1/100')", "--find", "count"], "Not even one release"),
-        (["Gaussian(standard_deviation=9)", "--find", "sampling-prob"], "Every sampling rate"),
-        (["Gaussian(standard_deviation=9)", "--find", "count", "l2_sensitivity=2"], "KEY=VALUE"),
-        (["Gaussian(standard_deviation=9)", "--find", "noise-level"], "invalid choice"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    try:
-        code = main(["calibrate", *arguments, *BUDGET])
-    except SystemExit as stop:
-        code = stop.code  # type: ignore[assignment]
-    assert code == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert message in shown.err
-
-
 @pytest.mark.slow
 def test_shares_in_proportion(capsys: pytest.CaptureFixture[str]) -> None:
     find = ["calibrate", "--find", "epsilon"]

@@ -88,30 +88,3 @@ def test_text_and_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
     assert main(["convert", "--mu", "0.5", "--rho", "--order", "8", "--quiet"]) == 0
     assert capsys.readouterr().out.split() == ["1", "0.125"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "one guarantee"),
-        (["--mu", "1", "--pure", "1", "--rho"], "one guarantee"),
-        (["--mu", "1"], "a question"),
-        (["--renyi", "16", "--delta", "1e-6"], "--renyi R,V"),
-        (["--renyi", "1,0.5", "--delta", "1e-6"], "order"),
-        (["--renyi", "2,0.5", "--order", "3"], "smaller orders"),
-        (["--renyi", "2,0.5", "--rho"], "No finite rho"),
-        (["--zcdp", "0.1", "--to-mu"], "No finite mu"),
-        (["--zcdp", "-1", "--delta", "1e-5"], "rho=-1 ≥ 0"),
-        (["--mu", "-1", "--epsilon", "1"], "mu='-1' ≥ 0"),
-        (["--approximate", "1,1e-6", "--order", "2"], "No finite renyi"),
-        (["--approximate", "1,1.5", "--epsilon", "2"], "delta"),
-        (["--zcdp", "0.1", "--delta", "0"], "delta"),
-        (["--pure", "1", "--fpr", "2"], "alpha"),
-        (["--pure", "1", "--delta", "1e-5", "--baselines"], "--renyi R,V and --delta"),
-    ],
-)
-def test_refusals(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["convert", *arguments]) == 2
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert shown.out == ""

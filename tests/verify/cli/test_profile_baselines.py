@@ -22,11 +22,6 @@ def test_baselines_stand_beside_the_exact_value(capsys: pytest.CaptureFixture[st
     assert "kairouz-oh-viswanath" in capsys.readouterr().out
 
 
-def test_baselines_need_a_delta(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", "Laplace(scale=10)", "--baselines"]) == 2
-    assert "--delta" in capsys.readouterr().err
-
-
 def test_true_positive_rate(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "Laplace(scale=1)", "--tpr-at-fpr", "1e-300", "--json"]) == 0
     rate = json.loads(capsys.readouterr().out)["true_positive_rate"]
@@ -38,19 +33,6 @@ def test_fewer_digits_where_no_more_are_reached(capsys: pytest.CaptureFixture[st
     assert main(["profile", mixed, "--epsilon", "1", "--json"]) == 0
     delta = json.loads(capsys.readouterr().out)["delta"]
     assert 0 < float(delta["lower"]) <= float(delta["upper"]) < 1.01 * float(delta["lower"])
-
-
-def test_the_central_limit_states_its_error(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["profile", "Composed(Laplace(scale=10), count=20)", "--delta", "1e-5"]
-    assert main([*arguments, "--baselines", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    rows = {row["name"]: row for row in result["baselines"]}
-    limit = rows["central-limit"]
-    gap = float(limit["epsilon"]["lower"]) - float(rows["exact"]["epsilon"]["lower"])
-    assert abs(float(limit["error"]["lower"]) - gap) < 1e-7
-    assert not limit["is_bound"]
-    assert "the exact epsilon" in limit["note"]
-    assert all("error" not in row for name, row in rows.items() if name != "central-limit")
 
 
 def test_the_best_mu_where_none_is_exact(capsys: pytest.CaptureFixture[str]) -> None:

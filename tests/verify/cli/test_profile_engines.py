@@ -27,21 +27,6 @@ def test_two_engines_enclose_the_same_delta(capsys: pytest.CaptureFixture[str]) 
     assert max(low for low, _ in ends) <= min(high for _, high in ends)
 
 
-@pytest.mark.parametrize("question", [["--epsilon", "1"], ["--alpha", "0.1"], []])
-def test_an_engine_that_does_not_apply_names_those_that_do(
-    question: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["profile", TRAINING, *question, "--method", "exact", *BOTH]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Ask with method='auto' or 'fourier'" in shown.err
-
-
-def test_an_unknown_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", MIXED, "--epsilon", "1", "--method", "fft"]) == 2
-    assert "method='fft'" in capsys.readouterr().err
-
-
 def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     questions = ["--delta", "1e-5", "--delta", "1e-400", "--epsilon", "1", "--fpr", "1e-9"]
     assert main(["profile", TRAINING, *questions, *BOTH, "--estimate", "--json"]) == 0
@@ -57,23 +42,3 @@ def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) ->
     assert "estimate 1.63621224927" in capsys.readouterr().out
     assert main(["profile", "Laplace(scale=1)", "--delta", "0", "--estimate", "--quiet"]) == 0
     assert capsys.readouterr().out == "1\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--epsilon", "1", "--mu"], "--mu"),
-        (["--epsilon", "1", "--relative-width", "1e-3"], "--relative-width"),
-        (["--epsilon", "1", "--method", "grid"], "--method"),
-        (["--delta", "1e-5", "--baselines"], "--baselines"),
-        ([], "--tpr-at-fpr"),
-        (["--delta", "2"], "delta='2' in [0, 1]"),
-    ],
-)
-def test_what_has_no_estimate_is_refused(
-    options: list[str], named: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["profile", TRAINING, *options, *BOTH, "--estimate"]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert named in shown.err

@@ -1,0 +1,343 @@
+"""Claims about products and samples: verdict, certificate, independent check, and forgeries."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from mpmath import mp
+
+from tests.quick import quick
+from tests.verify.forge import Data, sealed
+from verify import checker, document
+from verify.certificate import certify
+
+
+def times(inside: str, count: int | str) -> str:
+    return f"Composed(mechanism={inside}, count={count})"
+
+
+def sampled(inside: str, q: str) -> str:
+    return f"PoissonSubsampled(mechanism={inside}, sampling_prob='{q}')"
+
+
+def normal(sigma: str) -> str:
+    return f"Gaussian(standard_deviation='{sigma}')"
+
+
+COIN, TENTH = "RandomizedResponse(epsilon='{}')", sampled(normal("1"), "1/10")
+STEP, MOST = sampled(normal("1.1"), "256/60000"), sampled(normal("1"), "9/10")
+THREE = (
+    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.5', '0.3', '0.2'])"
+)
+MECHANISMS = {
+    "coins": times(COIN.format("0.1"), 100),
+    "many-coins": times(COIN.format("0.001"), "10**12"),
+    "two-coins": f"Composed(mechanism=[{COIN.format('0.1')}, {COIN.format('1')}])",
+    "paired": times(f"[{COIN.format('0.01')}, {COIN.format('0.025')}]", 10**9),
+    "three-answers": times("RandomizedResponse(epsilon='0.1', categories=3)", 200),
+    "normal": normal("2"),
+    "normals": times(normal("100"), 100),
+    "two-normals": times(f"[{normal('3')}, {normal('4')}]", 2),
+    "laplaces": f"Composed(mechanism=[Laplace(scale=3), {times('Laplace(scale=6)', 2)}])",
+    "one-laplace": f"Composed(mechanism=[{times('Laplace(scale=3)', 1)}])",
+    "laplace-40": times("Laplace(scale=10)", 40),
+    "laplace-1000": times("Laplace(scale=10)", 1000),
+    "laplace-1e9": times("Laplace(scale=1000)", 10**9),
+    "laplace-and-coin": times(f"[Laplace(scale=10), {COIN.format('0.1')}]", "10**12"),
+    "mixed": times(f"[{normal('2')}, Laplace(scale=2)]", 3),
+    "bounded": f"Composed(mechanism=[{normal('2')}, Laplace(scale=2)])",
+    "step": STEP,
+    "training": times(STEP, 7032),
+    "short": times(sampled(normal("2"), "0.2"), 20),
+    "few": times(sampled(normal("0.8"), "0.01"), 2),
+    "few-normal": times(sampled(normal("2"), "0.01"), 2),
+    "releases": f"Composed(mechanism=[{times(sampled(normal('1.1'), '0.01'), 500)}, "
+    f"{times(sampled(normal('0.9'), '0.002'), 3000)}, {normal('5')}])",
+    "whole": times(sampled("Laplace(scale=3)", "1"), 2),
+    "laplace-sample": sampled("Laplace(scale=1)", "1/10"),
+    "laplace-samples": times(sampled("Laplace(scale=1)", "1/10"), 20),
+    "integers": times("DiscreteGaussian(parameter=25)", 100),
+    "integers-10": times("DiscreteGaussian(parameter=4)", 10),
+    "integers-1e6": times("DiscreteGaussian(parameter=2)", 10**6),
+    "integer-samples": times(sampled("DiscreteGaussian(parameter=2)", "1/10"), 100),
+    "geometric": times("DiscreteLaplace(scale=10)", 1000),
+    "listed-samples": times(sampled("DiscreteLaplace(scale=3, sensitivity=2)", "0.1"), 12),
+    "both": f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])",
+    "three": THREE,
+    "three-and-step": times(f"[{THREE}, {STEP}]", 5),
+    "fixed-size": f"SampledWithoutReplacement(mechanism={normal('2')}, sample_size=10, "
+    "population=1000)",
+    "replaced": sampled(normal("2"), "0.1"),
+    "tenth": TENTH,
+    "tenths": times(TENTH, 3),
+    "nine-tenths": MOST,
+    "integer": "DiscreteGaussian(parameter=4)",
+    "integer-2": "DiscreteGaussian(parameter=2)",
+    "coarse": "DiscreteGaussian(parameter='1/4', sensitivity=3)",
+    "laplace": "Laplace(scale=1)",
+    "stairs": "Staircase(epsilon=1, gamma='0.4')",
+    "allocation": "RandomAllocation(Gaussian(1), 20)",
+    "logistic": "Logistic(scale=2)",
+    "truncated": "TruncatedLaplace(scale=2, bound=20)",
+    "matrix": "MatrixMechanism(strategy='square-root', noise_multiplier=4, steps=64, "
+    "participation='min-separation', separation=8, bands=8)",
+    "matrix-sample": "MatrixMechanism(strategy=[[1, 0], ['1/2', 2]], noise_multiplier=1, steps=2, "
+    "participation='cyclic', separation=2, step_sampling_prob='1/20')",
+}
+FIELDS = {
+    "dp": ("approximate-dp", "epsilon", "delta"), "pure": ("pure-dp", "epsilon"),
+    "rho": ("zcdp", "rho"), "mu": ("gaussian-dp", "mu"), "renyi": ("renyi-dp", "order", "epsilon"),
+}  # fmt: skip
+RELATIONS = {"-": None, "both": "add-remove", "one": "replace-one"}
+CLAIMS = """
+HOLDS    dp    coins           -    1 0.1256884
+REFUTED  dp    coins           -    1 0.1256883
+HOLDS    pure  coins           -    10
+REFUTED  pure  coins           -    9.999
+HOLDS    rho   coins           -    1/2
+HOLDS    dp    normals         -    1 0.127
+HOLDS    mu    normals         -    0.1
+REFUTED  mu    normals         -    0.0999
+HOLDS    mu    two-normals     -    0.6
+REFUTED  dp    laplaces        -    0.5 0.02
+HOLDS    dp    laplace-1e9     -    634 1e-5
+REFUTED  dp    laplace-1e9     -    633 1e-5
+HOLDS    dp    laplace-and-coin -   1e10 1e-5
+HOLDS    dp    many-coins      -    504264 1e-5
+REFUTED  dp    many-coins      -    504263 1e-5
+HOLDS    dp    paired          -    366114 1e-5
+REFUTED  dp    paired          -    366113 1e-5
+HOLDS    dp    one-laplace     -    0.1 0.2
+HOLDS    dp    mixed           -    1 0.2
+REFUTED  dp    mixed           -    1 0.19
+HOLDS    rho   mixed           -    0.7
+REFUTED  renyi mixed           -    3 1.9
+HOLDS    dp    step            both 1 2.1e-13
+REFUTED  dp    step            both 1 2e-13
+HOLDS    dp    whole           both 0.5 0.1
+HOLDS    dp    integers-1e6    both 253015 1e-5
+REFUTED  dp    integers-1e6    both 253014 1e-5
+HOLDS    dp    both            both 1 1e-6       slow
+HOLDS    dp    three           both 1/10 0.2     slow
+REFUTED  dp    three           both 1/10 1e-3    slow
+HOLDS    renyi three           both 3 1          slow
+HOLDS    renyi laplace-sample  both 2.5 1
+HOLDS    rho   laplace-sample  both 1/5
+HOLDS    dp    training        both 2 1e-5
+REFUTED  dp    training        both 1.5 1e-5
+HOLDS    dp    short           both 6 1e-7
+HOLDS    dp    releases        both 2 1e-4       slow
+REFUTED  dp    releases        both 0.5 1e-5     slow
+HOLDS    dp    replaced        one  0.3 0.001
+REFUTED  dp    replaced        one  0 0.03
+HOLDS    dp    fixed-size      one  0.1 0.01
+HOLDS    dp    three-answers   one  4 0.001
+REFUTED  dp    three-answers   one  1 0.001
+HOLDS    dp    integers        both 5 0.1
+REFUTED  dp    geometric       both 5 0.1
+HOLDS    dp    laplace-40      both 3 0.02
+HOLDS    dp    laplace-1000    both 20 1e-6
+HOLDS    dp    listed-samples  both 1 0.01
+HOLDS    renyi training        both 8 2
+HOLDS    mu    step            both 0.91
+REFUTED  mu    step            both 0.905
+HOLDS    mu    training        both 77           slow
+REFUTED  mu    training        both 0.5          slow
+HOLDS    mu    three           both 1.01
+HOLDS    mu    three-and-step  both 3.1
+REFUTED  mu    few             both 1            slow
+REFUTED  mu    few             both 1.7          slow
+HOLDS    mu    few-normal      both sqrt(1/2)    slow
+HOLDS    rho   step            both 0.42
+HOLDS    rho   training        both 3000
+REFUTED  rho   training        both 2900
+REFUTED  rho   training        both 2905
+HOLDS    rho   three           both 0.51         slow
+HOLDS    rho   integer-samples both 26           slow
+HOLDS    rho   integer-2       both 1/4
+HOLDS    rho   laplace-samples both 0.0958
+HOLDS    rho   two-coins       one  0.5
+HOLDS    rho   stairs          both 0.445
+HOLDS    rho   laplace         both 0.36789
+HOLDS    mu    integer         both 0.51
+REFUTED  mu    integer         both 0.5053
+REFUTED  mu    integers-10     both 1.5827
+REFUTED  mu    bounded         both 0.6992
+HOLDS    mu    coarse          both 7
+HOLDS    mu    tenth           one  1
+HOLDS    mu    nine-tenths     one  1.74
+HOLDS    mu    tenths          one  1.8
+HOLDS    mu    integers-10     both 1.59         given
+HOLDS    mu    mixed           both 1.3          given
+HOLDS    dp    tenths          one  3 0.5        given slow
+HOLDS    dp    allocation      both 1 0.2
+HOLDS    dp    allocation      both 1 1e-2       given
+REFUTED  dp    allocation      both 1 1e-5       given
+HOLDS    pure  logistic        -    1/2
+REFUTED  pure  logistic        -    0.499
+HOLDS    dp    logistic        -    1/4 0.036
+HOLDS    dp    truncated       -    0.3 0.0952
+REFUTED  dp    truncated       -    0.3 0.0951
+HOLDS    dp    matrix          -    1 0.9
+REFUTED  dp    matrix          -    1 1e-4
+HOLDS    dp    matrix-sample   both 1 1/2
+"""
+
+
+@cache
+def _certified(row: str) -> tuple[str, str]:
+    kind, mechanism, relation, *numbers = row.split()
+    tag, *names = FIELDS[kind]
+    fields: dict[str, Any] = dict(zip(names, numbers, strict=True))
+    if RELATIONS[relation]:
+        fields["adjacency"] = RELATIONS[relation]
+    lines = "".join(f'{name} = "{value}"\n' for name, value in fields.items())
+    (claim,) = document.read_text(
+        f'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\nkind = "{tag}"\n'
+        f'mechanism = "{MECHANISMS[mechanism]}"\n{lines}'
+    ).claims
+    finding, data = certify(claim)
+    assert data is not None, finding.reason
+    return finding.verdict.value, json.dumps(data)
+
+
+def certified(row: str) -> Data:
+    return dict(json.loads(_certified(" ".join(row.split()))[1]))
+
+
+def claims() -> list[Any]:
+    rows = [line.split() for line in CLAIMS.strip().splitlines()]
+    marked = {"slow": [pytest.mark.slow]}
+    return [
+        pytest.param(
+            verdict, " ".join(word for word in words if word not in ("slow", "given")),
+            "given" in words, marks=marked.get(words[-1], []), id=f"{verdict} {' '.join(words)}",
+        )
+        for verdict, *words in rows
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verdict", "row", "given"), claims())
+def test_a_claim_is_decided_and_its_certificate_accepted(
+    verdict: str, row: str, given: bool
+) -> None:
+    assert _certified(row)[0] == verdict
+    checked = checker.check(certified(row))
+    assert checked.problems == []
+    assert bool(checked.taken_as_given) is given, checked.taken_as_given
+
+
+def _everywhere(old: str, new: str) -> Callable[[Data], Data]:
+    """Replace a text wherever it stands: a certificate that is consistent, and false."""
+
+    def change(data: Data) -> Data:
+        text = json.dumps(data)
+        assert old in text
+        return dict(json.loads(text.replace(old, new)))
+
+    return change
+
+
+def _in_claim(**changes: str) -> Callable[[Data], Data]:
+    def change(data: Data) -> Data:
+        changed = copy.deepcopy(data)
+        changed["claim"] |= changes
+        changed["claimed"] |= {key: changes[key] for key in changes if key in changed["claimed"]}
+        for fact in changed["facts"] if "epsilon" in changes else []:
+            fact["epsilon"] = changes["epsilon"]
+        return changed
+
+    return change
+
+
+def _verdict(data: Data) -> Data:
+    return {**data, "verdict": "REFUTED", "conclusion": "p - exp(epsilon)*q > delta"}
+
+
+def _direction(data: Data) -> Data:
+    """Claim the same value for both directions."""
+    changed = copy.deepcopy(data)
+    changed["facts"][1]["value"] = changed["facts"][0]["value"]
+    return changed
+
+
+def _law(data: Data) -> Data:
+    return {**data, "facts": [{**f, "law": {"law": "gaussian", "mu": "5"}} for f in data["facts"]]}
+
+
+def _value(digit: int) -> Callable[[Data], Data]:
+    """Raise both ends of the first value by one unit of a digit."""
+
+    def change(data: Data) -> Data:
+        changed = copy.deepcopy(data)
+        value = changed["facts"][0]["value"]
+        for end in value:
+            with mp.workdps(60):
+                number = mp.mpf(value[end]) * (1 + mp.mpf(10) ** -digit)
+                value[end] = mp.nstr(number, 45, strip_zeros=False).replace("e", "E")
+        return changed
+
+    return change
+
+
+TRAINING, RELEASES = "dp training both 2 1e-5", "dp releases both 2 1e-4"
+REPLACED, ANSWERS, FIXED = (
+    "dp replaced one 0.3 0.001", "dp three-answers one 4 0.001", "dp fixed-size one 0.1 0.01",
+)  # fmt: skip
+STEP_ONCE, MANY = "dp step both 1 2.1e-13", "dp laplace-1000 both 20 1e-6"
+FORGED: list[tuple[str, Callable[[Data], Data]]] = [
+    (TRAINING, _in_claim(delta="2.4e-7")),
+    (TRAINING, _everywhere("count=7032", "count=7033")),
+    (TRAINING, _direction),
+    (TRAINING, _in_claim(epsilon="1.9")),
+    (TRAINING, _everywhere("[7032]", "[7033]")),
+    (TRAINING, _everywhere("8/1875", "9/1875")),
+    (TRAINING, _everywhere("0.9090909090", "0.9090909091")),
+    (TRAINING, _verdict),
+    (TRAINING, _in_claim(adjacency="replace-one")),
+    (TRAINING, _value(4)),
+    (TRAINING, _everywhere('\\"mixture\\": \\"P\\"', '\\"mixture\\": \\"Q\\"')),
+    (RELEASES, _everywhere("count=3000", "count=2999")),
+    (RELEASES, _value(4)),
+    (STEP_ONCE, _everywhere("8/1875", "8/1876")),
+    (STEP_ONCE, _in_claim(adjacency="replace-one")),
+    (REPLACED, _in_claim(adjacency="add-remove")),
+    (REPLACED, _everywhere("1/10", "1/11")),
+    (REPLACED, _everywhere("-0.5", "-0.6")),
+    (REPLACED, _value(30)),
+    (FIXED, _in_claim(adjacency="add-remove")),
+    (ANSWERS, _everywhere("categories=3", "categories=4")),
+    (ANSWERS, _in_claim(adjacency="add-remove")),
+    (ANSWERS, _value(4)),
+    ("dp integers both 5 0.1", _everywhere("parameter=25", "parameter=26")),
+    (MANY, _everywhere("count=1000", "count=1001")),
+    (MANY, _value(10)),
+    ("dp laplace-40 both 3 0.02", _value(4)),
+    ("dp listed-samples both 1 0.01", _everywhere("count=12", "count=13")),
+    ("dp listed-samples both 1 0.01", _value(4)),
+    ("renyi training both 8 2", _value(30)),
+    ("dp allocation both 1 1e-2", _law),
+    ("mu three-and-step both 3.1", _in_claim(mu="3")),
+    ("mu integer both 0.51", _in_claim(mu="0.5053")),
+    ("mu coarse both 7", _in_claim(mu="6.9")),
+    ("mu tenth one 1", _in_claim(mu="0.999")),
+    ("mu nine-tenths one 1.74", _in_claim(mu="1.735")),
+    ("mu tenths one 1.8", _in_claim(mu="1.73")),
+    ("rho training both 3000", _in_claim(rho="2905")),
+    ("rho laplace both 0.36789", _in_claim(rho="0.3678")),
+    ("rho laplace-samples both 0.0958", _in_claim(rho="0.0956")),
+]
+
+
+@pytest.mark.parametrize(("row", "change"), quick(FORGED, 0, 1, 2, *range(13, len(FORGED))))
+def test_what_is_changed_and_sealed_again_is_found(
+    row: str, change: Callable[[Data], Data]
+) -> None:
+    changed = change({key: value for key, value in certified(row).items() if key != "seal"})
+    assert checker.check(sealed(changed)).problems

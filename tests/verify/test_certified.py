@@ -83,6 +83,7 @@ MECHANISMS = {
     "laplace": "Laplace(scale=1)",
     "stairs": "Staircase(epsilon=1, gamma='0.4')",
     "allocation": "RandomAllocation(Gaussian(1), 20)",
+    "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
     "logistic": "Logistic(scale=2)",
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
     "matrix": "MatrixMechanism(strategy='square-root', noise_multiplier=4, steps=64, "
@@ -179,6 +180,11 @@ HOLDS    dp    tenths          one  3 0.5        given slow
 HOLDS    dp    allocation      both 1 0.2
 HOLDS    dp    allocation      both 1 1e-2       given
 REFUTED  dp    allocation      both 1 1e-5       given
+HOLDS    dp    exponential     -    1 0.18
+REFUTED  dp    exponential     -    1 0.17
+HOLDS    renyi exponential     -    3 1.2
+REFUTED  renyi exponential     -    3 1.1
+HOLDS    rho   exponential     -    1/2
 HOLDS    pure  logistic        -    1/2
 REFUTED  pure  logistic        -    0.499
 HOLDS    dp    logistic        -    1/4 0.036

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import random
 import unicodedata
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from verify.checker.functions import QUESTIONS
 from verify.checker.language import Variables, evaluate
 from verify.checker.laws import hockey_stick, tails
 from verify.checker.mechanisms import TABLE, Noise, counters, fits, pairs, under
+from verify.claims import ApproximateDP
 from verify.value import to_ball
 
 BOTH = ("add-remove", "replace-one")
@@ -349,6 +351,8 @@ CASES = [
     for name in SINGLE
     for seed in range(1 if name in SLOW else 3)
 ]
+GIVEN = ("Guaranteed", "BridgedTree", "SquareRootFactorization")
+"""That a mechanism behind a guarantee exists, and that an input attains the worst pair."""
 BOUNDED_ONLY = ("RandomAllocation",)
 """Mechanisms whose law the checker knows, and of its answers bounds only."""
 DESCRIPTIONS = ("Isotropic", "Diagonal", "Exchangeable", "Matrix", "BufferedToeplitz")
@@ -417,6 +421,30 @@ def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> No
             for value, ball in zip(found[3 * index : 3 * index + 3], balls, strict=True):
                 assert meets(value, enclose(ball), wide=wide), f"{text} at {level}"
         assert len(found) == 3 * len(known)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in sorted(SINGLE)]
+)
+def test_claims_on_both_sides_of_delta_are_decided_and_their_certificates_accepted(
+    name: str,
+) -> None:
+    text, adjacency = drawn(name, 1)
+    true = profile.delta(parse(text), "1/7", adjacency=adjacency)
+    for delta, verdict in (
+        (min(2 * Fraction(true.upper), Fraction(1)), "HOLDS"),
+        (Fraction(true.lower) / 2, "REFUTED"),
+    ):
+        if verdict == "REFUTED" and delta == 0:
+            continue
+        claim = ApproximateDP(
+            id="c", mechanism=text, adjacency=adjacency, epsilon="1/7", delta=str(delta)
+        )
+        finding, data = certify(claim)
+        assert finding.verdict.value == verdict, text
+        found = checker.check(json.loads(json.dumps(data)))
+        assert found.problems == [], text
+        assert found.taken_as_given == [] or name in GIVEN, text
 
 
 @pytest.mark.parametrize("question", ["variance", "mse", "dimension", "mu"])

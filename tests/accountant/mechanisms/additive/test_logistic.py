@@ -1,28 +1,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 
 from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.mechanisms import Composed, Logistic, PoissonSubsampled
+from accountant.mechanisms import Composed, Logistic
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
-from accountant.questions import accuracy, guarantees, profile, utility
+from accountant.questions import profile
 from accountant.release.lattice_noise import InvertedNoise
 from verify.audit import audit
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.checker.arithmetic import compare, narrow, settle
-from verify.checker.facts import mechanism
-from verify.checker.laws import renyi
-from verify.checker.mechanisms import pairs
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
 """Of every statistical test here."""
@@ -30,28 +20,6 @@ FALSE_ALARM = 1e-6
 
 def mpf(value: Interval) -> mpmath.mpf:
     return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
-
-
-def test_accuracy_agrees_with_quadrature() -> None:
-    mechanism = Logistic(3)
-    with mpmath.workdps(40):
-
-        def mean(power: int) -> mpmath.mpf:
-            def term(x: Any) -> Any:
-                return (3 * x) ** power * mpmath.exp(-x) / (1 + mpmath.exp(-x)) ** 2
-
-            return 2 * mpmath.quad(term, [0, 1, 9, 30, 99])
-
-        for ours, theirs in (
-            (accuracy.mean_absolute_error(mechanism), mean(1)),
-            (utility.mean_squared_error(mechanism), mean(2)),
-        ):
-            assert abs(mpf(ours) - theirs) <= mpmath.mpf("1e-25")
-        for level in ("1e-300", "0.2", "1/2", "0.51", "sqrt(1/2)"):
-            odds = mpmath.exp(mpf(utility.quantile(mechanism, level)) / 3)
-            p = exact(level).mpf()
-            assert abs(odds * (1 - p) - p) <= mpmath.mpf("1e-25") * p
-    assert accuracy.probability_exact(mechanism) == Interval.of_exact(0)
 
 
 def test_the_doubles_of_a_release_are_within_their_bound() -> None:
@@ -97,13 +65,6 @@ def test_compositions_agree_with_the_density_of_the_sum(count: int, epsilon: str
         assert mpmath.mpf(str(found.lower)) <= expected <= mpmath.mpf(str(found.upper))
 
 
-def test_a_sample_has_the_profile_of_its_mixture() -> None:
-    one = Logistic(2)
-    sampled = PoissonSubsampled(one, "1/10")
-    found = profile.delta(sampled, 0, adjacency=Adjacency.ADD_REMOVE, direction=Direction.REMOVE)
-    assert abs(mpf(found) - mpf(profile.delta(one, 0)) / 10) <= mpmath.mpf("1e-25")
-
-
 def test_calibration_and_an_audit() -> None:
     found = calibrate("Logistic", EpsilonDelta(1, "1e-6"))
     assert found.achieved["delta"].upper <= Fraction(1, 10**6)
@@ -114,32 +75,3 @@ def test_calibration_and_an_audit() -> None:
     )
     assert on_device.refuted
     assert not audit(Logistic(1), 1, samples=20_000, seed=2, significance=FALSE_ALARM).refuted
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "verdict"),
-    [("1/2", "0", Verdict.HOLDS), ("0.499", "0", Verdict.REFUTED), ("1/4", "0.036", Verdict.HOLDS)],
-)
-def test_the_checker_derives_the_same(epsilon: str, delta: str, verdict: Verdict) -> None:
-    claim = ApproximateDP(
-        id="test/logistic",
-        source="test",
-        statement="logistic noise",
-        mechanism="Logistic(scale=2)",
-        epsilon=epsilon,
-        delta=delta,
-    )
-    finding, certificate = certify(claim)
-    assert finding.verdict is verdict
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID
-
-
-@pytest.mark.parametrize("order", ["1", "3/2", "7"])
-def test_the_divergences_of_the_checker_are_the_same(order: str) -> None:
-    law = pairs(mechanism("Logistic(scale='2/3')"))[0]
-    (value,) = settle(lambda: [renyi(law, Fraction(order))])
-    known = guarantees.renyi(Logistic("2/3"), order)
-    assert narrow(value)
-    assert not compare(value, ">", Fraction(known.upper))
-    assert not compare(value, "<", Fraction(known.lower))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
@@ -11,9 +10,8 @@ from accountant.mechanisms import RandomizedResponse
 from accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
-from accountant.questions import profile, tradeoff, utility
+from accountant.questions import profile, tradeoff
 
-INFINITE = Interval(Decimal("Infinity"), Decimal("Infinity"))
 LAWS = [("1", "1/4", "1"), ("2", "0.5", "3"), ("1/3", "0.9", "sqrt(2)"), ("1", 0, 1), ("4", 1, 2)]
 
 
@@ -62,53 +60,6 @@ def test_half_and_half_is_binary_randomized_response() -> None:
     for epsilon in ("-1", "0", "0.6", "1.69"):
         assert profile.delta(stairs, epsilon).overlaps(profile.delta(bit, epsilon))
     assert tradeoff.beta(stairs, "0.01").overlaps(tradeoff.beta(bit, "0.01"))
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_moments_are_the_integrals(law: tuple[str, str, str]) -> None:
-    mechanism = Staircase(*law)
-    with mpmath.workdps(60):
-        delta, reach = mechanism.sensitivity.mpf(), 500 if law[0] == "1/3" else 150
-        cuts = pieces(mechanism, reach)
-        square = absolute = mpmath.mpf(0)
-        for low, high in pairwise(cuts):
-            height = density(mechanism, (low + high) / 2)
-            square += 2 * height * (high**3 - low**3) / 3
-            absolute += height * (high**2 - low**2)
-        (variance,) = utility.variance(mechanism)
-        assert abs(mpf(variance) - delta**2 * square) <= mpmath.mpf("1e-30") * square * delta**2
-        error = enclose(mechanism.mean_absolute_error)
-        assert abs(mpf(error) - delta * absolute) <= mpmath.mpf("1e-30") * absolute * delta
-
-
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("level", ["1e-50", "0.1", "0.4", "1/2", "0.77", "0.9999"])
-def test_quantile_inverts_the_distribution(law: tuple[str, str, str], level: str) -> None:
-    mechanism = Staircase(*law)
-    x = utility.quantile(mechanism, level)
-    with mpmath.workdps(60):
-        point = mpf(x) / mechanism.sensitivity.mpf()
-        p = exact(level).mpf()
-        target = min(p, 1 - p)
-        k = mpmath.floor(abs(point))
-        b = mpmath.exp(-mechanism.epsilon.mpf())
-        gamma, part = mechanism.gamma.mpf(), abs(point) - k
-        height = density(mechanism, mpmath.mpf(0)) if gamma > 0 else density(mechanism, 0) / b
-        inside = height * (min(part, gamma) + b * max(part - gamma, mpmath.mpf(0)))
-        if gamma == 0:
-            inside = density(mechanism, mpmath.mpf("0.5")) * part
-        tail = b**k * (mpmath.mpf(1) / 2 - inside)
-        assert abs(tail - target) <= mpmath.mpf("1e-25") * target
-        assert (point < 0) == (p < mpmath.mpf(1) / 2) or point == 0
-
-
-def test_quantile_ends() -> None:
-    mechanism = Staircase("1", "0.3")
-    assert utility.quantile(mechanism, 0) == Interval(Decimal("-Infinity"), Decimal("-Infinity"))
-    assert utility.quantile(mechanism, 1) == INFINITE
-    # at a whole number of steps, P(noise > 2Δ) = e^{−2}/2 is irrational, so bracket it
-    below, above = (utility.quantile(mechanism, level) for level in ("0.93233", "0.93234"))
-    assert below.upper < 2 < above.lower
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])

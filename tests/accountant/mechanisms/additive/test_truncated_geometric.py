@@ -8,11 +8,9 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.additive.truncated_geometric import TruncatedGeometric
 from accountant.numbers.exact import exact
-from accountant.questions import utility
 
 PRECISION = 200
 NARROW = arb(2) ** -150
@@ -69,11 +67,3 @@ def test_releases_stay_in_the_range() -> None:
     mechanism = TruncatedGeometric(3, -1, 2)
     released = mechanism.release(2, 1000, rng=np.random.default_rng(7))
     assert set(released.tolist()) == {-1, 0, 1, 2}
-
-
-def test_the_variance_needs_a_count() -> None:
-    mechanism = TruncatedGeometric(3, -1, 2)
-    with pytest.raises(NotApplicableError, match=r"Ask for variance_at\(count\)"):
-        utility.variance(mechanism)
-    with pytest.raises(InvalidInputError, match=r"Expected count=3 in -1\.\.2\."):
-        mechanism.variance_at(3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -19,14 +18,7 @@ from accountant.mechanisms import Composed, ExponentialMechanism, Logistic, Pois
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
 from verify.audit import audit
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.checker.arithmetic import compare, narrow, settle
 from verify.checker.facts import mechanism
-from verify.checker.laws import renyi
-from verify.checker.mechanisms import pairs
-from verify.claims import ApproximateDP, RenyiDP, ZeroConcentratedDP
-from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
 SPARE = 1e-12
@@ -165,41 +157,6 @@ def test_an_audit_finds_a_false_claim_and_spares_a_true_one() -> None:
 def test_bad_scores_are_named(bad: object) -> None:
     with pytest.raises(InvalidInputError, match="scores"):
         ExponentialMechanism(1).release(bad)  # type: ignore[arg-type]
-
-
-SHARED: dict[str, Any] = {
-    "id": "test/exponential",
-    "source": "test",
-    "statement": "selection",
-    "mechanism": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
-}
-
-
-@pytest.mark.parametrize(
-    ("claim", "verdict"),
-    [
-        (ApproximateDP(epsilon="1", delta="0.18", **SHARED), Verdict.HOLDS),
-        (ApproximateDP(epsilon="1", delta="0.17", **SHARED), Verdict.REFUTED),
-        (RenyiDP(order="3", epsilon="1.2", **SHARED), Verdict.HOLDS),
-        (RenyiDP(order="3", epsilon="1.1", **SHARED), Verdict.REFUTED),
-        (ZeroConcentratedDP(rho="1/2", **SHARED), Verdict.HOLDS),
-    ],
-)
-def test_the_checker_derives_the_same(claim: ApproximateDP, verdict: Verdict) -> None:
-    finding, certificate = certify(claim)
-    assert finding.verdict is verdict, finding.true
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID
-
-
-@pytest.mark.parametrize("order", ["1", "3/2", "7"])
-def test_the_divergences_of_the_checker_are_the_same(order: str) -> None:
-    one = pairs(mechanism("ExponentialMechanism(epsilon=2/3)"))[0]
-    (value,) = settle(lambda: [renyi(one, Fraction(order))])
-    known = guarantees.renyi(ExponentialMechanism("2/3"), order)
-    assert narrow(value)
-    assert not compare(value, ">", Fraction(known.upper))
-    assert not compare(value, "<", Fraction(known.lower))
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,6 @@ from accountant.core.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from accountant.mechanisms import Composed, GaussianThreshold, LaplaceThreshold, PartitionSelection
 from accountant.questions import profile
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 ADDED = Adjacency.ADD_REMOVE
 FALSE_ALARM = 1e-6
@@ -129,33 +125,3 @@ def test_what_is_not_known_is_said() -> None:
             profile.delta(about, 1)
         with pytest.raises(NotApplicableError, match="Guaranteed"):
             Composed(about, 2)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "delta", "verdict"),
-    [
-        ("PartitionSelection(epsilon=1, delta='1e-5')", "0.11", Verdict.REFUTED),
-        ("PartitionSelection(epsilon=1, delta='1e-5')", "0.13", Verdict.HOLDS),
-        ("LaplaceThreshold(scale=1, threshold=12)", "0.096", Verdict.HOLDS),
-        ("LaplaceThreshold(scale=2, threshold=9, partitions=2)", "0.04", Verdict.REFUTED),
-        (
-            "GaussianThreshold(standard_deviation=2, threshold=10, partitions=2)",
-            "0.1",
-            Verdict.HOLDS,
-        ),
-    ],
-)
-def test_the_checker_derives_the_same(mechanism: str, delta: str, verdict: Verdict) -> None:
-    claim = ApproximateDP(
-        id="test/keys",
-        source="test",
-        statement="keys",
-        mechanism=mechanism,
-        adjacency="add-remove",
-        epsilon="0.8",
-        delta=delta,
-    )
-    finding, certificate = certify(claim)
-    assert finding.verdict is verdict, finding.true
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID

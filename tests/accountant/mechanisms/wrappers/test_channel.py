@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import notation
@@ -14,9 +14,6 @@ from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableEr
 from accountant.mechanisms import Channel, Composed, RandomizedResponse, Tabulated
 from accountant.numbers.exact import exact
 from accountant.questions import profile
-from verify import checker
-from verify.certificate import certify
-from verify.claims import ApproximateDP
 
 THREE = Channel([["3/4", "1/4", 0], ["1/4", "1/2", "1/4"], [0, "1/4", "3/4"]])
 matrices = st.integers(2, 4).flatmap(
@@ -65,24 +62,6 @@ def test_several_worst_pairs_compose_to_an_enclosure_of_every_choice() -> None:
     assert Fraction(found.upper) <= Fraction(pair.upper) * Fraction(5, 4)
 
 
-@given(matrices, st.sampled_from(["1/100", "1/2", "1"]))
-@settings(max_examples=25)
-def test_the_checker_finds_the_same(weights: list[list[int]], epsilon: str) -> None:
-    made = channel(weights)
-    most = profile.delta(made, epsilon)
-    above = min(Fraction(most.upper) * 2, Fraction(1))
-    for delta, verdict in ((above, "HOLDS"), (Fraction(most.lower) / 2, "REFUTED")):
-        if delta == 0 == most.upper:
-            continue  # equal rows
-        claim = ApproximateDP(
-            id="a", source="", statement="", mechanism=repr(made), epsilon=epsilon, delta=str(delta)
-        )
-        finding, certificate = certify(claim)
-        assert finding.verdict.value == verdict
-        assert certificate is not None
-        assert checker.check(certificate).outcome is checker.Outcome.VALID
-
-
 def test_reports_have_the_row_of_their_input() -> None:
     rng = np.random.default_rng(5)
     inputs = np.repeat([0, 2], 40_000)
@@ -107,22 +86,3 @@ def test_notation_and_arrays() -> None:
         THREE.worst_case(Adjacency.ADD_REMOVE)
     with pytest.raises(NotApplicableError, match="names"):
         THREE.variances()
-
-
-@pytest.mark.parametrize(
-    ("matrix", "said"),
-    [
-        ([["1/2", "1/2"]], "not 1"),
-        ([["1/2", "1/2"], ["1/2", "1/3"]], r"matrix\[1\] of sum 1, not 5/6"),
-        ([["1/2", "1/2"], ["3/2", "-1/2"]], r"matrix\[1\]\[1\]"),
-        ([["1/2", "1/2"], [1]], r"to have 2 entries"),
-        ([["1/2", "1/2"], [float("nan"), 1]], r"matrix\[1\]\[0\]"),
-        ([["1/2", "1/2"], ["sqrt(2)", "0"]], "rational"),
-        ([], "not 0"),
-        ("1/2, 1/2", "to be a list of rows"),
-        ([1, 2], r"matrix\[0\]"),
-    ],
-)
-def test_bad_matrices(matrix: object, said: str) -> None:
-    with pytest.raises(InvalidInputError, match=said):
-        Channel(matrix)  # type: ignore[arg-type]

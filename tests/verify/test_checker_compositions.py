@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from mpmath import iv, mp
+from mpmath import mp
 
 from accountant.notation import parse
 from accountant.numbers.exact import exact
@@ -14,7 +14,7 @@ from tests.quick import quick
 from verify import checker, document
 from verify.certificate import certify
 from verify.checker.arithmetic import interval_digits
-from verify.checker.compositions import circle, composed, contour
+from verify.checker.compositions import composed, contour
 from verify.checker.compositions.mixtures import Mixture
 from verify.checker.compositions.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
 from verify.checker.facts import mechanism
@@ -134,33 +134,6 @@ def test_the_integral_has_the_normal_tails() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [True, False])
-def test_the_integral_has_the_tails_of_one_mixture(first: bool) -> None:
-    """Three normal laws against one: {L > ε} is the half-line from where the ratio is e^{±ε}."""
-    weights = (Fraction(1, 10), Fraction(3, 10), Fraction(6, 10))
-    means = (Fraction(0), Fraction(1, 4), Fraction(1, 2))
-    mixture = Mixture(tuple(zip(weights, means, strict=True)), first)
-    epsilon, sign = (Fraction(1, 4), 1) if first else (Fraction(1, 20), -1)
-    with mp.workdps(60), interval_digits(60):
-        found = contour.invert(((mixture, 1),), epsilon)
-
-        def ratio(x: Any) -> Any:
-            return sum(w * mp.exp(mp.mpf(m) * x - mp.mpf(m) ** 2 / 2) for w, m in mixture.parts)
-
-        cut = mp.findroot(lambda x: ratio(x) - mp.exp(sign * epsilon), 1)
-        mixed = mp.fsum(w * mp.ncdf(sign * (mp.mpf(m) - cut)) for w, m in mixture.parts)
-        plain = mp.ncdf(-sign * cut)
-        p, q = (mixed, plain) if first else (plain, mixed)
-        for mine, right in (
-            (found.above_p, p),
-            (found.above_q, q),
-            (found.hockey_stick, p - mp.exp(epsilon) * q),
-        ):
-            assert mp.mpf(mine.a) <= right <= mp.mpf(mine.b)
-            assert mp.mpf(mine.delta.b) <= right * mp.mpf(10) ** -35
-
-
-@pytest.mark.slow
 def test_a_cap_is_above_the_modulus_and_falls() -> None:
     """|M(c + it)| ≤ b(T) for t ≥ T, against the quadrature of mpmath."""
     mixture = Mixture(((Fraction(7, 10), Fraction(0)), (Fraction(3, 10), Fraction(3, 2))), True)
@@ -202,15 +175,6 @@ def test_ratios_along_the_line_are_within_their_error() -> None:
             assert abs(one) <= 1 + mp.mpf(2) ** -100
 
 
-def test_a_lattice_is_found_where_there_is_one() -> None:
-    def two(ratio: Fraction) -> Listed:
-        return Listed(((ratio, 1 - ratio), (1 - ratio, ratio)))
-
-    with mp.workdps(100):
-        assert circle.lattice(((two(Fraction(2, 3)), 3), (two(Fraction(4, 5)), 1))) is not None
-        assert circle.lattice(((two(Fraction(2, 3)), 3), (two(Fraction(3, 5)), 1))) is None
-
-
 @pytest.mark.parametrize(
     ("text", "right"),
     [
@@ -225,13 +189,3 @@ def test_a_relation_has_to_fit(text: str, right: str) -> None:
     other = {"add-remove": "replace-one", "replace-one": "add-remove"}[right]
     assert fits(noise, right)
     assert not fits(noise, other)
-
-
-def test_chernoff_is_above() -> None:
-    with mp.workdps(60), interval_digits(60):
-        normal = ((Normal(Fraction(1)), 3),)
-        above = contour.bounded(normal, Fraction(4)).hockey_stick
-        inside = contour.invert(normal, Fraction(4)).hockey_stick
-        assert above.a == 0
-        assert inside.b <= above.b <= inside.b * 100
-        assert isinstance(above, iv.mpf)

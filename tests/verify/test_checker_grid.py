@@ -15,7 +15,6 @@ from accountant.questions import profile
 from verify import checker, document, seal
 from verify.certificate import certify
 from verify.checker.arithmetic import UnknownError
-from verify.checker.compositions import composed, grid
 from verify.checker.compositions.grid import enclose
 from verify.checker.compositions.mixtures import Mixture
 from verify.checker.compositions.moments import DiscreteNormal, Listed, Normal
@@ -64,23 +63,6 @@ def test_the_true_value_is_between_both(case: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_other_direction_and_three_components(monkeypatch: pytest.MonkeyPatch) -> None:
-    """H of (Q, P) is 1 − e^ε + e^ε H(−ε): two enclosures of one number."""
-    monkeypatch.setattr(grid, "_POINTS", 500)
-    parts = (
-        (Fraction(9, 10), 0),
-        (Fraction(2, 25), Fraction(1, 2)),
-        (Fraction(1, 50), Fraction(1)),
-    )
-    there = both([(Mixture(parts, True), 2)], "-0.1")
-    back = both([(Mixture(parts, False), 2)], "0.1")
-    ends = [1 - mp.exp("0.1") + mp.exp("0.1") * end for end in there]
-    assert ends[0] <= back[1]
-    assert back[0] <= ends[1]
-    assert back[1] - back[0] < 0.25 * back[1]
-
-
-@pytest.mark.slow
 def test_what_is_not_for_a_grid() -> None:
     coin = ((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3)))
     low, high = both([(Listed(coin), 3), (Normal(Fraction(1)), 1)], "1")
@@ -93,18 +75,6 @@ def test_what_is_not_for_a_grid() -> None:
     ):
         with pytest.raises(UnknownError, match="the law of this composition"):
             both(factors, epsilon)
-
-
-@pytest.mark.slow
-def test_a_composition_of_few_releases_is_enclosed() -> None:
-    """Where a contour would take too long, H is enclosed; Chernoff's bound has no lower end."""
-    pair = {"law": "gaussian", "mu": Fraction(5, 4)}
-    step = {"law": "subsampled", "sampling_prob": SHARE, "mixture": "P", "pair": pair}
-    found = composed.answers({"law": "product", "factors": [step], "counts": [2]}, Fraction(1, 2))
-    low, high = mp.mpf(found.hockey_stick.a), mp.mpf(found.hockey_stick.b)
-    assert 0 < low < mp.mpf("0.0000181668055978") < high
-    assert high - low < 3e-3 * high
-    assert found.above_p.a == 0  # single events are bounded only
 
 
 GROUP = (

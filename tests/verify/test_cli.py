@@ -22,7 +22,6 @@ from verify import certificate
 from verify.batch import fingerprint
 from verify.cli import joined, main
 from verify.cli.demo import SHOWN, flip_a_digit
-from verify.cli.shell import Command
 from verify.cli.verify import ledger, selected, with_lemmas
 from verify.document import papers, read_text
 
@@ -85,14 +84,6 @@ def is_enclosure(value: dict[str, str]) -> bool:
 # ---------------------------------------------------------------- help and usage
 
 
-@pytest.mark.parametrize("command", ["verify", "check", "profile", "calibrate", "doctor", "demo"])
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    text = capsys.readouterr().out
-    assert "example" in text
-    assert f"dpassay {command}" in text
-
-
 def test_help_imports_nothing_heavy() -> None:
     result = subprocess.run(
         [sys.executable, "-X", "importtime", *PROGRAM[1:], "--help"],
@@ -121,14 +112,6 @@ def test_negative_numbers_are_values() -> None:
         "--json",
         "--x=-sqrt(2)",
     ]
-
-
-def test_commands_from_above(capsys: pytest.CaptureFixture[str]) -> None:
-    def nothing(_: object) -> None:
-        pass
-
-    extra = Command("elsewhere", "a command", "A command.", "", nothing, lambda _: 3)
-    assert main(["elsewhere"], commands=[extra]) == 3
 
 
 # ---------------------------------------------------------------- bad input
@@ -202,11 +185,6 @@ def test_profile_without_a_question_prints_a_table(capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert "at delta 1e-5" in text
     assert "mu" not in text  # it has none
-
-
-def test_profile_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", "Laplace(scale=2)", "--mse", "--epsilon", "1", "--quiet"]) == 0
-    assert capsys.readouterr().out == "0\n8\n"
 
 
 def test_profile_hands_the_plot_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -339,11 +317,6 @@ def test_verify_shows_many_in_a_table(claims: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.count("because  ") == 4
 
 
-def test_verify_quiet_names_several(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(claims), "--quiet"]) == 1
-    assert capsys.readouterr().out == "REFUTED  false\nHOLDS  true/laplace\nPENDING  later\n"
-
-
 @pytest.mark.parametrize(
     ("only", "code", "ids"),
     [
@@ -364,19 +337,6 @@ def test_verify_only(
     options = [part for wanted in only for part in ("--only", wanted)]
     assert main(["verify", str(claims), "--json", *options]) == code
     assert [entry["id"] for entry in printed_json(capsys)["findings"]] == list(ids)
-
-
-def test_an_undecided_claim_has_its_own_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "claims.toml"
-    # equal by Euler's reflection formula, but balls never prove that
-    path.write_text(
-        'schema_version = 1\n[[claims]]\nkind = "relation"\nid = "equal"\n'
-        'claim = "gamma(1/3)*gamma(2/3) == 2*pi()/sqrt(3)"\n'
-    )
-    assert main(["verify", str(path), "--quiet"]) == 3
-    assert capsys.readouterr().out == "UNDECIDED\n"
 
 
 def test_claims_that_an_argument_rests_on_come_with_it(
@@ -546,24 +506,7 @@ def test_the_fingerprint_is_of_the_claim() -> None:
     assert len({fingerprint(claim) for claim in (first, second, changed)}) == 3
 
 
-def test_a_reader_that_leaves_is_no_error(claims: Path) -> None:
-    command = " ".join([*PROGRAM, "verify", str(claims), "--details", "|", "true"])
-    result = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
-    )
-    assert "Traceback" not in result.stderr
-    assert "Exception" not in result.stderr
-
-
 # ---------------------------------------------------------------- what is seen
-
-
-def test_piped_output_has_no_escape_codes_and_is_the_same_text(claims: Path) -> None:
-    result = run("verify", str(claims), "--details")
-    assert result.returncode == 1
-    assert "\x1b" not in result.stdout + result.stderr
-    assert "cause" in result.stdout
-    assert result.stdout.isprintable() or set(result.stdout) & {"\n"}
 
 
 def test_output_that_cannot_show_greek(claims: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from verify import batch, certificate, document
 from verify.checker import kernel
 from verify.checker.kernel import ProofError, Proved
-from verify.cli.verify import ledger
 from verify.exact import verify
 from verify.proof import named, reachable, renamed
 from verify.verdict import Verdict
@@ -106,13 +105,6 @@ def test_names_in_proofs() -> None:
     text = FILE.replace('claim = "square"', 'claim = "sqare"')
     with pytest.raises(ValueError, match=r"claims\[1\].proof: no claim has the id 'sqare'"):
         document.read_text(text)
-
-
-def test_proofs_of_a_ledger_name_claims_of_it() -> None:
-    for paper in document.papers():
-        claims = ledger(paper)
-        known = {claim.id for claim in claims}
-        assert all(name in known for claim in claims for name in named(claim.proof))
 
 
 @pytest.mark.parametrize(

@@ -38,34 +38,6 @@ def test_size_released_beside_the_counts(relation: str, mu: str) -> None:
     assert verify(claim).verdict is Verdict.HOLDS
 
 
-def test_a_claim_about_samples_holds_by_their_least_mu() -> None:
-    # nine releases of μ = 1/2, however few records they take
-    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob=1/10)"
-    whole = f"Composed({step}, count=9)"
-    found = verify(
-        KINDS["gaussian-dp"](id="it", mechanism=whole, adjacency="add-remove", mu="1.5001")
-    )
-    assert found.verdict is Verdict.HOLDS
-    assert found.true["mu"] == {"lower": "1.5", "upper": "1.5"}
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "relation", "mu"),
-    [
-        ("Composed({}, count=2)", "add-remove", "sqrt(1/2)"),
-        ("Composed([{}, Gaussian(standard_deviation=1)], count=3)", "add-remove", "sqrt(15/4)"),
-        ("Composed({}, count=2)", "replace-one", "sqrt(1/2)"),
-        ("{}", "replace-one", "1/2"),
-    ],
-)
-def test_samples_that_need_just_what_is_claimed(mechanism: str, relation: str, mu: str) -> None:
-    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob=1/10)"
-    claim = KINDS["gaussian-dp"](
-        id="tie", mechanism=mechanism.format(step), adjacency=relation, mu=mu
-    )
-    assert verify(claim).verdict is Verdict.HOLDS
-
-
 def test_a_divergence_below_rho_times_its_order_is_not_refuted_by_it() -> None:
     # ρ = 8, but at orders that are no integer the divergence of integer noise is below ρ·order
     mechanism = "DiscreteCorrelatedGaussian(dimension=2, mu=4, c=1)"

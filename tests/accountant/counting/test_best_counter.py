@@ -71,13 +71,6 @@ def test_budgets_in_mu_and_rho() -> None:
     assert "stores all its noise" in beyond.reason
 
 
-def test_contributions_multiply_the_scale() -> None:
-    """Three positions for each person: nine times the error."""
-    one, three = best_counter(500, 2), best_counter(500, 2, contributions=3)
-    assert three.mechanism.scale == one.mechanism.scale * ExactReal.of_rational(3)
-    assert float(three.error.upper) == pytest.approx(9 * float(one.error.upper), rel=1e-12)
-
-
 def test_counters_by_name() -> None:
     """A name takes the best of its structure; Gaussian noise where there is a δ."""
     pure, approximate = EpsilonDelta(1), EpsilonDelta(1, "1e-9")

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from accountant.counting.tree import (
     Digits,
     Tree,
-    clashes,
-    honaker_mean_squared_error,
-    largest_load,
-    misfits,
-    most_live,
 )
 from accountant.errors import InvalidInputError
-
-TREES = [(k, n, digits) for digits in Digits for k in (2, 3, 4, 5, 8, 19) for n in (1, 2, 7, 62)]
 
 
 @given(
@@ -38,30 +31,6 @@ def test_counting_digits_is_summing_them(arity: int, steps: int, digits: Digits)
     assert tree.height == 1 or tree.capacity(tree.height - 1) < steps
 
 
-@pytest.mark.parametrize(("arity", "steps", "digits"), TREES)
-def test_noise_variables(arity: int, steps: int, digits: Digits) -> None:
-    tree = Tree(arity, steps, digits)
-    variables = tree.noise_variables()
-    assert len({(v.first, v.last) for v in variables}) == len(variables)
-    assert all(v.contiguous for v in variables)
-    assert sum(len(v.outputs) for v in variables) == tree.vertices()
-    assert largest_load(tree) <= tree.height
-    busiest = max(sum(abs(d) for d in tree.written(t)) for t in range(1, steps + 1))
-    assert busiest == most_live(tree)
-
-
-@pytest.mark.parametrize(("arity", "steps", "digits"), TREES)
-def test_the_vertices_make_up_the_prefix(arity: int, steps: int, digits: Digits) -> None:
-    tree = Tree(arity, steps, digits)
-    assert misfits(tree) == clashes(tree) == 0
-    prefixes = {step: [0] * arity**tree.height for step in range(1, steps + 1)}
-    for step, before, after in tree.moves():
-        for leaf in range(min(before, after), max(before, after)):
-            prefixes[step][leaf] += 1 if after > before else -1
-    for step, leaves in prefixes.items():
-        assert leaves == [1] * step + [0] * (len(leaves) - step)
-
-
 @pytest.mark.parametrize("arity", [2, 3, 4, 17, 19, 20])
 @pytest.mark.parametrize("height", [1, 2, 5, 100])
 def test_errors_at_capacity(arity: int, height: int) -> None:
@@ -78,15 +47,6 @@ def test_errors_at_capacity(arity: int, height: int) -> None:
         else k * h**3 / (2 * (1 - k**-h)) + (k - 2) * h**2 / (2 * (k - 1))
     )
     assert signed.mean_squared_error() == expected
-
-
-def test_honaker_by_its_recursion() -> None:
-    steps, height = 100, 7
-    weights = [Fraction(1)]
-    for _ in range(height):
-        weights.append(1 / (1 + 1 / (2 * weights[-1])))
-    total = sum(weights[i] for t in range(1, steps + 1) for i in range(height) if t >> i & 1)
-    assert honaker_mean_squared_error(steps) == 2 * height**2 * total / steps
 
 
 def test_ranges() -> None:

@@ -18,11 +18,6 @@ def test_algorithm_1_is_pareto_optimal_at_perfect_squares(dimension: int) -> Non
     assert release.c_squared.equals(Surd.of(0, 1, dimension))
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 5, 7, 10])
-def test_algorithm_1_is_not_optimal_elsewhere(dimension: int) -> None:
-    assert optimal_size_release(dimension, dimension, 0) is None
-
-
 @pytest.mark.parametrize("dimension", [2, 3, 7, 10, 30])
 def test_a_size_of_some_weight_makes_the_family_optimal(dimension: int) -> None:
     least = Fraction(dimension, 4 * (dimension - 1))

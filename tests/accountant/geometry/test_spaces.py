@@ -6,17 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError
 from accountant.geometry.covariances import Covariance, Diagonal, Exchangeable, Isotropic, Matrix
-from accountant.geometry.ellipse import optimal_ellipse
 from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
 from accountant.notation import parse
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.quadratic import inverse
@@ -68,35 +65,6 @@ def test_box_against_all_corners(covariance: Matrix, bounds: list[Fraction]) -> 
 def test_sparse_box_against_all_vertices(covariance: Matrix, k: int, signed: bool) -> None:
     norm = SparseBox(4, k, "3/2", signed).largest_norm(covariance)
     assert norm.exact == brute(covariance, sparse(4, k, Fraction(3, 2), signed=signed))
-
-
-@given(
-    st.integers(1, 6),
-    st.fractions(min_value=Fraction(1, 9), max_value=5, max_denominator=9),
-    st.fractions(min_value=Fraction(1, 50), max_value=Fraction(49, 50), max_denominator=50),
-)
-def test_closed_forms_of_exchangeable_noise(d: int, diagonal: Fraction, share: Fraction) -> None:
-    low = -diagonal / (d - 1) if d > 1 else -diagonal
-    noise = Exchangeable(d, diagonal, low + share * (diagonal - low))
-    for k in range(1, d + 1):
-        for signed in (True, False):
-            norm = SparseBox(d, k, 1, signed).largest_norm(noise)
-            assert norm.exact == brute(noise, sparse(d, k, Fraction(1), signed=signed))
-    equal = [Fraction(2, 3)] * d
-    assert Box(equal).largest_norm(noise).exact == brute(noise, corners(equal))
-    unequal = [Fraction(j + 1, 2) for j in range(d)]
-    assert Box(unequal).largest_norm(noise).exact == brute(noise, corners(unequal))
-
-
-@given(st.lists(st.fractions(Fraction(1, 9), 5, max_denominator=9), min_size=4, max_size=4))
-def test_closed_forms_of_independent_noise(variances: list[Fraction]) -> None:
-    noise = Diagonal(variances)
-    assert Box([1, 2, 0, 3]).largest_norm(noise).exact == brute(
-        noise, corners([Fraction(1), Fraction(2), Fraction(0), Fraction(3)])
-    )
-    for k in range(1, 5):
-        vertices = sparse(4, k, Fraction(1), signed=False)
-        assert SparseBox(4, k).largest_norm(noise).exact == brute(noise, vertices)
 
 
 @given(positive_definite(3), st.lists(st.tuples(ENTRIES, ENTRIES, ENTRIES), min_size=1, max_size=4))
@@ -157,44 +125,11 @@ def test_disjoint_groups_of_structured_noise() -> None:
     assert space.largest_norm(noise).exact == brute(noise, differences)
 
 
-@pytest.mark.parametrize(("d", "k"), [(2, 2), (5, 4), (8, 8), (15, 11)])
-def test_rational_optimal_ellipses_are_general_gaussians(d: int, k: int) -> None:
-    ellipse = optimal_ellipse(d, k)
-    query, shared = ellipse.query_variance, ellipse.correlated_variance
-    if query.coefficient != 0 or shared.coefficient != 0:
-        pytest.fail("choose a rational case")
-    noise = Exchangeable(d, str(query.rational), str(shared.rational))
-    general = GeneralGaussian(noise, SparseBox(d, k))
-    assert general.exact_gaussian_mu(None) == exact(1)
-    mechanism = OptimalEllipse(d, k, 1)
-    with ctx.workprec(128):
-        assert mechanism.covariance_matrix()[0][1].overlaps(arb(shared.rational))
-    difference = SparseBox(d, min(2 * k, d), 1, signed=True)
-    assert 2 * k < d or GeneralGaussian(noise, difference).exact_gaussian_mu(
-        None
-    ) == mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE)
-
-
 def test_large_dimensions_have_closed_forms() -> None:
     d = 2000
     assert Box([1] * d).largest_norm(Isotropic(d, d)).exact == exact(1)
     assert Box([1] * d).largest_norm(Exchangeable(d, d + 1, 1)).exact == exact(1)
     assert SparseBox(d, d // 2).largest_norm(Diagonal([2] * d)).exact == exact("sqrt(500)")
-
-
-@pytest.mark.slow
-def test_twenty_dimensions_are_enumerated() -> None:
-    size = 20
-    rows = [[3 * (i == j) + Fraction(1, 1 + abs(i - j)) for j in range(size)] for i in range(size)]
-    covariance = Matrix(rows)
-    whole = Box([1] * size).largest_norm(covariance).exact
-    assert whole is not None
-    signs = np.random.default_rng(5).choice([-1.0, 1.0], size=(2000, size))
-    inner = np.linalg.inv(np.array(rows, dtype=float))
-    assert np.einsum("si,ij,sj->s", signs, inner, signs).max() <= float(whole.square) * (1 + 1e-12)
-    # a positive definite Toeplitz matrix with decreasing entries: alternating signs are worst
-    alternating = [[(-1) ** j for j in range(size)]]
-    assert FiniteSet(alternating).largest_norm(covariance).exact == whole
 
 
 def test_singular_noise_serves_differences_inside_its_range() -> None:

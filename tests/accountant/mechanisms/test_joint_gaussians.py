@@ -12,7 +12,7 @@ from flint import arb, arb_mat, ctx
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, NotApplicableError
+from accountant.errors import AdjacencyError
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.notation import parse
 from accountant.pairs.gaussian import GaussianPair
@@ -165,20 +165,6 @@ def test_samples_have_the_covariance_matrix(text: str) -> None:
     spread = np.sqrt((np.outer(diagonal, diagonal) + expected**2) / draws)
     assert (np.abs(observed - expected) <= 6.5 * spread).all()
     assert (np.abs(noise.mean(axis=0)) <= 6.5 * np.sqrt(diagonal / draws)).all()
-
-
-@pytest.mark.parametrize("text", ALL)
-def test_quantiles_are_those_of_one_coordinate(text: str) -> None:
-    mechanism = parse(text)
-    variances = {str(entry) for entry in utility.variance(mechanism)}
-    if len(variances) > 1 or text.startswith("MatrixVariate"):
-        with pytest.raises(NotApplicableError, match="has no"):
-            utility.quantile(mechanism, "0.9")
-        return
-    variance = Fraction(utility.variance(mechanism)[0].lower)
-    scalar = utility.quantile(Gaussian(1), "0.9").lower
-    value = utility.quantile(mechanism, "0.9").lower
-    assert abs(float(value) - float(scalar) * float(variance) ** 0.5) < 1e-12 * float(value)
 
 
 @pytest.mark.parametrize(

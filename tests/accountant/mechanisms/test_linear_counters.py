@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from accountant import notation
-from accountant.counting.bridge import Grids
 from accountant.counting.delannoy import Chains, best_levels, delannoy, prefixes
 from accountant.errors import NotApplicableError
 from accountant.mechanisms import (
@@ -24,7 +23,7 @@ from accountant.mechanisms import (
 )
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.numbers.exact import ExactReal
-from accountant.questions import profile, utility
+from accountant.questions import profile
 
 COUNTERS: list[LinearCounter] = [
     *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),
@@ -116,45 +115,6 @@ def test_best_levels_is_the_best_of_all(steps: int) -> None:
     """No other number of levels up to 40 has a smaller error."""
     errors = {s: Chains(s, steps).mean_squared_error() for s in range(1, min(40, steps) + 1)}
     assert best_levels(steps).mean_squared_error() == min(errors.values())
-
-
-def test_full_levels_average_a_sixth_of_the_arity() -> None:
-    """Over whole parent cells a closed level averages (k − 1)/6 + 1/(6 K²)·(1 − 1/k) units."""
-    for arity, size in itertools.product((2, 3, 7, 20), (1, 2, 5, 40)):
-        two = Grids((5, arity, size) if size > 1 else (5, arity), 5 * arity * size)
-        one = Grids((5, arity * size), 5 * arity * size)
-        first = sum(Fraction(j, 1) + Fraction(g, arity * size) ** 2
-                    for j in range(5) for g in range(arity * size)) + 5  # fmt: skip
-        closed = two.units() - first
-        if size > 1:
-            closed -= 5 * arity * Fraction(size**2 - 1, 6)
-        assert closed / (5 * arity * size) == (
-            Fraction(arity - 1, 6) + Fraction(1, 6 * size**2) * (1 - Fraction(1, arity))
-        )
-        assert one.steps == two.steps
-
-
-@pytest.mark.parametrize(
-    ("counter", "error"),
-    [
-        (DelannoyCounter(10**6, 5, epsilon=1), Fraction(4919851, 5000)),
-        (DelannoyCounter(10**9, 7, epsilon=1), Fraction(769909830921, 250000000)),
-        (BridgedTree(100, [6, 19], epsilon=1), Fraction(0)),
-    ],
-    ids=repr,
-)
-def test_errors_of_long_streams(counter: LinearCounter, error: Fraction) -> None:
-    """The enclosure of the mean squared error is that of the exact number."""
-    exact = counter.exact_mean_squared_error().rational
-    assert exact is not None
-    assert error in (0, exact)
-    assert exact in utility.mean_squared_error(counter)
-    smaller = type(counter)(**{**_fields(counter), "epsilon": 2})
-    assert smaller.exact_mean_squared_error().rational == exact / 4
-
-
-def _fields(counter: LinearCounter) -> dict[str, object]:
-    return {name: getattr(counter, name) for name in counter.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
 def test_profiles() -> None:

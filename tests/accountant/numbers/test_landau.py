@@ -23,15 +23,6 @@ def test_against_the_exact_sum(count: int) -> None:
             assert ball.rad() < arb(2) ** (20 - precision)
 
 
-@pytest.mark.parametrize("count", [10**6, 10**9, 10**15])
-def test_between_the_bounds_of_brutman(count: int) -> None:
-    """1 + ln(n)/π ≤ G_{n−1} ≤ 1.0663 + ln(n)/π (Brutman 1982)."""
-    with ctx.workprec(192):
-        ball = landau(count)
-        assert 1 + arb(count).log() / arb.pi() < ball < arb("1.0663") + arb(count).log() / arb.pi()
-        assert ball.rad() < arb(2) ** -90
-
-
 def test_squares_of_entries() -> None:
     """f_j as a binomial number and through the gamma function agree."""
     for index in (0, 1, 10, 1000):

@@ -105,7 +105,3 @@ def test_estimates_carry_an_error_and_read_any_notation() -> None:
         assert isinstance(found, Estimate)
         assert found.error < 1e-12
         assert abs(Fraction(float(found)) - Fraction(truth.lower)) <= 2 * Fraction(found.error)
-
-
-def test_wide_ends_are_printed_outward() -> None:
-    assert str(Interval(Decimal("0.12345678"), Decimal("9.87654321"))) == "[0.123456, 9.87655]"

@@ -41,16 +41,6 @@ def test_budget_is_the_least_divergence_of_two_outcomes(
     assert found.relative_width < Fraction(1, 10**30)
 
 
-@pytest.mark.parametrize(("order", "epsilon", "delta"), CASES)
-def test_round_trips(order: str, epsilon: str, delta: str) -> None:
-    budget = convert.renyi_budget(order, epsilon, delta)
-    for end in (budget.lower, budget.upper):
-        back = convert.delta_of_renyi(order, end, epsilon)
-        assert abs(back.lower / Decimal(delta) - 1) < Decimal("1e-15")
-        eps = convert.epsilon_of_renyi(order, end, delta)
-        assert abs(eps.upper - Decimal(epsilon)) < Decimal("1e-15")
-
-
 def test_budget_where_the_whole_event_is_certain() -> None:
     # δ a ≥ 1: the least divergence is that of p = 1, q = (1 − δ)e^{−ε}
     found = convert.renyi_budget(4, 1, "1/2")
@@ -66,15 +56,6 @@ def test_optimal_beats_improved_beats_classic(order: int, divergence: str) -> No
     classic = convert.classic_epsilon_of_renyi(order, divergence, "1e-6")
     assert optimal.upper <= improved.lower
     assert improved.upper < classic.lower
-
-
-def test_no_mechanism_beats_its_conversion() -> None:
-    for mechanism in (Gaussian(standard_deviation=2), Laplace(scale=3)):
-        exact = profile.delta(mechanism, 1)
-        for order in (2, 5, 20):
-            divergence = guarantees.renyi(mechanism, order)
-            bound = convert.delta_of_renyi(order, divergence.upper, 1)
-            assert exact.lower <= bound.upper
 
 
 def test_pure_and_zcdp() -> None:
@@ -165,15 +146,6 @@ def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
     delta = convert.delta_of_zcdp("10", "2")
     other = convert.delta_of_renyi("1.01", "10.1", "2")
     assert Decimal("0.9") < delta.lower < delta.upper < other.upper < 1
-
-
-@pytest.mark.parametrize(
-    ("rho", "epsilon", "least", "most"),
-    [("1e400", "1", "0.99", "1"), ("1e-400", "1", "0", "1e-4000"), ("1", "1e6", "0", "1e-4000")],
-)
-def test_numbers_beyond_floats(rho: str, epsilon: str, least: str, most: str) -> None:
-    found = convert.delta_of_zcdp(rho, epsilon)
-    assert Decimal(least) <= found.lower <= found.upper <= Decimal(most)
 
 
 def test_an_epsilon_without_meaning_is_refused() -> None:

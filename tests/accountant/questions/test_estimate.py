@@ -19,7 +19,7 @@ from accountant.errors import InvalidInputError, UndecidedError
 from accountant.mechanisms import Composed, DiscreteLaplace, Gaussian, Laplace, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
-from accountant.questions import estimate, guarantees, profile, tradeoff
+from accountant.questions import estimate, guarantees, profile
 from tests.quick import quick
 
 BOTH = "add-remove"
@@ -67,14 +67,6 @@ def test_every_estimate_lies_beside_its_enclosure(mechanism: Mechanism, epsilon:
     assert near(found, back, 1e-11)
 
 
-@pytest.mark.parametrize("alpha", quick([0.0, 1e-300, 1e-5, 0.5, 1.0], 0, 4))
-def test_trade_off_functions(alpha: float) -> None:
-    beta = tradeoff.beta(MIXED, exact(alpha), adjacency=BOTH, relative_width=NARROW)
-    assert near(estimate.estimate_beta(MIXED, alpha, adjacency=BOTH), beta, 1e-10)
-    power = tradeoff.power(MIXED, exact(alpha), adjacency=BOTH, relative_width=NARROW)
-    assert near(estimate.estimate_power(MIXED, alpha, adjacency=BOTH), power, 1e-10)
-
-
 @pytest.mark.parametrize("direction", list(Direction))
 def test_tails_of_the_loss_and_slopes(direction: Direction) -> None:
     for loss in (-1.0, 0.5, 3.0):
@@ -97,15 +89,6 @@ def test_tails_of_the_loss_and_slopes(direction: Direction) -> None:
         q_above = estimate.estimate_log_loss_cdf(MIXED, -loss, adjacency=BOTH, direction=other)
         assert isinstance(delta, float)
         assert math.isclose(slope, -math.exp(loss + q_above) / delta, rel_tol=1e-10)
-
-
-def test_slopes_of_a_listed_loss() -> None:
-    # δ(ε) = 1 − e^{(ε − 1)/2} for one Laplace release of distance 1
-    found = estimate.estimate_slope(Laplace(scale=1), [0.5, 2.0])
-    assert isinstance(found, np.ndarray)
-    half = math.exp(-0.25)
-    assert math.isclose(found[0], -half / 2 / (1 - half), rel_tol=1e-12)
-    assert found[1] == -math.inf
 
 
 def test_far_out_and_many() -> None:
@@ -190,18 +173,6 @@ def test_bad_input_is_named() -> None:
     for bad, message in cases:
         with pytest.raises(InvalidInputError, match=message):
             bad()
-
-
-@pytest.mark.parametrize("sigma", ["1.21", "1.22", "1.24", "1.25"])
-def test_newton_ends_where_rounding_is_all_that_moves(sigma: str) -> None:
-    release = PoissonSubsampled(Gaussian(standard_deviation=sigma), "0.0045")
-    for count in (10**9, 10**11):
-        (pair,) = Composed(release, count).worst_case(Adjacency.ADD_REMOVE).remove
-        assert isinstance(pair, SmoothPair)
-        found = estimator(pair.loss()).epsilon(math.log(1.3e-6))
-        slope = 0.04 * math.sqrt(1e9 / count)  # of ln δ, rounded up
-        ratio = pair.hockey_stick(exact(Fraction(found))) / 1.3e-6
-        assert abs(ratio.log()) < 1e-12 * found * slope
 
 
 def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:

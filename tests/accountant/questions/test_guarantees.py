@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -44,11 +43,6 @@ def mpf(value: Interval) -> mpmath.mpf:
 
 def narrow(value: Interval, width: Fraction = Fraction(1, 10**30)) -> bool:
     return value.relative_width is not None and value.relative_width <= width
-
-
-@pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
-def test_total_variation_is_delta_at_zero(mechanism: Mechanism) -> None:
-    assert guarantees.total_variation(mechanism) == profile.delta(mechanism, 0)
 
 
 @pytest.mark.parametrize("mechanism", [Gaussian(1), *BOUNDED], ids=lambda m: type(m).__name__)
@@ -173,29 +167,6 @@ def test_sampling_gains_no_rho(mechanism: Mechanism, rho: str) -> None:
     found = guarantees.rho(mechanism, adjacency=BOTH)
     assert Fraction(rho) in found
     assert narrow(found, Fraction(1, 10**25))
-
-
-def test_rho_of_a_sample_is_approached_by_its_divergences() -> None:
-    orders = [2, 100, 10**4]
-    slopes = [
-        float(guarantees.renyi(SAMPLED, order, adjacency=BOTH).lower) / order for order in orders
-    ]
-    assert slopes == sorted(slopes)
-    # between ρ + ln q/(a − 1) and ρ = 1/8
-    assert all(
-        max(0.0, 0.125 - math.log(100) / (order - 1)) <= slope * (1 + 1e-12) and slope < 0.125
-        for order, slope in zip(orders, slopes, strict=True)
-    )
-
-
-def test_gaussian_releases_add_their_rho() -> None:
-    found = guarantees.rho(Composed([Gaussian(2), Laplace(3)], 5))
-    both = guarantees.rho(Laplace(3))
-    assert narrow(found, Fraction(1, 10**6))
-    for end in (both.lower, both.upper):
-        assert 5 * (Fraction(1, 8) + Fraction(end)) in Interval(
-            found.lower * Decimal("0.999999"), found.upper * Decimal("1.000001")
-        )
 
 
 def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:

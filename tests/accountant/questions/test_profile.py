@@ -23,18 +23,6 @@ def narrow(value: Interval, width: Fraction = WIDTH) -> bool:
     return value.relative_width is not None and value.relative_width <= width
 
 
-@pytest.mark.parametrize("mechanism", SMOOTH, ids=str)
-@pytest.mark.parametrize("delta", ["1e-1000", "1e-300", "1e-6", "0.3", "0.9999"])
-def test_inverse_round_trip(mechanism: Mechanism, delta: str) -> None:
-    """δ at the two ends of the enclosure of ε(δ) is on either side of δ, and near it."""
-    epsilon = profile.epsilon(mechanism, delta)
-    assert narrow(epsilon)
-    at_lower = profile.delta(mechanism, epsilon.lower)
-    at_upper = profile.delta(mechanism, epsilon.upper)
-    assert Fraction(at_lower.upper) >= Fraction(Decimal(delta))
-    assert Fraction(at_upper.lower) <= Fraction(Decimal(delta))
-
-
 def test_delta_of_ten_to_the_minus_thousand() -> None:
     epsilon = profile.epsilon(Gaussian(1), "1e-1000")
     assert str(epsilon.lower).startswith("68.2232603009469428214358217043")
@@ -60,21 +48,6 @@ def test_logarithm_and_complement_agree_with_delta(mechanism: Mechanism, epsilon
     with mpmath.workdps(60):
         value = mpmath.log(mpmath.mpf(str(delta.lower)))
         assert abs(value - mpmath.mpf(str(log.lower))) <= mpmath.mpf("1e-28") * (1 + abs(value))
-
-
-def test_a_delta_of_two_billion_zeros() -> None:
-    delta = profile.delta(Gaussian("1e5"), 1)
-    assert narrow(delta)
-    assert delta.lower.adjusted() == -2171472425
-    log = profile.log_delta(Gaussian("1e5"), 1)
-    assert str(log.lower).startswith("-5000000034.95771492842785")
-    assert delta.ball().log().overlaps(log.ball())
-
-
-def test_no_noise_worth_the_name_has_its_complement_exactly() -> None:
-    rest = profile.delta_complement(Gaussian("0.001"), "-50")
-    assert narrow(rest)
-    assert rest.lower.adjusted() == -54301
 
 
 @pytest.mark.parametrize("mechanism", BOUNDED, ids=str)

@@ -73,15 +73,6 @@ def test_tail(law: str, start: int, mass: Callable[[int], float]) -> None:
         assert abs(float(np.mean(drawn <= j)) - below) < margin(size)
 
 
-def test_table_of_the_whole_part() -> None:
-    with ctx.workprec(200):
-        below = lazy_reals._cumulative("normal")
-        total = sum((arb(-n * n) / 2).exp() for n in range(60))
-        assert below[0].overlaps(1 / total)
-        assert below[0].rel_accuracy_bits() > 180
-        assert len(below) == 9
-
-
 def test_balls_hold_the_doubles_and_shrink() -> None:
     rng = np.random.default_rng(4)
     reals = lazy_reals.normal(50, rng=rng)
@@ -106,13 +97,6 @@ def test_kept_and_joined_numbers_keep_their_digits() -> None:
         assert both.ball(3).mid() == reals.ball(1).mid()
 
 
-def test_seeded_and_empty() -> None:
-    first = lazy_reals.laplace(100, rng=np.random.default_rng(6)).floats()
-    second = lazy_reals.laplace(100, rng=np.random.default_rng(6)).floats()
-    assert first.tolist() == second.tolist()
-    assert len(lazy_reals.normal(0, rng=np.random.default_rng(6))) == 0
-
-
 @pytest.mark.parametrize("bits", [6, WORD])
 @pytest.mark.parametrize("refined", [[], [4], range(30)])
 def test_sums_of_squares_hold_the_sum_of_the_balls(bits: int, refined: Sequence[int]) -> None:
@@ -128,12 +112,3 @@ def test_sums_of_squares_hold_the_sum_of_the_balls(bits: int, refined: Sequence[
         assert quickly.overlaps(slowly)
         assert quickly.rad() <= slowly.rad() * (1 + 2.0**-20)
         assert slowly.rad() <= 2 * quickly.rad()
-
-
-def test_large_whole_parts_are_squared_exactly() -> None:
-    whole = np.array([3, 2**40], dtype=np.int64)
-    drawn = LazyReals(np.array([1, -1]), whole, np.array([5, 6], dtype=np.int64), WORD)
-    with ctx.workprec(256):
-        true = (3 + arb(5) * arb(2) ** -WORD) ** 2 + (2**40 + arb(6) * arb(2) ** -WORD) ** 2
-        assert drawn.numbers(0).squares(2).overlaps(true)
-        assert drawn.numbers(0).squares(2).rel_accuracy_bits() > 50

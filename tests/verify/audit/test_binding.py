@@ -12,7 +12,6 @@ import pytest
 from accountant.errors import InvalidInputError
 from tests.quick import quick
 from verify.audit import MechanismError, audit, target
-from verify.audit.binding import binding
 
 Rng = np.random.Generator
 SIGNIFICANCE = 1e-6  # of each audit; forty of them at fixed seeds: false alarms below 4e-5 in all
@@ -161,11 +160,3 @@ def generator_function(data: float, rng: Rng) -> Iterator[float]:
 def test_what_cannot_be_told_is_asked_for(mechanism: Callable[..., Any], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         target(mechanism)
-
-
-def test_a_required_parameter_of_any_name_takes_the_generator() -> None:
-    assert binding(lambda data, r: r, "f").described("f") == (
-        "f(dataset, r=numpy.random.Generator), once a run"
-    )
-    assert binding(lambda data, n, r: r, "f").takes_size
-    assert binding(lambda data, /, rng: rng, "f").takes_randomness

@@ -64,21 +64,6 @@ def test_residues_tell_what_no_low_bit_tells() -> None:
 
 
 @pytest.mark.slow
-def test_residues_tell_beside_a_large_delta() -> None:
-    """10·Gamma(1/2) has δ(0) = 0.346 already: its density is infinite at the answer."""
-    claim = float(stats.gamma(0.5, scale=10).cdf(1)) + 1e-4
-
-    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
-        return dataset + rng.gamma(0.5, 10, size)
-
-    pairs = [(0.0, 1.0), (0.1, 1.1), (1 / 3, 4 / 3)]
-    for seed in range(20, 26):
-        assert audit(
-            release, (0, claim), pairs=pairs, samples=10_000, significance=LEVEL, seed=seed
-        ).refuted
-
-
-@pytest.mark.slow
 def test_real_sums_that_are_rounded_once_are_not_accused() -> None:
     """The trees see all of value, bits and residues, and there is nothing: δ(ε) = 1/20."""
 
@@ -134,31 +119,6 @@ def test_naive_noise_is_found_in_ten_thousand_runs(
     assert found.refuted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("float-normal", "float32-normal")
-        ),
-        "float-laplace",
-    ],
-)
-def test_the_bad_pair_is_searched(name: str) -> None:
-    """Six pairs, of which some hide the leak, share ten thousand runs a side."""
-    case = zoo.case(name)
-    found = audit(
-        case,
-        case.claim,
-        pairs=[(value, value + 1) for value in (0.0, 0.1, -0.5, 3.5, 1 / 3, 1e6 + 0.7)],
-        samples=10_000,
-        significance=LEVEL,
-        seed=3,
-    )
-    assert found.refuted
-
-
 @pytest.mark.parametrize(
     "name", quick(["lattice-laplace", "lattice-normal", "rounded-laplace", "snapping"], 0)
 )
@@ -175,26 +135,6 @@ def test_private_noise_is_not_accused(name: str) -> None:
             proposers=(bits.propose,),
         )
         assert not found.refuted
-
-
-@pytest.mark.slow
-def test_vectors_add_up_small_leaks() -> None:
-    """A bit of an entry tells something in one run of 2000; the score of 30 entries adds them."""
-
-    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
-        return dataset + rng.normal(0, 500, (size, 30))
-
-    found = audit(
-        release,
-        {"mu": math.sqrt(30) / 500},
-        pairs=[(0.0, 1.0)],
-        samples=10_000,
-        significance=LEVEL,
-        seed=4,
-        proposers=(bits.propose,),
-    )
-    assert found.refuted
-    assert isinstance(found.rule.feature, bit_features.BitScore)
 
 
 def test_shared_draws_show_in_differences() -> None:
@@ -261,19 +201,6 @@ def test_learned_lattice() -> None:
     assert shares == {(1.0, 0.0), (0.0, 1.0)}
 
 
-def test_collisions_and_plain_data() -> None:
-    rows = np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0], [np.nan, np.nan, 1.0]])
-    assert bit_features.Collisions()(rows).tolist() == [1, 0, 0]
-    rng = np.random.default_rng(7)
-    first, second = rng.normal(size=(2, 200, 3))
-    for feature in bits.propose(first, second):
-        values = feature(first)
-        assert values.shape == (200,)
-        assert not np.isnan(values).any()
-        assert feature.name
-        assert feature.to_json()["feature"]
-
-
 def test_rare_atoms_are_found() -> None:
     """One run in fifty without noise, in 20 000 runs."""
 
@@ -297,10 +224,6 @@ def test_rare_atoms_are_found() -> None:
         1,
         -1,
     ]
-
-
-def test_nothing_to_propose_for_integers() -> None:
-    assert not list(bits.propose(np.zeros((9, 1), dtype=np.int64), np.ones((9, 1), dtype=np.int64)))
 
 
 def test_the_lowest_set_bit_is_that_of_the_exact_ratio() -> None:
@@ -327,23 +250,6 @@ SHARED = zoo.case("float-shared-then-own")
 """No entry of it tells much: (x + η) + z with one η for all of a hundred."""
 
 
-def test_counts_of_fineness_are_those_of_each_entry() -> None:
-    rows = np.random.default_rng(1).normal(size=(700, 30)) * 2.0 ** np.arange(-15, 15)
-    first = rows.copy()
-    first[0, :6] = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-310]
-    summary = joint_bits.Summary(-54, 3, np.zeros(30), (), Fraction(1))
-    found = summary(first)
-    assert np.isfinite(found).all()
-    assert (found[:, :-2].sum(axis=1) == 30).all()
-    cells = summary(rows)[:, :-2].reshape(700, 7, 2, 8)
-    fine = np.clip(bit_features.lowest_bit(rows) + 54, 0, 7)
-    binade = np.clip(3 - np.frexp(rows)[1], 0, 6)
-    for place in np.ndindex(7, 2, 8):
-        same = (binade == place[0]) & (np.signbit(rows) == place[1]) & (fine == place[2])
-        assert (cells[(slice(None), *place)] == same.sum(axis=1)).all()
-    assert (found[1:, -2] == bit_features.lowest_bit(rows[1:]).min(axis=1)).all()
-
-
 def _separated(case: zoo.Case, runs: int) -> tuple[int, int]:
     """Learn the joint score on some runs; return the right and the wrong guesses on others."""
     rng = np.random.default_rng(5)
@@ -366,12 +272,3 @@ def test_joint_fineness_learns_nothing_from_equal_datasets() -> None:
     """Right guesses are half of all but for chance; false alarm 1e-6."""
     right, wrong = _separated(zoo.case("float-vector-of-one-answer"), 1000)
     assert stats.binom.sf(right - 1, right + wrong, 0.5) > LEVEL
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["float-shared-then-own", "float32-shared-then-own"])
-def test_a_hundred_entries_are_accused_together(name: str) -> None:
-    case = zoo.case(name)
-    found = audit(case, case.claim, pairs=case.pairs, samples=4000, significance=LEVEL, seed=3)
-    assert found.refuted
-    assert "all entries together" in found.rule.feature.name

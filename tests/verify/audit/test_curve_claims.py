@@ -10,7 +10,7 @@ import pytest
 from accountant.errors import InvalidInputError
 from verify import checker
 from verify.audit import AuditResult, audit, guarantee
-from verify.audit.exact_test import gaussian_delta, mu_lower_bound
+from verify.audit.exact_test import gaussian_delta
 from verify.seal import seal
 
 
@@ -35,14 +35,6 @@ def test_mu_is_bounded() -> None:
     assert [path for path, _ in problems] == ["mu_lower_bound"]
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0])
-@pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
-def test_mu_and_delta_are_inverse(mu: float, epsilon: float) -> None:
-    delta = float(gaussian_delta(mu, epsilon))
-    assert mu_lower_bound(epsilon, delta) == pytest.approx(mu, rel=1e-6)
-    assert mu_lower_bound(epsilon, delta) <= mu * (1 + 1e-12)
-
-
 def test_the_curve_of_zcdp_is_above_that_of_a_gaussian() -> None:
     claimed = guarantee({"rho": "1/2"})
     assert claimed.delta_at(1.0) > float(gaussian_delta(1.0, 1.0))
@@ -55,11 +47,6 @@ def test_too_small_a_rho_is_refuted_through_its_curve_and_the_true_one_is_not() 
     assert found.refuted
     assert "0.1-zCDP implies" in str(found) or "1/10-zCDP implies" in str(found)
     assert not audited({"rho": "0.5"}).refuted
-
-
-@pytest.mark.slow
-def test_a_renyi_divergence_is_refuted_through_its_curve() -> None:
-    assert audited({"order": 8, "renyi": "1"}).refuted
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import (
     DiscreteLaplace,
-    Gaussian,
     IntegerNoise,
     Laplace,
     PoissonSubsampled,
@@ -27,9 +24,8 @@ from accountant.mechanisms import (
 from tests.quick import quick
 from verify.audit import audit
 from verify.audit.device import Device, alias, law
-from verify.audit.device.arrays import accelerator_key
-from verify.audit.device.laws import GaussianNoise, StaircaseNoise, SymmetricNoise
-from verify.audit.laws import MechanismTarget, neighbours
+from verify.audit.device.laws import SymmetricNoise
+from verify.audit.laws import neighbours
 from verify.checker.audits import audit_problems
 from verify.cli import main
 
@@ -65,11 +61,6 @@ def edges_of(own: Any) -> Any:
     return inner[np.linspace(0, len(inner) - 1, 12).astype(int)]
 
 
-def scores(own: Any, outputs: Any) -> Any:
-    """The scores of outputs that were drawn without a device."""
-    return outputs @ np.array(own.weights) if own.weights else np.asarray(outputs)
-
-
 @pytest.mark.parametrize("device", [*map(Device.read, DEVICES), *OWN_WORDS], ids=str)
 @pytest.mark.parametrize("text", MECHANISMS)
 def test_devices_draw_the_law(text: str, device: Device) -> None:
@@ -84,23 +75,6 @@ def test_devices_draw_the_law(text: str, device: Device) -> None:
             chance = float(own.upper(np.array([edge]))[0])
             count = int(device.xp.count_nonzero(drawn >= float(edge)))
             assert stats.binomtest(count, size, min(chance, 1.0)).pvalue > level
-
-
-@pytest.mark.parametrize("text", MECHANISMS)
-def test_the_device_and_the_mechanism_agree(text: str) -> None:
-    """Two samples beside each other, tail by tail: Fisher's exact test."""
-    mechanism, device, size = notation.parse(text), Device.read("numpy"), 12_000
-    for side, answer in enumerate(neighbours(mechanism)[-1]):
-        own = law(mechanism, answer)
-        outputs = MechanismTarget(mechanism).sample(answer, size, np.random.default_rng(7 + side))
-        exact = scores(own, outputs)
-        drawn = np.asarray(own.draw(device.words(6, (1, 0, 0, side)), size, device))
-        edges = edges_of(own)
-        for edge in edges:
-            first, second = int((exact >= edge).sum()), int((drawn >= edge).sum())
-            table = [[first, size - first], [second, size - second]]
-            level = FALSE_ALARM / (len(edges) * 2 * len(MECHANISMS))
-            assert stats.fisher_exact(np.array(table))[1] > level
 
 
 @pytest.mark.parametrize("text", quick(MECHANISMS, *range(1, 14, 3)))
@@ -130,23 +104,6 @@ def test_true_claims_stand_and_false_ones_fall(text: str) -> None:
     false = audit(mechanism, "0.2", samples=200_000, seed=3, device="numpy", significance=alpha)
     assert false.refuted
     assert audit_problems(json.loads(json.dumps(false.certificate(), default=str)))[0] == []
-
-
-def test_the_event_is_the_best_one() -> None:
-    """Within a hundredth of the largest excess over every half-line and pair of half-lines."""
-    result = audit(Gaussian(1), ("1", "0.1"), samples=10**5, seed=1, device="numpy")
-    best = 0.0
-    for t in np.linspace(-4, 5, 901):
-        p, q = stats.norm.sf(t - 1), stats.norm.sf(t)
-        right, wrong = (p + p) / 2, (q + q) / 2  # the mirror image is the other event
-        if right + wrong <= 1:
-            score = (right - math.e * wrong - 0.1) / math.sqrt(right + math.e**2 * wrong)
-            best = max(best, math.sqrt(2e5) * score)
-    counts = result.counts
-    right, wrong = counts.hits / counts.runs, counts.misses / counts.runs
-    assert counts.design.value == "guesses"
-    found = (right - math.e * wrong - 0.1) / math.sqrt(right + math.e**2 * wrong)
-    assert math.sqrt(2e5) * found > best - 4  # four standard deviations of the counts
 
 
 def test_rare_events_come_from_the_exact_law() -> None:
@@ -207,67 +164,9 @@ def test_tables_have_their_weights_exactly() -> None:
         assert not any(found[table.size :])
 
 
-def test_tables_are_close_to_their_law() -> None:
-    table = alias.discrete_laplace(DiscreteLaplace(2).scale)
-    ratio = math.exp(-0.5)
-    z = np.arange(table.size) + table.lowest
-    exact = (1 - ratio) / (1 + ratio) * ratio ** np.abs(z)
-    assert np.abs(np.array(table.weights, dtype=float) / 2**64 - exact).sum() < 1e-14
-
-
-@pytest.mark.parametrize(
-    "noise",
-    [
-        SymmetricNoise(Laplace(scale=2).inverse_noise()),
-        GaussianNoise(0.5),
-        StaircaseNoise(1.0, 0.25, 3.0),
-        StaircaseNoise(1, 0, 1),
-    ],
-)
-def test_tails_of_noise(noise: Any) -> None:
-    x = noise.cuts()
-    upper, lower = noise.upper(x), noise.lower(x)
-    assert np.allclose(upper + lower, 1, rtol=1e-14, atol=0)
-    assert (np.diff(upper) <= 0).all()
-    assert np.isclose(noise.upper(np.array([1e-300]))[0], 0.5, rtol=1e-12, atol=0)
-    assert 0 < upper[-1] < 1e-13
-
-
 @pytest.fixture
 def whole() -> Any:
     return audit(Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy")
-
-
-@pytest.mark.slow
-def test_the_result_does_not_depend_on_the_workers(whole: Any, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:
-        for executor in (threads, processes):
-            found = audit(
-                Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy", executor=executor
-            )
-            assert found.certificate()["histogram"] == whole.certificate()["histogram"]
-            assert (found.p_value, found.epsilon) == (whole.p_value, whole.epsilon)
-    kept = tmp_path / "kept.json"
-
-    def stop(done: int, _: int) -> None:
-        if done == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        audit(
-            Laplace(1),
-            "0.9",
-            samples=10_000_000,
-            seed=9,
-            device="numpy",
-            checkpoint=kept,
-            progress=stop,
-        )
-    assert json.loads(kept.read_text())["done_below"] == 2
-    found = audit(Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy", checkpoint=kept)
-    assert found.certificate()["histogram"] == whole.certificate()["histogram"]
-    with pytest.raises(InvalidInputError, match="another audit"):
-        audit(Laplace(1), "0.9", samples=10_000_000, seed=9, checkpoint=kept)
 
 
 def test_the_result_says_what_was_drawn(whole: Any) -> None:
@@ -286,13 +185,6 @@ def test_words_follow_from_the_block(device: Device) -> None:
         other = np.asarray(device.words(3, key)(50_000))
         equal = int(np.unpackbits((first ^ other).view(np.uint8)).sum())
         assert abs(equal - 50_000 * 32) < 5 * math.sqrt(50_000 * 16)
-
-
-def test_keys_of_accelerators_differ() -> None:
-    keys = {accelerator_key(5, (1, 0, index, side)) for index in range(1000) for side in (0, 1)}
-    assert len(keys) == 2000
-    assert all(-(1 << 63) <= key < 1 << 63 for key in keys)
-    assert accelerator_key(5, (1, 0, 3, 1)) != accelerator_key(6, (1, 0, 3, 1))
 
 
 class NoGraphicsCard:

@@ -66,38 +66,6 @@ def test_p_values_of_small_counts_exceed_the_exact_supremum(epsilon: float, delt
     assert compared > 20
 
 
-def test_the_edge_is_monotone_and_holds_the_observed_counts() -> None:
-    rng = np.random.default_rng(20)
-    for _ in range(300):
-        n, m = (int(10 ** rng.uniform(0.5, 6)) for _ in range(2))
-        epsilon, delta = float(rng.uniform(0, 4)), float(10 ** rng.uniform(-8, -0.3))
-        a, b = int(rng.integers(0, n + 1)), int(rng.integers(0, m + 1))
-        t = sides.statistic((a, n, b, m), math.exp(epsilon), delta)
-        if t <= 0:
-            continue
-        region = (t, n, m, math.exp(epsilon), delta)
-        grid = np.unique(np.append(np.linspace(0, m, 500).astype(int), b))
-        k = sides._edge(region, grid)
-        assert (np.diff(k) >= 0).all()
-        assert k[grid == b][0] <= a
-
-
-def test_large_counts_agree_with_tables() -> None:
-    """Tables give the probability itself, the bounds a little more."""
-    n, m, delta = 4000, 3000, 0.001
-    t = 1.9
-    region = (t, n, m, math.e, delta)
-    q = np.array([0.02, 0.05, 0.1])
-    p = math.e * q + delta
-    tables, bounds = sides._by_tables(region, p, q), sides._by_bounds(region, p, q)
-    b = np.arange(m + 1)
-    tail = stats.binom.sf(sides._edge(region, b)[:, None] - 1, n, p)
-    exact = np.sum(stats.binom.pmf(b[:, None], m, q) * tail, axis=0)
-    assert np.allclose(tables, exact, rtol=1e-7, atol=0)
-    assert (bounds >= exact).all()
-    assert (bounds <= 1.5 * exact).all()
-
-
 def test_a_huge_factor_needs_no_huge_table() -> None:
     """At ε = 30 the boundary reaches from p = δ to p = 1: a table of all counts is 4·10⁶ wide."""
     value = sides.p_value((40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, 1e-8)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import pytest
-from dp_accounting.pld import privacy_loss_mechanism
 
-import dpassay
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.adjacency import Adjacency
 from accountant.counting.best_counter import best_counter
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.errors import InvalidInputError
 from accountant.geometry.spaces import Box
 from accountant.geometry.workload import (
     BoundedSum,
@@ -36,9 +33,6 @@ from accountant.mechanisms import (
     Gaussian,
     KaryTree,
     Laplace,
-    LaplaceVector,
-    OneSidedGaussian,
-    RandomizedResponse,
     RankOneGaussian,
 )
 from accountant.numbers.interval import Interval
@@ -76,33 +70,6 @@ def test_every_row_keeps_the_budget_and_says_so(one_count: Comparison) -> None:
         assert entry.certificate is not None
         true = profile.delta(entry.found.whole, 1, adjacency="add-remove")
         assert true.upper <= Decimal("1e-6")
-
-
-def test_hardly_less_noise_breaks_the_budget(one_count: Comparison) -> None:
-    noise = row(one_count, "Laplace").found.mechanism
-    assert isinstance(noise, Laplace)
-    less = Laplace(scale=float(noise.scale) * (1 - 1e-9))
-    assert profile.delta(less, 1).lower > Decimal("1e-6")
-
-
-def test_the_gaussian_is_that_of_another_accountant(one_count: Comparison) -> None:
-    theirs = _bisected_gaussian(1.0, 1e-6)
-    ours = row(one_count, "Gaussian").found.mechanism
-    assert isinstance(ours, Gaussian)
-    assert math.isclose(float(ours.standard_deviation), theirs, rel_tol=1e-9)
-
-
-def _bisected_gaussian(epsilon: float, delta: float) -> float:
-    """Calibrate by dp-accounting's own profile of the Gaussian."""
-    low, high = 1.0, 10.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        loss = privacy_loss_mechanism.GaussianPrivacyLoss(middle)
-        if loss.get_delta_for_epsilon(epsilon) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def test_the_best_by_variance_is_proved_to_be_the_best(one_count: Comparison) -> None:
@@ -176,16 +143,6 @@ def test_correlated_noise_wins_for_dense_counts() -> None:
     assert abs(float(size.lower) - (math.sqrt(50) + 1) ** 2 / 4) < 1e-9
 
 
-def test_under_replace_one_dense_records_move_every_count() -> None:
-    budget = Budget(Mu(1), "replace-one")
-    found = compare(budget, Counts(9, 9), simulated=False, metrics=["variance"])
-    assert abs(float(value(found, "Gaussian").lower) - 9) < 1e-9
-    sparse = compare(budget, Counts(9, 2), simulated=False, metrics=["variance"])
-    assert abs(float(value(sparse, "Gaussian").lower) - 4) < 1e-9
-    left = {entry.name for entry in found.left_out}
-    assert "optimal ellipse" in left
-
-
 @pytest.mark.slow
 def test_the_rank_one_mechanism_is_struck_out_with_its_true_delta() -> None:
     workload = VectorSum(100, l2_sensitivity=1)
@@ -212,27 +169,6 @@ def test_skewed_bounds_are_served_by_elliptical_noise() -> None:
     assert abs(float(mean.lower) - sum(bounds) ** 2 / 0.25 / 6) < 1e-9
 
 
-def test_records_without_negative_entries_need_less_noise() -> None:
-    workload = BoundedSum([1, 2, 3, 4], signed=False)
-    found = compare(Budget(Mu(1)), workload, only=["aussian"], simulated=False)
-    (best,) = found.best("variance")
-    assert isinstance(best.found.mechanism, OneSidedGaussian)
-    mean = value(found, best.candidate.name)
-    assert abs(float(mean.lower) - (10 + 30**0.5) ** 2 / 16) < 1e-9
-    signed = compare(Budget(Mu(1)), BoundedSum([1, 2, 3, 4]), only=["aussian"], simulated=False)
-    assert "one-sided Gaussian" in [entry.name for entry in signed.left_out]
-
-
-def test_the_bound_of_a_shape_does_not_rest_on_rounded_noise() -> None:
-    """It is below the optimum at the least σ, not only at the σ that is rounded up."""
-    workload = LinearQueries([[1, 0], [0, 1]], Box([1, 1]))
-    found = compare(Budget(APPROXIMATE), workload, simulated=False, metrics=["variance"])
-    least = calibrate("Gaussian", APPROXIMATE).least
-    bound = row(found, "optimal Gaussian shape").found.bound
-    assert bound is not None
-    assert bound.lower <= 2 * least.upper**2  # the optimum is 2σ² for the unit square
-
-
 def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
     found = compare(Budget(EpsilonDelta(1)), PrefixSums(1000), metrics=["variance"])
     (best,) = found.best("variance")
@@ -244,14 +180,6 @@ def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
             tree.mean_squared_error().lower()
         )
     assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)
-
-
-def test_a_stream_under_an_approximate_budget() -> None:
-    found = compare(Budget(APPROXIMATE), PrefixSums(50), metrics=["variance"], simulated=False)
-    names = {entry.candidate.name for entry in found.rows}
-    assert "square root factorization, Gaussian noise" in names
-    for entry in found.rows:
-        assert entry.verdict is Verdict.HOLDS, entry.candidate.name
 
 
 def test_what_is_unknown_of_others_does_not_make_a_candidate_the_best() -> None:
@@ -286,33 +214,6 @@ def test_a_probability_of_zero_is_not_the_best() -> None:
     spent, only = Budget(APPROXIMATE), ["Gaussian"]
     found = compare(spent, VectorSum(3, l2_sensitivity=1), only=only, simulated=False)
     assert found.best("p-exact") == ()
-
-
-def test_long_streams_are_not_simulated_step_by_step() -> None:
-    budget = Budget(EpsilonDelta(1))
-    short = compare(budget, PrefixSums(8), only=["binary"]).rows[0].simulation
-    assert short is not None
-    assert short.agrees
-    assert short.releases <= 64
-    assert compare(budget, PrefixSums(10**6), only=["binary"]).rows[0].simulation is None
-
-
-def test_laplace_noise_for_mu_gdp_is_calibrated_where_the_profiles_touch() -> None:
-    bounds = [1, 2, 3, 4]
-    found = compare(Budget(Mu(1)), BoundedSum(bounds), only=["Laplace"], simulated=False)
-    laplace = row(found, "Laplace")
-    assert laplace.verdict is Verdict.HOLDS
-    mechanism = laplace.found.mechanism
-    gaussian = Gaussian(standard_deviation=1)
-    above = [
-        profile.delta(LaplaceVector(scale=s, shifts=bounds), "0.16348112").lower
-        > profile.delta(gaussian, "0.16348112").upper
-        for s in ("5.1554895", "5.1554896")
-    ]
-    assert above == [True, False]
-    for k in range(40):
-        at = Fraction(k, 21)
-        assert profile.delta(mechanism, at).upper <= profile.delta(gaussian, at).upper
 
 
 @pytest.mark.slow
@@ -355,14 +256,6 @@ def test_other_budgets_and_workloads(target: Target, workload: Workload) -> None
         assert bias == Interval.of_exact(0)
 
 
-def test_a_sample_needs_less_noise() -> None:
-    workload = VectorSum(5, l2_sensitivity=1)
-    part = Budget(APPROXIMATE, sampling_prob="0.1")
-    found = compare(part, workload, only=["Gaussian"], simulated=False)
-    whole = compare(Budget(APPROXIMATE), workload, only=["Gaussian"], simulated=False)
-    assert value(found, "Gaussian").upper < value(whole, "Gaussian").lower / 2
-
-
 @pytest.mark.slow
 def test_a_crossover_is_enclosed_by_neighbours() -> None:
     found = sweep(Budget(Mu(1)), Counts(20, 1), "sparsity", ["1", "20"], only=["Gaussian", "corr"])
@@ -387,23 +280,6 @@ def test_named_mechanisms_are_judged_with_the_noise_that_they_have() -> None:
     assert verdicts == [Verdict.HOLDS, Verdict.REFUTED, Verdict.REFUTED]
 
 
-def test_a_named_mechanism_on_every_count_is_composed() -> None:
-    found = compare(
-        Budget(EpsilonDelta(1)),
-        Counts(10, 4),
-        candidates=[DiscreteLaplace(scale=4)],
-        only=["discr"],
-    )
-    assert row(found, "DiscreteLaplace(scale=4)").verdict is Verdict.HOLDS
-    worse = compare(
-        Budget(EpsilonDelta(1)),
-        Counts(10, 5),
-        candidates=[DiscreteLaplace(scale=4)],
-        only=["discr"],
-    )
-    assert row(worse, "DiscreteLaplace(scale=4)").verdict is Verdict.REFUTED
-
-
 @pytest.mark.parametrize(
     ("mechanism", "workload", "message"),
     [
@@ -419,11 +295,6 @@ def test_a_named_mechanism_on_every_count_is_composed() -> None:
 def test_a_named_mechanism_has_to_fit(mechanism: Any, workload: Workload, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         compare(Budget(APPROXIMATE), workload, candidates=[mechanism])
-
-
-def test_a_mechanism_that_releases_something_else_is_refused() -> None:
-    with pytest.raises(NotApplicableError, match="RandomizedResponse"):
-        compare(Budget(APPROXIMATE), Count(), candidates=[RandomizedResponse(1)])
 
 
 def test_a_budget_that_nothing_meets_is_named() -> None:
@@ -505,12 +376,6 @@ def test_an_interruption_keeps_what_was_judged() -> None:
     assert not found.complete
     assert {entry.candidate.name for entry in found.rows} == set(seen[:2])
     assert found.to_json()["complete"] is False
-
-
-def test_the_public_face() -> None:
-    budget = dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6"))
-    found = dpassay.compare(budget, dpassay.Count(), only=["Laplace"], simulated=False)
-    assert {entry.candidate.name for entry in found.rows} == {"Laplace", "discrete Laplace"}
 
 
 @pytest.mark.parametrize("text", ["nope", "Counts(", "Laplace(scale=1)", "3"])

@@ -14,9 +14,8 @@ import pytest
 from scipy.stats import laplace, norm
 
 import dpassay
-from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import KeyedCounts, Quantile, Selection
+from accountant.geometry.workload import KeyedCounts
 from accountant.mechanisms import (
     ExponentialMechanism,
     GaussianThreshold,
@@ -50,15 +49,6 @@ def test_no_scores_are_farther_from_the_best(candidates: int, monotone: bool) ->
     for _ in range(50):
         scores = -rng.exponential(t, candidates - 1)
         assert beyond([0.0, *scores], t) <= 0.1 * (1 + 1e-12)
-
-
-def test_a_quantile_is_a_choice_by_ranks() -> None:
-    added, replaced = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
-    assert Quantile(9, "3/4").plain(added) == Selection(9, "3/4")
-    assert Quantile(9, "1/5").plain(added) == Selection(9, "4/5")
-    assert Quantile(9, "1/5").plain(replaced) == Selection(9, 1)
-    with pytest.raises(InvalidInputError, match="rational"):
-        Quantile(9, "sqrt(0.5)")
 
 
 @pytest.mark.parametrize("budget", quick([{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}], 1))
@@ -98,18 +88,6 @@ def test_a_threshold_is_as_low_as_the_budget_allows(partitions: int) -> None:
         less = replace(mechanism, threshold=float(mechanism.threshold) * (1 - 1e-3))
         claim = dpassay.verify(less, epsilon=1, delta="1e-6", adjacency="add-remove")
         assert claim.verdict is Verdict.REFUTED
-
-
-def test_keys_alone_need_the_fewest_people() -> None:
-    found = dpassay.compare("KeyedCounts()", epsilon=1, delta="1e-6")
-    first = found.rows[0]
-    assert isinstance(first.found.mechanism, PartitionSelection)
-    needed = first.value("appears:0.95")
-    assert needed is not None
-    n = int(Fraction(needed.lower))
-    assert needed.lower == needed.upper
-    kept = [float(first.found.mechanism.keeps(k)[0].mid()) for k in (n - 1, n)]
-    assert kept[0] < 0.95 <= kept[1]
 
 
 def test_what_keys_need() -> None:

@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 from scipy import stats
 
 from accountant.counting.streams import StreamCounter, counter_of, noise, square_root_noise
-from accountant.counting.streams.exact_noise import Rounding, packed, unpacked
+from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.square_root_noise import rounded_product
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import BinaryTree, HonakerTree, SquareRootFactorization
@@ -108,18 +108,6 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
         )
 
 
-def test_large_noise_and_records() -> None:
-    """More than 2^53 steps are rounded to a double once; texts of rationals are exact."""
-    counter = StreamCounter(BinaryTree(3, epsilon="1e-12"), rng=np.random.default_rng(12))
-    assert counter.step == 1
-    assert np.isfinite(counter.extend([1, 1, 1])).all()
-    with pytest.raises(InvalidInputError, match="scale of the noise"):
-        StreamCounter(BinaryTree(3, epsilon="1e-300"))
-    text = packed({"a": [fmpq(-3, 4), 1.5], "b": 2})
-    assert text == {"a": ["-3/4", 1.5], "b": 2}
-    assert unpacked(text) == {"a": [fmpq(-3, 4), 1.5], "b": 2}
-
-
 # ---------------------------------------------------------------- the square root
 
 
@@ -165,9 +153,3 @@ def test_the_noise_of_the_square_root_is_stored(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(square_root_noise, "MOST_STREAMED", 39)
     with pytest.raises(InvalidInputError, match="at most 39 to stream the square root"):
         StreamCounter(SquareRootFactorization(40, mu=1))
-
-
-def test_beyond_the_rationals() -> None:
-    """More steps than the coefficients are written out for."""
-    counter = StreamCounter(SquareRootFactorization(5000, mu=1))
-    assert (counter.extend(np.ones(10)) * 2.0**32 % 1 == 0).all()

@@ -178,12 +178,3 @@ def test_an_older_state_or_none_is_refused(path: Path) -> None:
     path.with_name("run.state.lock").write_text("x")
     with pytest.raises(InvalidInputError, match="to hold a number"), StateFile(path):
         pass
-
-
-def test_what_is_insecure_is_remembered(path: Path) -> None:
-    before = saved()
-    with StateFile(path) as state:
-        state.commit(Saved(before.record, "abc", 9, before.outputs, ("--insecure-seed 3",)))
-        after = state.load()
-    assert after is not None
-    assert after.insecure == ("--insecure-seed 3",)

@@ -5,12 +5,11 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from accountant.errors import InvalidInputError
 from accountant.mechanisms.counting import count_noise_law as law
 from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from accountant.numbers.exact import Number, exact
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions import profile, utility
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import ball, enclose
+from accountant.questions import profile
 
 PARAMETERS = [
     ("2.18", "0.8", 6),
@@ -122,16 +121,6 @@ def test_the_printed_optimum_is_met_above_the_threshold_only(
             assert best < ball(singular)
 
 
-def test_the_counterexample_to_theorem_3_and_remark_2() -> None:
-    # E = 4, η = 1/100, D = 2
-    with ctx.workprec(256):
-        arguments = logarithm(Fraction(4)), Fraction(1, 100), 2
-        assert contains(law.count_noise_delta(*arguments), Fraction(33, 400))
-        assert contains(law.count_noise_optimal_delta(*arguments), Fraction(91, 400))
-        assert contains(law.count_noise_true_delta(*arguments), Fraction(43, 80))
-        assert contains(law.count_noise_claimed_delta(*arguments), Fraction(33, 80))
-
-
 @pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
 def test_the_corrected_optimum_is_that_of_the_linear_program(
     ratio: Fraction, eta: Fraction, support: int
@@ -172,34 +161,6 @@ def test_its_own_delta_has_the_closed_form(epsilon: str, eta: str, support: int)
     assert found.relative_width <= Fraction(1, 10**30)
 
 
-@pytest.mark.parametrize(("epsilon", "eta", "support"), PARAMETERS)
-def test_variance_and_quantiles_are_those_of_the_masses(
-    epsilon: str, eta: str, support: int
-) -> None:
-    mechanism = BoundedCountNoise(epsilon, eta, support)
-    with ctx.workprec(256):
-        parameters = exact(epsilon), exact(eta), support
-        masses = [law.count_noise_mass(z, *parameters) for z in range(-support, support + 1)]
-        second = [z * z * mass for z, mass in enumerate(masses, start=-support)]
-        (variance,) = utility.variance(mechanism)
-        assert Interval.of_ball(sum(second, start=arb(0))).overlaps(variance)
-        for level in ("0.003", "0.11", "0.77", "0.97"):
-            at_most = [sum(masses[: i + 1], start=arb(0)) for i in range(len(masses))]
-            expected = next(i for i, p in enumerate(at_most) if p > exact(level).ball()) - support
-            found = utility.quantile(mechanism, level)
-            assert found.lower == found.upper == expected
-
-
-def test_quantiles_at_the_jumps_around_zero() -> None:
-    # P(Z < 0) = 1/4 and P(Z ≤ 0) = 3/4 exactly
-    mechanism = BoundedCountNoise("1.1", "0.5", 8)
-    levels: list[Number] = ["0.25", "0.2500001", "0.75", "0.7500001", "1"]
-    found = [int(utility.quantile(mechanism, level).lower) for level in levels]
-    assert found == [-1, 0, 0, 1, 8]
-    short = BoundedCountNoise("2.18", "0.8", 6)
-    assert utility.quantile(short, 1).upper == 3  # α_4 = α_5 = α_6 = 0
-
-
 def test_equal_masses_are_decided() -> None:
     # uniform on −1..1: the loss is 0 on two outcomes, so {L > 0} is the end alone
     (pair,) = BoundedCountNoise(5, "1/3", 1).worst_case(None).remove
@@ -207,18 +168,3 @@ def test_equal_masses_are_decided() -> None:
         tails = pair.tails(exact(0))
         assert tails.p_above.overlaps(arb(1) / 3)
         assert tails.q_above.is_zero()
-
-
-def test_the_law_of_a_certificate() -> None:
-    (pair,) = BoundedCountNoise(2, "0.9", 2).worst_case(None).remove
-    assert pair.law() == {
-        "law": "finite",
-        "outcomes": [-2, -1, 0, 1, 2, 3],
-        "p": ["0", "0", "1/20", "9/10", "1/20", "0"],
-        "q": ["0", "1/20", "9/10", "1/20", "0", "0"],
-    }
-
-
-def test_bad_input_of_the_formulas_is_named() -> None:
-    with pytest.raises(InvalidInputError, match=r"Expected eta=1\.5 in \(0, 1\)\."):
-        law.count_noise_delta(exact(1), exact("1.5"), 6)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from accountant import notation
-from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.counting.tree_walk import factorisation
 from accountant.errors import NotApplicableError
 from accountant.mechanisms import KaryTree, LaplaceVector
@@ -20,12 +19,6 @@ TREES = [
     KaryTree(15, 2, 1, subtraction=False),
     KaryTree(7, 5, "sqrt(2)", subtraction=False),
 ]
-
-
-@pytest.mark.parametrize("mechanism", TREES, ids=repr)
-def test_notation_and_shape(mechanism: KaryTree) -> None:
-    assert notation.parse(repr(mechanism)) == mechanism
-    assert mechanism.dimension == mechanism.steps == len(mechanism.variances())
 
 
 @pytest.mark.parametrize("mechanism", TREES, ids=repr)
@@ -55,18 +48,6 @@ def test_errors_agree(mechanism: KaryTree) -> None:
     assert float(mean.lower) == pytest.approx(np.mean(variances), rel=1e-13, abs=0)
 
 
-def test_exact_errors_of_long_streams() -> None:
-    assert str(KaryTree(10**6, 19, 1).exact_mean_squared_error()) == "1142.5309"
-    assert str(KaryTree(10**6, 18, 1).exact_mean_squared_error()) == "1136.5221"
-    assert str(KaryTree(10**6, 18, 2).exact_mean_squared_error()) == "284.130525"
-    # Lemma 4.7 at capacity, and Lemma 3.5
-    k, h = Fraction(19), 7
-    signed = KaryTree((19**7 - 1) // 2, 19, 1).exact_mean_squared_error().rational
-    assert signed == k * (1 - k**-2) * h**3 / (2 * (1 - k**-h))
-    plain = KaryTree(2**30 - 1, 2, 1, subtraction=False).exact_mean_squared_error().rational
-    assert plain == Fraction(30**3, 1) / (1 - Fraction(1, 2**30))
-
-
 def test_profile_is_refused_where_the_product_is_not_attained() -> None:
     for steps in (14, 26):
         with pytest.raises(NotApplicableError, match="Ask for steps=27, or for steps=13"):
@@ -76,38 +57,6 @@ def test_profile_is_refused_where_the_product_is_not_attained() -> None:
     # without subtraction there is no such number of steps
     for steps in range(1, 60):
         KaryTree(steps, 3, 1, subtraction=False).worst_case(None)
-
-
-@pytest.mark.parametrize("arity", [3, 4, 5, 19, 20])
-def test_smaller_noise_would_not_do(arity: int) -> None:
-    """Heights from log_k(n), not log_k(2n), or without the top level: less than the sensitivity."""
-    leaves = arity**2
-    for steps in (leaves // 2 + arity, leaves):
-        tree = KaryTree(steps, arity, 1).tree
-        careless = next(h for h in range(9) if arity**h >= steps)
-        right = np.array(factorisation(tree)[1])
-        assert np.abs(right).sum(axis=0).max() == tree.height == careless + 1
-
-
-def test_calibration() -> None:
-    pure = calibrate("KaryTree", EpsilonDelta(epsilon="0.5"), steps=1000, arity=5)
-    assert repr(pure.mechanism) == "KaryTree(steps=1000, arity=5, epsilon='0.5')"
-    approximate = calibrate("KaryTree", EpsilonDelta("0.5", "1e-3"), steps=1000, arity=5).mechanism
-    assert isinstance(approximate, KaryTree)
-    assert float(approximate.epsilon) > 0.5
-    assert profile.delta(approximate, "0.5").upper <= Fraction(1, 1000)
-
-
-def test_samples_have_the_covariance() -> None:
-    mechanism, size = KaryTree(13, 3, 1), 40_000
-    noise = mechanism.sample(size, rng=np.random.default_rng(5))
-    assert noise.shape == (size, 13)
-    exact_covariance = np.array([[float(v) for v in row] for row in mechanism.covariance_matrix()])
-    spread = np.sqrt(np.diag(exact_covariance))
-    # Var(XY) <= sqrt(E X^4 E Y^4) <= 6 Var X Var Y, as sums of Laplace variables have kurtosis at
-    # most 6; seven standard errors for each of 169 entries, two-sided normal tail below 5e-10
-    bound = 7 * np.sqrt(6 / size) * np.outer(spread, spread)
-    assert (np.abs(noise.T @ noise / size - exact_covariance) <= bound).all()
 
 
 def test_contributions_multiply_the_noise() -> None:

@@ -25,10 +25,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.precision import ctx
 from accountant.questions import guarantees, profile, utility
-from verify import checker
-from verify.certificate import certify
 from verify.checker.facts import mechanism
-from verify.claims import ApproximateDP, GaussianDP
 
 Matrix = list[list[Fraction]]
 SCHEMAS = [
@@ -242,19 +239,6 @@ def test_both_ends_of_a_sensitivity_are_answers() -> None:
             wrapped(made)
 
 
-@pytest.mark.slow
-def test_claims_about_a_sensitivity_with_two_ends() -> None:
-    made = enclosed(20)
-    for mu, verdict in (("11/10", "HOLDS"), ("1", "REFUTED"), ("1.077", "UNDECIDED")):
-        claim = GaussianDP(id="a", source="", statement="", mechanism=repr(made), mu=mu)
-        finding, certificate = certify(claim)
-        assert finding.verdict.value == verdict
-        if certificate is not None:
-            checked = checker.check(certificate)
-            assert checked.outcome is checker.Outcome.CONDITIONAL
-            assert "the worst steps of a record" in checked.taken_as_given
-
-
 SAMPLED = {
     "as DP-SGD": ("identity", 10, 1, None),
     "whole": ("square-root", 12, 4, 4),
@@ -302,21 +286,6 @@ def test_samples_are_sampled_gaussian_releases(name: str) -> None:
     assert notation.parse(repr(made)) == made
 
 
-@pytest.mark.parametrize("q", ["0", "1/20", "1"])
-def test_certificates_of_samples(q: str) -> None:
-    """One step of each record, so that the numbers are recomputed soon."""
-    made = MatrixMechanism([[1, 0], ["1/2", 2]], 1, 2, "cyclic", separation=2, step_sampling_prob=q)
-    top = Fraction(profile.delta(made, 1, adjacency="add-remove").upper)
-    claim = ApproximateDP(
-        id="a", source="", statement="", mechanism=repr(made), adjacency="add-remove",
-        epsilon="1", delta=str(min(top * 2, Fraction(2, 3))),
-    )  # fmt: skip
-    finding, certificate = certify(claim)
-    assert finding.verdict.value == "HOLDS"
-    assert certificate is not None
-    assert checker.check(certificate).outcome is checker.Outcome.VALID
-
-
 def test_outputs_of_samples_leave_inputs_out_by_chance() -> None:
     """Means and variances of 40000 runs are within six standard errors (below 1e-8 each)."""
     made = MatrixMechanism(
@@ -351,18 +320,6 @@ def test_published_buffers() -> None:
     rho = guarantees.rho(made)
     assert abs(Fraction(rho.lower) - Fraction("3.17226586")) < Fraction(1, 10**8)
     assert rho.digits > 25
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
-def test_the_square_root_is_that_of_the_counter(n: int) -> None:
-    made = MatrixMechanism("square-root", "3/2", n, "single")
-    mu = made.exact_gaussian_mu(None)
-    assert mu is not None
-    counter = SquareRootFactorization(n, mu=mu)
-    for one, other in zip(made.variances(), counter.variances(), strict=True):
-        assert one.overlaps(other)
-        assert one.rel_accuracy_bits() > 40
-    assert utility.mean_squared_error(made).overlaps(utility.mean_squared_error(counter))
 
 
 def test_long_strategies_are_enclosed() -> None:
@@ -402,21 +359,6 @@ def test_errors_are_those_of_the_inverse(name: str) -> None:
     assert total / N in utility.mean_squared_error(made)
 
 
-@pytest.mark.parametrize("name", ["banded square root", "signed rows"])
-def test_samples_have_the_covariance(name: str) -> None:
-    """Each of 144 entries of 20000 runs lies within six standard errors (false alarm 2e-9 each)."""
-    strategy, bands = STRATEGIES[name]
-    made = MatrixMechanism(strategy, 2, N, "single", bands=bands)
-    rows = made.sample(20_000, rng=np.random.default_rng(4))
-    exact = np.array([[float(entry.mid()) for entry in row] for row in made.covariance_matrix()])
-    products = rows[:, :, None] * rows[:, None, :]
-    error = products.std(axis=0) / len(rows) ** 0.5
-    assert (abs(products.mean(axis=0) - exact) < 6 * error).all()
-    released = made.release(np.full(N, 0.5), 3, rng=np.random.default_rng(1))
-    assert released.shape == (3, N)
-    assert np.all(released * 2.0**40 % 1 == 0)
-
-
 @pytest.mark.parametrize("name", ["identity", "banded square root", "two buffers", "dense rows"])
 def test_step_noise_solves_for_white_noise(name: str) -> None:
     """C times the noise of all steps is what the generator draws, for noise of any shape."""
@@ -427,22 +369,6 @@ def test_step_noise_solves_for_white_noise(name: str) -> None:
     white = np.random.default_rng(7).normal(0.0, 0.5, (N, 2, 3))
     # substitution in doubles: condition numbers below 1e4 here
     assert np.abs(np.tensordot(c, noise, axes=1) - white).max() < 1e-11
-
-
-def test_claims_are_decided_and_certified() -> None:
-    made = MatrixMechanism("square-root", 4, 64, "min-separation", separation=8, bands=8)
-    found = profile.delta(made, 1)
-    for delta, verdict in (
-        (Fraction(found.upper) * 2, "HOLDS"),
-        (Fraction(found.lower) / 2, "REFUTED"),
-    ):
-        claim = ApproximateDP(
-            id="a", source="", statement="", mechanism=repr(made), epsilon="1", delta=str(delta)
-        )
-        finding, certificate = certify(claim)
-        assert finding.verdict.value == verdict
-        assert certificate is not None
-        assert checker.check(certificate).outcome is checker.Outcome.VALID
 
 
 CYCLIC = {"participation": "cyclic", "separation": 2}

@@ -5,13 +5,12 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import AdjacencyError, NotApplicableError
-from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
 from accountant.mechanisms.shapes.discrete_correlated import DiscreteCorrelatedGaussian
 from accountant.notation import parse
@@ -28,7 +27,6 @@ PAIRS = [
     DiscreteGaussianProductPair(Fraction(3), 2, 2, 1, 0),
     DiscreteGaussianProductPair(Fraction(1, 2), 3, 1, 1, 2),
 ]
-EPSILONS = ["0.01", "0.25", "-0.7", "1.9", "sqrt(2)"]  # no atoms of these losses
 
 
 def middle(interval: Interval) -> mpmath.mpf:
@@ -64,17 +62,6 @@ def test_one_coordinate_is_the_discrete_gaussian(
     assert product.exact_closed_rho() == exact(Fraction(shift**2) / (2 * parameter))
 
 
-def test_the_note_for_practitioners_is_false_for_gaussian_dp() -> None:
-    mechanism = DiscreteCorrelatedGaussian(1, 1, 1)
-    assert mechanism.parameter == 2
-    discrete = profile.delta(mechanism, "1/4", adjacency=ADD)
-    assert Interval.of_exact(Fraction("0.31181628"), 8).lower <= discrete.lower
-    assert discrete.upper < Fraction("0.31181629")
-    assert discrete.lower > profile.delta(Gaussian(1), "1/4").upper
-    with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
-        guarantees.mu(mechanism, adjacency=ADD)
-
-
 @pytest.mark.parametrize(("dimension", "c"), [(1, 1), (4, "7/5"), (81, 3), (10_000, 10)])
 def test_zcdp_is_that_of_the_continuous_noise(dimension: int, c: int | str) -> None:
     mechanism = DiscreteCorrelatedGaussian(dimension, "sqrt(2)", c)
@@ -93,36 +80,11 @@ def test_zcdp_is_that_of_the_continuous_noise(dimension: int, c: int | str) -> N
             assert (other / discrete - 1).upper() < 1e-6
 
 
-def test_large_parameters_approach_the_gaussian() -> None:
-    mechanism = DiscreteCorrelatedGaussian(3, "1/20", 1)
-    discrete = profile.delta(mechanism, "0.1", adjacency=ADD, relative_width=Fraction(1, 10**12))
-    continuous = profile.delta(Gaussian(20), "0.1")
-    assert abs(float(discrete.lower) / float(continuous.lower) - 1) < 0.01
-
-
 def test_exact_profiles_end_where_too_many_masses_are_needed() -> None:
     with pytest.raises(NotApplicableError, match="Ask for rho or a Rényi divergence"):
         profile.delta(DiscreteCorrelatedGaussian(10_000, 1, 10), 1, adjacency=ADD)
     value = guarantees.renyi(DiscreteCorrelatedGaussian(10_000, 1, 10), 2, adjacency=ADD)
     assert 1 in value
-
-
-def test_an_atom_at_epsilon_is_below_it() -> None:
-    pair = PAIRS[2]  # L = (U − 4)/3 on even U, so that L = 2 is an atom
-    with ctx.workprec(128):
-        at, before = pair.tails(exact(2)), pair.tails(exact("1.99"))
-        assert at.p_above < before.p_above
-        assert at.p_above.overlaps(pair.tails(exact("2.01")).p_above)
-        assert (at.p_above + at.p_below).overlaps(arb(1))
-
-
-def test_more_noise_can_mean_a_larger_delta() -> None:
-    # why the mechanism names no argument to calibrate
-    with ctx.workprec(128):
-        less = DiscreteGaussianProductPair(Fraction(1, 2), 1, 1, 1, 0).hockey_stick(exact(1))
-        more = DiscreteGaussianProductPair(Fraction(14, 25), 1, 1, 1, 0).hockey_stick(exact(1))
-        assert more > less
-    assert DiscreteCorrelatedGaussian.noise_argument is None
 
 
 def test_samples_have_the_covariance_matrix() -> None:

@@ -13,12 +13,10 @@ from mpmath import mp, mpf
 from scipy import integrate, special
 
 from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.core.adjacency import Direction
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.exact import Number, exact
 from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.rank_one import moments
 from accountant.pairs.rank_one.curve import Curve, TouchingError
 from accountant.pairs.rank_one.integrals import Boundary
 from accountant.pairs.rank_one.pair import RankOnePair
@@ -61,16 +59,6 @@ def test_two_routes_agree(epsilon: str, digits: int) -> None:
     number = pair.reference().hockey_stick(exact(epsilon), digits)
     with ctx.workprec(200):
         assert relative_error(pair.hockey_stick(exact(epsilon)), number) < mpf("1e-30")
-
-
-@pytest.mark.slow
-def test_two_routes_agree_in_many_dimensions() -> None:
-    pair, eps = pair_of(100, "0.1"), exact("20")
-    p, q = pair.reference().tails(eps, 16)
-    with ctx.workprec(160):
-        tails = pair.tails(eps)
-        assert relative_error(tails.p_above, p) < mpf("1e-14")
-        assert relative_error(tails.q_above, q) < mpf("1e-14")
 
 
 def kullback_leibler_by_quadrature(dimension: int, ratio: float) -> float:
@@ -225,54 +213,6 @@ def test_delta_falls_with_epsilon_and_rises_with_the_shift(
         assert not -eps.ball().expm1() > value
 
 
-@settings(max_examples=4)
-@given(dimension=dimensions, ratio=ratios, epsilon=losses)
-def test_negative_epsilon_is_the_reflection(
-    dimension: int, ratio: Fraction, epsilon: Fraction
-) -> None:
-    pair, eps = pair_of(dimension, ratio), exact(epsilon)
-    with ctx.workprec(53):
-        above, below = pair.tails(eps), pair.tails(-eps)
-        factor = (-eps.ball()).exp()
-        assert below.p_above.overlaps(above.q_below)
-        assert below.q_above.overlaps(above.p_below)
-        assert pair.hockey_stick(-eps).overlaps(below.p_above - factor * below.q_above)
-
-
-@settings(max_examples=4)
-@given(dimension=dimensions, ratio=ratios, epsilon=losses)
-def test_the_ball_event_is_a_lower_bound(
-    dimension: int, ratio: Fraction, epsilon: Fraction
-) -> None:
-    pair = pair_of(dimension, ratio)
-    with ctx.workprec(53):
-        assert not pair.ball_event(exact(epsilon)) > pair.hockey_stick(exact(epsilon))
-
-
-def test_both_directions_agree() -> None:
-    mechanism = RankOneGaussian(5, 4, 3)
-    remove, add = (
-        profile.delta(mechanism, "0.3", direction=direction, relative_width=FIFTEEN_DIGITS)
-        for direction in (Direction.REMOVE, Direction.ADD)
-    )
-    assert remove == add
-    (pair,) = mechanism.worst_case(None).remove
-    assert pair.reverse() is pair
-
-
-def test_only_the_ratio_of_shift_and_noise_counts() -> None:
-    first, second = RankOneGaussian(7, 2, 3), RankOneGaussian(7, "8/9", 2)
-    assert first.worst_case(None).remove == second.worst_case(None).remove
-    assert first.ratio == ExactReal.of_root(Fraction(9, 2))
-
-
-def test_profile_and_its_inverse_agree() -> None:
-    mechanism = RankOneGaussian(5, 100)
-    found = profile.epsilon(mechanism, "0.05", relative_width=TEN_DIGITS)
-    assert profile.delta(mechanism, found.lower, relative_width=FIFTEEN_DIGITS).upper >= 0.05
-    assert profile.delta(mechanism, found.upper, relative_width=FIFTEEN_DIGITS).lower <= 0.05
-
-
 # ---------------------------------------------------------------- unbounded loss
 
 
@@ -281,23 +221,6 @@ def test_renyi_divergence_is_infinite_from_the_pole_on(dimension: int, order: Nu
     found = guarantees.renyi(RankOneGaussian(dimension, "1e6"), order)
     assert found.lower.is_infinite()
     assert found.lower > 0
-
-
-@pytest.mark.slow
-def test_renyi_divergence_below_the_pole_is_finite_and_grows_with_the_order() -> None:
-    pair = pair_of(5, "0.5")
-    with ctx.workprec(53):
-        values = [pair.kullback_leibler(), *(pair.renyi(arb(x)) for x in ("1.001", "1.1", "1.2"))]
-        assert all(value.rel_accuracy_bits() >= 40 for value in values)
-        assert all(low < high for low, high in itertools.pairwise(values))
-
-
-@pytest.mark.slow
-def test_kullback_leibler_is_the_limit_of_the_renyi_divergence() -> None:
-    pair = pair_of(7921, "0.002")
-    with ctx.workprec(128):
-        order = 1 + arb(2) ** -40
-        assert abs(pair.renyi(order) / pair.kullback_leibler() - 1) < arb("1e-8")
 
 
 def test_there_is_no_finite_zcdp_and_no_pure_guarantee() -> None:
@@ -354,21 +277,6 @@ def test_variances_and_covariance() -> None:
     assert [[float(entry.lower) for entry in row] for row in matrix] == (0.75 * np.eye(4)).tolist()
     with pytest.raises(NotApplicableError, match="Ask for the variance"):
         RankOneGaussian(5760000, 1).covariance_matrix()
-
-
-def test_norm_quantile_is_half_normal() -> None:
-    mechanism = RankOneGaussian(9, 4)
-    with ctx.workprec(100):
-        x = mechanism.norm_quantile(exact("0.3"))
-        assert ((x / 2 / arb(2).sqrt()).erf() - exact("0.3").ball()).contains(0)
-        assert x.rel_accuracy_bits() > 90
-        assert mechanism.norm_quantile(exact(1)) == arb.pos_inf()
-
-
-def test_the_printed_noise_of_theorem_5() -> None:
-    with ctx.workprec(100):
-        value = moments.theorem_5_sigma_star(arb("1e-5"), arb("1e-7"), 7921, arb(2).sqrt())
-        assert abs(value - arb("402110.10")) < arb("0.01")
 
 
 # ---------------------------------------------------------------- input and notation

@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from accountant import notation
 from accountant.core.adjacency import Adjacency, Direction
@@ -17,7 +14,6 @@ from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableEr
 from accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
-    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     IntegerNoise,
@@ -71,12 +67,6 @@ def test_gaussian_composition_is_the_closed_form_at_any_count(count: int) -> Non
         assert profile.delta(many, epsilon) == profile.delta(one, epsilon)
     assert guarantees.rho(many) == guarantees.rho(one)
     assert tradeoff.beta(many, "0.01") == tradeoff.beta(one, "0.01")
-
-
-def test_heterogeneous_gaussians_add_their_squares() -> None:
-    both = Composed([Gaussian(standard_deviation="1/3"), Gaussian(standard_deviation="1/4")])
-    assert both.exact_gaussian_mu(None) == exact(5)
-    assert profile.delta(both, 7) == profile.delta(Gaussian(standard_deviation="1/5"), 7)
 
 
 # finite laws: brute force in fractions, and the mpmath route
@@ -147,14 +137,6 @@ def test_disjoint_supports_hide_nothing() -> None:
         assert Fraction(1) in profile.delta(Composed([apart, SKEWED_TABLE], count), 5)
 
 
-def test_powers_of_one_ratio_are_one_lattice() -> None:
-    """Ratios (2/3)^k have two prime factors but lie on a line: the sum has 6·400 + 1 values."""
-    weights = [Fraction(2, 3) ** abs(z) for z in range(-3, 4)]
-    law = [str(weight / sum(weights)) for weight in weights]
-    many = Composed(IntegerNoise(law, lowest=-3), 400)
-    assert profile.delta(many, 1, adjacency="add-remove").lower > Decimal("0.9")
-
-
 @pytest.mark.parametrize("epsilon", ["0", "0.5", "2"])
 def test_count_noise_and_mixed_products_against_mpmath(epsilon: str) -> None:
     noise = BoundedCountNoise(epsilon=1, eta="1/3", support=2)
@@ -172,19 +154,6 @@ def test_count_noise_and_mixed_products_against_mpmath(epsilon: str) -> None:
         assert_close(profile.delta(mechanism, epsilon, adjacency=relation), expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["-0.7", "0.3"])
-def test_a_gaussian_times_finite_laws_against_quadrature(epsilon: str) -> None:
-    mixed = Composed([Gaussian(standard_deviation=2), COIN, DiscreteLaplace(scale=4)], 2)
-    pair = mixed.worst_case(None).remove[0]
-    assert_close(
-        profile.delta(mixed, epsilon), by_mpmath(pair).hockey_stick(exact(epsilon), 40), "1e-24"
-    )
-    above, below = by_mpmath(pair).tails(exact(epsilon), 40)
-    assert_close(guarantees.loss_survival(mixed, epsilon), above, "1e-24")
-    assert below < above
-
-
 # Laplace and discrete Gaussian laws
 
 
@@ -196,22 +165,6 @@ def test_laplace_composition_is_the_vector_mechanism() -> None:
     assert profile.delta(Composed([vector, vector], 2), 1) == profile.delta(
         LaplaceVector(scale=10, shifts=[1, 1, 2, 2] * 6), 1
     )
-
-
-def test_a_laplace_atom_meets_a_finite_loss_exactly() -> None:
-    """Laplace ±1 and a coin ±1: the sum is 0 with positive probability, and ≤ 0 there."""
-    mixed = Composed([Laplace(scale=1), RandomizedResponse(epsilon=1)])
-    assert guarantees.loss_cdf(mixed, 0).relative_width is not None
-
-
-@pytest.mark.parametrize("count", [2, 3])
-def test_discrete_gaussian_against_mpmath(count: int) -> None:
-    many = Composed(DiscreteGaussian(parameter=5), count)
-    pair = many.worst_case(None).remove[0]
-    for epsilon in ("0", "1"):
-        value = by_mpmath(pair).hockey_stick(exact(epsilon), 40)
-        assert_close(profile.delta(many, epsilon), value)
-    assert Fraction(count, 10) in guarantees.rho(many)
 
 
 # additive quantities
@@ -241,21 +194,6 @@ def test_what_adds_up_has_no_limit() -> None:
 # laws of the algebra
 
 
-@given(st.lists(st.integers(1, 9), min_size=2, max_size=4), st.integers(1, 4), st.data())
-@settings(max_examples=15)
-def test_random_tables_against_fractions(p: list[int], count: int, data: st.DataObject) -> None:
-    q = data.draw(st.lists(st.integers(0, 9), min_size=len(p), max_size=len(p)))
-    if not sum(q):
-        return
-    first, second = ([Fraction(w, sum(row)) for w in row] for row in (p, q))
-    table = Composed(Tabulated(first, second), count)
-    value = brute_force(first, second, count, Fraction(1))
-    interval = profile.delta(
-        table, 0, direction=Direction.REMOVE, relative_width=Fraction(1, 10**9)
-    )
-    assert Fraction(interval.lower) <= value <= Fraction(interval.upper)
-
-
 # noise
 
 
@@ -281,12 +219,6 @@ def test_the_mechanism_may_stand_without_its_name() -> None:
     )
     with pytest.raises(InvalidInputError, match="given twice"):
         notation.parse(f"Composed({short}, mechanism={short})")
-
-
-@pytest.mark.parametrize("what", ["[]", "3", "[Gaussian(standard_deviation=1), 'x']", "'Gaussian'"])
-def test_what_is_no_mechanism(what: str) -> None:
-    with pytest.raises(InvalidInputError, match="mechanism"):
-        notation.parse(f"Composed(mechanism={what})")
 
 
 def test_adjacency_that_does_not_fit() -> None:

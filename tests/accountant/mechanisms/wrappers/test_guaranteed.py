@@ -8,8 +8,8 @@ import pytest
 
 from accountant import baselines
 from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Guaranteed, Laplace, RandomizedResponse
-from accountant.questions import guarantees, profile, tradeoff
+from accountant.mechanisms import Composed, Gaussian, Guaranteed, Laplace
+from accountant.questions import profile
 
 
 def test_it_has_the_guarantee_and_no_better_one() -> None:
@@ -18,14 +18,6 @@ def test_it_has_the_guarantee_and_no_better_one() -> None:
     assert profile.delta(one, "1.499").lower > Fraction(1, 1000)
     assert str(profile.epsilon(one, "1e-3")) == "1.5"
     assert profile.epsilon(one, "0.999e-3").lower == float("inf")
-
-
-def test_without_delta_it_is_randomized_response() -> None:
-    pure, response = Guaranteed(epsilon=1), RandomizedResponse(epsilon=1)
-    for epsilon in ("-1", "0", "0.3"):
-        assert profile.delta(pure, epsilon).overlaps(profile.delta(response, epsilon))
-    assert tradeoff.beta(pure, "0.1").overlaps(tradeoff.beta(response, "0.1"))
-    assert guarantees.renyi(pure, 3).overlaps(guarantees.renyi(response, 3))
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(scale=10), Gaussian(standard_deviation=10)])

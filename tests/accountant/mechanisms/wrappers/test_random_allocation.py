@@ -6,7 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from flint import acb, arb
+from flint import acb
 
 from accountant import notation
 from accountant.composition.grid import allocation
@@ -93,12 +93,6 @@ def test_directions_are_those_of_one_pair() -> None:
         assert float((tails.p_above - growth * tails.q_above).rad()) < 1e-12
 
 
-def test_moments_bound_the_tails() -> None:
-    """E W² = 1 + (e^{μ²} − 1)/t."""
-    moment = pair("1", 5).renyi(arb(2)).exp()
-    assert moment.overlaps(1 + arb(1).expm1() / 5)
-
-
 def test_exponentials_of_long_doubles_err_less_than_the_ledger_says() -> None:
     rng = np.random.default_rng(3)
     at = (rng.uniform(-60, 5, 300) + 1j * rng.uniform(-200, 200, 300)).astype(np.clongdouble)
@@ -138,21 +132,6 @@ def test_tails_in_floats_are_within_their_errors(*, remove: bool) -> None:
 
 def one_sum(of: RandomAllocationPair) -> Sum:
     return Sum(of.mu, of.steps)
-
-
-def test_one_step_is_the_mechanism_and_all_steps_are_their_composition() -> None:
-    gaussian = Gaussian(2)
-    for steps in (1, 3):
-        every = RandomAllocation(gaussian, steps, steps)
-        assert every.exact_gaussian_mu(RELATION) == Composed(gaussian, steps).exact_gaussian_mu(
-            RELATION
-        )
-        every.worst_case(RELATION)
-
-
-def test_notation_gives_itself_back() -> None:
-    one = RandomAllocation(Gaussian("1.1"), 100)
-    assert notation.parse(repr(one)) == one
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,6 @@ def test_every_pair_of_neighbours_by_brute_force() -> None:
         assert abs(float(found.upper) - worst) < 1e-14
 
 
-def test_everything_sampled_changes_nothing() -> None:
-    step = SampledWithoutReplacement(Gaussian(standard_deviation=2), 5, 5)
-    assert profile.delta(step, 1) == profile.delta(Gaussian(standard_deviation=2), 1)
-    assert step.exact_gaussian_mu(None) == Gaussian(standard_deviation=2).exact_gaussian_mu(None)
-
-
 def test_less_is_sampled_less_is_shown() -> None:
     values = [
         profile.delta(
@@ -126,10 +120,3 @@ def test_a_straight_line_shortens_the_trade_off_function() -> None:
         for direction in Direction
     ]
     assert abs(min(curves) - caught.value.upper) < Decimal("1e-8")
-
-
-def test_rho_of_neighbours_between_the_extremes_is_not_known() -> None:
-    step = SampledWithoutReplacement(RandomizedResponse(epsilon=1), 1, 3)
-    with pytest.raises(BetweenError, match=r"Reached rho in \[0\.0[0-9]*, Infinity\]"):
-        guarantees.rho(step, relative_width=Fraction(1, 2))
-    assert str(guarantees.rho(step)).endswith(", Infinity]")

@@ -21,13 +21,12 @@ from accountant.mechanisms import (
     Gaussian,
     IntegerNoise,
     Laplace,
-    LaplaceVector,
     PoissonSubsampled,
     RandomizedResponse,
 )
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff, utility
+from accountant.questions import guarantees, profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.accountant.mechanisms.quadrature import divergence
 from tests.quick import quick
@@ -63,19 +62,6 @@ def test_profile_and_tails_against_mpmath(release: Mechanism, direction: Directi
                 assert abs(middle / value - 1) < mpmath.mpf("1e-26")
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=repr)
-@pytest.mark.parametrize("direction", list(Direction))
-def test_the_reverse_pair_satisfies_the_symmetry(release: Mechanism, direction: Direction) -> None:
-    """H_{P,Q}(−ε) = 1 − e^{−ε} + e^{−ε} H_{Q,P}(ε)."""
-    subsampled = PoissonSubsampled(release, "1/5")
-    (pair,) = subsampled.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
-    for epsilon in EPSILONS:
-        eps = exact(epsilon)
-        factor = (-eps.ball()).exp()
-        right = -(-eps.ball()).expm1() + factor * pair.reverse().hockey_stick(eps)
-        assert pair.hockey_stick(-eps).overlaps(right)
-
-
 def test_fractions_of_a_finite_law() -> None:
     release = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
     q = Fraction(2, 5)
@@ -101,13 +87,6 @@ def test_sampling_everything_changes_nothing(release: Mechanism) -> None:
         assert profile.delta(every, epsilon, adjacency="add-remove") == profile.delta(
             release, epsilon, adjacency="add-remove"
         )
-
-
-def test_the_mu_of_a_full_sample() -> None:
-    every = Composed(PoissonSubsampled(Gaussian(standard_deviation=2), 1), 16)
-    assert guarantees.mu(every, adjacency="add-remove") == Interval.of_exact(2)
-    with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
-        guarantees.mu(PoissonSubsampled(RELEASES[0], "0.5"), adjacency="add-remove")
 
 
 def test_sampling_nothing_releases_nothing() -> None:
@@ -140,47 +119,6 @@ def test_delta_grows_with_the_sampling_probability(
     assert low.lower <= high.upper
 
 
-def test_epsilon_far_in_the_tail_and_back() -> None:
-    step = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
-    for delta in ("1e-5", "1e-50", "1e-300"):
-        epsilon = profile.epsilon(step, delta, adjacency="add-remove")
-        above = profile.delta(step, epsilon.lower, adjacency="add-remove").upper
-        below = profile.delta(step, epsilon.upper, adjacency="add-remove").lower
-        assert below <= Fraction(delta) <= above
-    # ADD has a largest loss, −ln(1 − q)
-    largest = profile.epsilon(step, 0, adjacency="add-remove", direction=Direction.ADD)
-    with mpmath.workdps(40):
-        value = -mpmath.log1p(-mpmath.mpf(256) / 60000)
-        assert abs(mpmath.mpf(str(largest.lower)) / value - 1) < mpmath.mpf("1e-28")
-
-
-@pytest.mark.parametrize("alpha", ["1e-20", "0.05"])
-def test_trade_off_lies_between_its_supporting_lines(alpha: str) -> None:
-    step = PoissonSubsampled(Laplace(scale=1), "1/10")
-    beta = tradeoff.beta(step, alpha, adjacency="add-remove")
-    for epsilon in ("-0.05", "0", "0.1"):
-        delta = profile.delta(step, epsilon, adjacency="add-remove")
-        line = 1 - float(delta.upper) - float(np.exp(float(epsilon))) * float(alpha)
-        assert float(beta.upper) >= line - 1e-15
-
-
-def test_integer_renyi_orders_against_quadrature() -> None:
-    step = PoissonSubsampled(Gaussian(standard_deviation=2), "1/10")
-    pair = step.worst_case(Adjacency.ADD_REMOVE).remove[0]
-    for order in (2, 5):
-        value = by_mpmath(pair).renyi(exact(order), 35)
-        found = pair.renyi(exact(order).ball())
-        assert abs(float(found.mid()) / float(value) - 1) < 1e-13
-    several = PoissonSubsampled(LaplaceVector(scale=2, shifts=[1, 2]), "1/10")
-    for text in ("2", "2.5"):  # in direction ADD, or at a fraction
-        with pytest.raises(NotApplicableError, match="integer orders"):
-            guarantees.renyi(several, text, adjacency="add-remove")
-    finite = PoissonSubsampled(DiscreteLaplace(scale=1), "1/10")
-    for pair in finite.worst_case(Adjacency.ADD_REMOVE).pairs(None):
-        value = by_mpmath(pair).renyi(exact("2.5"), 35)
-        assert abs(float(pair.renyi(exact("2.5").ball()).mid()) / float(value) - 1) < 1e-13
-
-
 @pytest.mark.parametrize(
     "noise",
     [
@@ -206,18 +144,6 @@ def test_divergences_of_samples_against_quadrature(noise: Mechanism, order: str)
     assert abs(float(whole.lower) / float(one.lower) / 50 - 1) < 1e-14
 
 
-def test_zcdp_of_a_sample_of_laplace_noise() -> None:
-    step = PoissonSubsampled(Laplace(scale=1), "1/10")
-    found = guarantees.rho(Composed(step, 10), adjacency="add-remove")
-    assert found.relative_width is not None
-    assert found.relative_width < Fraction(1, 10**5)
-    slopes = [
-        float(guarantees.renyi(step, order, adjacency="add-remove").lower) / order * 10
-        for order in (1, 2, 4, 8, 16)
-    ]
-    assert max(slopes) <= float(found.upper) <= max(slopes) * 1.5
-
-
 @pytest.mark.parametrize("order", quick(["1.001", "3/2", "2", "20.5"], 0))
 def test_every_renyi_order_of_a_subsampled_gaussian_against_quadrature(order: str) -> None:
     step = PoissonSubsampled(Gaussian(standard_deviation="5/2"), "1/100")
@@ -227,26 +153,6 @@ def test_every_renyi_order_of_a_subsampled_gaussian_against_quadrature(order: st
             found = pair.renyi(exact(order).ball())
             assert abs(float(found.mid()) / value - 1) < 1e-14
             assert float(found.rad()) < 1e-20 * value
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("direction", list(Direction))
-def test_a_subsampled_release_times_finite_laws(direction: Direction) -> None:
-    step = PoissonSubsampled(Laplace(scale=2), "1/4")
-    both = Composed([step, DiscreteLaplace(scale=3)])
-    (pair,) = both.worst_case(Adjacency.ADD_REMOVE).pairs(direction)
-    for epsilon in ("-0.1", "0.1"):
-        value = by_mpmath(pair).hockey_stick(exact(epsilon), 35)
-        found = profile.delta(both, epsilon, adjacency="add-remove", direction=direction)
-        assert abs(float(found.lower) / float(value) - 1) < 1e-14
-
-
-def test_noise_is_that_of_the_release() -> None:
-    step = PoissonSubsampled(Laplace(scale=3), "0.1")
-    assert step.dimension == 1
-    assert Fraction(18) in utility.mean_squared_error(step)
-    assert step.sample(4, rng=np.random.default_rng(1)).shape == (4,)
-    assert step.quantile(exact("1/2")).is_zero()
 
 
 def test_adjacency_is_add_remove() -> None:

@@ -1,4 +1,4 @@
-"""Claims about compositions: the checker finds their numbers again, and what is false in them."""
+"""The checker's laws of products: against the balls, closed forms and few releases on a grid."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from flint import ctx
 from mpmath import mp
 
+import dpassay
+from accountant.core.adjacency import Direction
+from accountant.core.mechanism import Mechanism
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from accountant.notation import parse
 from accountant.numbers.exact import exact
+from accountant.questions import profile
 from tests.quick import quick
-from verify import checker, document
+from verify import checker, document, seal
 from verify.certificate import certify
-from verify.checker.arithmetic import interval_digits
+from verify.checker import suprema
+from verify.checker.arithmetic import UnknownError, compare, interval_digits
 from verify.checker.compositions import composed, contour
+from verify.checker.compositions.grid import enclose
 from verify.checker.compositions.mixtures import Mixture
-from verify.checker.compositions.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
+from verify.checker.compositions.moments import DiscreteNormal, Factor, Listed, Normal
+from verify.checker.compositions.moments import Laplace as LaplaceLoss
 from verify.checker.facts import mechanism
 from verify.checker.mechanisms import fits, pairs, under
 
@@ -160,7 +169,7 @@ def test_ratios_along_the_line_are_within_their_error() -> None:
     line, width = mp.mpf(2), mp.mpf("0.7")
     factors: list[Factor] = [
         Normal(Fraction(1, 2)),
-        Laplace(Fraction(1, 3)),
+        LaplaceLoss(Fraction(1, 3)),
         Listed(((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))),
         DiscreteNormal(Fraction(4), 1),
         Mixture(((Fraction(1, 2), Fraction(0)), (Fraction(1, 2), Fraction(1))), True),
@@ -189,3 +198,117 @@ def test_a_relation_has_to_fit(text: str, right: str) -> None:
     other = {"add-remove": "replace-one", "replace-one": "add-remove"}[right]
     assert fits(noise, right)
     assert not fits(noise, other)
+
+
+SHARE = Fraction(1, 100)
+STEP = PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01")
+PARTS = ((1 - SHARE, Fraction(0)), (SHARE, Fraction(5, 4)))
+
+
+def both(factors: Any, epsilon: str) -> tuple[Any, Any]:
+    with mp.workdps(100):
+        found = enclose(tuple(factors), Fraction(epsilon)).hockey_stick
+        return mp.mpf(found.a), mp.mpf(found.b)
+
+
+CASES: list[tuple[Any, Mechanism, str, float]] = [
+    ([(Mixture(PARTS, True), 1)], STEP, "0.5", 2e-3),
+    ([(Mixture(PARTS, True), 2)], Composed(STEP, 2), "7", 1e-2),
+    ([(Mixture(PARTS, True), 4)], Composed(STEP, 4), "1", 4e-3),
+    ([(Normal(Fraction(1)), 3)], Composed(Gaussian(standard_deviation=1), 3), "2", 2e-3),
+    ([(LaplaceLoss(Fraction(1)), 3)], Composed(Laplace(scale=1), 3), "1", 3e-2),
+]
+
+
+LONG = (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(i, marks=[pytest.mark.slow] * (i in LONG)) for i in range(len(CASES))],
+)
+def test_the_true_value_is_between_both(case: int) -> None:
+    factors, mechanism, epsilon, width = CASES[case]
+    low, high = both(factors, epsilon)
+    true = profile.delta(
+        mechanism,
+        epsilon,
+        adjacency="add-remove",
+        direction=Direction.REMOVE,
+        relative_width=Fraction(1, 10**9),
+    )
+    assert low <= mp.mpf(str(true.upper))
+    assert mp.mpf(str(true.lower)) <= high
+    assert high - low < width * high
+
+
+@pytest.mark.slow
+def test_what_is_not_for_a_grid() -> None:
+    coin = ((Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3)))
+    low, high = both([(Listed(coin), 3), (Normal(Fraction(1)), 1)], "1")
+    assert 0 < low < high
+    for factors, epsilon in (
+        ([(Normal(Fraction(1)), 9)], "1"),
+        ([(DiscreteNormal(Fraction(4), 1), 2)], "1"),
+        ([(Normal(Fraction(1)), 2)], "100"),
+        ([(Listed(coin, Fraction(1, 9)), 2)], "1"),
+    ):
+        with pytest.raises(UnknownError, match="the law of this composition"):
+            both(factors, epsilon)
+
+
+GROUP = (
+    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.9', '0.08', '0.02'])"
+)
+
+
+@pytest.mark.slow
+def test_certificates_of_few_releases() -> None:
+    """Facts as narrow as the engine reaches, in digits that the checker finds again."""
+    text = (
+        'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\nkind = "approximate-dp"\n'
+        f'mechanism = "Composed(mechanism={GROUP}, count=2)"\nadjacency = "add-remove"\n'
+        'epsilon = "0.8"\ndelta = "2e-5"'
+    )
+    finding, data = certify(document.read_text(text).claims[0])
+    assert finding.verdict.value == "HOLDS"
+    assert data is not None
+    found = checker.check(data)
+    assert found.valid
+    assert found.taken_as_given == []
+    assert any("digits" in said for said in found.recomputed)
+    changed = {key: value for key, value in data.items() if key != "seal"}
+    for fact in changed["facts"]:
+        fact["value"] = {end: str(float(x) / 2) for end, x in fact["value"].items()}
+    problems = checker.check({**changed, "seal": seal.seal(changed)}).problems
+    assert any("does not enclose" in why for _, why in problems)
+
+
+SAMPLES = (
+    "Composed(mechanism=PoissonSubsampled(mechanism=Laplace(scale=1), sampling_prob='1/10'), "
+    "count=20)"
+)
+COINS = "Composed(mechanism=[RandomizedResponse(epsilon='0.1'), RandomizedResponse(epsilon=1)])"
+MIXED = "Composed(mechanism=[Gaussian(standard_deviation=2), Laplace(scale=2)], count=3)"
+STAIRS = "Staircase(epsilon=1, gamma='0.4')"
+
+
+@pytest.mark.parametrize("noise", [SAMPLES, COINS, MIXED, STAIRS, "DiscreteLaplace(scale=2)"])
+def test_the_searched_rho_is_the_one_of_the_accountant(noise: str) -> None:
+    relation = "replace-one" if "Response" in noise else "add-remove"
+    least = dpassay.rho(dpassay.parse(noise), adjacency=relation)
+    above, below = Fraction(least.upper) * 1001 / 1000, Fraction(least.lower) * 999 / 1000
+    with ctx.workprec(160):
+        laws = pairs(under(mechanism(noise), relation))
+        found = [suprema.bounded_rho(law, above) for law in laws]
+        assert all(value <= above for value in found)
+        assert any(compare(value, ">=", below) for value in found)
+        found = [suprema.bounded_rho(law, below) for law in laws]
+        assert any(value > below for value in found)
+
+
+def test_no_least_mu_is_known_of_other_losses() -> None:
+    (law,) = pairs(mechanism("Laplace(scale=1)"))
+    with pytest.raises(UnknownError, match="least mu"):
+        suprema.least_mu(law, Fraction(1))

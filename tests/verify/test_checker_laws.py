@@ -180,3 +180,22 @@ def test_the_larger_of_two_intervals_holds_the_larger_of_their_members() -> None
     assert compare(most, ">", Fraction(99, 100)) is True  # radii are rounded up
     assert compare(most, "<", Fraction(301, 100)) is True
     assert compare(least, "<", Fraction(51, 100)) is True
+
+
+STEPS = [1, 2, 3, 9, 32, 180, 181, 1000, 10**6, 10**30, 10**300, (19**40 - 1) // 2]
+
+
+@pytest.mark.parametrize(
+    "name", ["tree_mse", "tree_height", "signed_tree_mse", "signed_tree_height"]
+)
+@pytest.mark.parametrize("arity", [2, 3, 4, 8, 19, 20])
+def test_trees(name: str, arity: int) -> None:
+    for steps in STEPS:
+        at = Fraction(arity), Fraction(steps)
+        assert FUNCTIONS[name](*at) == functions.FUNCTIONS[name](*at)
+
+
+@pytest.mark.parametrize("steps", [*STEPS, 2**300 - 1])
+def test_honaker(steps: int) -> None:
+    at = Fraction(steps)
+    assert FUNCTIONS["honaker_mse"](at) == functions.FUNCTIONS["honaker_mse"](at)

@@ -251,3 +251,112 @@ def test_stopped_and_continued(stop: signal.Signals, code: int, tmp_path: Path) 
     rows = [json.loads(line) for line in again.stdout.splitlines()]
     assert [row["step"] for row in rows] == list(range(20, 51))
     assert rows[0]["estimate"] == released[20]
+
+
+COUNTERS = [
+    "KaryTree(steps=200, arity=5, epsilon=1)",
+    "BinaryTree(steps=200, epsilon=1)",
+    "BridgedTree(steps=200, arities=[4, 5, 10], epsilon=1)",
+    "DelannoyCounter(steps=200, levels=3, epsilon=1)",
+    "HonakerTree(steps=200, mu=1)",
+    "SmoothBinary(steps=200, mu='1/2')",
+    "SquareRootFactorization(steps=200, mu=1)",
+]
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def ones(count: int) -> str:
+    return "1\n" * count
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_an_interrupted_stream_goes_on_and_releases_nothing_twice(
+    counter: str, bare: Shell, tmp_path: Path
+) -> None:
+    """The numbers that are out do not come again, those that follow have numbers of their own."""
+    options = ["--mechanism", counter, "--state", str(tmp_path / "state"), "--json"]
+    first = [json.loads(line) for line in bare(ones(83), *options)]
+    second = [json.loads(line) for line in bare(ones(200), *options)]
+    assert [entry["step"] for entry in first + second] == list(range(1, 201))
+    assert "83 numbers are counted already; the output goes on with number 84" in bare.errors
+    assert bare(ones(200), *options) == []
+    with StateFile(tmp_path / "state") as state:
+        saved = state.load()
+    assert saved is not None
+    assert saved.counted == 200
+    assert notation.parse(saved.record["mechanism"]) == notation.parse(counter)
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_bad_lines_state_and_length(counter: str, bare: Shell, tmp_path: Path) -> None:
+    """The line is named; another stream, mechanism or a damaged file is refused."""
+    state = tmp_path / "state"
+    options = ["--mechanism", counter, "--state", str(state)]
+    assert len(bare(ones(4) + "x\n", *options, code=2)) == 4
+    assert "Line 5: Expected item='x'" in bare.errors
+    assert bare(ones(4) + "1.5\n", *options, code=2) == []
+    assert "Line 5: Expected item='1.5' in [0, 1]" in bare.errors
+    assert bare("0\n" * 9, *options, code=2) == []
+    assert "not those that the state file has counted" in bare.errors
+    other = COUNTERS[counter == COUNTERS[0]]
+    assert bare(ones(9), "--mechanism", other, "--state", str(state), code=2) == []
+    assert "The state file is that of" in bare.errors
+    assert len(bare(ones(201), *options, code=2)) == 196
+    assert "Line 201: expected at most 200 numbers" in bare.errors
+    state.write_text(state.read_text().replace("counted", "cuonted"))
+    assert bare(ones(9), *options, code=2) == []
+    assert "corrupted" in bare.errors
+
+
+@pytest.mark.parametrize(
+    ("options", "mechanism"),
+    [
+        (["--epsilon", "1", "--steps", "1000"], "BridgedTree(steps=1000, arities=[6, 14, 14]"),
+        pytest.param(
+            ["--epsilon", "1", "--delta", "1e-6", "--steps", "100000"],
+            "SquareRootFactorization(",
+            marks=pytest.mark.slow,
+        ),
+        (["--epsilon", "1", "--steps", "99", "--contributions", "3"], "contributions=3"),
+    ],
+)
+def test_the_best_for_a_budget(options: list[str], mechanism: str, bare: Shell) -> None:
+    """Without a mechanism the best that is known is taken, and named on stderr."""
+    assert len(bare(ones(3), *options)) == 3
+    assert mechanism in bare.errors
+    assert "mean squared error" in bare.errors
+    assert len(bare(ones(3), *options, "--quiet")) == 3
+    assert bare.errors == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Expected --epsilon and --steps"),
+        (["--epsilon", "1"], "Expected --epsilon and --steps"),
+        (["--epsilon", "0", "--steps", "9"], "Expected epsilon='0' > 0"),
+        (["--epsilon", "-1", "--steps", "9"], "Expected epsilon='-1' > 0"),
+        (["--epsilon", "1", "--steps", "0"], "Expected steps=0 ≥ 1"),
+        (["--epsilon", "1", "--steps", "2.5"], "steps='2.5' to be an integer"),
+        (["--epsilon", "1", "--steps", "9", "--mechanism", "Gaussian"], "Known: BinaryTree"),
+        (["--epsilon", "1", "--mechanism", COUNTERS[0]], "says it all"),
+        (["--mechanism", "Gaussian(standard_deviation=1)"], "to be for streams"),
+        (["--mechanism", "KaryTree(steps=10, arity=1, epsilon=1)"], "Expected arity=1 ≥ 2"),
+        (["--mechanism", COUNTERS[0], "--insecure-seed", "-1"], "insecure-seed=-1 ≥ 0"),
+        (["--epsilon", "1", "--steps", "9", "--contributions", "0"], "contributions=0 ≥ 1"),
+    ],
+)
+def test_bad_usage(options: list[str], message: str, bare: Shell) -> None:
+    """Nothing is read and nothing is released."""
+    assert bare(ones(3), *options, code=2) == []
+    assert message in bare.errors
+
+
+def test_a_kind_by_its_name(bare: Shell) -> None:
+    """The best structure of the kind."""
+    for name in ("KaryTree", "DelannoyCounter", "HonakerTree"):
+        assert len(bare(ones(5), "--mechanism", name, "--epsilon", "1", "--steps", "50")) == 5

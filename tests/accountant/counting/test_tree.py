@@ -1,18 +1,31 @@
-"""Trees for continual counting: closed counts against enumeration, and the printed identities."""
+"""Trees for continual counting: counts, walks, factorisations, and the best counter."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpassay
+from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from accountant.counting.best_counter import best_arities, best_counter, named_counter
+from accountant.counting.bridge import Grids
+from accountant.counting.delannoy import best_levels
 from accountant.counting.tree import (
     Digits,
     Tree,
+    honaker_mean_squared_error,
 )
+from accountant.counting.tree_walk import factorisation, path
 from accountant.errors import InvalidInputError
+from accountant.mechanisms import BridgedTree, Gaussian, SquareRootFactorization
+from accountant.numbers.exact import ExactReal, Number
+from accountant.questions import profile
 
 
 @given(
@@ -56,3 +69,112 @@ def test_ranges() -> None:
         Tree(2, 0, Digits.PLAIN)
     with pytest.raises(InvalidInputError, match="steps=10000000"):
         Tree(2, 10**7, Digits.SIGNED).noise_variables()
+
+
+SMALL = [(k, digits) for digits in Digits for k in (2, 3, 4, 5, 6, 7, 10, 19, 20)]
+
+
+@pytest.mark.parametrize(("arity", "digits"), SMALL)
+def test_factorisation(arity: int, digits: Digits) -> None:
+    for steps in (*range(1, 30), 62, 80):
+        tree = Tree(arity, steps, digits)
+        left, right = (np.array(matrix) for matrix in factorisation(tree))
+        assert np.array_equal(left @ right, np.tri(steps, dtype=int))
+        assert set(left.ravel()) <= {0, 1}
+        assert set(right.ravel()) <= {-1, 0, 1}
+        # the first input lies under the vertices of 1, k, k², …: the l1 sensitivity is h, exactly
+        assert np.abs(right).sum(axis=0).max() == np.abs(right[:, 0]).sum() == tree.height
+
+
+def test_mean_squared_error_is_brute_force_for_all_small_trees() -> None:
+    for digits in Digits:
+        for arity in range(2, 12):
+            length = 0
+            for steps in range(1, 130):
+                tree = Tree(arity, steps, digits)
+                length += len(path(tree, steps))  # a longer stream leaves a path as it is
+                expected = Fraction(2 * tree.height**2 * length, steps)
+                assert tree.mean_squared_error() == expected
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 30, 57])
+def test_arities_are_the_best_of_all_for_short_streams(steps: int) -> None:
+    """No choice of up to three arities with room for the stream, and none to spare, is better."""
+
+    def error(arities: tuple[int, ...]) -> Fraction:
+        return len(arities) ** 2 * Grids(arities, steps).units()
+
+    inner = [()] + [(k,) for k in range(2, 30)] + list(itertools.product(range(2, 30), repeat=2))
+    every = [(-(-steps // math.prod(rest)), *rest) for rest in inner]
+    assert error(best_arities(steps)) == min(map(error, every))
+
+
+def test_pure_budgets_beat_the_trees_of_the_paper() -> None:
+    """At every power of ten the best is 1.39 times better than the best k-ary tree, and more.
+
+    The chains in an l1 ball are better than the paper's trees too, by 1.11 to 1.21.
+    """
+    for power in range(3, 10):
+        steps = 10**power
+        paper = min(Tree(k, steps, Digits.SIGNED).mean_squared_error() for k in range(2, 40))
+        best = best_counter(steps, 1)
+        assert isinstance(best.mechanism, BridgedTree)
+        assert float(paper) / float(best.error.upper) > 1.38
+        assert float(honaker_mean_squared_error(steps)) / float(best.error.upper) > 4.6
+        assert 1.1 < paper / best_levels(steps).mean_squared_error() < 1.22
+        assert profile.delta(best.mechanism, 1).upper == 0
+
+
+@pytest.mark.slow
+def test_approximate_budgets() -> None:
+    """Gaussian noise wins at δ = 1e-6 and a million steps, Laplace noise at 1e-12."""
+    budget = EpsilonDelta(1, "1e-6")
+    gaussian = best_counter(10**6, budget)
+    assert isinstance(gaussian.mechanism, SquareRootFactorization)
+    assert "times as large" in gaussian.reason
+    laplace = best_counter(10**6, EpsilonDelta(1, "1e-12")).mechanism
+    assert laplace.mu is None
+    for counter in (gaussian.mechanism, laplace, *(m for m, _ in gaussian.others)):
+        assert profile.delta(counter, 1).upper <= Fraction(1, 10**6)
+
+
+def test_budgets_in_mu_and_rho() -> None:
+    """ρ = μ²/2 is one budget in two names, kept exactly."""
+    by_mu, by_rho = best_counter(1000, Mu("1/2")), best_counter(1000, Rho("1/8"))
+    assert by_mu == by_rho
+    assert by_mu.mechanism.exact_gaussian_mu(None) == ExactReal.of_rational(Fraction(1, 2))
+    beyond = best_counter(10**8, Mu("1/2"))
+    assert isinstance(beyond.mechanism, BridgedTree)
+    assert "stores all its noise" in beyond.reason
+
+
+def test_counters_by_name() -> None:
+    """A name takes the best of its structure; Gaussian noise where there is a δ."""
+    pure, approximate = EpsilonDelta(1), EpsilonDelta(1, "1e-9")
+    assert repr(named_counter("KaryTree", 10**6, pure)) == (
+        "KaryTree(steps=1000000, arity=18, epsilon=1)"
+    )
+    assert named_counter("BridgedTree", 1000, pure) == best_counter(1000, 1).mechanism
+    for name in ("BinaryTree", "DelannoyCounter", "HonakerTree", "SmoothBinary"):
+        counter = named_counter(name, 100, approximate)
+        assert profile.delta(counter, 1).upper <= Fraction(1, 10**9)
+        assert type(counter).__name__ == name
+    with pytest.raises(InvalidInputError, match="delta"):
+        named_counter("KaryTree", 100, approximate)
+    with pytest.raises(InvalidInputError, match="Known: BinaryTree"):
+        named_counter("Gaussian", 100, pure)
+
+
+def test_public_name_and_bad_arguments() -> None:
+    """Errors name the argument."""
+    assert dpassay.best_counter(10, 1).mechanism == BridgedTree(10, [10], epsilon=1)
+    cases: list[tuple[tuple[int, Target | Number], str]] = [
+        ((0, 1), "steps=0 ≥ 1"),
+        ((10, 0), "epsilon=0 > 0"),
+        ((10, "-1"), "epsilon='-1' > 0"),
+        ((10, EpsilonDelta(0, "1e-6")), "epsilon=.* > 0"),
+        ((10, ProfileBelow(Gaussian(1))), "budget"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(InvalidInputError, match=message):
+            best_counter(*arguments)

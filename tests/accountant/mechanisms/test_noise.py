@@ -34,6 +34,14 @@ def staircase(epsilon: str, gamma: str) -> Callable[[mpf], mpf]:
     return density
 
 
+def geometric(scale: str) -> Callable[[int], mpf]:
+    return lambda z: mpmath.exp(-abs(z) / exact(scale).mpf())
+
+
+def normal(parameter: str) -> Callable[[int], mpf]:
+    return lambda z: mpmath.exp(-z * z / exact(parameter).mpf() / 2)
+
+
 # The density on x ≥ 0 up to a factor, in units of the scale, and where it has a kink.
 REAL: dict[str, tuple[str, Callable[[mpf], mpf], list[str]]] = {
     "Gaussian(standard_deviation='1.3')": ("1.3", lambda x: mpmath.exp(-x * x / 2), []),
@@ -51,15 +59,9 @@ REAL: dict[str, tuple[str, Callable[[mpf], mpf], list[str]]] = {
     },
 }  # fmt: skip
 WHOLE: dict[str, Callable[[int], mpf]] = {
-    **{
-        f"DiscreteLaplace(scale='{b}')": lambda z, b=b: mpmath.exp(-abs(z) / exact(b).mpf())
-        for b in ("0.3", "2", "sqrt(50)")
-    },
-    **{
-        f"DiscreteGaussian(parameter='{v}')": lambda z, v=v: mpmath.exp(-z * z / exact(v).mpf() / 2)
-        for v in ("0.05", "2", "30")
-    },
-}  # fmt: skip
+    **{f"DiscreteLaplace(scale='{b}')": geometric(b) for b in ("0.3", "2", "sqrt(50)")},
+    **{f"DiscreteGaussian(parameter='{v}')": normal(v) for v in ("0.05", "2", "30")},
+}
 REACH = 3000
 """Beyond it no mass here is above 1e-180 of the whole."""
 
@@ -104,7 +106,7 @@ def test_moments_and_quantiles_of_real_noise(text: str) -> None:
             if kinks and min(p, 1 - p) < mpf("1e-20"):
                 continue  # beyond the places that are written out, or of the bounded noise
             far = density(abs(x))  # quadrature errs in proportion to 1
-            beyond = far * integral(lambda y, far=far: density(y) / far, abs(x), kinks) / half / 2
+            beyond = far * integral(lambda y: density(y) / far, abs(x), kinks) / half / 2  # noqa: B023
             assert abs(beyond / min(p, 1 - p) - 1) <= mpf("1e-20")
             assert (x > 0) == (p > mpf(1) / 2)
     assert accuracy.probability_exact(mechanism) == Interval.of_exact(0)

@@ -1,12 +1,14 @@
-"""The exact tests against brute force, and their level."""
+"""The exact tests against brute force, their level, and binomial laws of up to 10¹⁵ runs."""
 
 from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy import stats
 
 from accountant.errors import InvalidInputError
@@ -19,6 +21,7 @@ from verify.audit.exact_test import (
     epsilon_lower_bound,
     p_value,
 )
+from verify.checker import audits
 
 SPARED = 1e-4
 
@@ -145,3 +148,142 @@ def test_impossible_counts_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="epsilon"):
         p_value(Counts(1, 2, 1, 2), -1.0, 0.0)
     assert p_value(Counts(4, 4, 0, 4), 800.0, 0.0) == 1.0
+
+
+_DIGITS = 50
+RUNS = [10**5, 10**9, 10**12, 10**15]
+
+
+def mass(k: int, n: int, p: Any) -> Any:
+    """P(Bin(n, p) = k) from three factorials, at a precision that bears their cancellation."""
+    log = mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
+    return mp.exp(log + k * mp.log(p) + (n - k) * mp.log1p(-mp.mpf(p)))
+
+
+def upper_tail(k: int, n: int, p: Any) -> Any:
+    """P(Bin(n, p) ≥ k) above the mean: the first mass times a hypergeometric series."""
+    p = mp.mpf(p)
+    ratio, total, term = p / (1 - p), mp.mpf(1), mp.mpf(1)
+    for i in range(k, n):
+        term *= ratio * (n - i) / (i + 1)
+        total += term
+        if term < total * mp.mpf(10) ** -30:
+            break
+    return mass(k, n, p) * total
+
+
+@pytest.mark.parametrize("n", RUNS)
+@pytest.mark.parametrize("mean", [0.3, 5.0, 1000.0, 4e4])
+def test_masses(n: int, mean: float) -> None:
+    p = mean / n
+    spread = math.sqrt(mean)
+    ks = {max(0, min(n, round(mean + z * spread))) for z in (-5, -1, 0, 1, 5)} | {0, 1, 15, 16, 17}
+    with mp.workdps(_DIGITS):
+        for k in sorted(ks):
+            exact = mass(k, n, p)
+            if exact < 1e-290:  # out of the range of floats
+                continue
+            found = mp.mpf(binomial.masses(np.array([k]), n, np.array([p]))[0, 0])
+            assert abs(found / exact - 1) < 1e-12 * (1 + abs(k - mean) / spread)
+
+
+def test_masses_at_the_ends() -> None:
+    p = np.array([0.0, 0.25, 1.0])
+    found = binomial.masses(np.array([0, 1, 2]), 2, p)
+    exact = np.array([[1, 0, 0], [0.5625, 0.375, 0.0625], [0, 0, 1]])
+    assert np.allclose(found, exact, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("n", RUNS)
+def test_tails(n: int) -> None:
+    with mp.workdps(_DIGITS):
+        for mean in (2.0, 300.0, 2e4):
+            for z in (3, 6, 20):
+                k = math.ceil(mean + z * math.sqrt(mean)) + 2
+                exact = upper_tail(k, n, mean / n)
+                above = mp.mpf(float(binomial.at_least(k, n, mean / n)))
+                assert abs(above / exact - 1) < binomial.ROUNDING / 10
+                # the same tail of failures, whose probability 1 − mean/n is rounded
+                failure = 1 - mean / n
+                exact = upper_tail(k, n, 1 - mp.mpf(failure))
+                below = mp.mpf(float(binomial.at_most(n - k, n, failure)))
+                assert abs(below / exact - 1) < binomial.ROUNDING / 10
+
+
+@pytest.mark.parametrize("n", RUNS)
+@pytest.mark.parametrize("level", [0.0025, 5e-9])
+def test_rates_are_on_the_safe_side_and_near(n: int, level: float) -> None:
+    """The library's inverse is wrong by a factor of ten at 10¹² runs and 1000 hits."""
+    hits = np.array([0, 1, 3, 100, 1000, 10**5 - 3, n // 3, n - 5, n], dtype=float)
+    low = binomial.least_rate(hits, n, level)
+    high = binomial.largest_rate(hits, n, level)
+    assert (low <= hits / n).all()
+    assert (hits / n <= high).all()
+    assert low[0] == 0
+    assert high[-1] == 1
+    some, most = hits > 0, hits < n
+    above = binomial.at_least(hits[some], n, low[some])
+    assert (above <= level).all()
+    below = binomial.at_most(hits[most], n, high[most])
+    assert (below <= level).all()
+    # n − 5 of n is as near as floats next to 1 allow
+    assert (above[:6] >= 0.98 * level).all()
+    assert (below[:6] >= 0.98 * level).all()
+
+
+def test_the_exact_rate_of_few_hits() -> None:
+    """P(Bin(n, q) = 0) = (1 − q)ⁿ and P(Bin(n, q) ≥ 1) = 1 − (1 − q)ⁿ."""
+    n, level = 10**12, 1e-6
+    assert np.isclose(binomial.largest_rate(0, n, level), -math.log(level) / n, rtol=1e-8, atol=0)
+    assert np.isclose(binomial.least_rate(1, n, level), level / n, rtol=1e-6, atol=0)
+
+
+CASES = [
+    (Counts(2_300, 10**12, 300, 10**12), 0.0),  # tables
+    (Counts(2_300, 10**12, 300, 10**12), 1e-9),
+    (Counts(45, 10**9, 3, 10**9), 1e-9),
+    pytest.param(
+        *(Counts(367_882_441_171, 10**12, 135_332_283_236, 10**12), 1e-9), marks=pytest.mark.slow
+    ),  # bounds
+    (Counts(731_063_578_630, 2 * 10**12, 268_936_421_370, 2 * 10**12, Design.GUESSES), 0.0),
+    (Counts(4_600, 2 * 10**12, 600, 2 * 10**12, Design.GUESSES), 0.0),
+    (Counts(4_600, 2 * 10**12, 600, 2 * 10**12, Design.GUESSES), 1e-9),
+]
+
+
+@pytest.mark.parametrize(("counts", "delta"), CASES)
+def test_bounds_at_a_trillion_runs_stand_in_the_checker(counts: Counts, delta: float) -> None:
+    """The checker sums anew, in 40 digits or with finer cells, and must not find more."""
+    significance, spared = 1e-6, 1e-8
+    epsilon = epsilon_lower_bound(counts, delta, significance)
+    assert epsilon > 0.5
+    least = delta_lower_bound(counts, 0.5, significance)
+    points = [(epsilon, delta)] + [(0.5, least)] * (counts.hits < 10**6)
+    for point in points:
+        own = p_value(counts, *point, spared=spared)
+        with mp.workdps(_DIGITS):
+            found = audits.p_value(counts.to_json(), *point, spared)
+        assert found <= own * (1 + 1e-9)
+        assert own <= significance
+
+
+@pytest.mark.slow
+def test_the_p_value_of_sides_exceeds_the_exact_probability_at_a_trillion_runs() -> None:
+    """On the boundary, at the rate that was observed: summed over all counts in 50 digits."""
+    from verify.audit import sides
+
+    a, n, b, m = 2_000, 10**12, 300, 10**12
+    epsilon, delta = 1.0, 1e-9
+    found = sides.p_value((a, n, b, m), epsilon, delta, 1e-30)
+    t = sides.statistic((a, n, b, m), math.e, delta)
+    with mp.workdps(_DIGITS):
+        q = mp.mpf(b) / m
+        p = mp.e * q + delta
+        bs = np.arange(100, 600)
+        edges = sides._edge((t, n, m, math.e, delta), bs)
+        exact = mp.mpf(0)
+        for count, k in zip(bs, edges, strict=True):
+            weight = mass(int(count), m, q)
+            exact += weight * upper_tail(int(k), n, p) if k > p * n else weight
+        assert exact <= found
+        assert found <= 20 * exact + 1e-30

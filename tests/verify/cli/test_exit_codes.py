@@ -1,8 +1,9 @@
-"""How a command ends when something else goes wrong than a claim: codes, and what is printed."""
+"""How a command ends: codes, what is printed where something goes wrong, what it loads."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import dpassay
 from accountant.errors import InvalidInputError
 from tests.quick import quick
+from verify import batch, document
 from verify.cli import main
 from verify.cli.shell import Command
 
@@ -149,3 +151,118 @@ def test_a_full_disk_is_said_once() -> None:
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "No space left on device" in result.stderr
+
+
+QUESTIONS = [
+    (["Gaussian(standard_deviation=3)", "--epsilon", "1", "--delta", "1e-5"], 1),
+    (["Laplace(scale=2)", "--epsilon", "0.5"], 0),
+]
+LOADED = """
+import sys
+from verify.cli import main
+code = main(["verify", *sys.argv[1:], "--quiet"])
+heavy = (
+    *(f"accountant.composition.{room}" for room in ("choose", "fourier", "losses")),
+    *("verify.checker", "numpy", "scipy", "mpmath"),
+)
+sys.exit(code if not (found := [m for m in sys.modules if m.startswith(heavy)]) else str(found))
+"""
+
+
+@pytest.mark.parametrize(("question", "code"), QUESTIONS)
+def test_a_simple_verdict_loads_nothing_heavy(question: list[str], code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *question], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+
+
+def many(count: int) -> str:
+    return "schema_version = 1\n" + "\n".join(
+        f'[[many]]\nid = "c{i}"\nstatement = "c"\nkind = "pure-dp"\n'
+        f'mechanism = "Laplace(scale={1 + i % 7})"\nepsilon = "{1 + i % 3}/5"'
+        for i in range(count)
+    )
+
+
+def test_many_claims_are_decided_in_parts(tmp_path: Path) -> None:
+    """Each of them once, by several processes, without certificates where none is wanted."""
+    read = document.read_text(many(300)).claims
+    found = dict(batch.decide_all(read, jobs=2, certified=False))
+    assert sorted(found) == list(range(300))
+    for index, claim in enumerate(read):
+        finding = found[index].finding
+        assert finding is not None
+        assert finding.id == claim.id
+        assert (finding.verdict.value == "HOLDS") == ((1 + index % 3) * (1 + index % 7) >= 5)
+        assert found[index].certificate is None
+    kept = tmp_path / "kept.jsonl"
+    resumed = dict(batch.decide_all(read[:9], keep=kept))
+    assert all(outcome.certificate for outcome in resumed.values())
+
+
+TRUE = 'kind = "relation"\nclaim = "1 < 2"'
+FALSE = 'kind = "relation"\nclaim = "2 < 1"'
+EXPECTED = '\nexpected = "REFUTED"'
+GRID = 'kind = "relation"\nclaim = "x > 0"\nfor_all.x = {low = 1, grid = [1, 2]}'
+ARGUED = f'{GRID}\nargument = "One is positive."'
+OPEN = 'kind = "relation"\nclaim = "gamma(1/3)*gamma(2/3) == 2*pi()/sqrt(3)"'
+PENDING = 'kind = "pending"\nneeds = "audit"\nreason = "runs are needed"'
+
+
+def written(folder: Path, *claims: str) -> str:
+    path = folder / "claims.toml"
+    tables = [f'[[claims]]\nid = "c{index}"\n{claim}\n' for index, claim in enumerate(claims)]
+    path.write_text("schema_version = 1\n" + "".join(tables), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("claims", "code"),
+    [
+        ([TRUE], 0),
+        ([TRUE, PENDING], 0),
+        ([TRUE, FALSE + EXPECTED], 0),
+        ([FALSE + EXPECTED], 0),
+        ([FALSE], 1),
+        ([FALSE, OPEN, ARGUED], 1),
+        ([TRUE + EXPECTED], 1),
+        ([ARGUED], 3),
+        ([GRID], 3),
+        ([TRUE, FALSE + EXPECTED, GRID], 3),
+        ([OPEN], 3),
+        ([PENDING], 3),
+        ([TRUE, 'kind = "relation"\nclaim = "y < 1"'], 2),
+        ([FALSE, 'kind = "relation"\nclaim = "y < 1"'], 2),
+    ],
+)
+def test_exit_codes(tmp_path: Path, claims: list[str], code: int) -> None:
+    assert main(["verify", written(tmp_path, *claims), "--quiet"]) == code
+
+
+def test_every_verdict_is_counted_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["verify", written(tmp_path, TRUE, ARGUED, GRID, FALSE, OPEN, PENDING)])
+    last = capsys.readouterr().out.splitlines()[-1]
+    counts = "1 HOLDS, 1 ARGUED, 1 SUPPORTED, 1 REFUTED, 1 UNDECIDED, 1 PENDING"
+    assert last == f"6 claims: {counts}"
+
+
+def test_the_formal_claim_is_the_headline_and_the_words_are_quoted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = 'statement = "Every number is positive."\n'
+    listed = 'kind = "relation"\nclaim = "x > 0"\nwhere.x = [1, 2]'
+    assert main(["verify", written(tmp_path, words + listed)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split(maxsplit=1) == ["claim", "in the cases x in {1, 2}: x > 0"]
+    assert "“Every number is positive.”" in lines[2]
+    assert lines[3].endswith("more than was decided: only the listed cases.")
+
+
+def test_the_certificate_of_an_argued_claim_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    claims = written(tmp_path, ARGUED)
+    assert main(["verify", claims, "--certificate", str(path), "--quiet"]) == 3
+    data = json.loads(path.read_text("utf-8"))
+    assert data["verdict"] == "ARGUED"
+    assert data["claim"]["argument"] == "One is positive."

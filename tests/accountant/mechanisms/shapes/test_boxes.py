@@ -1,4 +1,4 @@
-"""Correlated noise for boxes with a corner at the origin."""
+"""Noise shaped for boxes and matrices: no difference has a larger norm, no other noise less."""
 
 from __future__ import annotations
 
@@ -13,10 +13,86 @@ from hypothesis import strategies as st
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.geometry.covariances import Diagonal, Isotropic, Matrix
+from accountant.geometry.spaces import Box
+from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
 from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.shapes.one_sided import OneSidedGaussian
 from accountant.questions import guarantees, utility
+
+SENSITIVITIES = st.lists(
+    st.fractions(min_value=Fraction(1, 20), max_value=9, max_denominator=20), min_size=1, max_size=5
+)
+
+
+@given(SENSITIVITIES, st.fractions(min_value=Fraction(1, 9), max_value=4, max_denominator=9))
+def test_the_corners_of_the_box_have_norm_mu(sensitivities: list[Fraction], mu: Fraction) -> None:
+    total = sum(sensitivities, Fraction(0))
+    noise = Diagonal([entry * total / mu**2 for entry in sensitivities])
+    general = GeneralGaussian(noise, Box(sensitivities))
+    mechanism = EllipticalGaussian(sensitivities, mu)
+    assert general.exact_gaussian_mu(None) == mechanism.exact_gaussian_mu(None)
+    with ctx.workprec(128):
+        for mine, other in zip(mechanism.variances(), general.variances(), strict=True):
+            assert mine.overlaps(other)
+        assert mechanism.gaussian_mu(None).overlaps(general.gaussian_mu(None))
+
+
+@given(SENSITIVITIES, st.lists(st.integers(1, 30), min_size=5, max_size=5))
+def test_no_other_independent_noise_has_less_total_variance(
+    sensitivities: list[Fraction], shape: list[int]
+) -> None:
+    # any variances, scaled so that the corners have norm 1
+    raw = [Fraction(entry) for entry in itertools.islice(shape, len(sensitivities))]
+    scale = sum((s**2 / v for s, v in zip(sensitivities, raw, strict=True)), Fraction(0))
+    assert sum(sensitivities, Fraction(0)) ** 2 <= scale * sum(raw, Fraction(0))
+
+
+ENTRIES = st.fractions(min_value=-3, max_value=3, max_denominator=4)
+ROW = Matrix([[2, 1], [1, 3]])
+COLUMN = Matrix([[3, 1, 0], [1, 2, -1], [0, -1, 2]])
+
+
+@given(st.lists(ENTRIES, min_size=6, max_size=6))
+def test_no_difference_has_a_larger_norm(entries: list[Fraction]) -> None:
+    mechanism = MatrixVariateGaussian(ROW, COLUMN, 2)
+    frobenius = sum((entry**2 for entry in entries), Fraction(0))
+    if not frobenius:
+        return
+    with ctx.workprec(128):
+        column = arb_mat([[arb(e.numerator) / e.denominator] for e in entries])
+        inverse = arb_mat(mechanism.covariance_matrix()).inv()
+        norm = (column.transpose() * inverse * column)[0, 0]
+        scale = arb(frobenius.numerator) / frobenius.denominator
+        assert (norm * 4 / scale).sqrt() <= mechanism.gaussian_mu(None)
+
+
+def test_the_product_of_two_eigenvectors_attains_mu() -> None:
+    mechanism = MatrixVariateGaussian(ROW, COLUMN, 2)
+    values, vectors = np.linalg.eigh(np.array([[2.0, 1], [1, 3]]))
+    others, axes = np.linalg.eigh(np.array([[3.0, 1, 0], [1, 2, -1], [0, -1, 2]]))
+    difference = 2 * np.outer(vectors[:, 0], axes[:, 0])
+    inner = np.linalg.inv(np.array([[3.0, 1, 0], [1, 2, -1], [0, -1, 2]]))
+    outer = np.linalg.inv(np.array([[2.0, 1], [1, 3]]))
+    square = np.trace(inner @ difference.T @ outer @ difference)
+    mu = float(guarantees.mu(mechanism).lower)
+    assert abs(mu - square**0.5) < 1e-12 * mu
+    assert abs(mu - 2 / (values[0] * others[0]) ** 0.5) < 1e-12 * mu
+
+
+def test_isotropic_covariances_give_the_gaussian_mechanism() -> None:
+    mechanism = MatrixVariateGaussian(Isotropic(4, 2), Isotropic(5, "1/3"), "sqrt(2)")
+    assert mechanism.exact_gaussian_mu(None) == Gaussian("sqrt(2/3)", "sqrt(2)").exact_gaussian_mu(
+        None
+    )
+    assert mechanism.dimension == 20
+    assert len(mechanism.variances()) == 1
+    rectangular = MatrixVariateGaussian(Isotropic(2, 2), Diagonal([1, 5, 7]))
+    assert [float(v) for v in rectangular.variances()] == [2, 10, 14] * 2
+
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 POSITIVE = st.fractions(min_value=Fraction(1, 20), max_value=9, max_denominator=20)

@@ -1,4 +1,4 @@
-"""Audits until refuted that are interrupted, continued, and drawn by a device."""
+"""Audits that are interrupted, killed and continued: nothing is lost, nothing counted twice."""
 
 from __future__ import annotations
 
@@ -11,25 +11,146 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import Generator
 
 from accountant import notation
 from accountant.errors import InvalidInputError
+from tests.quick import quick
 from verify import checker
 from verify.audit import (
+    AuditResult,
     MechanismError,
     Outcome,
     SequentialResult,
+    audit,
     audit_until_refuted,
     blocks,
     features,
 )
 from verify.cli import main
 
+SAMPLES = 200_000
+PAIRS = [(0.0, 1.0), (0.0, 2.0)]
+
+
+class Noisy:
+    """Laplace noise that counts its runs, and fails at one of its calls."""
+
+    def __init__(self, fails_at: float = np.inf, error: type[BaseException] = ValueError) -> None:
+        self.fails_at, self.error = fails_at, error
+        self.calls = self.runs = 0
+
+    def sample(self, dataset: float, size: int, rng: Generator) -> Any:
+        self.calls += 1
+        if self.calls == self.fails_at:
+            raise self.error("no more")
+        self.runs += size
+        return dataset + rng.laplace(0, 1, size)
+
+
+def run(mechanism: Any, path: Path | None, seed: int | None = 3) -> AuditResult:
+    return audit(
+        mechanism, 1, pairs=PAIRS, samples=SAMPLES, seed=seed, checkpoint=path,
+        proposers=(features.plain,),
+    )  # fmt: skip
+
+
+def same(first: AuditResult, second: AuditResult) -> bool:
+    return {**first.to_json(), "seconds": 0} == {**second.to_json(), "seconds": 0}
+
+
+@pytest.mark.parametrize("fails_at", quick([21, 100, 200], 0))
+def test_training_that_is_killed_goes_on_where_it_was(fails_at: int, tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    whole = Noisy()
+    expected = run(whole, None)
+    killed, resumed = Noisy(fails_at, KeyboardInterrupt), Noisy()
+    with pytest.raises(KeyboardInterrupt):
+        run(killed, path)
+    assert same(run(resumed, path), expected)
+    # Done again, to learn the form of an output and whether runs follow the rng.
+    probing = 16 * len(PAIRS) * 2 + 3 * 64 * len(PAIRS)
+    assert killed.runs + resumed.runs <= whole.runs + probing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leaking", quick([0, 5], 0))
+def test_the_pair_that_promises_most_gets_most_training(leaking: int, tmp_path: Path) -> None:
+    """Of eight pairs, half of the runs for all, half of the rest for two, what is left for one."""
+
+    def mechanism(dataset: float, size: int, rng: Generator) -> Any:
+        return (2.0 if dataset == leaking else 0.0) + rng.laplace(0, 1, size)
+
+    path = tmp_path / "kept.json"
+    pairs = [(float(i), -1.0) for i in range(8)]
+    found = audit(
+        mechanism, 1, pairs=pairs, samples=SAMPLES, seed=3, checkpoint=path,
+        proposers=(features.plain,),
+    )  # fmt: skip
+    assert found.pair == pairs[leaking]
+    runs = [0] * 8
+    for kept in tmp_path.glob("kept.json.training-*"):
+        index = int(kept.name.split("-")[1].split(".")[0])
+        with np.load(kept) as data:
+            assert len(data["first"]) == len(data["second"])
+            runs[index] += len(data["first"])
+    parts = sorted(count / found.training for count in runs)
+    assert np.allclose(parts, [1 / 16] * 6 + [3 / 16, 7 / 16], rtol=0.01, atol=0)
+    assert runs[leaking] == max(runs)
+
+
+def test_a_seed_that_nobody_named_is_kept_from_the_first_training_run(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    with pytest.raises(KeyboardInterrupt):
+        run(Noisy(30, KeyboardInterrupt), path, seed=None)
+    resumed = Noisy()
+    found = run(resumed, path, seed=None)
+    whole = Noisy()
+    assert same(found, run(whole, None, seed=found.seed))
+    assert resumed.calls < whole.calls - 15
+
+
+def test_a_file_that_was_cut_short_is_drawn_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    expected = run(Noisy(), path)
+    path.unlink()
+    for kept in tmp_path.glob("kept.json.training-*"):
+        kept.write_bytes(kept.read_bytes()[:200])
+    assert same(run(Noisy(), path), expected)
+
+
+def test_a_mechanism_that_fails_in_training_says_what_is_kept(tmp_path: Path) -> None:
+    def audited(path: Path | None) -> AuditResult:
+        return audit(Noisy(30), 1, pairs=PAIRS[:1], samples=SAMPLES, seed=3, checkpoint=path)
+
+    path = tmp_path / "kept.json"
+    with pytest.raises(MechanismError, match=rf"\d+ training runs .* are beside {path}; the same"):
+        audited(path)
+    with pytest.raises(MechanismError, match=r"\d+ training runs .* were discarded \(name a check"):
+        audited(None)
+
+
+def test_counts_of_one_event_are_not_continued_with_another(tmp_path: Path) -> None:
+    """A mechanism with a generator of its own trains to other events each time."""
+
+    class Careless(Noisy):
+        def sample(self, dataset: float, size: int, rng: Generator) -> Any:
+            return super().sample(dataset, size, np.random.default_rng())
+
+    path = tmp_path / "kept.json"
+    with pytest.raises(KeyboardInterrupt):
+        run(Careless(290, KeyboardInterrupt), path)
+    for kept in tmp_path.glob("kept.json.training-*"):
+        kept.unlink()
+    with pytest.raises(InvalidInputError, match="another event"):
+        run(Careless(), path)
+
+
 PLAIN = (features.plain,)
 ROOT = Path(__file__).parents[3]
 
 
-class Noisy:
+class Scarce:
     """Laplace noise at most `calls` times, then nothing but an error."""
 
     def __init__(self, calls: float) -> None:
@@ -44,7 +165,7 @@ class Noisy:
         return dataset + rng.laplace(0, 0.8, size)
 
 
-def run(target: Noisy, path: Path | None, *, seed: int | None = 3) -> SequentialResult:
+def bet(target: Scarce, path: Path | None, *, seed: int | None = 3) -> SequentialResult:
     return audit_until_refuted(
         target,
         1,
@@ -59,53 +180,53 @@ def run(target: Noisy, path: Path | None, *, seed: int | None = 3) -> Sequential
 
 @pytest.mark.parametrize("calls", [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (25, 40))])
 def test_what_was_drawn_is_kept(tmp_path: Path, calls: int) -> None:
-    whole = Noisy(np.inf)
-    alone = run(whole, None)
+    whole = Scarce(np.inf)
+    alone = bet(whole, None)
     path = tmp_path / "kept.json"
-    first = Noisy(calls)
+    first = Scarce(calls)
     with pytest.raises(MechanismError, match=r"pairs of runs\) were drawn and are in .*kept\.json"):
-        run(first, path)
-    again = Noisy(np.inf)
-    resumed = run(again, path)
+        bet(first, path)
+    again = Scarce(np.inf)
+    resumed = bet(again, path)
     assert resumed.rounds == alone.rounds
     assert (resumed.evidence, resumed.outcome) == (alone.evidence, Outcome.REFUTED)
     # the runs of the probe are made once, and at most the side of a round that raised is redrawn
     redrawn = first.runs + again.runs - whole.runs
     assert 0 <= redrawn <= max(entry.runs for entry in alone.rounds)
-    assert run(Noisy(0), path).evidence == alone.evidence  # nothing is left to draw
+    assert bet(Scarce(0), path).evidence == alone.evidence  # nothing is left to draw
 
 
 def test_without_a_checkpoint_the_message_says_how_to_keep_runs() -> None:
     with pytest.raises(MechanismError, match=r"were discarded \(name a checkpoint= to keep them\)"):
-        run(Noisy(20), None)
+        bet(Scarce(20), None)
 
 
 @pytest.mark.slow
 def test_a_checkpoint_keeps_the_seed(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     with pytest.raises(MechanismError):
-        run(Noisy(20), path, seed=None)
-    resumed = run(Noisy(np.inf), path, seed=None)
+        bet(Scarce(20), path, seed=None)
+    resumed = bet(Scarce(np.inf), path, seed=None)
     assert resumed.seed == blocks.kept_seed(path)
-    assert resumed.rounds == run(Noisy(np.inf), None, seed=resumed.seed).rounds
+    assert resumed.rounds == bet(Scarce(np.inf), None, seed=resumed.seed).rounds
 
 
 def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     with pytest.raises(MechanismError):
-        run(Noisy(20), path)
+        bet(Scarce(20), path)
     with pytest.raises(InvalidInputError, match="belongs to another audit"):
-        run(Noisy(np.inf), path, seed=4)
+        bet(Scarce(np.inf), path, seed=4)
     outputs = tmp_path / "kept.json.round-1.npz"
     outputs.write_bytes(outputs.read_bytes()[:200])  # a disk that was full
     with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
-        run(Noisy(np.inf), path)
+        bet(Scarce(np.inf), path)
     outputs.unlink()
     with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
-        run(Noisy(np.inf), path)
+        bet(Scarce(np.inf), path)
     path.write_text("{}")
     with pytest.raises(InvalidInputError, match="no checkpoint of an audit until refuted"):
-        run(Noisy(np.inf), path)
+        bet(Scarce(np.inf), path)
 
 
 _KILLED = """
@@ -146,7 +267,7 @@ def test_a_killed_audit_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['Laplace(scale="0.8")', 'DiscreteLaplace(scale="0.8")'])
 def test_a_device_knows_the_event(tmp_path: Path, text: str) -> None:
-    """The event is the best one from the first run on, and never changes."""
+    """The event is the best one from the first bet on, and never changes."""
     mechanism = notation.parse(text)
     arguments: dict[str, Any] = {"samples": 10_000, "significance": 1e-6, "seed": 2}
     found = audit_until_refuted(mechanism, 1, device="numpy", **arguments)
@@ -174,7 +295,7 @@ def test_a_device_seldom_accuses() -> None:
 
 def test_a_device_draws_nothing_but_our_own() -> None:
     with pytest.raises(InvalidInputError, match="a device draws mechanisms of this package only"):
-        audit_until_refuted(Noisy(9), 1, pairs=[(0.0, 1.0)], seed=1, device="numpy")
+        audit_until_refuted(Scarce(9), 1, pairs=[(0.0, 1.0)], seed=1, device="numpy")
 
 
 def test_the_command_line_keeps_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,214 @@
+"""Noise on the reals: bounds in closed form, compositions, a random shift, limits of floats."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+
+from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    LaplaceVector,
+    Logistic,
+    RandomizedResponse,
+    TruncatedLaplace,
+)
+from accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
+from accountant.numbers.exact import exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import guarantees, profile, tradeoff, utility
+from accountant.release.lattice_noise import InvertedNoise
+from verify.audit import audit
+
+
+def test_tails_beyond_every_float() -> None:
+    # erfc of an inexact ball loses its accuracy at such arguments unless its ends are taken
+    pair = Gaussian("1e-9").worst_case(None).remove[0]
+    below = enclose(lambda: pair.tails(exact(1)).p_below)
+    assert below.relative_width is not None
+    assert below.relative_width <= Fraction(1, 10**30)
+    assert below.lower.adjusted() == -54286810237906488
+
+
+def test_one_coordinate_is_laplace() -> None:
+    vector, scalar = LaplaceVector("sqrt(2)", [1]), Laplace("sqrt(2)")
+    for epsilon in ("-1", "0", "0.5", "0.70710678"):
+        assert profile.delta(vector, epsilon).overlaps(profile.delta(scalar, epsilon))
+    for alpha in ("1e-300", "0.4", "0.6", "0.999999"):
+        assert tradeoff.beta(vector, alpha).overlaps(tradeoff.beta(scalar, alpha))
+    assert guarantees.rho(vector).overlaps(guarantees.rho(scalar))
+    assert utility.quantile(vector, "0.9") == utility.quantile(scalar, "0.9")
+    assert utility.variance(vector) == utility.variance(scalar)
+
+
+def test_delta_is_far_below_one_coordinate_with_the_whole_distance() -> None:
+    vector = profile.delta(LaplaceVector(100, [1] * 100), "0.5")
+    whole = profile.delta(Laplace(100, 100), "0.5")
+    assert vector.upper * 1000 < whole.lower
+
+
+FALSE_ALARM = 1e-6
+"""Of every statistical test here."""
+
+
+def mpf(value: Interval) -> mpmath.mpf:
+    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+
+
+def test_the_doubles_of_a_release_are_within_their_bound() -> None:
+    declared = Logistic("0.7").inverse_noise()
+    noise, places = InvertedNoise(declared), [0.0, 1e-9, 0.3, 2.0, 35.0, -1e-3, -7.0]
+    found, bound = noise.floats(np.array(places)[:, np.newaxis], np.array([1.0]))
+    with mpmath.workdps(40):
+        for x, value, error in zip(places, found[:, 0], bound[:, 0], strict=True):
+            true = mpmath.mpf("0.7") * mpmath.log(2 * mpmath.exp(abs(x)) - 1) * mpmath.sign(x)
+            assert abs(mpmath.mpf(float(value)) - true) <= error <= 1e-13
+    # the slope 2e^y/(2e^y − 1) is largest at 0
+    assert declared.slope == 2
+
+
+def composed(t: mpmath.mpf, count: int, epsilon: mpmath.mpf) -> mpmath.mpf:
+    """Return H(ε) of so many releases by the n-fold convolution of the density of the loss.
+
+    Under P it is e^{l/2}/(4 sinh(t/2)) on [−t, t], so that of the sum is e^{l/2}/(4 sinh(t/2))^n
+    times Σ_k (−1)^k C(n, k) ((n − 2k)t − l)₊^{n−1}/(n − 1)!.
+    """
+    ends = [(count - 2 * k) * t for k in range(count + 1)]
+
+    def term(loss: mpmath.mpf) -> mpmath.mpf:
+        powers = (
+            (-1) ** k * mpmath.binomial(count, k) * (end - loss) ** (count - 1)
+            for k, end in enumerate(ends)
+            if end > loss
+        )
+        weight = -mpmath.expm1(epsilon - loss) * mpmath.exp(loss / 2)
+        return weight * mpmath.fsum(powers)
+
+    places = sorted([epsilon, *(end for end in ends if end > epsilon)])
+    whole = mpmath.quad(term, places) / mpmath.factorial(count - 1)
+    return whole / (4 * mpmath.sinh(t / 2)) ** count
+
+
+@pytest.mark.parametrize(("count", "epsilon"), [(4, "1"), (10, "2"), (10, "-1/3"), (30, "12")])
+def test_compositions_agree_with_the_density_of_the_sum(count: int, epsilon: str) -> None:
+    whole = Composed(Logistic(2), count)
+    found = profile.delta(whole, epsilon, relative_width=Fraction(1, 10**9))
+    with mpmath.workdps(50):
+        expected = composed(mpmath.mpf(1) / 2, count, exact(epsilon).mpf())
+        assert mpmath.mpf(str(found.lower)) <= expected <= mpmath.mpf(str(found.upper))
+
+
+def test_calibration_and_an_audit() -> None:
+    found = calibrate("Logistic", EpsilonDelta(1, "1e-6"))
+    assert found.achieved["delta"].upper <= Fraction(1, 10**6)
+    result = audit(Logistic(1), "0.5", samples=200_000, seed=1, significance=FALSE_ALARM)
+    assert result.refuted
+    on_device = audit(
+        Logistic(1), "0.5", samples=200_000, seed=1, significance=FALSE_ALARM, device="numpy"
+    )
+    assert on_device.refuted
+    assert not audit(Logistic(1), 1, samples=20_000, seed=2, significance=FALSE_ALARM).refuted
+
+
+def test_the_bound_of_its_authors_is_met_exactly() -> None:
+    # A = (Δ/ε) ln(1 + (e^ε − 1)/(2δ)), with A rounded to 30 digits
+    with mpmath.workdps(40):
+        bound = mpmath.nstr(2 * mpmath.log1p(mpmath.expm1(0.5) / 2e-5), 30)
+        found = profile.delta(TruncatedLaplace(2, bound), "1/2")
+        assert abs(mpf(found) / mpmath.mpf(1e-5) - 1) < 1e-15
+
+
+def test_a_composition_has_the_mass_at_infinity_of_its_parts() -> None:
+    twice = profile.delta(Composed(TruncatedLaplace(1, 8), 2), 5)
+    one = mpf(profile.delta(TruncatedLaplace(1, 8), 5))
+    assert twice.lower <= 2 * one - one**2 <= twice.upper
+
+
+def test_noise_that_is_cut_off_too_soon_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="bound"):
+        TruncatedLaplace(1, bound="0.9")
+
+
+LAWS = [("1", "1/4", "1"), ("2", "0.5", "3"), ("1/3", "0.9", "sqrt(2)"), ("1", 0, 1), ("4", 1, 2)]
+
+
+def density(mechanism: Staircase, x: mpmath.mpf) -> mpmath.mpf:
+    """The density in units of Δ, written down again from the paper's definition."""
+    b, gamma = mpmath.exp(-mechanism.epsilon.mpf()), mechanism.gamma.mpf()
+    a = (1 - b) / (2 * (gamma + b * (1 - gamma)))
+    k = mpmath.floor(abs(x))
+    return a * b**k * (1 if abs(x) - k < gamma else b)
+
+
+def pieces(mechanism: Staircase, reach: int) -> list[mpmath.mpf]:
+    gamma = mechanism.gamma.mpf()
+    cuts = {k + part for k in range(reach) for part in (mpmath.mpf(0), gamma)}
+    return sorted(cuts | {mpmath.mpf(reach)})
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_full_shift_is_the_worst(law: tuple[str, str, str]) -> None:
+    # the profile of a smaller shift, by quadrature over both densities
+    mechanism = Staircase(*law)
+    with mpmath.workdps(30):
+        for shift in (mpmath.mpf(1) / 7, mpmath.mpf(1) / 2, mpmath.mpf("0.93")):
+            cuts = pieces(mechanism, 6)
+            line = sorted({-c for c in cuts} | set(cuts))
+            line = sorted(set(line) | {c + shift for c in line})
+            for epsilon in ("0", "0.2"):
+                eps = exact(epsilon).mpf()
+                total = mpmath.mpf(0)
+                for low, high in pairwise(line):
+                    middle = (low + high) / 2
+                    gain = density(mechanism, middle - shift) - mpmath.exp(eps) * density(
+                        mechanism, middle
+                    )
+                    total += max(gain, mpmath.mpf(0)) * (high - low)
+                # at least the mass within 6 sensitivities; the full shift is worse by far more
+                assert total <= mpf(profile.delta(mechanism, epsilon)) * (1 + mpmath.mpf("1e-20"))
+
+
+def test_half_and_half_is_binary_randomized_response() -> None:
+    stairs, bit = Staircase("1.7", "1/2"), RandomizedResponse("1.7")
+    for epsilon in ("-1", "0", "0.6", "1.69"):
+        assert profile.delta(stairs, epsilon).overlaps(profile.delta(bit, epsilon))
+    assert tradeoff.beta(stairs, "0.01").overlaps(tradeoff.beta(bit, "0.01"))
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
+def test_optimal_gamma_beats_its_neighbours(epsilon: str) -> None:
+    for cost in ("absolute", "variance"):
+        best = optimal_gamma(epsilon, cost)
+        assert best.relative_width is not None
+        assert best.relative_width <= Fraction(1, 10**30)
+
+        def value(gamma: Fraction, cost: str = cost) -> Interval:
+            mechanism = Staircase(epsilon, gamma)
+            compute = (
+                mechanism.mean_absolute_error
+                if cost == "absolute"
+                else mechanism.mean_squared_error
+            )
+            return enclose(compute)
+
+        middle, step = Fraction(best.lower), Fraction(1, 10**6)
+        assert value(middle).upper < value(middle + step).lower
+        assert value(middle).upper < value(middle - step).lower
+
+
+def test_optimal_gamma_is_the_published_one() -> None:
+    # γ* = 1/(1 + e^{ε/2}) for the ℓ1 cost, and for ℓ2 the cubic root as printed
+    with mpmath.workdps(50):
+        b = mpmath.exp(-1)
+        assert abs(mpf(optimal_gamma(1, "absolute")) - 1 / (1 + mpmath.exp(0.5))) < 1e-30
+        printed = -b / (1 - b) + mpmath.cbrt(b - 2 * b**2 + 2 * b**4 - b**5) / (
+            mpmath.cbrt(2) * (1 - b) ** 2
+        )
+        assert abs(mpf(optimal_gamma(1, "variance")) - printed) < 1e-30

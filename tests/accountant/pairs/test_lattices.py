@@ -1,0 +1,259 @@
+"""Pairs on lattices: theta functions, sums of discrete Gaussian variables, finite laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from unittest import mock
+
+import mpmath
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.budget.calibrate import EpsilonDelta, calibrate
+from accountant.mechanisms import Composed, DiscreteGaussian
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval, enclose
+from accountant.pairs import discrete_gaussian_product as module
+from accountant.pairs import theta as sums
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from accountant.pairs.theta import theta
+from accountant.questions import profile
+
+PARAMETERS = ["1e-3", "0.15", "1/6", "0.17", "1", "sqrt(2)", "30.5", "2500"]
+AGREEMENT = mpmath.mpf("1e-40")
+
+
+def weight(v: str, z: int) -> mpmath.mpf:
+    return mpmath.exp(-(mpmath.mpf(z) ** 2) / (2 * exact(v).mpf()))
+
+
+def plain_sum(v: str, start: int) -> mpmath.mpf:
+    """Sum e^{−z²/2v} upward from `start` until a term is 10⁻⁷⁰ of the sum."""
+    total, z = mpmath.mpf(0), start
+    while True:
+        term = weight(v, z)
+        total += term
+        z += 1
+        if z > 0 and term < total * mpmath.mpf(10) ** -70:
+            return total
+
+
+def close(found: Interval, reference: mpmath.mpf) -> bool:
+    middle = (mpmath.mpf(str(found.lower)) + mpmath.mpf(str(found.upper))) / 2
+    return bool(abs(middle - reference) <= AGREEMENT * abs(reference))
+
+
+@pytest.mark.parametrize("v", PARAMETERS)
+def test_theta_and_variance_are_the_plain_sums(v: str) -> None:
+    narrow = Fraction(1, 10**45)
+    with mpmath.workdps(80):
+        total = 1 + 2 * plain_sum(v, 1)
+        assert close(enclose(lambda: sums.theta(exact(v)), relative_width=narrow), total)
+        moment = 2 * mpmath.fsum(z * z * weight(v, z) for z in range(1, 1200)) / total
+        assert close(enclose(lambda: sums.variance(exact(v)), relative_width=narrow), moment)
+
+
+@pytest.mark.parametrize("v", PARAMETERS)
+@pytest.mark.parametrize("start", [-3, 0, 1, 2, 7, 60])
+def test_upper_tail_is_the_plain_sum(v: str, start: int) -> None:
+    narrow = Fraction(1, 10**45)
+    with mpmath.workdps(80):
+        total = 1 + 2 * plain_sum(v, 1)
+        tail = plain_sum(v, start) if start > 0 else total - plain_sum(v, 1 - start)
+        found = enclose(lambda: sums.upper_tail(exact(v), start), relative_width=narrow)
+        assert close(found, tail / total)
+
+
+@pytest.mark.parametrize("v", ["1e3", "1e5", "4000.5"])
+@pytest.mark.parametrize("start", [1, 40, 800, 3000])
+def test_euler_maclaurin_agrees_with_the_terms(v: str, start: int) -> None:
+    parameter = exact(v)
+    with ctx.workprec(256):
+        first = (-(arb(start) ** 2) / (2 * parameter.ball())).exp()
+        direct = first * sums._direct(parameter, start, sums._terms(parameter, start))
+        smooth = sums._euler_maclaurin(parameter, start, first)
+        assert direct.overlaps(smooth)
+        assert direct.rel_accuracy_bits() > 220
+        assert smooth.rel_accuracy_bits() > 220
+
+
+@pytest.mark.parametrize("v", ["1e-3", "0.15", "0.5", "20"])
+@pytest.mark.parametrize("c", ["0.5", "0.125", "3", "7.25", "1e6"])
+def test_ratio_of_shifted_sums(v: str, c: str) -> None:
+    with ctx.workprec(300):
+        ratio = Interval.of_ball(sums.log_theta_ratio(exact(v), exact(c).ball()).exp(), 60)
+    with mpmath.workdps(80):
+        offset = exact(c).mpf() % 1
+        spread = 2 * exact(v).mpf()
+        shifted = mpmath.fsum(mpmath.exp(-((z - offset) ** 2) / spread) for z in range(-120, 122))
+        assert close(ratio, shifted / (1 + 2 * plain_sum(v, 1)))
+
+
+ONE = ExactReal.of_rational(1)
+
+
+def by_convolution(pair: DiscreteGaussianProductPair, epsilon: str) -> Interval:
+    with mock.patch.object(module, "_smooth", return_value=None):
+        return enclose(lambda: pair.hockey_stick(exact(epsilon)))
+
+
+@pytest.mark.parametrize(("parameter", "count", "shift"), [(12, 10, 1), ("25/2", 3, 2), (40, 7, 3)])
+@pytest.mark.parametrize("epsilon", ["-1", "0", "0.3", "4"])
+def test_both_routes_agree(parameter: int | str, count: int, shift: int, epsilon: str) -> None:
+    pair = DiscreteGaussianProductPair(Fraction(parameter), count, shift, 1, 0)
+    fast = enclose(lambda: pair.hockey_stick(exact(epsilon)))
+    slow = by_convolution(pair, epsilon)
+    assert fast.overlaps(slow)
+    width = fast.relative_width
+    assert width is not None
+    assert width <= Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize("parameter", [1, 2, 3])
+def test_the_factor_encloses_every_mass_of_the_sum(parameter: int) -> None:
+    """At 16 bits the shortcut is taken for small parameters too, and has to be wide enough."""
+    count, v = 4, Fraction(parameter)
+    pair = DiscreteGaussianProductPair(v, count, 1, 1, 0)
+    with ctx.workprec(200):
+        law = module._law(pair, 200)
+        total = theta(ExactReal.of_rational(count * v))
+    with ctx.workprec(8):
+        factor = module._smooth(v, count)
+    assert factor is not None
+    with ctx.workprec(200):
+        for s in range(-20, 21):
+            gaussian = (-arb(s * s) / (2 * count * parameter)).exp() / total
+            assert (gaussian * factor).contains(law.sums[s + law.reach])
+
+
+def test_the_shortcut_is_refused_where_it_would_show() -> None:
+    with ctx.workprec(128):
+        assert module._smooth(Fraction(1), 4) is None
+        assert module._smooth(Fraction(1, 50), 4) is None
+        assert module._smooth(Fraction(12), 4) is not None
+
+
+def test_a_million_releases() -> None:
+    found = calibrate("DiscreteGaussian", EpsilonDelta(1, "1e-6"), count=10**6)
+    gaussian = calibrate("Gaussian", EpsilonDelta(1, "1e-6"), count=10**6)
+    variance = gaussian.least.ball() ** 2
+    assert abs(float(found.least.ball() / variance) - 1) < 1e-11  # as fine as theirs
+    assert profile.delta(Composed(found.mechanism, 10**6), 1).upper <= Fraction(1, 10**6)
+
+
+def test_more_releases_are_less_private() -> None:
+    noise = DiscreteGaussian(parameter=100)
+    found = [profile.delta(Composed(noise, n), 1) for n in (100, 101, 200, 1000)]
+    assert all(before.upper < after.lower for before, after in pairwise(found))
+
+
+@dataclass(frozen=True)
+class Table(FiniteLaws):
+    """Two rational laws."""
+
+    p: tuple[Fraction, ...]
+    q: tuple[Fraction, ...]
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        return range(len(self.p))
+
+    def rational_masses(self, index: int) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+        return self.p, self.q
+
+
+@dataclass(frozen=True)
+class Tilted(FiniteLaws):
+    """Masses 1/(1 + e^ε) and e^ε/(1 + e^ε), exchanged; the losses are known to be ∓ε."""
+
+    epsilon: ExactReal
+    known: bool
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        return ("left", "right")
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        e = self.epsilon.ball().exp()
+        return [1 / (1 + e), e / (1 + e)], [e / (1 + e), 1 / (1 + e)]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        return [-self.epsilon, self.epsilon] if self.known else [None, None]
+
+
+def normalised(counts: list[int]) -> tuple[Fraction, ...]:
+    return tuple(Fraction(count, sum(counts)) for count in counts)
+
+
+tables = st.integers(2, 6).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.integers(1, 9), min_size=n, max_size=n),
+        st.lists(st.integers(1, 9), min_size=n, max_size=n),
+    )
+)
+
+
+@given(tables=tables, order=st.integers(2, 6))
+def test_renyi_divergence_of_integer_order_is_the_exact_sum(
+    tables: tuple[list[int], list[int]], order: int
+) -> None:
+    p, q = normalised(tables[0]), normalised(tables[1])
+    pair = FinitePair(Table(p, q), 0)
+    moment = sum((a**order / b ** (order - 1) for a, b in zip(p, q, strict=True)), start=Fraction())
+    with ctx.workprec(200):
+        found = (pair.renyi(arb(order)) * (order - 1)).exp()
+        assert moment in Interval.of_ball(found, 80)
+        assert found.rel_accuracy_bits() > 150
+
+
+@given(tables=tables)
+def test_kullback_leibler_and_the_largest_loss(tables: tuple[list[int], list[int]]) -> None:
+    p, q = normalised(tables[0]), normalised(tables[1])
+    pair = FinitePair(Table(p, q), 0)
+    with ctx.workprec(200):
+        found = Interval.of_ball(pair.kullback_leibler())
+    with mpmath.workdps(40):
+        expected = mpmath.mpf(0)
+        for a, b in zip(p, q, strict=True):
+            ratio = a / b
+            weight = mpmath.mpf(a.numerator) / a.denominator
+            expected += weight * mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+        assert abs(mpmath.mpf(str(found.lower)) - expected) <= mpmath.mpf("1e-35")
+    with ctx.workprec(200):
+        largest = max(a / b for a, b in zip(p, q, strict=True))
+        assert largest in Interval.of_ball(pair.max_loss().exp(), 80)
+
+
+def test_a_known_loss_decides_the_tie_that_balls_cannot() -> None:
+    epsilon = exact("0.7")
+    known, unknown = FinitePair(Tilted(epsilon, True), 0), FinitePair(Tilted(epsilon, False), 0)
+    with ctx.workprec(128):
+        assert known.hockey_stick(epsilon).is_zero()
+        assert known.tails(epsilon).p_above.is_zero()
+        # honest without it: both sides are possible, and the divergence is still narrow
+        tails = unknown.tails(epsilon)
+        right = arb("0.7").exp() / (1 + arb("0.7").exp())
+        for side in (tails.p_above, tails.p_below):
+            assert side.overlaps(right)
+        assert tails.p_above.contains(0)
+        assert unknown.hockey_stick(epsilon).contains(0)
+        assert unknown.hockey_stick(epsilon) < arb("1e-30")
+        assert known.max_loss().overlaps(unknown.max_loss())
+
+
+def test_an_outcome_that_q_cannot_produce() -> None:
+    pair = FinitePair(Table(normalised([1, 1, 2, 0]), normalised([1, 1, 0, 2])), 0)
+    assert Fraction(1, 2) in Interval.of_ball(pair.hockey_stick(exact("1e30")))
+    assert pair.max_loss() == arb.pos_inf()
+    assert pair.max_finite_loss().is_zero()
+    assert pair.exact_infinity_mass() == exact("1/2")
+    with ctx.workprec(128):
+        assert pair.renyi(arb(3)) == arb.pos_inf()
+        assert pair.reverse().kullback_leibler() == arb.pos_inf()
+    assert pair.describe_event(exact(0)) == "the outcomes {2}"
+    assert pair.reverse().describe_event(exact(0)) == "the outcomes {3}"
+    assert pair.reverse().reverse() == pair

@@ -1,0 +1,237 @@
+"""`dpassay profile`, `convert` and `calibrate --find`: answers, engines, estimates, baselines."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from scipy.stats import norm
+
+from verify.cli import main
+
+BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob=0.01)"
+
+
+def test_the_most_releases(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = ["calibrate", "Gaussian(standard_deviation=100)", "--find", "count", *BUDGET]
+    assert main(whole) == 0
+    assert capsys.readouterr().out == "most releases  718\n"
+    both = ["--adjacency", "add-remove"]
+    assert main(["calibrate", STEP, "--find", "count", *BUDGET, *both, "--json"]) == 0
+    count = json.loads(capsys.readouterr().out)["count"]
+    for more, code in ((0, 0), (1, 1)):  # proved on both sides
+        claim = ["verify", f"Composed(mechanism={STEP}, count={count + more})", *BUDGET, *both]
+        assert main([*claim, "--quiet"]) == code
+    capsys.readouterr()
+
+
+def test_releases_below_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    below = ["--profile", "Gaussian(standard_deviation=2)", "--quiet"]
+    assert main(["calibrate", "Laplace(scale=6)", "--find", "count", *below]) == 0
+    count = int(capsys.readouterr().out)
+    assert 5 < count < 12  # the mu of a composition is near sqrt(count)/6
+
+
+def test_the_largest_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = ["calibrate", "Gaussian(standard_deviation=2)", "--find", "sampling-prob"]
+    assert main([*whole, "--count", "2000", *BUDGET, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    safe, largest = found["sampling_prob"], found["largest_sampling_prob"]
+    assert 0 < float(largest["upper"]) - float(largest["lower"]) < 1e-12 * float(safe)
+    assert float(safe) <= float(largest["lower"])
+    step = f"PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob={safe})"
+    claim = ["verify", f"Composed(mechanism={step}, count=2000)", *BUDGET]
+    assert main([*claim, "--adjacency", "add-remove", "--quiet"]) == 0
+    capsys.readouterr()
+
+
+def test_equal_shares(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["calibrate", "--find", "epsilon", "--count", "10", "--epsilon", "1"]
+    assert main([*arguments, "--delta", "1e-6", "--quiet"]) == 0
+    share = float(capsys.readouterr().out)
+    assert 0.1 < share < 0.11
+    assert main([*arguments, "--quiet"]) == 0  # pure: basic composition
+    assert capsys.readouterr().out == "0.1\n"
+
+
+@pytest.mark.slow
+def test_shares_in_proportion(capsys: pytest.CaptureFixture[str]) -> None:
+    find = ["calibrate", "--find", "epsilon"]
+    assert main([*find, "--shares", "1,2,1/2", *BUDGET, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    first, second, third = (float(share) for share in found["epsilon"])
+    assert (second / first, third / first) == pytest.approx((2, 1 / 2), rel=1e-14, abs=0)
+    assert 1 < first + second + third < 1.001  # a little above basic composition
+    assert main([*find, "--count", "10", "--mu", "1", "--quiet"]) == 0
+    assert float(capsys.readouterr().out) == pytest.approx(0.309271855216, rel=1e-11, abs=0)
+    assert main([*find, "--shares", "1,1", "--mu", "1"]) == 0
+    assert capsys.readouterr().out.startswith("epsilon in proportion 1, 1  0.")
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["convert", *arguments, "--json"]) == 0
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert result["schema_version"] == 1
+    return result
+
+
+def ends(value: dict[str, str]) -> tuple[float, float]:
+    assert isinstance(value["lower"], str)
+    low, high = float(value["lower"]), float(value["upper"])
+    assert low <= high
+    return low, high
+
+
+def test_one_renyi_divergence(capsys: pytest.CaptureFixture[str]) -> None:
+    result = asked(
+        capsys, "--renyi", "16,0.7", "--delta", "1e-6", "--epsilon", "1", "--fpr", "1e-300",
+        "--order", "2", "--baselines",
+    )  # fmt: skip
+    assert result["given"] == {"renyi": ["16", "0.7"]}
+    low, high = ends(result["epsilon"])
+    assert high - low < 1e-15
+    improved = {row["name"]: float(row["epsilon"]["lower"]) for row in result["baselines"]}
+    assert high < improved["improved"] < improved["classic"]
+    assert abs(improved["classic"] - (0.7 + math.log(1e6) / 15)) < 1e-12
+    assert ends(result["true_positive_rate"])[1] < math.exp(15 / 16 * (0.7 - 300 * math.log(10)))
+    assert result["renyi"] == {"lower": "0.7", "upper": "0.7"}
+
+
+def test_gaussian_dp_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    result = asked(
+        capsys, "--mu", "1", "--epsilon", "1", "--alpha", "0.05", "--fpr", "1e-300", "--order",
+        "3", "--rho", "--to-mu", "--delta", "1e-5",
+    )  # fmt: skip
+    delta = norm.cdf(-0.5) - math.e * norm.cdf(-1.5)
+    assert abs(ends(result["delta"])[0] - delta) < 1e-15
+    assert abs(ends(result["beta"])[0] - norm.cdf(norm.isf(0.05) - 1)) < 1e-14
+    rate = norm.sf(norm.isf(1e-300) - 1)
+    assert abs(ends(result["true_positive_rate"])[0] / rate - 1) < 1e-9
+    assert (result["renyi"]["upper"], result["rho"]["upper"]) == ("1.5", "0.5")
+    assert result["mu"] == {"lower": "1", "upper": "1"}
+
+
+def test_zcdp_is_enclosed_between_two_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
+    result = asked(
+        capsys, "--zcdp", "0.1", "--delta", "1e-5", "--epsilon", "1", "--fpr", "1e-300",
+        "--alpha", "0.5", "--order", "7", "--rho",
+    )  # fmt: skip
+    low, high = ends(result["epsilon"])
+    assert low < high < 0.1 + 2 * math.sqrt(0.1 * math.log(1e5))
+    assert result["renyi"] == {"lower": "0.7", "upper": "0.7"}
+    power, beta = ends(result["true_positive_rate"]), ends(result["beta"])
+    assert 0 < power[0] < power[1] < 1e-290
+    assert 0 <= beta[0] < beta[1] <= 0.5
+
+
+def test_pure_and_approximate_dp(capsys: pytest.CaptureFixture[str]) -> None:
+    pure = asked(capsys, "--pure", "1", "--epsilon", "0", "--order", "2", "--rho", "--to-mu")
+    assert abs(ends(pure["delta"])[0] - math.tanh(0.5)) < 1e-15
+    assert abs(ends(pure["rho"])[0] - math.tanh(0.5)) < 1e-6
+    assert abs(ends(pure["mu"])[0] - 2 * norm.ppf(math.e / (1 + math.e))) < 2e-6
+    both = asked(capsys, "--approximate", "1,0.01", "--alpha", "0.25", "--alpha", "0.5")
+    values = [float(row["upper"]) for row in both["beta"]]
+    for alpha, beta in zip((0.25, 0.5), values, strict=True):
+        expected = max(1 - 0.01 - math.e * alpha, math.exp(-1) * (1 - 0.01 - alpha))
+        assert abs(beta - expected) < 1e-14
+    assert [row["alpha"] for row in both["beta"]] == ["0.25", "0.5"]
+
+
+def test_text_and_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "--mu", "0.5", "--rho"]) == 0
+    assert capsys.readouterr().out.split() == [
+        "mu-Gaussian", "DP,", "M", "=", "0.5", "rho", "0.125",
+    ]  # fmt: skip
+    assert main(["convert", "--mu", "0.5", "--rho", "--order", "8", "--quiet"]) == 0
+    assert capsys.readouterr().out.split() == ["1", "0.125"]
+
+
+def test_baselines_stand_beside_the_exact_value(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["profile", "Composed(Laplace(scale=10), count=20)", "--delta", "1e-5"]
+    assert main([*arguments, "--baselines", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in result["baselines"]}
+    exact = float(result["epsilon"]["lower"])
+    assert float(rows["exact"]["epsilon"]["upper"]) >= exact
+    for row in rows.values():
+        assert not row["is_bound"] or float(row["epsilon"]["upper"]) >= exact
+    assert main([*arguments, "--baselines"]) == 0
+    assert "kairouz-oh-viswanath" in capsys.readouterr().out
+
+
+def test_true_positive_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "Laplace(scale=1)", "--tpr-at-fpr", "1e-300", "--json"]) == 0
+    rate = json.loads(capsys.readouterr().out)["true_positive_rate"]
+    assert rate["lower"].startswith("2.71828182845904")
+
+
+def test_fewer_digits_where_no_more_are_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = "Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], count=2)"
+    assert main(["profile", mixed, "--epsilon", "1", "--json"]) == 0
+    delta = json.loads(capsys.readouterr().out)["delta"]
+    assert 0 < float(delta["lower"]) <= float(delta["upper"]) < 1.01 * float(delta["lower"])
+
+
+def test_the_best_mu_where_none_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["mu"]
+    assert list(found) == ["best_upper", "best_lower", "regret"]
+    ends = {name: float(value["upper"]) for name, value in found.items()}
+    assert 0 < ends["best_lower"] < ends["best_upper"]
+    assert abs(ends["best_upper"] - 1.232035) < 1e-5  # 2Φ(μ/2) − 1 = tanh(1/2)
+    assert 0 < ends["regret"] < 0.1
+    assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu"]) == 0
+    assert "mu best upper" in capsys.readouterr().out
+    assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu", "--quiet"]) == 0
+    assert len(capsys.readouterr().out.split()) == 3
+
+
+def test_attacks_at_the_least_false_positive_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "Laplace(scale=1)", "--fpr", "1e-300", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["true_positive_rate"]
+    assert abs(float(found["lower"]) / 2.718281828459045e-300 - 1) < 1e-12
+
+
+def test_the_best_mu_of_a_sample_under_replace_one(capsys: pytest.CaptureFixture[str]) -> None:
+    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob='1/10')"
+    assert main(["profile", step, "--mu", "--json", "--adjacency", "replace-one"]) == 0
+    found = json.loads(capsys.readouterr().out)["mu"]
+    assert found["best_upper"] == {"lower": "0.5", "upper": "0.5"}
+
+
+TRAINING = (
+    "Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='256/60000'), "
+    "count=7032)"
+)
+MIXED = "Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], count=2)"
+BOTH = ["--adjacency", "add-remove"]
+
+
+@pytest.mark.slow
+def test_two_engines_enclose_the_same_delta(capsys: pytest.CaptureFixture[str]) -> None:
+    ends = []
+    for method in ("auto", "fourier", "grid"):
+        assert main(["profile", MIXED, "--epsilon", "1", "--method", method, "--json"]) == 0
+        delta = json.loads(capsys.readouterr().out)["delta"]
+        ends.append((float(delta["lower"]), float(delta["upper"])))
+    assert max(low for low, _ in ends) <= min(high for _, high in ends)
+
+
+def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    questions = ["--delta", "1e-5", "--delta", "1e-400", "--epsilon", "1", "--fpr", "1e-9"]
+    assert main(["profile", TRAINING, *questions, *BOTH, "--estimate", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["rigour"] == "estimate"
+    assert not {"delta", "epsilon", "true_positive_rate"} & set(result)
+    first, second = result["epsilon_estimate"]
+    assert (first["delta"], second["delta"]) == ("1e-5", "1e-400")
+    assert math.isclose(first["estimate"], 1.63621224927068, rel_tol=1e-12)
+    assert set(result["delta_estimate"]) == {"epsilon", "estimate", "error"}
+    assert set(result["true_positive_rate_estimate"]) == {"tpr_at_fpr", "estimate", "error"}
+    assert main(["profile", TRAINING, "--delta", "1e-5", *BOTH, "--estimate"]) == 0
+    assert "estimate 1.63621224927" in capsys.readouterr().out
+    assert main(["profile", "Laplace(scale=1)", "--delta", "0", "--estimate", "--quiet"]) == 0
+    assert capsys.readouterr().out == "1\n"

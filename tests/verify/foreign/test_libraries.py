@@ -1,0 +1,266 @@
+"""What Opacus, OpenDP and reports about events say, read and decided."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dp_accounting import dp_event
+
+from accountant.budget.target import EpsilonDelta
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.geometry.workload import Count
+from accountant.mechanisms import (
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+)
+from accountant.questions import profile
+from verify.cli import main
+from verify.compare import Budget, compare
+from verify.document import read_paper
+from verify.exact import verify
+from verify.foreign import as_mechanism, opacus, opendp, reports
+from verify.verdict import Verdict
+
+
+class Accountant:
+    """What there is of an accountant of Opacus: a history, and an ε."""
+
+    def __init__(self, history: list[tuple[float, float, int]], epsilon: float) -> None:
+        self.history = history
+        self._epsilon = epsilon
+
+    def get_epsilon(self, delta: float) -> float:
+        return self._epsilon
+
+
+def test_a_history_is_a_composition() -> None:
+    sampled = PoissonSubsampled(Gaussian("1.5"), "0.25")
+    assert opacus.mechanism_of([(1.5, 0.25, 10)]) == Composed(sampled, 10)
+    assert opacus.mechanism_of([(1.5, 0.25, 1)]) == sampled
+    assert opacus.mechanism_of([(2.0, 1.0, 10), (1.5, 0.25, 3)]) == Composed(
+        (Composed(Gaussian(2), 10), Composed(sampled, 3))
+    )
+    assert as_mechanism([(2.0, 1.0, 1)]) == Gaussian(2)
+    assert str(profile.delta(opacus.mechanism_of([]), 0)) == "0"
+
+
+def test_the_accountants_own_epsilon_is_a_claim() -> None:
+    for said, verdict in ((9.9, Verdict.REFUTED), (10.1, Verdict.HOLDS)):
+        claim = opacus.claim(Accountant([(5.0, 1.0, 100)], said), 1e-5)
+        assert verify(claim).verdict is verdict
+    claim = opacus.claim([(5.0, 1.0, 100)], 1e-5, 9.9)
+    assert verify(claim).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ("1.0", "to be a list"),
+        ([(1.0, 0.5)], r"history\[0\]"),
+        ([(1.0, 0.5, 10), (1.0, 0.5, -1)], r"history\[1\] steps"),
+        ([(1.0, 0.5, 1.5)], "to be an integer"),
+        ([(1.0, 1.5, 1)], "sampling_prob"),
+        ([(0.0, 0.5, 1)], "standard_deviation"),
+    ],
+)
+def test_wrong_histories_are_named(history: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        opacus.mechanism_of(history)
+
+
+FLOAT, INTEGER = "AtomDomain(T=f64)", "AtomDomain(T=i32)"
+
+
+class Profile:
+    def epsilon(self, delta: float) -> float:
+        return 2.4190931768671953
+
+
+class Measurement:
+    """A measurement as OpenDP 0.16 has it: a map, a measure, and how it was made."""
+
+    def __init__(self, measure: str, value: Any, made: str, **given: Any) -> None:
+        self.output_measure = measure
+        self.value = value
+        if made:
+            self.__opendp_dict__ = {"__function__": made, "__kwargs__": given}
+
+    def map(self, d_in: object) -> Any:
+        return self.value
+
+
+class Transformation:
+    def map(self, d_in: int) -> int:
+        return 10 * d_in
+
+
+def laplace(domain: str = FLOAT, epsilon: float = 0.5) -> Measurement:
+    return Measurement("MaxDivergence", epsilon, "make_laplace", input_domain=domain, scale=2.0)
+
+
+def gaussian(domain: str = FLOAT, rho: float = 0.125) -> Measurement:
+    return Measurement(
+        "ZeroConcentratedDivergence", rho, "make_gaussian", input_domain=domain, scale=2.0
+    )
+
+
+def test_the_law_is_read_from_how_it_was_made() -> None:
+    assert opendp.mechanism_of(laplace()) == Laplace(2)
+    assert opendp.mechanism_of(laplace(), 3.0) == Laplace(2, 3)
+    assert opendp.mechanism_of(laplace(INTEGER), 3) == DiscreteLaplace(2, 3)
+    assert opendp.mechanism_of(gaussian(INTEGER), 1) == DiscreteGaussian(4)
+    assert as_mechanism(gaussian("VectorDomain(AtomDomain(T=f64))")) == Gaussian(2)
+    both = Measurement("MaxDivergence", 1.0, "make_composition", measurements=[laplace()] * 2)
+    assert opendp.mechanism_of(both) == Composed((Laplace(2), Laplace(2)))
+    chain = Measurement(
+        "MaxDivergence", 5.0, "make_chain_mt",
+        measurement1=laplace(INTEGER), transformation0=Transformation(),
+    )  # fmt: skip
+    assert opendp.mechanism_of(chain, 1) == DiscreteLaplace(2, 10)
+
+
+def test_what_the_map_says_is_decided() -> None:
+    assert verify(opendp.claim(laplace(), 1.0)).verdict is Verdict.HOLDS
+    assert verify(opendp.claim(laplace(epsilon=0.49), 1.0)).verdict is Verdict.REFUTED
+    assert verify(opendp.claim(gaussian(), 1.0)).verdict is Verdict.HOLDS
+    assert verify(opendp.claim(gaussian(INTEGER), 1)).verdict is Verdict.HOLDS
+    whole = Measurement("SmoothedMaxDivergence", Profile(), "make_zCDP_to_approxDP",
+                        measurement=gaussian())  # fmt: skip
+    assert verify(opendp.claim(whole, 1.0, delta=1e-6)).verdict is Verdict.HOLDS
+    at = Measurement("Approximate(MaxDivergence)", (2.0, 1e-6), "make_fix_delta",
+                     measurement=whole)  # fmt: skip
+    assert verify(opendp.claim(at, 1.0)).verdict is Verdict.REFUTED  # it is 2.2541
+    with pytest.raises(InvalidInputError, match="delta"):
+        opendp.claim(whole, 1.0)
+
+
+def test_a_report_of_a_category() -> None:
+    response = Measurement("MaxDivergence", 1.9459101490553132, "make_randomized_response",
+                           categories=[1, 2, 3, 4], prob=0.7)  # fmt: skip
+    # ln 7 of the float 0.7: the map rounds up
+    assert verify(opendp.claim(response)).verdict is Verdict.HOLDS
+
+
+def test_a_law_that_is_not_recognised_is_pending_or_named() -> None:
+    unknown = Measurement("MaxDivergence", 0.5, "make_user_measurement")
+    assert verify(opendp.claim(unknown)).verdict is Verdict.PENDING
+    assert verify(opendp.claim(Measurement("MaxDivergence", 0.5, ""))).verdict is Verdict.PENDING
+    named = opendp.claim(unknown, mechanism=Laplace(2))
+    assert verify(named).verdict is Verdict.HOLDS
+    for refused in (laplace("VectorDomain(AtomDomain(T=i32))"), unknown):
+        with pytest.raises(NotApplicableError):
+            opendp.mechanism_of(refused)
+    with pytest.raises(NotApplicableError, match="RenyiDivergence"):
+        opendp.claim(Measurement("RenyiDivergence", None, ""))
+    with pytest.raises(InvalidInputError, match="d_in"):
+        opendp.mechanism_of(laplace(), 0)
+    with pytest.raises(InvalidInputError, match="integer"):
+        opendp.mechanism_of(laplace(INTEGER), 0.5)
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "interoperation.md"
+
+
+def test_every_reported_value_is_decided_as_the_page_says() -> None:
+    rows = dict(
+        re.findall(r"^\| `([^`]+)` \|.*\| (\w+) \| [^|]*\|$", PAGE.read_text("utf-8"), re.M)
+    )
+    claims = [claim for claim in read_paper("field").claims if claim.id in rows]
+    assert {claim.id: verify(claim).verdict.value for claim in claims} == rows
+    assert len(rows) >= 19
+
+
+def test_judgements() -> None:
+    event = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(10.0), 100)
+    too_large = reports.judge(event, 5, "1e-6")
+    assert too_large.is_upper_bound is True
+    assert 0.023 < too_large.excess.lower < 0.0235
+    too_small = reports.judge(event, "4.88", "1e-6")
+    assert too_small.is_upper_bound is False
+    assert "below the exact epsilon" in too_small.reason
+    equal = reports.judge(event, too_small.epsilon.lower, "1e-6")
+    assert equal.is_upper_bound in (None, False)
+
+
+def test_json_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    event = {
+        "type": "SelfComposed",
+        "count": 7032,
+        "event": {
+            "type": "PoissonSampled",
+            "sampling_probability": "256/60000",
+            "event": {"type": "Gaussian", "noise_multiplier": "1.1"},
+        },
+    }
+    reports = [
+        {"event": event, "epsilon": "1.6363", "delta": "1e-5", "accountant": "PLDAccountant"},
+        {"event": event, "epsilon": "1.6", "delta": "1e-5"},
+    ]
+    path = tmp_path / "reports.json"
+    path.write_text(json.dumps(reports))
+    assert main(["verify", "--event", str(path), "--json", "--jobs", "1"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [finding["verdict"] for finding in findings] == ["HOLDS", "REFUTED"]
+    path.write_text("{")
+    assert main(["verify", "--event", str(path)]) == 2
+    path.write_text("[3]")
+    assert main(["verify", "--event", str(path)]) == 2
+
+
+def test_refusals() -> None:
+    with pytest.raises(NotApplicableError, match="ZCDpEvent"):
+        reports.judge(dp_event.ZCDpEvent(0.5), 1, "1e-5")
+    assert reports.judge(dp_event.NonPrivateDpEvent(), 1, "1e-5").is_upper_bound is False
+    with pytest.raises(InvalidInputError, match="noise_multiplier"):
+        reports.judge({"type": "Gaussian"}, 1, "1e-5")
+    with pytest.raises(InvalidInputError, match="epsilon=0 > 0"):
+        reports.judge({"type": "Laplace", "noise_multiplier": 1}, 0, "1e-5")
+    with pytest.raises(InvalidInputError, match="report 0"):
+        reports.claims({"event": {}})
+
+
+def test_an_event_is_a_candidate() -> None:
+    found = compare(
+        Budget(EpsilonDelta(1, "1e-5"), "replace-one"),
+        Count(2),
+        candidates=[dp_event.GaussianDpEvent(7.5), dp_event.GaussianDpEvent(3.75)],
+        only=["Laplace"],
+        metrics=["variance"],
+        simulated=False,
+    )
+    verdicts = {row.candidate.name: row.verdict for row in found.rows}
+    assert verdicts["Gaussian(standard_deviation='7.5', l2_sensitivity=2)"] is Verdict.HOLDS
+    assert verdicts["Gaussian(standard_deviation='3.75', l2_sensitivity=2)"] is Verdict.REFUTED
+    with pytest.raises(InvalidInputError, match="dp-accounting event"):
+        compare(found.budget, Count(), candidates=["noise"])
+
+
+def test_the_command_writes_the_table(tmp_path: Path) -> None:
+    file = tmp_path / "profile.csv"
+    arguments = ["profile", "Laplace(scale=2)", "--quiet", "--epsilon", "0"]
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert main([*arguments, "--export", str(file), "--epsilons", "0:1:3"]) == 0
+    lines = file.read_text("utf-8").splitlines()
+    assert lines[0] == "epsilon,delta_lower,delta_upper"
+    assert [line.split(",")[0] for line in lines[1:]] == ["0", "0.5", "1"]
+    for wrong in (
+        ["--export", str(file)],
+        ["--epsilons", "0:1:3"],
+        ["--export", str(tmp_path / "no" / "p.csv"), "--epsilons", "0:1:3"],
+        ["--export", str(file), "--epsilons", "0:1"],
+    ):
+        with redirect_stdout(out), redirect_stderr(err):
+            assert main([*arguments, *wrong]) == 2
+    assert "--epsilons A:B:N together" in err.getvalue()
+    assert "A:B:N of N" in err.getvalue()

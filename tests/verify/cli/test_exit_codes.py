@@ -179,7 +179,7 @@ def test_a_simple_verdict_loads_nothing_heavy(question: list[str], code: int) ->
 
 def many(count: int) -> str:
     return "schema_version = 1\n" + "\n".join(
-        f'[[many]]\nid = "c{i}"\nstatement = "c"\nkind = "pure-dp"\n'
+        f'[[claims]]\nid = "c{i}"\nstatement = "c"\nkind = "pure-dp"\n'
         f'mechanism = "Laplace(scale={1 + i % 7})"\nepsilon = "{1 + i % 3}/5"'
         for i in range(count)
     )

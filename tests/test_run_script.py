@@ -120,13 +120,6 @@ def test_another_python_or_place_is_stale(
     assert run.fingerprint() != before
 
 
-def test_a_removed_python_is_stale(installed: list[str]) -> None:
-    run.ensure("core")
-    run.PYTHON.unlink()
-    run.PYTHON.symlink_to("removed")
-    assert not run.is_current("core")
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"inputs": "x", "extra": "none"}'])
 def test_a_damaged_stamp_is_stale(installed: list[str], text: str) -> None:
     run.ensure("core")
@@ -152,34 +145,11 @@ def test_an_interrupted_installation_leaves_no_stamp(
     assert not run.is_current("core")
 
 
-def test_a_run_that_waited_finds_the_work_done(
-    installed: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = iter([False, True])  # stale before the lock, current behind it
-    monkeypatch.setattr(run, "is_current", lambda wanted: next(answers))
-    run.ensure("core")
-    assert installed == []
-
-
 def test_one_installation_at_a_time(clone: Path) -> None:
     with run.locked(), open(clone / ".venv.lock", "w") as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with open(clone / ".venv.lock", "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_what_a_step_says_is_in_the_log_and_on_the_terminal_if_asked(
-    clone: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    speak = [sys.executable, "-c", "print('a hundred lines of pip')"]
-    with run.locked() as lock:
-        assert run.succeeds(speak, lock)
-        assert "a hundred lines" not in "".join(capfd.readouterr())
-        assert "a hundred lines" in run.LOG.read_text()
-        assert str(run.LOG) in run.tail()
-        monkeypatch.setattr(run.Progress, "verbose", True)
-        assert run.succeeds(speak, lock)
-        assert "a hundred lines" in capfd.readouterr().err
 
 
 def test_an_installation_is_one_line(
@@ -189,16 +159,6 @@ def test_an_installation_is_one_line(
     told = capfd.readouterr().err.splitlines()
     assert len(told) == 2
     assert told[1].startswith("run.py: ready after")
-
-
-def test_verbose_stands_before_the_command(
-    installed: list[str], became: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run.Progress, "verbose", False)
-    with pytest.raises(Replaced):
-        run.main(["--verbose", "profile", "--verbose"])
-    assert run.Progress.verbose
-    assert became[1:] == ["profile", "--verbose"]
 
 
 def test_a_step_inherits_the_lock(clone: Path) -> None:
@@ -233,13 +193,6 @@ def test_setup_only(installed: list[str], became: list[str]) -> None:
     run.main(["--setup", "dev"])
     assert installed == ["dev"]
     assert became == []
-
-
-@pytest.mark.parametrize("arguments", [[], ["all"], ["core", "test"]])
-def test_setup_says_its_usage(installed: list[str], arguments: list[str]) -> None:
-    with pytest.raises(SystemExit, match=r"Usage: .* --setup core\|test\|dev"):
-        run.main(["--setup", *arguments])
-    assert installed == []
 
 
 def test_exit_code_and_signal_are_the_programs() -> None:
@@ -301,33 +254,10 @@ def test_pip_where_there_is_no_uv(
     assert package == [*PIP, "--no-deps", "--no-build-isolation", "-e", "."]
 
 
-def test_pip_where_uv_fails(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-
-    def succeeds(command: list[str], lock: int | None = None) -> bool:
-        seen.append(command)
-        return "sync" not in command and "-c" not in command[:2]
-
-    monkeypatch.setattr(run, "succeeds", succeeds)
-    monkeypatch.setattr(run, "find_uv", lambda: ["uv"])
-    run.install("core", 0)
-    made, filled, _ = seen[-3:]
-    assert made[1:] == ["-m", "venv", "--clear", str(run.VENV)]
-    assert filled[1:] == [*PIP, "--require-hashes", "-r", "requirements/core.txt"]
-
-
 def test_a_failed_step_is_named(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "succeeds", lambda command, lock=None: False)
     with pytest.raises(SystemExit, match=r"This step failed; \.venv is unfinished: .* venv"):
         run.install("core", 0)
-
-
-def test_a_dead_uv_is_no_uv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "uv").write_text("#!/bin/sh\nexit 127\n")
-    (tmp_path / "uv").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
-    assert run.find_uv() == []
 
 
 @pytest.mark.parametrize(

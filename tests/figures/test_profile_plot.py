@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import colorsys
 import math
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,6 @@ from accountant.mechanisms import (
     IntegerNoise,
     Laplace,
     PoissonSubsampled,
-    Tabulated,
 )
 from accountant.numbers.interval import Interval
 from accountant.questions.profile import delta
@@ -108,37 +105,6 @@ def test_two_directions_where_they_differ() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["remove", "add"]
     assert axes.get_title(loc="left").endswith(", add-remove")
     assert len({line.get_linestyle() for line in axes.lines}) == 2
-
-
-def test_nothing_to_hide() -> None:
-    table = compute(Tabulated(p=["1/2", "1/2"], q=["1/2", "1/2"]))
-    (axes,) = draw(table).axes
-    assert not axes.lines
-    assert [text.get_text() for text in axes.texts] == ["δ(ε) = 0 here"]
-
-
-def test_a_mark_beyond_the_usual_range_is_reached() -> None:
-    marks = [("3", delta(Gaussian(standard_deviation=3), 3))]
-    table = compute(Gaussian(standard_deviation=3), marks=marks)
-    assert table.rows[-1].epsilon == 3
-
-
-def test_a_long_name_is_shortened() -> None:
-    noise = IntegerNoise(probabilities=["1/32"] * 32, lowest=0)
-    table = compute(noise)
-    (axes,) = draw(table).axes
-    assert axes.get_title(loc="left").endswith("…")
-
-
-def test_curves_are_told_apart_in_grey_and_by_dashes() -> None:
-    dashes = {str(curve.dashes) for curve in style.CURVES}
-    assert len(dashes) == len(style.CURVES)
-    lightness = []
-    for curve in style.CURVES:
-        red, green, blue = (int(curve.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        lightness.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
-        assert colorsys.rgb_to_hls(red, green, blue)[1] < 0.75  # visible on white
-    assert min(abs(a - b) for a, b in pairwise(lightness)) > 0.15
 
 
 @pytest.mark.slow

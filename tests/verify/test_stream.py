@@ -17,7 +17,6 @@ from accountant import notation
 from accountant.counting.streams import StateFile, TreeCounter
 from accountant.mechanisms import KaryTree
 from tests.verify.stream_shell import Shell
-from verify.cli import main
 
 PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
 TREE = "KaryTree(steps=1000, arity=5, epsilon=1)"
@@ -39,11 +38,6 @@ def stream(length: int) -> str:
     return "".join(f"{i * i % 7 % 2}\n" for i in range(length))
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stream", "--help"]) == 0
-    assert "examples:\n  dpassay stream" in capsys.readouterr().out
-
-
 def test_outputs_are_those_of_the_counter(shell: Shell) -> None:
     mechanism = notation.parse(TREE)
     assert isinstance(mechanism, KaryTree)
@@ -59,17 +53,6 @@ def test_outputs_are_those_of_the_counter(shell: Shell) -> None:
     assert [row["step"] for row in rows] == list(range(1, 601))
     assert [row["estimate"] for row in rows] == expected.tolist()
     assert shell.errors == ""
-
-
-def test_outputs_are_on_one_lattice(shell: Shell, tmp_path: Path) -> None:
-    """Printed digits are those of multiples of 2^−30, after an interruption too."""
-    options = ("--state", str(tmp_path / "run.state"))
-    printed = shell(stream(300), *options) + shell(stream(600), *options)
-    numbers = np.array([float(line) for line in printed])
-    assert len(numbers) == 600
-    assert (numbers * 2.0**30 % 1 == 0).all()
-    rounded = shell(stream(9), mechanism="HonakerTree(steps=9, epsilon=1)")
-    assert all((float(line) * 2**31).is_integer() for line in rounded)
 
 
 @pytest.mark.parametrize("text", ["0\n", "1\n"])
@@ -108,10 +91,6 @@ def test_what_is_promised_is_said(shell: Shell) -> None:
 def test_options_of_earlier_versions(shell: Shell, options: list[str], message: str) -> None:
     assert shell("1\n", *options, code=2) == []
     assert message in shell.errors
-
-
-def test_noise_is_not_predictable_without_a_seed(shell: Shell) -> None:
-    assert shell(stream(5)) != shell(stream(5))
 
 
 def test_noise_is_drawn_by_the_operating_system(
@@ -354,9 +333,3 @@ def test_bad_usage(options: list[str], message: str, bare: Shell) -> None:
     """Nothing is read and nothing is released."""
     assert bare(ones(3), *options, code=2) == []
     assert message in bare.errors
-
-
-def test_a_kind_by_its_name(bare: Shell) -> None:
-    """The best structure of the kind."""
-    for name in ("KaryTree", "DelannoyCounter", "HonakerTree"):
-        assert len(bare(ones(5), "--mechanism", name, "--epsilon", "1", "--steps", "50")) == 5

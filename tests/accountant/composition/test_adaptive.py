@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -20,7 +19,6 @@ from accountant.mechanisms import (
     Composed,
     Gaussian,
     IntegerNoise,
-    Laplace,
     SampledWithoutReplacement,
 )
 from accountant.numbers.exact import exact
@@ -142,27 +140,6 @@ def test_more_choice_is_worse_and_one_direction_is_less() -> None:
             assert upper >= one.hockey_stick(exact(epsilon)).lower()
 
 
-def test_largest_losses_and_masses_at_infinity_are_those_of_the_worst_choice() -> None:
-    pair = Composed(SKEW, 4).worst_case(Adjacency.REPLACE_ONE).remove[0]
-    mass = pair.exact_infinity_mass()
-    assert mass is not None
-    assert mass.rational == 1 - Fraction(15, 16) ** 4
-    assert pair.max_loss() == arb.pos_inf()
-    gaussian = Composed(RARE, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]
-    assert gaussian.infinity_mass() == 0
-
-
-def test_every_split_is_tried_where_there_are_few() -> None:
-    pair = Composed([Composed(SKEW, 2), Laplace(scale=3)]).worst_case(Adjacency.REPLACE_ONE)
-    adaptive = pair.remove[0]
-    assert isinstance(adaptive, AdaptivePair)
-    counts = {tuple(sorted(n for _, n in s)) for s in adaptive.sequences()}
-    assert counts == {(1, 2), (1, 1, 1)}
-    many = Composed(SKEW, 100).worst_case(Adjacency.REPLACE_ONE).remove[0]
-    assert isinstance(many, AdaptivePair)
-    assert [sorted(n for _, n in s) for s in many.sequences()] == [[100], [100], [50, 50]]
-
-
 def test_the_relation_must_still_be_named() -> None:
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
         Composed(SKEW, 2).worst_case(None)
@@ -181,13 +158,6 @@ def test_verdicts_rest_on_the_end_that_proves_them(capsys: pytest.CaptureFixture
         arguments = ["--epsilon", "1/2", "--delta", f"{delta:.12g}", "--adjacency", "replace-one"]
         assert main(["verify", f"Composed(mechanism={SKEW!r}, count=2)", *arguments]) == code
         assert verdict in capsys.readouterr().out
-
-
-def test_every_choice_is_a_product() -> None:
-    adaptive = Composed(SKEW, 3).worst_case(Adjacency.REPLACE_ONE).remove[0]
-    assert isinstance(adaptive, AdaptivePair)
-    assert all(sum(n for _, n in sequence) == 3 for sequence in adaptive.sequences())
-    assert len(list(itertools.islice(adaptive.sequences(), 99))) == 4
 
 
 def test_a_sample_without_replacement_has_one_relation() -> None:

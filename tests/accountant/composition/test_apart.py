@@ -6,8 +6,6 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.composition.adaptive import AdaptivePair
-from accountant.composition.joint import apart
 from accountant.core.adjacency import Adjacency
 from accountant.mechanisms import (
     Composed,
@@ -18,12 +16,8 @@ from accountant.mechanisms import (
     Gaussian,
     Laplace,
     PoissonSubsampled,
-    SampledWithoutReplacement,
 )
-from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.questions import profile
 
 NINE = Fraction(1, 10**9)
@@ -72,14 +66,6 @@ def test_coordinates_of_several_parameters_on_the_grid() -> None:
     assert found.relative_width <= width
 
 
-def test_exact_sums_of_coordinates_are_kept_where_one_release_has_them() -> None:
-    one = DiscreteCorrelatedGaussian(dimension=2, mu="1/2", c="3/2")
-    beside = Composed([one, DiscreteLaplace(scale=3)])
-    found = profile.delta(beside, "1/2", adjacency=BOTH)
-    assert found.relative_width is not None
-    assert found.relative_width <= 1e-30
-
-
 def test_laplace_noise_of_irrational_ratio_lies_between_rational_neighbours() -> None:
     width = Fraction(1, 10**5)
 
@@ -103,21 +89,6 @@ def test_discrete_gaussian_noise_of_an_irrational_parameter_lies_between_neighbo
     assert found.relative_width <= NINE
     ends = ask("1.41421356"), ask("1.41421357")
     assert min(e.lower for e in ends) < found.lower <= found.upper < max(e.upper for e in ends)
-
-
-def test_a_choice_among_pairs_is_no_product() -> None:
-    sampled = Composed(SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 2), 3)
-    (pair,) = sampled.worst_case(Adjacency.REPLACE_ONE).pairs(None)
-    assert isinstance(pair, AdaptivePair)
-    assert apart([(pair, 2)]) == ((pair, 2),)
-
-
-def test_products_are_taken_apart_with_their_counts() -> None:
-    inner = DiscreteGaussianProductPair(Fraction(5), 3, 2, 2, 1)
-    first = DiscreteGaussianPair(ExactReal.of_rational(5), 2)
-    last = DiscreteGaussianPair(ExactReal.of_rational(20), 1)
-    assert apart([(inner, 4)]) == ((first, 12), (last, 4))
-    assert apart([(inner, 4)], coordinates=False) == ((inner, 4),)
 
 
 @pytest.mark.slow

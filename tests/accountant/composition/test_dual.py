@@ -8,7 +8,6 @@ import pytest
 
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.notation import parse
 from accountant.questions.tradeoff import beta, power
 
 COARSE, FINE = Fraction(1, 10**6), Fraction(1, 10**10)
@@ -33,20 +32,3 @@ def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
         assert coarse.overlaps(fine)
         assert coarse.relative_width is not None
         assert coarse.relative_width <= COARSE
-
-
-def test_the_chord_between_atoms() -> None:
-    mechanism = parse("Composed(RandomizedResponse(epsilon='1/2'), count=6)")
-    width = Fraction(1, 10**5)
-    grid = beta(mechanism, "1/20", method="grid", relative_width=width)
-    assert grid.overlaps(beta(mechanism, "1/20"))
-
-
-@pytest.mark.slow
-def test_many_different_single_samples() -> None:
-    parts = [sampled(f"{0.7 + i / 20:.2f}", f"{0.001 * (i + 1):.3f}", 1) for i in range(16)]
-    both = [
-        ask(Composed(parts), "0.01", adjacency=BOTH, relative_width=Fraction(1, 10**4))
-        for ask in (beta, power)
-    ]
-    assert both[0].lower + both[1].lower <= 1 <= both[0].upper + both[1].upper

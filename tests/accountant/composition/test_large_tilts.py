@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from fractions import Fraction
 
 import mpmath
-import numpy as np
 import pytest
-from flint import arb, ctx
 
-from accountant.composition.fourier.pair import SmoothPair
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.float_mixture import FloatMixture
-from accountant.composition.numeric.cells import chord_left, log_tilted
-from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.adjacency import Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.questions import guarantees, profile
 
@@ -97,79 +90,3 @@ def test_tails_far_out() -> None:
         away = (1000 - 2 * mpmath.log(mpmath.mpf("0.01")) - square / 2) / mpmath.sqrt(square)
         tail = mpmath.mpf("0.01") ** 2 * mpmath.erfc(away / mpmath.sqrt(2)) / 2
         assert mpmath.mpf(str(found.lower)) <= tail <= mpmath.mpf(str(found.upper))
-
-
-@pytest.mark.parametrize(("sigma", "q"), [("0.8", "0.01"), ("3", "0.5"), ("0.4", "1e-5")])
-@pytest.mark.parametrize("s", [3, 60, 900])
-def test_moments_of_large_order(sigma: str, q: str, s: int) -> None:
-    """E[w^s] is a binomial sum where s is an integer."""
-    with mpmath.workdps(60):
-        m, p = 1 / mpmath.mpf(sigma), mpmath.mpf(q)
-        terms = [
-            mpmath.binomial(s, k) * p**k * (1 - p) ** (s - k) * mpmath.exp(m * m * k * (k - 1) / 2)
-            for k in range(s + 1)
-        ]
-        true = mpmath.log(mpmath.fsum(terms))
-        digits = mpmath.nstr(true, 50)
-        mean = mpmath.fsum(
-            term * (mpmath.log(p) + m * m * (k - mpmath.mpf("0.5"))) for k, term in enumerate(terms)
-        ) / mpmath.fsum(terms)
-        alone = terms[-1] > (1 - mpmath.mpf(10) ** -20) * mpmath.fsum(terms)
-    pair = composed([(sigma, q)] * 2).worst_case(Adjacency.ADD_REMOVE).remove[0]
-    assert isinstance(pair, SmoothPair)
-    (part, _), *_ = pair.loss().factors
-    law = Mixture(float(m), math.log(p), math.log1p(-p))
-    size = float(true)
-    assert size <= law.log_bound(float(s), 0.0, 0.0)
-    assert law.log_bound(float(s), 0.0, 0.0) <= size + 1
-    with ctx.workprec(128):
-        value = part.value(Fraction(s - 1)).log()
-        assert arb(digits).overlaps(value)
-        assert value.rel_accuracy_bits() > 90
-        assert part.log_upper(Fraction(s - 1)) >= value.lower()
-    floats = FloatMixture(law, True)
-    found = floats.cumulants(float(s - 1))
-    assert math.isclose(found[0], size, rel_tol=1e-12)
-    if alone:
-        assert math.isclose(found[1], float(mean), rel_tol=1e-12)
-        assert math.isclose(found[2], float(m) ** 2, rel_tol=1e-9)
-    x = np.linspace(-12, law.mu * s + 12, 400_001)
-    logs = s * law.log_density(x) - 0.5 * x * x - size
-    weights = np.exp(logs) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
-    loss = law.log_density(x) - found[1]
-    for t in (0.5, 3.0):
-        ratio = abs(np.dot(weights, np.exp(1j * t * loss)))
-        assert math.log(ratio) <= law.log_decay(float(s), t) - size + 1e-9
-
-
-def test_chords_on_the_left() -> None:
-    law, s = Mixture(1.25, math.log(0.01), math.log(0.99)), 300.0
-    rng = np.random.default_rng(5)
-    for tau in (0.0, -40.0):
-        for low in (20.0, 120.0, 360.0, 380.0):
-            rate = chord_left(law, low, s, tau)
-            x = low - (low + 30) * rng.uniform(0.01, 1, 4000) ** 3
-            for angle in (0.0, 0.7, 1.5):
-                logs = []
-                for points in (np.array([low]), x):
-                    size, turned = law.at_angle(points, angle)
-                    logs.append(-0.5 * points * points + s * size + tau * turned)
-                assert np.all((logs[0] - logs[1]) / (low - x) >= rate - 1e-6)
-    assert chord_left(law, 360.0, s, 0.0) >= 1
-    assert chord_left(law, 376.0, s, 0.0) < 1  # beyond the peak at 375
-    cut = Mixture(1.25, math.log(0.01), math.log(0.99), cut=370.0, width=1.0)
-    assert chord_left(cut, 360.0, s, 0.0) == -math.inf
-    assert chord_left(law, -1.0, s, 0.0) == -math.inf
-
-
-def test_tilted_cells() -> None:
-    law, s, angle = Mixture(1.25, math.log(0.01), math.log(0.99)), 40.0, 1.2
-    edges = np.linspace(-3, 60, 64)
-    growth = [s * law.at_angle(ends, angle)[0] for ends in (edges[:-1], edges[1:])]
-    for tilt in (s * law.mu * law.share(0.5 * (edges[:-1] + edges[1:])), np.full(63, 30.0)):
-        bound = log_tilted(edges, tilt, growth)
-        for cell, (left, right) in enumerate(itertools.pairwise(edges)):
-            x = np.linspace(left, right, 101)
-            logs = s * law.at_angle(x, angle)[0] - 0.5 * x * x - 0.5 * math.log(2 * math.pi)
-            integral = np.logaddexp.reduce(logs[1:-1]) + math.log((right - left) / 100)
-            assert integral <= bound[cell] + 1e-9

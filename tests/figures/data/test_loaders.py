@@ -73,28 +73,9 @@ def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:
         pickups(tmp_path, rng())
 
 
-def test_the_city_stand_in() -> None:
-    found = pickups(None, rng())
-    assert found.counts.sum() == 3000
-    assert not found.counts[~found.valid].any()
-    assert 0.5 < found.valid.mean() < 0.95
-    assert "stand-in" in found.source.words()
-
-
 def swarm_file(folder: Path, rows: list[str], head: str = "") -> None:
     head = head or ",".join([*columns(2), "Swarm_Behaviour"])
     (folder / "Flocking.csv").write_text("\n".join([head, *rows]) + "\n")
-
-
-def test_swarms_are_scaled(tmp_path: Path) -> None:
-    first = ",".join(map(str, range(24)))
-    second = ",".join(str(10 * i) for i in range(24))
-    swarm_file(tmp_path, [f"{first},0", f"{second},1", f"{first},0"])
-    found = swarms(tmp_path, rng(), records=1, boids=1)
-    assert found.features.shape == (3, 24)
-    assert (found.features[:, 0] == 0).all()
-    assert (found.features[:, 1:].T == [-1, 1, -1]).all()
-    assert found.classes.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -113,16 +94,6 @@ def test_wrong_swarms_are_refused(tmp_path: Path, rows: list[str], head: str, wo
     swarm_file(tmp_path, rows, head)
     with pytest.raises(InvalidInputError, match=words):
         swarms(tmp_path, rng(), records=1, boids=1)
-
-
-def test_simulated_boids_flock_in_class_1() -> None:
-    found = swarms(None, rng(), records=60, boids=10)
-    assert found.features.shape == (60, 120)
-    assert found.features.min() == -1
-    assert found.features.max() == 1
-    velocity = found.features.reshape(60, 10, 12)[:, :, 2:4]
-    order = np.linalg.norm(velocity.mean(axis=1), axis=1)
-    assert order[found.classes == 1].mean() > order[found.classes == 0].mean() + 0.2
 
 
 def idx(array: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
@@ -185,14 +156,6 @@ def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:
         read_idx(path)
 
 
-def test_the_digits_stand_in() -> None:
-    found = digits(None, rng(), train=400, test=100)
-    assert found.train.shape == (400, 784)
-    assert found.train.max() > 200
-    assert set(found.train_labels) == set(range(10))
-    assert "stand-in" in found.source.words()
-
-
 def batch(data: object, labels: object) -> bytes:
     return pickle.dumps({b"data": data, b"labels": labels}, protocol=2)
 
@@ -229,11 +192,3 @@ def test_wrong_batches_are_refused(tmp_path: Path, content: bytes, words: str) -
     path.write_bytes(content)
     with pytest.raises(InvalidInputError, match=words):
         read_batch(path)
-
-
-def test_the_gratings_stand_in() -> None:
-    found = colour_images(None, rng(), train=60, test=20)
-    assert found.train.shape == (60, 3072)
-    assert found.test_labels.shape == (20,)
-    again = colour_images(None, rng(), train=60, test=20)
-    assert (found.train == again.train).all()

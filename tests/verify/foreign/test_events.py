@@ -23,9 +23,7 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.exact import exact
 from accountant.questions import profile
-from verify.exact import verify
 from verify.foreign import as_mechanism, events
-from verify.verdict import Verdict
 
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE = NeighboringRelation.REPLACE_ONE
@@ -119,16 +117,6 @@ def test_an_accountant_is_read_under_its_own_relation() -> None:
     peer.compose(dp_event.GaussianDpEvent(3.0), 2)
     mechanism = as_mechanism(peer)
     assert mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE) == exact("sqrt(8/9)")
-
-
-def test_what_a_library_reports_is_decided() -> None:
-    event = dp_event.GaussianDpEvent(1.0)
-    true = events.claim(event, 4.3771782, 1e-5)
-    false = events.claim(event, 4.3771780, 1e-5)
-    assert verify(true).verdict is Verdict.HOLDS
-    assert verify(false).verdict is Verdict.REFUTED
-    pure = events.claim(dp_event.LaplaceDpEvent(2.0), 0.5, 0)
-    assert verify(pure).verdict is Verdict.HOLDS
 
 
 def test_a_sampled_record_that_is_replaced_moves_the_sum_both_ways() -> None:
@@ -238,12 +226,3 @@ def test_wrong_input_is_named() -> None:
         events.mechanism_of(type("GaussianDpEvent", (), {})())
     with pytest.raises(InvalidInputError, match="to be a mechanism"):
         as_mechanism(3)
-
-
-def test_a_reported_epsilon_is_asked_for() -> None:
-    peer = PLDAccountant(ADD_REMOVE)
-    peer.compose(dp_event.GaussianDpEvent(1.0))
-    assert events.reported(peer, 1e-5) == peer.get_epsilon(1e-5)
-    peer.compose(dp_event.NonPrivateDpEvent())
-    with pytest.raises(InvalidInputError, match="epsilon=inf"):
-        events.reported(peer, 1e-5)

@@ -19,12 +19,10 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.mechanisms import (
-    BoundedCountNoise,
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
     IntegerNoise,
-    PoissonSubsampled,
     RandomizedResponse,
     TruncatedGeometric,
 )
@@ -32,7 +30,7 @@ from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
-from accountant.questions import profile, tradeoff
+from accountant.questions import profile
 from tests.quick import quick
 
 NARROW = Fraction(1, 10**9)
@@ -108,20 +106,6 @@ def test_discrete_gaussian_releases_agree_with_powers_of_polynomials(epsilon: st
     assert narrow(one, FINE)
 
 
-@pytest.mark.parametrize("count", [10**3, 10**12])
-def test_large_parameters_agree_with_the_law_of_a_sum_in_closed_form(count: int) -> None:
-    """The sum of discrete Gaussian variables of parameter 100 is one, to four hundred digits."""
-    eps = exact(count // 200 + math.isqrt(count) // 3)
-    other = DiscreteGaussianProductPair(Fraction(100), count, 1, 1, 0)
-    circle = CirclePair(((worst(DiscreteGaussian(parameter=100)), count),))
-    one, two = (
-        enclose(lambda: each.hockey_stick(eps), relative_width=FINE)  # noqa: B023
-        for each in (circle, other)
-    )
-    assert one.overlaps(two)
-    assert narrow(one, FINE)
-
-
 ANY: list[tuple[Mechanism, str | None]] = [
     (RandomizedResponse(epsilon="0.1"), None),
     (RandomizedResponse(epsilon="0.001"), None),
@@ -179,18 +163,6 @@ def test_an_exact_tie_is_decided() -> None:
         p = 1 / (1 + mpmath.exp(mpmath.mpf("-0.1")))
         log_mass += k * mpmath.log(p) + (n - k) * mpmath.log(1 - p)
     assert math.isclose(float(mass.log().mid()), float(log_mass), rel_tol=1e-12, abs_tol=0)
-
-
-def test_the_trade_off_function_of_many_coins() -> None:
-    found = tradeoff.beta(Composed(COIN, 10**9), "0.001", relative_width=NARROW)
-    assert narrow(found, NARROW)
-
-
-def test_what_is_on_no_lattice_does_not_apply() -> None:
-    assert not applies([worst(BoundedCountNoise(epsilon="1.5", eta="1/2", support=4))])
-    assert not applies([worst(COIN), worst(RandomizedResponse(epsilon="sqrt(2)"))])
-    assert not applies([worst(PoissonSubsampled(DiscreteLaplace(scale=1, sensitivity=2), "0.01"))])
-    assert applies([worst(DiscreteGaussian(parameter=2)), worst(DiscreteLaplace(scale=2))])
 
 
 def test_beyond_all_losses() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import mpmath
-import numpy as np
 import pytest
 from flint import arb, ctx
 from hypothesis import given
@@ -15,8 +14,6 @@ from accountant.composition.exact.laplace_product import LaplaceProductPair
 from accountant.composition.exact.laplace_product_plan import Floats, Kernel, Plan
 from accountant.composition.exact.laplace_product_sums import _Integral
 from accountant.core.pair import Tails
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
-from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
 from tests.accountant.composition.mpmath_route import by_mpmath
@@ -67,29 +64,6 @@ def test_renyi_divergences_agree(order: str) -> None:
         assert abs(mpf(value) - by_mpmath(pair).renyi(exact(order), 50)) < 1e-30
 
 
-def test_atoms_are_counted_below() -> None:
-    pair = product([2, 2])
-    just_below = exact("-1e-100")
-    with ctx.workprec(600):
-        # P(L = 0) = 2·(1/2)·(e^{−2}/2), P(L = 4) = 1/4 = Q(L = −4)
-        atom = pair.tails(just_below).p_above - pair.tails(exact(0)).p_above
-        assert abs(atom - (-arb(2)).exp() / 2) < arb("1e-99")
-        assert pair.tails(exact(4)).p_above.is_zero()
-        assert abs(pair.tails(exact("4") * exact(1 - Fraction(1, 10**90))).p_above - 0.25) < 1e-89
-        assert pair.tails(exact(-4)).q_below.contains(arb("0.25"))
-
-
-@pytest.mark.parametrize("epsilon", ["-2", "-1", "-0.3", "0", "0.7", "1.999", "2", "3"])
-def test_one_coordinate_is_the_scalar_laplace(epsilon: str) -> None:
-    vector, scalar = product([2]), LaplacePair(exact(2))
-    eps = exact(epsilon)
-    assert vector.hockey_stick(eps).overlaps(scalar.hockey_stick(eps))
-    for ours, theirs in zip(all_four(vector.tails(eps)), all_four(scalar.tails(eps)), strict=True):
-        assert ours.overlaps(theirs)
-    assert vector.kullback_leibler().overlaps(scalar.kullback_leibler())
-    assert vector.renyi(arb(3)).overlaps(scalar.renyi(arb(3)))
-
-
 distance_lists = st.lists(st.fractions(0, 3, max_denominator=6), min_size=1, max_size=7)
 
 
@@ -133,25 +107,6 @@ def test_a_thousand_equal_distances_and_a_tiny_delta() -> None:
     assert mpf(delta) >= leading
 
 
-def test_monte_carlo_agrees_for_a_thousand_coordinates() -> None:
-    # mean of (1 − e^{ε−L})₊ in [0, 1]: Hoeffding, 2e^{−2nt²} = 1e-6
-    pair, size = product(["1/10"] * 1000), 4000
-    rng = np.random.default_rng(7)
-    z = rng.laplace(size=(size, 1000))
-    loss = (np.abs(z + 0.1) - np.abs(z)).sum(axis=1)
-    mean = np.maximum(1 - np.exp(3 - loss), 0).mean()
-    assert abs(mean - float(pair.hockey_stick(exact(3)))) <= np.sqrt(np.log(2e6) / (2 * size))
-
-
-def test_no_shift_is_no_loss() -> None:
-    pair = product([0, 0])
-    assert pair.hockey_stick(exact(0)).is_zero()
-    assert pair.max_loss().is_zero()
-    assert pair.kullback_leibler().is_zero()
-    assert pair.tails(exact(0)).p_below == 1
-    assert pair.tails(exact(-1)).p_above == 1
-
-
 def test_shifts_without_a_common_grid() -> None:
     """Between the same rounded down and up to one, as delta grows with each shift."""
     shifts = [Fraction(100 + i * i + 7 * i, 4001) for i in range(30)]
@@ -166,26 +121,6 @@ def test_shifts_without_a_common_grid() -> None:
     with ctx.workprec(100):
         tails = pair.tails(eps)
         assert tails.p_above - eps.ball().exp() * tails.q_above < 2 * found.ball()
-
-
-def test_limits_are_explained() -> None:
-    with pytest.raises(InvalidInputError, match="ratios are rational"):
-        product([1, "sqrt(2)"])
-    many = product([Fraction(1, 2**i + i) for i in range(1, 41)])
-    with pytest.raises(UndecidedError, match="more than the 2000000 that are formed"):
-        enclose(lambda: many.hockey_stick(exact("1/10")))
-    with pytest.raises(NotApplicableError, match="3\\^d cases"):
-        by_mpmath(product([1] * 5)).hockey_stick(exact(0))
-
-
-def test_plain_data() -> None:
-    assert product(["1/2", "3/2", 0]).law() == {
-        "law": "laplace-product",
-        "unit": "0.5",
-        "multiples": [1, 3],
-    }
-    assert "above" not in product([1]).describe_event(exact("0.5"))
-    assert product([1, 2]).reverse() == product([2, 1])
 
 
 @pytest.mark.parametrize("log_delta", [-3.0, -40.0, -100.0])
@@ -207,17 +142,3 @@ def test_what_few_terms_leave_out_is_bounded(kernel: Kernel) -> None:
         assert whole.rel_accuracy_bits() > 250
         for parts in (16, 40):
             assert integral.by(Plan(line, parts, 0)).overlaps(whole)
-
-
-@pytest.mark.parametrize("epsilon", ["-100", "-3", "0", "2.5", "40", "333"])
-def test_tails_of_many_coordinates_are_consistent(epsilon: str) -> None:
-    """At −ε and for the other law too, through integrals on other lines."""
-    pair, eps = product([exact("1/3")] * 1000), exact(epsilon)
-    with ctx.workprec(128):
-        here, there = pair.tails(eps), pair.tails(-eps)
-        assert here.p_above.overlaps(there.q_below)
-        assert here.q_above.overlaps(there.p_below)
-        for value in all_four(here):
-            assert value.rel_accuracy_bits() > 100
-        gap = here.p_above - eps.ball().exp() * here.q_above
-        assert pair.hockey_stick(eps).overlaps(gap)

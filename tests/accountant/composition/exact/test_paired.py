@@ -8,16 +8,14 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from flint import arb, ctx
 
 from accountant.composition.choose import product
-from accountant.composition.exact import paired
 from accountant.composition.exact.paired import PairedPair
 from accountant.composition.grid.pair import GridPair
-from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.joint import Factor
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, DiscreteGaussian, DiscreteLaplace, PoissonSubsampled
+from accountant.mechanisms import Composed, DiscreteGaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
@@ -139,32 +137,3 @@ def test_an_epsilon_on_the_lattice() -> None:
         lambda: product(parts).hockey_stick(exact(3)), relative_width=Fraction(1, 10**21)
     )
     assert found.overlaps(true)
-
-
-def test_directions() -> None:
-    parts = factors((sampled("1", "0.2"), 3))
-    pair = PairedPair(parts)
-    assert pair.reverse().reverse() == pair
-    with ctx.workprec(256):  # H of (Q, P) at −ε: 1 − e^{−ε} + e^{−ε} H(ε)
-        there, back = (
-            side.hockey_stick(exact(eps)) for side, eps in ((pair, "0.4"), (pair.reverse(), "-0.4"))
-        )
-        shrink = (-exact("0.4").ball()).exp()
-        assert back.overlaps(1 - shrink + shrink * there)
-        assert back.rad() < arb(2) ** -200
-
-
-def test_what_it_is_for() -> None:
-    assert paired.applies(factors((sampled("1", "0.01"), 4)))
-    assert not paired.applies(factors((sampled("25", "0.01"), 100)))
-    assert not paired.applies(factors((DiscreteLaplace(scale=1), 2)))  # has an exact sum
-    pair = PairedPair(factors((sampled("100", "0.01"), 2)))
-    assert pair.estimate_epsilon(-1e7) is None
-    with pytest.raises(UnsuitedError, match="larger delta or a larger relative_width"):
-        enclose(lambda: pair.hockey_stick(exact(1000)), relative_width=WIDTH)
-
-
-def test_beyond_the_largest_loss_nothing_is_left() -> None:
-    """Added records lose at most −ln(1 − q) each."""
-    pair = PairedPair(factors((sampled("1", "0.1"), 2), add=True))
-    assert value(pair.factors, "0.3").upper == 0

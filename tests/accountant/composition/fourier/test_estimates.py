@@ -8,20 +8,16 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from flint import arb, ctx
+from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.composition import invert
-from accountant.composition.fourier.certified import plan_contour
-from accountant.composition.fourier.cut import _chosen
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, narrowed
+from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
-from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.quick import quick
 
 BOTH = (Direction.REMOVE, Direction.ADD)
@@ -85,45 +81,6 @@ def test_the_setting_of_the_issue() -> None:
     assert abs(value.lower - reference) < Decimal("1e-40")
     assert value.relative_width is not None
     assert value.relative_width < width
-
-
-@pytest.mark.slow
-def test_against_contours_in_mpmath() -> None:
-    at = exact(1)
-    for pair in pairs(training("2", "0.3", 30)):
-        reference = by_mpmath(pair)
-        with ctx.workprec(128):
-            value, tails = pair.hockey_stick(at), pair.tails(at)
-        p, q_above = reference.tails(at, 16)
-        for ball, expected in (
-            (value, reference.hockey_stick(at, 16)),
-            (tails.p_above, p),
-            (tails.q_above, q_above),
-        ):
-            assert abs(float(ball.mid()) / float(expected) - 1) < 1e-14
-            assert ball.rel_accuracy_bits() > 90
-
-
-@pytest.mark.parametrize("direction", BOTH)
-@pytest.mark.parametrize("epsilon", ["-0.7", "0", "0.4", "3"])
-def test_nearly_all_records_taken_is_nearly_gaussian(direction: Direction, epsilon: str) -> None:
-    """Mixtures are linear in q, so that δ at q = 1 − 1e-12 differs by about 1e-12·count."""
-    plain = profile.delta(Composed(Gaussian(standard_deviation=6), 9), epsilon)
-    sampled = profile.delta(
-        training("6", "0.999999999999", 9),
-        epsilon,
-        adjacency="add-remove",
-        direction=direction,
-        relative_width=NARROW,
-    )
-    assert near(sampled, float(plain.lower), 1e-10)
-
-
-def test_a_gaussian_beside_a_negligible_sample_is_the_gaussian() -> None:
-    gaussian = Gaussian(standard_deviation=2)
-    rare = PoissonSubsampled(Gaussian(standard_deviation=5), "1e-15")
-    both = profile.delta(Composed([gaussian, rare]), 1, adjacency="add-remove")
-    assert near(both, float(profile.delta(gaussian, 1).lower), 1e-12)
 
 
 @settings(max_examples=5)
@@ -208,15 +165,6 @@ def test_the_trade_off_function_and_the_tails_fit() -> None:
                 assert (1 - at.ball().exp() + at.ball().exp() * back).overlaps(value)
 
 
-def test_beyond_every_loss() -> None:
-    _, add = pairs(training("1", "0.5", 2))
-    remove = add.reverse()
-    with ctx.workprec(128):
-        assert add.hockey_stick(exact("1.4")).is_zero()  # 2 ln 2 = 1.386…
-        assert remove.hockey_stick(exact("-1.4")).overlaps(-exact("-1.4").ball().expm1())
-        assert add.tails(exact("1.4")).p_above.is_zero()
-
-
 def test_renyi_divergences_of_any_order() -> None:
     mechanism = training("1.1", "0.01", 50)
     whole = guarantees.renyi(
@@ -227,33 +175,3 @@ def test_renyi_divergences_of_any_order() -> None:
     assert near(whole, 50 * float(one.lower), 1e-12)
     between = guarantees.renyi(mechanism, "2.5", adjacency="add-remove", relative_width=NARROW)
     assert between.upper < whole.lower
-
-
-def test_neighbours_share_a_contour_and_keep_their_values() -> None:
-    """A contour that was planned for one σ is as good for the next float."""
-
-    def value(sigma: Fraction) -> arb:
-        with narrowed(NARROW):
-            return pairs(training(str(sigma), "0.01", 1000))[0].hockey_stick(exact(1))
-
-    first, second = Fraction("1.4"), Fraction("1.4") * (1 + Fraction(1, 10**11))
-    plan_contour.cache_clear()
-    value(first)
-    planned = plan_contour.cache_info().misses
-    shared = value(second)
-    assert plan_contour.cache_info().misses == planned
-    plan_contour.cache_clear()
-    _chosen.cache_clear()
-    alone = value(second)
-    assert shared.overlaps(alone)
-    assert shared.rel_accuracy_bits() >= 30
-
-
-@pytest.mark.parametrize("epsilon", ["-3", "-1/2", "0", "1/2", "2"])
-def test_the_larger_direction_is_found_by_estimates(epsilon: str) -> None:
-    both, at = pairs(training("0.9", "0.05", 40)), exact(epsilon)
-    with narrowed(NARROW):
-        found = invert.hockey_stick(both, at)
-        every = invert.most([pair.hockey_stick(at) for pair in both])
-    assert found.overlaps(every)
-    assert found.rel_accuracy_bits() >= 30

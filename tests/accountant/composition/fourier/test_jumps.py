@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from accountant.composition.fourier import estimates as saddle
 from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.cut import cut_off
 from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.jumps_integral import FloatJumps, estimate, jump_integral
+from accountant.composition.fourier.jumps_integral import estimate, jump_integral
 from accountant.composition.fourier.jumps_plan import (
     cut_for_jumps,
     log_level,
@@ -28,15 +23,10 @@ from accountant.composition.fourier.jumps_plan import (
 from accountant.composition.fourier.measure import Loss
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.fourier.sure import beyond, slack
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.transform import MixtureTransform
-from accountant.composition.numeric.search import Strip
 from accountant.composition.numeric.search import saddle as find_saddle
 from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
-from accountant.numbers.interval import ball
 from accountant.questions import profile
 from tests.accountant.composition.two_releases import two_releases
 from tests.quick import quick
@@ -76,83 +66,6 @@ HEAVY = (("5.796", "0.001352", 59),), 0.061
 MANY = (("0.7684", "7.963e-06", 61724930),), 4.25
 MIXED = (("0.6", "0.001", 40), ("0.5", "0.0002", 9), ("9", "0.01", 1)), 25.0
 CASES = [ONE, HEAVY, MANY, MIXED]
-
-
-@pytest.mark.parametrize(("parts", "epsilon"), CASES)
-def test_parts_add_up_to_the_law_without_what_is_cut_off(
-    parts: tuple[tuple[str, str, int], ...], epsilon: float
-) -> None:
-    """T(0) + J(0) = Λ(0) for the cut law, up to φχ(1 − χ₂) and what is beyond the guards."""
-    cut, found = apart(parts, epsilon)
-    with ctx.workprec(PRECISION):
-        room = slack(cut, found, Kernel.ABOVE_P, exact(0, "epsilon"))
-        for (part, _), (small, _), large in zip(
-            cut.factors, found.small.factors, found.large, strict=True
-        ):
-            if large is None:
-                assert small == part
-                continue
-            total = part.value(Fraction(-1))
-            both = small.value(Fraction(-1)) + large.value(Fraction(-1))
-            assert abs(both - total) < room + arb(2) ** -(PRECISION - 20)
-            assert 0 < large.value(Fraction(-1)) < 1
-
-
-@pytest.mark.parametrize(("parts", "epsilon"), CASES)
-def test_cumulants_are_those_of_the_certified_value(
-    parts: tuple[tuple[str, str, int], ...], epsilon: float
-) -> None:
-    found = jumps(parts, epsilon)
-    c = Fraction(round(find_saddle(found, saddle.CALL, epsilon).c * 64), 64)
-    size, mean, variance = found.cumulants(float(c))
-    with ctx.workprec(200):
-        step = Fraction(1, 1 << 30) * c
-        low, here, high = (found.log_value(c + side * step) for side in (-1, 0, 1))
-        first = float(((high - low) / (2 * ball(step))).mid())
-        second = float(((high - 2 * here + low) / ball(step) ** 2).mid())
-        assert not found.log_upper(c) < here
-    assert size == pytest.approx(float(here.mid()), rel=1e-8, abs=0)
-    assert mean == pytest.approx(first, rel=1e-7, abs=0)
-    assert variance == pytest.approx(second, rel=1e-5, abs=0)
-
-
-@pytest.mark.parametrize(("parts", "epsilon"), CASES)
-def test_values_on_the_line(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> None:
-    """Floats and balls agree on a line, and the decay is bounded."""
-    found = jumps(parts, epsilon)
-    point = find_saddle(found, saddle.CALL, epsilon)
-    c = Fraction(round(point.c * 64), 64)
-    step = Fraction(math.sqrt(1 / point.curvature))
-    with ctx.workprec(PRECISION):
-        values = found.line(c, step, 12)
-        sizes = [float(abs(value).upper()) for value in values]
-    assert values[0].real.overlaps(arb(1))
-    for j, size in enumerate(sizes[1:], start=1):
-        assert math.log(size) <= found.log_ratio(c, float(j * step)) + 1e-9
-    t = np.arange(1.0, 12.0) * float(step)
-    real, imaginary = FloatJumps(found).log_ratio(float(c), t)
-    _, mean, _ = found.cumulants(float(c))
-    for j, near in enumerate(np.exp(real + 1j * (imaginary + mean * t)), start=1):
-        assert abs(complex(values[j]) - near) < 1e-7
-
-
-@pytest.mark.parametrize(
-    ("kernel", "strip", "epsilon"),
-    [
-        (Kernel.CALL, saddle.CALL, "18"),
-        (Kernel.ABOVE_P, saddle.ABOVE_P, "18"),
-        (Kernel.ABOVE_Q, saddle.ABOVE_Q, "18"),
-    ],
-)
-def test_two_lines_agree(kernel: Kernel, strip: Strip, epsilon: str) -> None:
-    """The line of the large losses against the one of all losses, where both serve."""
-    loss = pair(("0.6", "0.02", 300)).loss()
-    at = exact(epsilon, "epsilon")
-    with ctx.workprec(PRECISION):
-        whole = integral(loss, kernel, strip, at, 60)
-        found = jump_integral(loss, kernel, strip, at, 60)
-        assert found.overlaps(whole)
-        assert found.rel_accuracy_bits() > 45
 
 
 @pytest.mark.parametrize(
@@ -254,17 +167,6 @@ def test_below_a_plateau_small_losses_are_nearly_everything(
     assert float(found.log().mid()) == pytest.approx(flat.log_value, rel=0, abs=1.0)
 
 
-def test_three_mechanisms_of_which_one_jumps() -> None:
-    """The jumps of one are as likely as the bulk of another; the two directions take two ways."""
-    parts = (
-        ("30.43", "0.009609", 3353),
-        ("18.32", "2.728e-06", 2564219),
-        ("2.293", "1.268e-06", 778969),
-    )
-    found = pair(*parts).estimate_epsilon(math.log(1.24e-217))
-    assert found == pytest.approx(0.8099552985, rel=1e-9, abs=0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "q", "delta"), [("0.4173", "4.194e-05", "0.0006"), ("45.24", "1.744e-06", "1e-4")]
@@ -288,74 +190,3 @@ def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
             )
             ends.append(1 - least)
     assert ends[0] > mpf(delta) > ends[1]
-
-
-def test_without_large_losses_nothing_is_taken_apart() -> None:
-    (one,) = Gaussian(standard_deviation=2).worst_case(Adjacency.ADD_REMOVE).remove
-    loss = SmoothPair(((one, 3),)).loss()
-    with ctx.workprec(PRECISION), pytest.raises(UndecidedError, match="large losses"):
-        jump_integral(loss, Kernel.CALL, saddle.CALL, exact(2, "epsilon"), BITS)
-
-
-def cut_mixtures(*widths: float, guarded: bool = False) -> st.SearchStrategy[Mixture]:
-    """Return mixtures with a cut of one of the widths, with or without its guard."""
-    plain = _cut_mixtures(*widths)
-    return plain.map(lambda law: replace(law, guard=law.cut + 40 * law.width)) if guarded else plain
-
-
-def _cut_mixtures(*widths: float) -> st.SearchStrategy[Mixture]:
-    return st.builds(
-        Mixture,
-        mu=st.floats(0.02, 2.0),
-        log_share=st.floats(-14.0, -1.0),
-        log_rest=st.just(-1e-7),
-        cut=st.floats(6.0, 30.0),
-        width=st.sampled_from(widths),
-    )
-
-
-@given(
-    mixture=cut_mixtures(0.03, 0.125, 0.5) | cut_mixtures(0.03, 0.125, guarded=True),
-    scale=st.floats(0.1, 3.0),
-    away=st.floats(0.5, 20.0) | st.floats(40.0, 60.0),
-)
-@settings(max_examples=100)
-def test_beyond_the_cut_the_integrand_stays_below_its_geometric_bound(
-    mixture: Mixture, scale: float, away: float
-) -> None:
-    s = scale * mixture.cut / (mixture.mu * math.exp(mixture.log_share + 0.5 * mixture.mu))
-    high = mixture.cut + away * mixture.width
-    _, rate = mixture.rates(-40.0, high, s, 0.0)
-    x = high + np.geomspace(1e-6, 1e4, 4000)
-    values = -0.5 * x * x + mixture.log_kept(x, np.zeros_like(x)) + s * mixture.log_density(x)
-    start = np.array([high])
-    at = -0.5 * high * high + float(mixture.log_kept(start, np.zeros(1))[0])
-    at += s * float(mixture.log_density(start)[0])
-    allowed = at - rate * (x - high)
-    assert np.all(values <= allowed + 1e-9 * (1 + np.abs(values)))
-
-
-@pytest.mark.parametrize("s", quick([0.0, 5.0, 20.0], 2))
-def test_the_rule_beside_two_cuts(s: float) -> None:
-    """The transform of large losses against a fine sum in mpmath."""
-    loss = cut_off(pair(("1", "0.01", 2)).loss(), 40.0, 30.0)
-    ((part, _),) = loss.factors
-    assert isinstance(part, MixtureTransform)
-    assert part.cut is not None
-    large = replace(part, rise=replace(part.cut, at=Fraction(4), width=Fraction(1, 8)))
-    with ctx.workprec(PRECISION):
-        found = large.value(Fraction(s) - 1)
-    with mp.workdps(40):
-        q, cut = mpf("0.01"), part.cut
-
-        def kept(x: mpf) -> mpf:
-            place, width = mpf(cut.at.numerator) / cut.at.denominator, mpf(float(cut.width))
-            above = mp.erfc((4 - x) * 8 / mp.sqrt(2)) / 2
-            return above * mp.erfc((x - place) / (width * mp.sqrt(2))) / 2
-
-        def term(x: mpf) -> mpf:
-            return mp.npdf(x) * kept(x) * (1 - q + q * mp.exp(x - mpf(1) / 2)) ** mpf(s)
-
-        known = mp.fsum(term(mpf(v) / 64) for v in range(2 * 64, 40 * 64)) / 64
-        assert abs(mpf(found.str(35, radius=False)) / known - 1) < mpf(10) ** -25
-    assert found.rel_accuracy_bits() > PRECISION - 20

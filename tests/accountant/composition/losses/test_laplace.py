@@ -7,23 +7,17 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from flint import acb, arb, ctx
+from flint import arb
 
 from accountant.composition.exact.laplace_product_plan import Kernel as Part
 from accountant.composition.exact.laplace_product_sums import above
-from accountant.composition.fourier.certified import Kernel, Line, _truncation
-from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.pair import SmoothPair, applies
-from accountant.composition.losses.laplace import LaplaceTransform
+from accountant.composition.fourier.pair import SmoothPair
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
 from accountant.mechanisms import (
     Composed,
-    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
-    IntegerNoise,
     Laplace,
     LaplaceVector,
     RandomizedResponse,
@@ -32,7 +26,6 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile, tradeoff
-from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.quick import quick
 
 NARROW = Fraction(1, 10**9)
@@ -41,10 +34,6 @@ FINE = Fraction(1, 10**30)
 
 def many(distance: str, count: int) -> SmoothPair:
     return SmoothPair(((LaplacePair(exact(distance)), count),))
-
-
-def worst(mechanism: Mechanism) -> Pair:
-    return mechanism.worst_case(None).remove[0]
 
 
 def delta(pair: Pair, epsilon: str, width: Fraction = FINE) -> Interval:
@@ -68,26 +57,6 @@ def test_the_contour_agrees_with_the_exact_expansion(epsilon: str) -> None:
     for found in (one, other):
         assert found.relative_width is not None
         assert found.relative_width <= FINE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", quick(["-12", "5", "20", "45"], 2))
-def test_tails_on_the_contour_agree_with_the_exact_expansion(epsilon: str) -> None:
-    """The atoms are taken apart, as 1/z alone does not fall fast enough."""
-    groups, unit, eps = ((1, 2000),), exact("0.1"), exact(epsilon)
-    pair = many("0.1", 2000)
-    names = {Part.P: "p_above", Part.Q: "q_above"}
-    for part, name in names.items():
-        found = enclose(lambda: getattr(pair.tails(eps), name), relative_width=NARROW)  # noqa: B023
-        if eps.sign >= 0:
-            expected = enclose(lambda: above(groups, unit, eps, part), relative_width=FINE)  # noqa: B023
-        else:
-            other = Part.Q if part is Part.P else Part.P
-            expected = enclose(
-                lambda: 1 - above(groups, unit, -eps, other, at_least=True),  # noqa: B023
-                relative_width=FINE,
-            )
-        assert found.overlaps(expected)
 
 
 @pytest.mark.parametrize("count", [10**6, 10**9, 10**12])
@@ -197,44 +166,3 @@ def test_the_trade_off_function_and_the_complement_of_many_releases() -> None:
     assert rest.relative_width is not None
     assert rest.relative_width <= FINE
     assert abs(rest.lower + whole.lower - 1) < Decimal("1e-29")
-
-
-def test_the_mpmath_route_agrees() -> None:
-    pair = worst(Composed([Laplace(scale=10), RandomizedResponse(epsilon="0.1")], 10**9))
-    eps = exact(10**7)
-    reference = by_mpmath(pair).hockey_stick(eps, 20)
-    found = enclose(lambda: pair.hockey_stick(eps), relative_width=Fraction(1, 10**25))
-    assert abs(mpmath.mpf(str(found.lower)) / reference - 1) < mpmath.mpf(10) ** -19
-
-
-def test_the_rest_of_a_line_covers_what_is_left_out() -> None:
-    """A sum that is cut off early differs from a longer one by less than its truncation."""
-    loss = Loss(((LaplaceTransform(exact("0.5")), 90),))
-    c, step, eps = Fraction(1, 4), Fraction(1, 16), arb(15)
-    with ctx.workprec(100):
-        for kernel in (Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q):
-            terms = []
-            for j, value in enumerate(loss.line(c, step, 4000)):
-                z = acb(arb(0.25), j * arb(0.0625))
-                turn = acb(0, -j * arb(0.0625) * eps).exp()
-                terms.append((value * kernel.at(z) * turn).real)
-            for count in (4, 8, 40):
-                rest = sum(terms[count:], start=arb(0))
-                assert abs(rest) < _truncation(loss, kernel, Line(c, step, count))
-
-
-def test_few_releases_are_left_to_other_engines() -> None:
-    with pytest.raises(UndecidedError, match="nodes"):
-        delta(many("0.1", 5), "0.2")
-    two = Composed(Laplace(scale=10), 5)
-    assert delta(worst(two), "0.2").overlaps(profile.delta(two, "0.2", method="exact"))
-
-
-def test_what_has_no_density_or_no_transform_does_not_apply() -> None:
-    lists = worst(RandomizedResponse(epsilon=1))
-    assert not applies([lists])
-    assert applies([lists, LaplacePair(exact(1))])
-    assert applies([LaplacePair(exact(1)), worst(DiscreteGaussian(parameter=9))])
-    assert not applies(
-        [LaplacePair(exact(1)), worst(IntegerNoise(["1/3", "1/3", "1/3"], lowest=-1))]
-    )

@@ -174,16 +174,9 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     ("monotone/refuted", put("facts.1.variables.x", "0.5"), "facts[1].variables"),
     ("minimiser/holds", put("facts.0.variables.k", "17"), "facts[0].value.upper"),
     # another mechanism, case or statement
-    (
-        "approximate-dp/refuted",
-        put("mechanism", "Gaussian(standard_deviation=2)"),
-        "mechanism",
-    ),
-    (
-        "approximate-dp/refuted",
-        put("mechanism", "Gaussian(standard_deviation=3, l2_sensitivity=2)"),
-        "mechanism",
-    ),
+    ("approximate-dp/refuted", put("mechanism", "Gaussian(standard_deviation=2)"), "mechanism"),
+    ("approximate-dp/refuted", put("mechanism", "Gaussian(standard_deviation=3, l2_sensitivity=2)"),
+     "mechanism"),
     ("relation/equal", put("mechanism", "Laplace(scale=1)"), "mechanism"),
     ("approximate-dp/refuted", put("case.s", "4"), "case"),
     ("approximate-dp/refuted", put("case", {}), "case"),
@@ -203,11 +196,8 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
         _both(put("claim.epsilon", "1/(2*s)"), put("claimed.epsilon", "0.5")),
         "facts",
     ),
-    (
-        "printed-number/refuted",
-        _both(put("claim.printed", "0.84134"), put("claimed.printed", "0.84134")),
-        "conclusion",
-    ),
+    ("printed-number/refuted", _both(put("claim.printed", "0.84134"),
+     put("claimed.printed", "0.84134")), "conclusion"),
     # another verdict or conclusion
     ("approximate-dp/refuted", put("verdict", "HOLDS"), "facts[0]"),
     ("approximate-dp/refuted", HOLDS_CONCLUSION, "facts[0]"),
@@ -227,18 +217,10 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     ("tradeoff/holds", put("facts.0.cuts", ["0.01", "0.2"]), "verdict"),
     ("gaussian-dp/swept", put("facts.2.cuts", ["0", "0.4"]), "verdict"),
     # statements about a range, false between the cases
-    (
-        "relation/swept",
-        _both(
-            put("claim.claim", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
-            put("claimed.relation", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
-            put("claim.for_all.e.grid", ["0.5"]),
-            put("case.e", "0.5"),
-            put("facts.1.expression", "1e6*e*(0.5 - e)"),
-            _interval("facts.1.value", "0"),
-        ),
-        "claim.proof",
-    ),
+    ("relation/swept", _both(put("claim.claim", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
+     put("claimed.relation", "2*log(1.25/d)/e**2 >= 1e6*e*(0.5 - e)"),
+     put("claim.for_all.e.grid", ["0.5"]), put("case.e", "0.5"),
+     put("facts.1.expression", "1e6*e*(0.5 - e)"), _interval("facts.1.value", "0")), "claim.proof"),
     # what cannot be evaluated
     ("relation/equal", put("claim.kind", "wish"), "claim.kind"),
     ("approximate-dp/refuted", put("claim.mechanism", "Gaussian("), "mechanism"),
@@ -248,7 +230,7 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     ("approximate-dp/refuted", put("facts.0.p", "0.5"), "facts[0].p"),
     ("approximate-dp/refuted", put("schema_version", 2), "schema_version"),
     ("approximate-dp/refuted", put("surplus", "1"), ""),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -47,267 +47,98 @@ BUDGET = "epsilon = 1\ndelta = 1e-5"
 
 FALSE = [
     # a text in the place of a proof
-    FalseClaim(
-        "argued polynomial",
-        relation("d**2 <= 100", ARGUED + over("d", "[1, 2, 3]", 'low = "1"')),
-        Verdict.ARGUED,
-        "for every d ≥ 1: d**2 <= 100",
-    ),
-    FalseClaim(
-        "argued without lemma",
-        relation("d**2 <= 100", 'argument = "See above."\n' + over("d", "[1]", 'low = "1"')),
-        Verdict.ARGUED,
-    ),
-    FalseClaim(
-        "lemma without argument",
-        relation("d**2 <= 100", 'lemmas = ["lemma"]\n' + over("d", "[1]", 'low = "1"')),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "blank argument",
-        relation("d**2 <= 100", 'argument = "  "\nlemmas = ["lemma"]\n' + over("d", "[1]")),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "argued noise",
-        mechanism(
-            "approximate-dp", GAUSSIAN, BUDGET, ARGUED + over("s", '["1/2", "1/4"]', 'above = "0"')
-        ),
-        Verdict.ARGUED,
-        "for every s > 0: Gaussian(",
-    ),
+    FalseClaim("argued polynomial", relation("d**2 <= 100",
+     ARGUED + over("d", "[1, 2, 3]", 'low = "1"')), Verdict.ARGUED, "for every d ≥ 1: d**2 <= 100"),
+    FalseClaim("argued without lemma", relation("d**2 <= 100",
+     'argument = "See above."\n' + over("d", "[1]", 'low = "1"')), Verdict.ARGUED),
+    FalseClaim("lemma without argument", relation("d**2 <= 100",
+     'lemmas = ["lemma"]\n' + over("d", "[1]", 'low = "1"')), SUPPORTED),
+    FalseClaim("blank argument", relation("d**2 <= 100",
+     'argument = "  "\nlemmas = ["lemma"]\n' + over("d", "[1]")), SUPPORTED),
+    FalseClaim("argued noise", mechanism("approximate-dp", GAUSSIAN, BUDGET,
+     ARGUED + over("s", '["1/2", "1/4"]', 'above = "0"')), Verdict.ARGUED,
+     "for every s > 0: Gaussian("),
     # a grid that stops before the failure
-    FalseClaim(
-        "noise", mechanism("approximate-dp", GAUSSIAN, BUDGET, over("s", '["1/2"]')), SUPPORTED
-    ),
-    FalseClaim(
-        "epsilon",
-        mechanism(
-            "approximate-dp",
-            "Gaussian(standard_deviation=round_up(sqrt(2*log(1.25/1e-5))/e))",
-            'epsilon = "e"\ndelta = 1e-5',
-            over("e", '["1/2", "1"]', 'above = "0"'),
-        ),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "releases",
-        mechanism(
-            "approximate-dp",
-            "Composed(Gaussian(standard_deviation=20), count=k)",
-            BUDGET,
-            over("k", "[1, 2, 4]", 'low = "1"\ninteger = true'),
-        ),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "scale",
-        mechanism("pure-dp", "Laplace(scale=b)", "epsilon = 1", over("b", "[1, 2]", 'above = "0"')),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "Rényi order",
-        mechanism(
-            "renyi-dp",
-            "Gaussian(standard_deviation=2)",
-            'order = "a"\nepsilon = 2',
-            over("a", "[2, 3, 16]", 'above = "1"'),
-        ),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "zCDP",
-        mechanism("zcdp", "Laplace(scale=b)", 'rho = "1/8"', over("b", "[2, 3]", 'above = "0"')),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "μ",
-        mechanism("gaussian-dp", GAUSSIAN, 'mu = "1"', over("s", "[1, 4]", 'above = "0"')),
-        SUPPORTED,
-    ),
+    FalseClaim("noise", mechanism("approximate-dp", GAUSSIAN, BUDGET, over("s", '["1/2"]')),
+     SUPPORTED),
+    FalseClaim("epsilon", mechanism("approximate-dp",
+     "Gaussian(standard_deviation=round_up(sqrt(2*log(1.25/1e-5))/e))",
+     'epsilon = "e"\ndelta = 1e-5', over("e", '["1/2", "1"]', 'above = "0"')), SUPPORTED),
+    FalseClaim("releases", mechanism("approximate-dp",
+     "Composed(Gaussian(standard_deviation=20), count=k)", BUDGET,
+     over("k", "[1, 2, 4]", 'low = "1"\ninteger = true')), SUPPORTED),
+    FalseClaim("scale", mechanism("pure-dp", "Laplace(scale=b)", "epsilon = 1",
+     over("b", "[1, 2]", 'above = "0"')), SUPPORTED),
+    FalseClaim("Rényi order", mechanism("renyi-dp", "Gaussian(standard_deviation=2)",
+     'order = "a"\nepsilon = 2', over("a", "[2, 3, 16]", 'above = "1"')), SUPPORTED),
+    FalseClaim("zCDP", mechanism("zcdp", "Laplace(scale=b)", 'rho = "1/8"',
+     over("b", "[2, 3]", 'above = "0"')), SUPPORTED),
+    FalseClaim("μ", mechanism("gaussian-dp", GAUSSIAN, 'mu = "1"',
+     over("s", "[1, 4]", 'above = "0"')), SUPPORTED),
     FalseClaim("grid", relation("x**2 < 1000", over("x", "[1, 10, 30]", 'low = "0"')), SUPPORTED),
-    FalseClaim(
-        "Euler's primes",
-        relation("x**2 + x + 41 < 1763", over("x", "[0, 1, 2, 39]", 'low = "0"\ninteger = true')),
-        SUPPORTED,
-    ),
+    FalseClaim("Euler's primes", relation("x**2 + x + 41 < 1763",
+     over("x", "[0, 1, 2, 39]", 'low = "0"\ninteger = true')), SUPPORTED),
     # cases as if they were for all
-    FalseClaim(
-        "listed cases",
-        relation(
-            "d**2 <= 100", 'statement = "d² ≤ 100 for every d."\n[claims.where]\nd = [1, 2, 3]\n'
-        ),
-        HOLDS,
-        "in the cases d in {1, 2, 3}: d**2 <= 100",
-    ),
-    FalseClaim(
-        "listed sensitivities",
-        mechanism(
-            "approximate-dp",
-            GAUSSIAN,
-            BUDGET,
-            'statement = "For all sensitivities."\n[claims.where]\ns = ["1/2", "1/4"]\n',
-        ),
-        HOLDS,
-        "in the cases s in {1/2, 1/4}: Gaussian(",
-    ),
-    FalseClaim(
-        "one case",
-        mechanism(
-            "zcdp", "Laplace(scale=2)", 'rho = "1/8"', 'statement = "Any scale is 1/8-zCDP."\n'
-        ),
-        HOLDS,
-        "Laplace(scale=2) is (1/8)-zCDP",
-    ),
-    FalseClaim(
-        "a counterexample assumed away",
-        relation(
-            "x**2 <= 100",
-            'statement = "x² ≤ 100 for every x ≤ 20."\nassume = ["x <= 10"]\n'
-            "[claims.where]\nx = [1, 10, 20]\n",
-        ),
-        HOLDS,
-        "where x <= 10: x**2 <= 100",
-    ),
+    FalseClaim("listed cases", relation("d**2 <= 100",
+     'statement = "d² ≤ 100 for every d."\n[claims.where]\nd = [1, 2, 3]\n'), HOLDS,
+     "in the cases d in {1, 2, 3}: d**2 <= 100"),
+    FalseClaim("listed sensitivities", mechanism("approximate-dp", GAUSSIAN, BUDGET,
+     'statement = "For all sensitivities."\n[claims.where]\ns = ["1/2", "1/4"]\n'), HOLDS,
+     "in the cases s in {1/2, 1/4}: Gaussian("),
+    FalseClaim("one case", mechanism("zcdp", "Laplace(scale=2)", 'rho = "1/8"',
+     'statement = "Any scale is 1/8-zCDP."\n'), HOLDS, "Laplace(scale=2) is (1/8)-zCDP"),
+    FalseClaim("a counterexample assumed away", relation("x**2 <= 100",
+     'statement = "x² ≤ 100 for every x ≤ 20."\nassume = ["x <= 10"]\n'
+     "[claims.where]\nx = [1, 10, 20]\n"), HOLDS, "where x <= 10: x**2 <= 100"),
     # a sweep with a hole: the words say more than the domain
-    FalseClaim(
-        "sweep with a hole",
-        relation(
-            "(x - 3)**2 > 1",
-            'statement = "For every x in [0, 10]."\nproof.method = "sweep"\n'
-            + over("x", "[0, 1]", 'low = "0"\nhigh = "1.5"'),
-        ),
-        HOLDS,
-        "for every x in [0, 1.5]: (x - 3)**2 > 1",
-    ),
-    FalseClaim(
-        "sweep of a false claim",
-        relation(
-            "(x - 3)**2 > 1",
-            'proof.method = "sweep"\n' + over("x", "[0, 1, 9]", 'low = "0"\nhigh = "10"'),
-        ),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "a proof that is none",
-        relation("x < 100", 'proof.method = "identity"\n' + over("x", "[1, 2]", 'low = "0"')),
-        SUPPORTED,
-    ),
+    FalseClaim("sweep with a hole", relation("(x - 3)**2 > 1",
+     'statement = "For every x in [0, 10]."\nproof.method = "sweep"\n' + over("x", "[0, 1]",
+     'low = "0"\nhigh = "1.5"')), HOLDS, "for every x in [0, 1.5]: (x - 3)**2 > 1"),
+    FalseClaim("sweep of a false claim", relation("(x - 3)**2 > 1",
+     'proof.method = "sweep"\n' + over("x", "[0, 1, 9]", 'low = "0"\nhigh = "10"')), SUPPORTED),
+    FalseClaim("a proof that is none", relation("x < 100",
+     'proof.method = "identity"\n' + over("x", "[1, 2]", 'low = "0"')), SUPPORTED),
     # behaviour
-    FalseClaim(
-        "monotone until 50",
-        behaviour(
-            "monotone", "(x - 50)**2", "[1, 10, 50]", 'direction = "decreasing"\nover.low = "0"'
-        ),
-        SUPPORTED,
-        "x ≥ 0",
-    ),
-    FalseClaim(
-        "monotone between points",
-        behaviour("monotone", "x + 2*sin(2*pi()*x)", "[0, 1, 2]", 'direction = "increasing"'),
-        SUPPORTED,
-        "no range is given",
-    ),
-    FalseClaim(
-        "monotone argued",
-        behaviour(
-            "monotone",
-            "(x - 50)**2",
-            "[1, 10, 50]",
-            'direction = "decreasing"\n' + ARGUED + 'over.low = "0"',
-        ),
-        Verdict.ARGUED,
-    ),
-    FalseClaim(
-        "e rounded",
-        behaviour(
-            "limit", "(1 + 1/x)**x", "[10, 1000]", 'limit = "2.71828"\nrate = "2/x + 0.00001"'
-        ),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "Euler's constant rounded",
-        behaviour(
-            "limit", "harmonic(x) - log(x)", "[10, 1000]", 'limit = "0.5772"\nrate = "1/x + 1e-4"'
-        ),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "a constant rate",
-        behaviour("limit", "1/x", "[10, 1000]", 'limit = "1"\nrate = "1"'),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "a rate that grows slowly",
-        behaviour("limit", "1/x", "[10, 1000]", 'limit = "1"\nrate = "log(x)"'),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "a limit without a rate",
-        behaviour("limit", "1/x", "[10, 1000]", 'limit = "1/1000"'),
-        UNDECIDED,
-    ),
-    FalseClaim(
-        "minimiser between the points",
-        behaviour("minimiser", "(x - 3/2)**2", "[1, 2, 3]", 'claimed = 1\nover.low = "0"'),
-        SUPPORTED,
-        "over x ≥ 0",
-    ),
-    FalseClaim(
-        "minimiser beyond the points",
-        behaviour("minimiser", "-x**2 + 10*x", "[0, 1, 2]", "claimed = 0"),
-        SUPPORTED,
-    ),
-    FalseClaim(
-        "minimiser among some integers",
-        behaviour(
-            "minimiser",
-            "(x - 10)**2",
-            "[1, 2, 3]",
-            'claimed = 3\nover = {low = "1", high = "20", integer = true}',
-        ),
-        SUPPORTED,
-    ),
+    FalseClaim("monotone until 50", behaviour("monotone", "(x - 50)**2", "[1, 10, 50]",
+     'direction = "decreasing"\nover.low = "0"'), SUPPORTED, "x ≥ 0"),
+    FalseClaim("monotone between points", behaviour("monotone", "x + 2*sin(2*pi()*x)", "[0, 1, 2]",
+     'direction = "increasing"'), SUPPORTED, "no range is given"),
+    FalseClaim("monotone argued", behaviour("monotone", "(x - 50)**2", "[1, 10, 50]",
+     'direction = "decreasing"\n' + ARGUED + 'over.low = "0"'), Verdict.ARGUED),
+    FalseClaim("e rounded", behaviour("limit", "(1 + 1/x)**x", "[10, 1000]",
+     'limit = "2.71828"\nrate = "2/x + 0.00001"'), SUPPORTED),
+    FalseClaim("Euler's constant rounded", behaviour("limit", "harmonic(x) - log(x)", "[10, 1000]",
+     'limit = "0.5772"\nrate = "1/x + 1e-4"'), SUPPORTED),
+    FalseClaim("a constant rate", behaviour("limit", "1/x", "[10, 1000]",
+     'limit = "1"\nrate = "1"'), SUPPORTED),
+    FalseClaim("a rate that grows slowly", behaviour("limit", "1/x", "[10, 1000]",
+     'limit = "1"\nrate = "log(x)"'), SUPPORTED),
+    FalseClaim("a limit without a rate", behaviour("limit", "1/x", "[10, 1000]",
+     'limit = "1/1000"'), UNDECIDED),
+    FalseClaim("minimiser between the points", behaviour("minimiser", "(x - 3/2)**2", "[1, 2, 3]",
+     'claimed = 1\nover.low = "0"'), SUPPORTED, "over x ≥ 0"),
+    FalseClaim("minimiser beyond the points", behaviour("minimiser", "-x**2 + 10*x", "[0, 1, 2]",
+     "claimed = 0"), SUPPORTED),
+    FalseClaim("minimiser among some integers", behaviour("minimiser", "(x - 10)**2", "[1, 2, 3]",
+     'claimed = 3\nover = {low = "1", high = "20", integer = true}'), SUPPORTED),
     # optimality
-    FalseClaim(
-        "a typed bound",
-        'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n',
-        UNDECIDED,
-    ),
-    FalseClaim(
-        "a typed bound, argued",
-        f'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n{ARGUED}',
-        Verdict.ARGUED,
-        "who they are is said in words only",
-    ),
-    FalseClaim(
-        "a tolerance of one",
-        'kind = "optimality"\nvalue = "2"\ntolerance = "1"\n'
-        'dual.law = "corners"\n'
-        'among = {type = "Gaussian", mu = "1", objective = "total", '
-        'space = {type = "Box", bounds = ["1"]}}\n',
-        HOLDS,
-        "below (2)/(1 + 1): the value is within a factor 1 + 1 of optimal",
-    ),
-    FalseClaim(
-        "a dual that misses",
-        'kind = "optimality"\nvalue = "2"\ndual.law = "corners"\n'
-        'among = {type = "Gaussian", mu = "1", objective = "total", '
-        'space = {type = "Box", bounds = ["1"]}}\n',
-        UNDECIDED,
-    ),
-    FalseClaim(
-        "a competitor that is none",
-        'kind = "optimality"\nvalue = "1"\ncompetitor = "0"\n',
-        UNDECIDED,
-    ),
-    FalseClaim(
-        "only words for a domain",
-        relation("1/x <= 1", over("x", "[1, 2]")),
-        SUPPORTED,
-        "in words only",
-    ),
-]
+    FalseClaim("a typed bound", 'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n',
+     UNDECIDED),
+    FalseClaim("a typed bound, argued",
+     f'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n{ARGUED}', Verdict.ARGUED,
+     "who they are is said in words only"),
+    FalseClaim("a tolerance of one", 'kind = "optimality"\nvalue = "2"\ntolerance = "1"\n'
+     'dual.law = "corners"\n' 'among = {type = "Gaussian", mu = "1", objective = "total", '
+     'space = {type = "Box", bounds = ["1"]}}\n', HOLDS,
+     "below (2)/(1 + 1): the value is within a factor 1 + 1 of optimal"),
+    FalseClaim("a dual that misses", 'kind = "optimality"\nvalue = "2"\ndual.law = "corners"\n'
+     'among = {type = "Gaussian", mu = "1", objective = "total", '
+     'space = {type = "Box", bounds = ["1"]}}\n', UNDECIDED),
+    FalseClaim("a competitor that is none", 'kind = "optimality"\nvalue = "1"\ncompetitor = "0"\n',
+     UNDECIDED),
+    FalseClaim("only words for a domain", relation("1/x <= 1", over("x", "[1, 2]")), SUPPORTED,
+     "in words only"),
+]  # fmt: skip
 
 
 def decided(claim: str) -> Finding:
@@ -342,25 +173,11 @@ TRUE: list[tuple[str, Any]] = [
     (behaviour("limit", "1/log(x)", "[10, 1000]", 'limit = "0"\nrate = "1/x"'), UNDECIDED),
     (relation("mu(Gaussian(standard_deviation=3)) == 1/3"), HOLDS),
     (relation("rho(Gaussian(standard_deviation=3)) == 1/18"), HOLDS),
-    (
-        behaviour(
-            "monotone",
-            "(x - 5)**2",
-            "[0, 1, 2, 3, 4]",
-            'direction = "decreasing"\nover = {low = "0", below = "5", integer = true}',
-        ),
-        HOLDS,
-    ),
-    (
-        behaviour(
-            "minimiser",
-            "(x - 3/2)**2",
-            "[1, 2, 3]",
-            'claimed = 2\nover = {above = "0", high = "3", integer = true}',
-        ),
-        HOLDS,
-    ),
-]
+    (behaviour("monotone", "(x - 5)**2", "[0, 1, 2, 3, 4]",
+     'direction = "decreasing"\nover = {low = "0", below = "5", integer = true}'), HOLDS),
+    (behaviour("minimiser", "(x - 3/2)**2", "[1, 2, 3]",
+     'claimed = 2\nover = {above = "0", high = "3", integer = true}'), HOLDS),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("claim", "verdict"), TRUE)

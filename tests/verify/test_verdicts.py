@@ -225,26 +225,18 @@ def test_a_true_claim_holds(text: str) -> None:
     [
         (PROFILE + 'bound = "1"\nlow = 2\nhigh = 1', "low=2 ≤ high=1"),
         (PROFILE + 'bound = "1"\nlow = 0\nhigh = "2**(1/2)"', "high=.*to be rational"),
-        (
-            PROFILE + 'bound = "2 - delta(Gaussian(standard_deviation=1), epsilon)"\n'
-            "low = 0\nhigh = 2",
-            "bound that does not increase",
-        ),
-        (
-            RELATION + 'claim = "n != 2"\nwhere = {n = [1, 2]}\nassume = ["exp(log(n)) <= 2"]',
-            "is not decided in the case",
-        ),
-        (
-            RELATION + 'claim = "x < 1"\n[claims.for_all.x]\nstatement = "0 ≤ x ≤ 1/2"\n'
-            'grid = [2]\nlow = "0"\nhigh = "1/2"',
-            "for_all.x.grid within x in",
-        ),
+        (PROFILE + 'bound = "2 - delta(Gaussian(standard_deviation=1), epsilon)"\n'
+         "low = 0\nhigh = 2", "bound that does not increase"),
+        (RELATION + 'claim = "n != 2"\nwhere = {n = [1, 2]}\nassume = ["exp(log(n)) <= 2"]',
+         "is not decided in the case"),
+        (RELATION + 'claim = "x < 1"\n[claims.for_all.x]\nstatement = "0 ≤ x ≤ 1/2"\n'
+         'grid = [2]\nlow = "0"\nhigh = "1/2"', "for_all.x.grid within x in"),
         (PRINTED + 'printed = "NaN"', "printed='NaN' to be a decimal"),
         (PRINTED + 'printed = "1/8"', "printed='1/8' to be a decimal"),
         (PRINTED + 'printed = "1e999999999"', "an exponent of at most"),
         ("a = " + "[" * 5000, "nested too deeply"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_decided_is_an_error(text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         certify(claim(text))

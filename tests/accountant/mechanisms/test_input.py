@@ -87,10 +87,8 @@ BAD = [
     ("DiscreteLaplace(scale=1, sensitivity=0)", "Expected sensitivity=0 ≥ 1."),
     ("DiscreteLaplace(scale=1, sensitivity='1/2')", "sensitivity='1/2' to be an integer"),
     ("DisjointGroupsGaussian(groups=1, dimension=1, mu=1)", "needs adjacency"),
-    (
-        "DisjointGroupsGaussian(groups=1, dimension=1, mu=1, adjacency='add')",
-        "Expected adjacency='add' to be one of",
-    ),
+    ("DisjointGroupsGaussian(groups=1, dimension=1, mu=1, adjacency='add')",
+     "Expected adjacency='add' to be one of"),
     ("EllipticalGaussian(sensitivities=[1, 0], mu=1)", "sensitivities[1]='0' > 0"),
     ("EllipticalGaussian(sensitivities=[], mu=1)", "at least one entry"),
     ("Gaussian(standard_deviation=0)", "Expected standard_deviation='0' > 0"),
@@ -113,17 +111,13 @@ BAD = [
     ("LaplaceVector(scale=1, shifts=[1, 'x'])", "shifts[1]='x' to be a number"),
     ("LaplaceVector(scale=1, shifts=[1, 'sqrt(2)'])", "ratios are rational"),
     ("LaplaceVector(scale=1, shifts=[])", "at least one entry"),
-    (
-        "MatrixVariateGaussian(row_covariance=Matrix(rows=[[1, 1], [1, 1]]), "
-        "column_covariance=Isotropic(dimension=1, variance=1))",
-        "Expected row_covariance to be positive definite",
-    ),
+    ("MatrixVariateGaussian(row_covariance=Matrix(rows=[[1, 1], [1, 1]]), "
+     "column_covariance=Isotropic(dimension=1, variance=1))",
+     "Expected row_covariance to be positive definite"),
     ("OptimalEllipse(dimension=4, sparsity=5, mu=1)", "Expected sparsity=5 between 1 and dim"),
     ("OptimalEllipse(dimension=4, sparsity=0, mu=1)", "Expected sparsity=0 ≥ 1"),
-    *(
-        (f"PoissonSubsampled(mechanism={NORMAL}, sampling_prob={q})", "sampling_prob")
-        for q in ("-0.1", "1.5", "'x'", "'3/2'")
-    ),
+    *((f"PoissonSubsampled(mechanism={NORMAL}, sampling_prob={q})",
+     "sampling_prob") for q in ("-0.1", "1.5", "'x'", "'3/2'")),
     ("RandomizedResponse(epsilon=-1)", "Expected epsilon='-1' ≥ 0"),
     ("RandomizedResponse(epsilon=1, categories=1)", "Expected categories=1 ≥ 2"),
     ("RankOneGaussian(dimension=2, sigma_star=1)", "Expected dimension=2 > 2."),
@@ -158,12 +152,10 @@ BAD = [
     ("FiniteSet(vectors=[[0, 0]])", "other than 0"),
     ("L2Ball(dimension=2, radius=0)", "Expected radius='0' > 0"),
     ("DisjointGroups(groups=2, space=3)", "to be a sensitivity space"),
-    (
-        "GeneralGaussian(covariance=Isotropic(dimension=2, variance=1), space=L2Ball(dimension=3))",
-        "the covariance has 2, the space has 3",
-    ),
+    ("GeneralGaussian(covariance=Isotropic(dimension=2, variance=1), space=L2Ball(dimension=3))",
+     "the covariance has 2, the space has 3"),
     ("GeneralGaussian(covariance=3, space=L2Ball(dimension=3))", "to be a covariance"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)

@@ -27,23 +27,12 @@ from accountant.questions import profile
 
 COUNTERS: list[LinearCounter] = [
     *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),
-    *(
-        BridgedTree(n, arities, epsilon=1)
-        for arities, lengths in {
-            (1,): (1,),
-            (7,): (1, 6, 7),
-            (2, 3, 4): (1, 5, 17, 23, 24),
-            (1, 5, 7): (34, 35),
-            (3, 2, 2, 3): (35, 36),
-        }.items()
-        for n in lengths
-    ),
-    *(
-        kind(n, mu=1)
-        for kind in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)
-        for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)
-    ),
-]
+    *(BridgedTree(n, arities, epsilon=1) for arities,
+     lengths in {(1,): (1,), (7,): (1, 6, 7), (2, 3, 4): (1, 5, 17, 23, 24), (1, 5, 7): (34, 35),
+     (3, 2, 2, 3): (35, 36)}.items() for n in lengths),
+    *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary,
+     SquareRootFactorization) for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=repr)

@@ -278,22 +278,13 @@ _DUAL: dict[str, Any] = {
     "kind": "optimality",
     "id": "x",
     "value": "variance(CorrelatedGaussian(dimension=s**2, mu=1), 0)",
-    "among": {
-        "type": "Gaussian",
-        "mu": "1",
-        "objective": "mean",
-        "space": {
-            "type": "SparseBox",
-            "dimension": "s**2",
-            "sparsity": "s**2",
-            "bound": "1",
-            "signed": False,
-        },
-    },
+    "among": {"type": "Gaussian", "mu": "1", "objective": "mean",
+     "space": {"type": "SparseBox", "dimension": "s**2", "sparsity": "s**2", "bound": "1",
+     "signed": False}},
     "dual": {"law": "sparse", "ones": "(s**2+s)/2"},
     "for_all": {"s": {"low": "1", "integer": True}},
     "proof": {"method": "positive"},
-}
+}  # fmt: skip
 
 
 def test_optimality_rests_on_a_dual_and_its_conditions() -> None:

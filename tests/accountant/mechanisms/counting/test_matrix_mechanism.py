@@ -400,27 +400,15 @@ CYCLIC = {"participation": "cyclic", "separation": 2}
         ({"step_sampling_prob": "1/2"}, "step_sampling_prob only with participation='cyclic'"),
         ({**CYCLIC, "step_sampling_prob": "1/2", "participations": 2}, "and no participations"),
         ({**CYCLIC, "step_sampling_prob": "3/2"}, r"step_sampling_prob='3/2' in \[0, 1\]"),
-        (
-            {**CYCLIC, "step_sampling_prob": "1/2", "strategy": "square-root"},
-            "separation=2 ≥ 8, the bands.*bands=2",
-        ),
-        (
-            {**CYCLIC, "step_sampling_prob": "1/2", "strategy": [1, 0, 1]},
-            "separation=2 ≥ 3, the bands",
-        ),
-        (
-            {
-                "strategy": [[1, 0], [1, 1]],
-                "steps": 2,
-                "participation": "cyclic",
-                "separation": 1,
-                "step_sampling_prob": "1/2",
-            },
-            "separation=1 ≥ 2, the bands",
-        ),
+        ({**CYCLIC, "step_sampling_prob": "1/2", "strategy": "square-root"},
+         "separation=2 ≥ 8, the bands.*bands=2"),
+        ({**CYCLIC, "step_sampling_prob": "1/2", "strategy": [1, 0, 1]},
+         "separation=2 ≥ 3, the bands"),
+        ({"strategy": [[1, 0], [1, 1]], "steps": 2, "participation": "cyclic", "separation": 1,
+         "step_sampling_prob": "1/2"}, "separation=1 ≥ 2, the bands"),
         ({**CYCLIC, "participations": 5}, "participations=5 ≤ 4: no more fit into steps=8"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(arguments: dict[str, Any], said: str) -> None:
     usual = {"strategy": "identity", "noise_multiplier": 1, "steps": 8, "participation": "single"}
     with pytest.raises(InvalidInputError, match=said) as caught:

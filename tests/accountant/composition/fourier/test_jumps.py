@@ -190,3 +190,24 @@ def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
             )
             ends.append(1 - least)
     assert ends[0] > mpf(delta) > ends[1]
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "epsilon"),
+    quick([("1", "0.3", "3.5"), ("3", "0.0001", "0.01"), ("0.5", "0.001", "9")], 0),
+)
+def test_one_release_in_parts(sigma: str, q: str, epsilon: str) -> None:
+    """The integral below the cut, and what is beyond it, against the closed form."""
+    mechanism = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
+    (one,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
+    at, loss = exact(epsilon, "epsilon"), SmoothPair(((one, 1),)).loss()
+    with ctx.workprec(110):
+        tails = one.tails(at)
+        for kernel, strip, known in (
+            (Kernel.CALL, saddle.CALL, one.hockey_stick(at)),
+            (Kernel.ABOVE_P, saddle.ABOVE_P, tails.p_above),
+            (Kernel.ABOVE_Q, saddle.ABOVE_Q, tails.q_above * at.ball().exp()),
+        ):
+            found = jump_integral(loss, kernel, strip, at, 48)
+            assert found.overlaps(known)
+            assert found.rel_accuracy_bits() > 36

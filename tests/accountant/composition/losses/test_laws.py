@@ -17,6 +17,7 @@ from flint import acb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accountant.composition.fourier.measure import Loss
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
@@ -197,6 +198,18 @@ def test_the_bounds_of_moments_hold_and_are_not_idle(s: float) -> None:
     for t in (0.5, 3.0, 20.0, 100.0):
         value = math.log(abs(np.dot(weights, np.exp(1j * t * loss))))
         assert value <= mixture.log_decay(s, t) <= size + 1.0
+
+
+@pytest.mark.parametrize(("c", "law"), [(0, 0), (-1, 1)])
+def test_at_a_pole_a_cut_law_has_less_than_the_mass_one(c: int, law: int) -> None:
+    """A contour may go through 0 or −1 where its kernel has no pole there."""
+    whole = sample("PoissonSubsampled(Gaussian(standard_deviation=1), sampling_prob='0.3')")
+    cut = replace(whole, cut=Cut(Fraction(1), Fraction(1, 4)))
+    with ctx.workprec(BITS):
+        assert Loss(((whole, 1),)).log_value(Fraction(c)).is_zero()
+        found = Loss(((cut, 50),)).log_value(Fraction(c))
+        assert found.overlaps(50 * (-cut.lost()[law]).log1p())
+        assert found.rel_accuracy_bits() > BITS // 2
 
 
 @pytest.mark.parametrize(("low", "high"), [("4", "6"), ("1", "8")])

@@ -16,6 +16,7 @@ import dpassay
 from accountant import notation
 from accountant.counting.streams import StateFile, TreeCounter
 from accountant.mechanisms import KaryTree
+from tests.quick import quick
 from tests.verify.stream_shell import Shell
 
 PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
@@ -202,7 +203,7 @@ def test_a_stream_goes_on_as_it_began(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+    ("stop", "code"), quick([(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)], 0)
 )
 def test_stopped_and_continued(stop: signal.Signals, code: int, tmp_path: Path) -> None:
     """Lines come out one by one; after a signal the rest follows, and nothing comes anew."""

@@ -9,6 +9,7 @@ import pytest
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.questions.tradeoff import beta, power
+from tests.quick import quick
 
 COARSE, FINE = Fraction(1, 10**6), Fraction(1, 10**10)
 BOTH = "add-remove"
@@ -24,7 +25,7 @@ CASES: list[tuple[Mechanism, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "level"), CASES)
+@pytest.mark.parametrize(("mechanism", "level"), quick(CASES, 1))
 def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
     for ask in (beta, power):
         coarse = ask(mechanism, level, adjacency=BOTH, relative_width=COARSE)

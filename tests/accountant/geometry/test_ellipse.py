@@ -18,7 +18,7 @@ def test_every_sparsity_is_proved_in_dimension_1000() -> None:
         assert defects(optimal_ellipse(1000, sparsity)) == ()
 
 
-@pytest.mark.parametrize("dimension", range(1, 61))
+@pytest.mark.parametrize("dimension", [*range(1, 13), 24, 25, 26, 60])
 def test_every_sparsity_is_proved_in_small_dimensions(dimension: int) -> None:
     for sparsity in range(1, dimension + 1):
         ellipse = optimal_ellipse(dimension, sparsity)

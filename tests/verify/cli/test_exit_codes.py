@@ -98,7 +98,7 @@ def in_shell(*arguments: str, redirection: str) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-", ">&- <&-"])
+@pytest.mark.parametrize("redirection", quick([">&-", ">&- 2>&-", ">&- <&-"], 1))
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

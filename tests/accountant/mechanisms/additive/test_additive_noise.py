@@ -23,6 +23,7 @@ from accountant.errors import InvalidInputError
 from accountant.mechanisms import AdditiveNoise, Gaussian, Laplace, Logistic, TruncatedLaplace
 from accountant.numbers.interval import Interval
 from accountant.questions import accuracy, guarantees, profile, tradeoff, utility
+from tests.quick import quick
 from verify.certificate import certify
 from verify.checker import Outcome, check
 from verify.claims import ApproximateDP
@@ -56,7 +57,7 @@ def test_known_laws_have_their_profiles(density: str, known: Mechanism, epsilon:
         assert found.overlaps(exact)
 
 
-@pytest.mark.parametrize(("density", "known"), SAME)
+@pytest.mark.parametrize(("density", "known"), quick(SAME, 1, 3))
 def test_known_laws_have_their_other_answers(density: str, known: Mechanism) -> None:
     own = AdditiveNoise(density)
     for ours, exact in (
@@ -136,7 +137,7 @@ def test_profiles_agree_with_quadrature(density: str, knots: list[float]) -> Non
         assert abs(mpmath.mpf(str(found.upper)) - max(sides)) <= mpmath.mpf("1e-12")
 
 
-@pytest.mark.parametrize("density", ["exp(-abs(x)**3)", "1/(1+x**2)", "exp(-x-exp(-x))"])
+@pytest.mark.parametrize("density", quick(["exp(-abs(x)**3)", "1/(1+x**2)", "exp(-x-exp(-x))"], 0))
 def test_a_smaller_shift_is_never_worse(density: str) -> None:
     for epsilon in ("-1/2", "0", "1/3"):
         shifts = [Fraction(k, 4) for k in range(1, 7)]
@@ -297,6 +298,7 @@ def test_certificates_are_conditional(density: str, delta: str) -> None:
     assert any("one mode" in text for text in checked.taken_as_given)
 
 
+@pytest.mark.slow
 def test_a_slope_that_tends_to_its_bound_tells_a_pure_guarantee_from_a_smaller_one() -> None:
     """−(ln f)′ = x/√(1 + x²) < 1 tends to 1, so ε(0) = 1, and no claim below it holds."""
     noise = AdditiveNoise("exp(-sqrt(1+x**2))")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import fcntl
 import importlib.util
 import subprocess
 import sys
@@ -145,13 +144,6 @@ def test_an_interrupted_installation_leaves_no_stamp(
     assert not run.is_current("core")
 
 
-def test_one_installation_at_a_time(clone: Path) -> None:
-    with run.locked(), open(clone / ".venv.lock", "w") as other, pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with open(clone / ".venv.lock", "w") as other:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def test_an_installation_is_one_line(
     installed: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,12 +151,6 @@ def test_an_installation_is_one_line(
     told = capfd.readouterr().err.splitlines()
     assert len(told) == 2
     assert told[1].startswith("run.py: ready after")
-
-
-def test_a_step_inherits_the_lock(clone: Path) -> None:
-    with run.locked() as lock:
-        assert run.succeeds([sys.executable, "-c", f"import os; os.fstat({lock})"], lock)
-        assert not run.succeeds([sys.executable, "-c", f"import os; os.fstat({lock})"])
 
 
 @pytest.mark.parametrize(
@@ -187,12 +173,6 @@ def test_what_is_run(
         run.main(arguments)
     assert became == [str(run.VENV / program[0]), *program[1:]]
     assert installed == ["test" if arguments[:1] in (["test"], ["figures"]) else "core"]
-
-
-def test_setup_only(installed: list[str], became: list[str]) -> None:
-    run.main(["--setup", "dev"])
-    assert installed == ["dev"]
-    assert became == []
 
 
 def test_exit_code_and_signal_are_the_programs() -> None:
@@ -234,14 +214,6 @@ def test_an_old_python_hands_over_to_a_newer_one(
     with pytest.raises(Replaced):
         run.require_python((3, 9))
     assert became == [str(tmp_path / "python3.12"), "run.py", "test", "-x"]
-
-
-def test_uv_is_preferred(commands: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "find_uv", lambda: ["uv"])
-    run.install("test", 0)
-    (command,) = commands
-    assert command[:3] == ["uv", "sync", "--frozen"]
-    assert command[-2:] == ["--extra", "test"]
 
 
 def test_pip_where_there_is_no_uv(

@@ -58,16 +58,6 @@ def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     assert "left out: bounded count noise (Sadeghi et al.): a budget does not" in details.stdout
 
 
-def test_the_workload_is_an_argument_or_an_option_but_not_both() -> None:
-    flags = ("--epsilon", "1", "--only", "Laplace", "--quiet", "--no-simulation")
-    argument = run("Count()", *flags)
-    assert argument.returncode == 0, argument.stderr
-    assert argument.stdout == run("--workload", "Count()", *flags).stdout
-    both = run("Count()", "--workload", "Count()", *flags)
-    assert both.returncode == 2
-    assert "there are 2 workloads" in both.stderr
-
-
 def test_json_has_enclosures_and_verdicts() -> None:
     found = run(*COUNT, "--only", "Laplace", "--json", "--metric", "variance", "--metric", "rmse")
     data = json.loads(found.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import random
@@ -20,7 +21,7 @@ from accountant.notation import argument_names, parse
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
-from verify import checker, functions
+from verify import checker, document, functions, seal
 from verify.certificate import certify
 from verify.checker.arithmetic import UnknownError, compare, interval_digits, narrow, settle
 from verify.checker.compositions.composed import intervals
@@ -36,6 +37,7 @@ from verify.value import to_ball
 BOTH = ("add-remove", "replace-one")
 ROOT = ", c='sqrt(3)'"
 Draw = Callable[[random.Random], str]
+Data = dict[str, Any]
 
 
 def rational(rng: random.Random, low: int = 1, high: int = 40) -> str:
@@ -681,6 +683,50 @@ def test_questions_that_have_no_answer(text: str) -> None:
 
 
 # What a forger tries: (0.01, 1e-9) of mechanisms that are nowhere near it
+
+GAUSSIAN = (
+    'schema_version = 1\n[[claims]]\nid = "c"\nkind = "approximate-dp"\n'
+    'mechanism = "Gaussian(standard_deviation=1000)"\nadjacency = "add-remove"\n'
+    'epsilon = "0.01"\ndelta = "1e-9"\n'
+)
+FORGED = [
+    "KaryTree(steps=10, arity=2, epsilon=100)",
+    "Elsewhere(epsilon=1)",
+    "L\N{CYRILLIC SMALL LETTER A}place(scale=1)",
+    "Laplace(scale=1000, scale=1)",
+    "Laplace(scale=1, sensitivity='1/1000')",
+    "CorrelatedGaussian(dimension=4, mu=1)",
+    "CountEllipse(dimension=4, sparsity=2, mu=1)",
+    "OptimalEllipse(dimension=4, sparsity=4, mu=1)",
+    "GeneralGaussian(covariance=Isotropic(dimension=2, variance=1), space=L2Ball(dimension=2))",
+    "MatrixVariateGaussian(row_covariance=Isotropic(dimension=2, variance=1), "
+    "column_covariance=Isotropic(dimension=2, variance=1))",
+    "KnownSizeGaussian(dimension=2, mu=1)",
+    "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='add-remove')",
+    "DiscreteCorrelatedGaussian(dimension=1, mu=1, c=1)",
+    "BoundedCountNoise(epsilon=1, eta='1/2', support=2)",
+    "SquareRootFactorization(steps=4, mu=1)",
+    "Guaranteed(epsilon=1)",
+]
+
+
+@pytest.fixture(scope="module")
+def genuine() -> Data:
+    found = certify(document.read_text(GAUSSIAN).claims[0])[1]
+    assert found is not None
+    assert checker.check(found).problems == []
+    return found
+
+
+@pytest.mark.parametrize("text", FORGED)
+@pytest.mark.parametrize("law", [None, {"law": "laplace", "distance": "1/1000"}])
+def test_a_law_of_the_forgers_choice_is_invalid(genuine: Data, text: str, law: Data | None) -> None:
+    data = {key: copy.deepcopy(value) for key, value in genuine.items() if key != "seal"}
+    data["claim"]["mechanism"] = data["mechanism"] = text
+    if law is not None:
+        data["facts"][0] |= {"law": law, "value": {"lower": "0", "upper": "0"}}
+    data["seal"] = seal.seal(data)
+    assert checker.check(data).problems
 
 
 def test_letters_that_look_alike_are_named() -> None:

@@ -19,11 +19,10 @@ import pytest
 
 import dpassay
 from verify import certificate
-from verify.batch import fingerprint
-from verify.cli import joined, main
+from verify.cli import main
 from verify.cli.demo import SHOWN, flip_a_digit
-from verify.cli.verify import ledger, selected, with_lemmas
-from verify.document import papers, read_text
+from verify.cli.verify import with_lemmas
+from verify.document import read_text
 
 ROOT = Path(dpassay.__file__).parent
 PROGRAM = [sys.executable, str(ROOT / "dpassay.py")]
@@ -99,19 +98,6 @@ def test_help_imports_nothing_heavy() -> None:
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"dpassay {dpassay.__version__}\n"
-
-
-def test_negative_numbers_are_values() -> None:
-    assert joined(
-        ["--epsilon", "-1e-3", "-.5", "--delta=1", "-1", "--json", "--x", "-sqrt(2)"]
-    ) == [
-        "--epsilon=-1e-3",
-        "-.5",
-        "--delta=1",
-        "-1",
-        "--json",
-        "--x=-sqrt(2)",
-    ]
 
 
 # ---------------------------------------------------------------- bad input
@@ -357,15 +343,6 @@ def test_claims_that_an_argument_rests_on_come_with_it(
     assert [c.id for c in with_lemmas(document.claims, {"theorem"})] == ["lemma", "theorem"]
 
 
-def test_ids_of_a_ledger_begin_with_the_paper() -> None:
-    for paper in papers():
-        found = ledger(paper)
-        assert all(claim.id.startswith(f"{paper}/") for claim in found)
-        known = {claim.id for claim in found}
-        assert all(lemma in known for claim in found for lemma in claim.lemmas)
-    assert selected(ledger("less-is-more"), ["less-is-more/theorem-5"])
-
-
 # ---------------------------------------------------------------- certificates
 
 
@@ -497,13 +474,6 @@ def test_resume_drops_a_line_that_was_cut_off(
     assert main(arguments) == 2
     assert "(line 1). Give --resume a new file" in capsys.readouterr().err
     assert kept.read_text() == "not ours\n"
-
-
-def test_the_fingerprint_is_of_the_claim() -> None:
-    first, second, _ = read_text(CLAIMS).claims
-    changed, *_ = read_text(CLAIMS.replace("1e-5", "1e-6")).claims
-    assert fingerprint(first) == fingerprint(read_text(CLAIMS).claims[0])
-    assert len({fingerprint(claim) for claim in (first, second, changed)}) == 3
 
 
 # ---------------------------------------------------------------- what is seen

@@ -136,9 +136,10 @@ def _put(*path: Any, value: Any) -> Callable[[Data], None]:
         _put("verdict", value="NOT_REFUTED"),
     ],
 )
-def test_what_does_not_add_up(change: Callable[[Data], None]) -> None:
-    """Counts, shares, points and bounds that no audit has."""
-    assert forged("guesses", change).outcome is Outcome.INVALID
+@pytest.mark.parametrize("name", ["guesses", "scores"])
+def test_what_does_not_add_up(name: str, change: Callable[[Data], None]) -> None:
+    """Counts, shares, points and bounds that no audit has, of both designs."""
+    assert forged(name, change).outcome is Outcome.INVALID
 
 
 def test_sides_may_not_be_swapped() -> None:

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from verify import progress, report, tables
+from verify import progress, report
 from verify.cli import main
 from verify.cli.verify import ledger
 from verify.exact import verify
 from verify.remedy import remedy
-from verify.tables import Row
 from verify.verdict import Finding, Rigour, Verdict
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -105,16 +104,6 @@ class TestTheTableOfVerdicts:
         assert len(lines) == 1 + len(FINDINGS) + 2
         assert "\x1b" not in stream.getvalue()
         assert lines[1].endswith("because: Equation (13) divides by the wrong density.")
-
-    def test_a_narrow_window_breaks_ids_at_slashes_and_hyphens(self) -> None:
-        lines = [line for line, _, _ in tables.laid_out([Row(("HOLDS", LONG), "text")], 40)]
-        assert max(map(len, lines)) <= 40
-        assert "".join(part.strip() for part in lines[:-1]).endswith(LONG)
-        assert all(line.rstrip()[-1] in "/-" for line in lines[:-2])
-
-    def test_a_text_that_fits_stands_in_its_row(self) -> None:
-        rows = [Row(("less-is-more/1", "Figure 1"), "The loss")]
-        assert tables.laid_out(rows, 40) == [("less-is-more/1  Figure 1  The loss", "", False)]
 
 
 class TestRemedies:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import pytest
-from dp_accounting import dp_event
-from dp_accounting.rdp import RdpAccountant
 
 from accountant import baselines
 from accountant.core.mechanism import Mechanism
@@ -132,31 +129,6 @@ def test_refusals() -> None:
         baselines.moments(infinite, 1, "1e-5")
     with pytest.raises(NotApplicableError, match="finite divergences"):
         baselines.central_limit(infinite, 1, "1e-5")
-
-
-@pytest.mark.parametrize(
-    ("sigma", "q", "count"), [("1.1", "256/60000", 14062), ("4", "0.01", 10000), ("10", 1, 100)]
-)
-def test_moments_are_those_of_the_rdp_accountant_of_dp_accounting(
-    sigma: str, q: str, count: int
-) -> None:
-    orders = [Fraction(n, 4) for n in range(5, 20)] + [Fraction(n) for n in range(5, 65)]
-    peer = RdpAccountant([float(order) for order in orders])
-    event = dp_event.PoissonSampledDpEvent(
-        float(Fraction(q)), dp_event.GaussianDpEvent(float(sigma))
-    )
-    peer.compose(dp_event.SelfComposedDpEvent(event, count))
-    own = baselines.moments(
-        PoissonSubsampled(Gaussian(sigma), q), count, "1e-5", adjacency="add-remove",
-        orders=orders, conversion="improved",
-    )  # fmt: skip
-    theirs = peer.get_epsilon(1e-5)
-    # both take the same orders and conversion, theirs in floats
-    assert abs(float(own.epsilon.upper) / theirs - 1) < 1e-9
-    best = baselines.moments(
-        PoissonSubsampled(Gaussian(sigma), q), count, "1e-5", adjacency="add-remove", orders=orders
-    )
-    assert best.epsilon.upper <= own.epsilon.upper
 
 
 @pytest.mark.parametrize("orders", [None, "2", 3])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.numeric.cells import chord_left, log_tilted
 from accountant.core.adjacency import Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.questions import guarantees, profile
@@ -90,3 +94,36 @@ def test_tails_far_out() -> None:
         away = (1000 - 2 * mpmath.log(mpmath.mpf("0.01")) - square / 2) / mpmath.sqrt(square)
         tail = mpmath.mpf("0.01") ** 2 * mpmath.erfc(away / mpmath.sqrt(2)) / 2
         assert mpmath.mpf(str(found.lower)) <= tail <= mpmath.mpf(str(found.upper))
+
+
+def test_chords_on_the_left() -> None:
+    law, s = Mixture(1.25, math.log(0.01), math.log(0.99)), 300.0
+    rng = np.random.default_rng(5)
+    for tau in (0.0, -40.0):
+        for low in (20.0, 120.0, 360.0, 380.0):
+            rate = chord_left(law, low, s, tau)
+            x = low - (low + 30) * rng.uniform(0.01, 1, 4000) ** 3
+            for angle in (0.0, 0.7, 1.5):
+                logs = []
+                for points in (np.array([low]), x):
+                    size, turned = law.at_angle(points, angle)
+                    logs.append(-0.5 * points * points + s * size + tau * turned)
+                assert np.all((logs[0] - logs[1]) / (low - x) >= rate - 1e-6)
+    assert chord_left(law, 360.0, s, 0.0) >= 1
+    assert chord_left(law, 376.0, s, 0.0) < 1  # beyond the peak at 375
+    cut = Mixture(1.25, math.log(0.01), math.log(0.99), cut=370.0, width=1.0)
+    assert chord_left(cut, 360.0, s, 0.0) == -math.inf
+    assert chord_left(law, -1.0, s, 0.0) == -math.inf
+
+
+def test_tilted_cells() -> None:
+    law, s, angle = Mixture(1.25, math.log(0.01), math.log(0.99)), 40.0, 1.2
+    edges = np.linspace(-3, 60, 64)
+    growth = [s * law.at_angle(ends, angle)[0] for ends in (edges[:-1], edges[1:])]
+    for tilt in (s * law.mu * law.share(0.5 * (edges[:-1] + edges[1:])), np.full(63, 30.0)):
+        bound = log_tilted(edges, tilt, growth)
+        for cell, (left, right) in enumerate(itertools.pairwise(edges)):
+            x = np.linspace(left, right, 101)
+            logs = s * law.at_angle(x, angle)[0] - 0.5 * x * x - 0.5 * math.log(2 * math.pi)
+            integral = np.logaddexp.reduce(logs[1:-1]) + math.log((right - left) / 100)
+            assert integral <= bound[cell] + 1e-9

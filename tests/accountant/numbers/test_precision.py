@@ -1,22 +1,28 @@
-"""Threads that ask at once: each computes with the precision that it set."""
+"""Threads that ask at once, interrupts, and numbers whose exponent is too long to write out."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from fractions import Fraction
+from types import FrameType
 from typing import Any
 
 import flint
 import pytest
-from flint import arb
+from flint import acb, arb
 
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
-from accountant.numbers.interval import enclose
+from accountant.numbers import interval
+from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.precision import cached_property, ctx
+from accountant.pairs.rank_one.interruption import integral
 from accountant.questions import profile
 
 WIDE, NARROW = Fraction(1, 10**6), Fraction(1, 10**200)
@@ -139,3 +145,85 @@ def test_a_cached_value_does_not_make_two_threads_wait_for_each_other() -> None:
         return Law().value
 
     assert both(precision_first, value_first) == (99, 99)
+
+
+def test_an_integral_that_is_not_interrupted() -> None:
+    value = integral(lambda x, _: x.exp(), arb(0), arb(1))
+    assert value.real.contains(arb(1).expm1())
+    assert value.real.rel_accuracy_bits() > 40
+
+
+def test_an_interrupt_is_delivered_after_the_integration() -> None:
+    calls = []
+
+    def interrupted(x: acb, analytic: bool) -> acb:
+        calls.append(analytic)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return x.exp()
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        integral(interrupted, arb(0), arb(1))
+    assert len(calls) == 3
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_handler_that_goes_on_gets_an_enclosure() -> None:
+    noted: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        noted.append(number)
+
+    def interrupted(x: acb, _: bool) -> acb:
+        if not noted:
+            os.kill(os.getpid(), signal.SIGINT)
+        return x.exp()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        value = integral(interrupted, arb(0), arb(1))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert noted == [signal.SIGINT]
+    assert not value.real.is_finite()
+
+
+@pytest.mark.parametrize(
+    ("sign", "base", "power", "divisor"),
+    [
+        (1, 2, -40000, 3),
+        (1, 2, 40000, 7),
+        (-1, 2, -70000, 3),
+        (1, 10, -12000, 1),
+        (1, 10, 12000, 1),
+    ],
+)
+def test_scaling_agrees_with_the_exact_expansion(
+    sign: int, base: int, power: int, divisor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ctx.workprec(200):
+        ball = sign * arb(base) ** power / divisor
+        scaled = Interval.of_ball(ball)
+        monkeypatch.setattr(interval, "_LONGEST_EXPANSION", 1 << 40)
+        written = Interval.of_ball(ball)
+    assert scaled.lower <= written.lower <= written.upper <= scaled.upper
+    assert (scaled.upper - scaled.lower) <= abs(scaled.lower) * Decimal("2e-39")
+
+
+def test_the_smallest_probabilities_are_enclosed() -> None:
+    # e^{−8·10⁸}, whose exact binary fraction has a billion digits
+    with ctx.workprec(200):
+        found = Interval.of_ball((-arb(8) * 10**8).exp())
+    assert str(found.lower).startswith("3.0019160158007233843836718676")
+    assert found.lower.adjusted() == found.upper.adjusted() == -347435586
+
+
+def test_beyond_every_decimal_the_ends_still_enclose() -> None:
+    with ctx.workprec(200):
+        tiny, huge = (-arb(8) * 10**20).exp(), (arb(8) * 10**20).exp()
+        assert Interval.of_ball(tiny).lower == 0
+        assert Interval.of_ball(-tiny).upper == 0
+        assert 0 < Interval.of_ball(tiny).upper < Decimal("1e-400000000000000000")
+        assert Interval.of_ball(huge).upper == Decimal("Infinity")
+        assert Interval.of_ball(-huge).upper < Decimal("-1e400000000000000000")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from accountant import notation
 from accountant.questions import profile
@@ -98,3 +99,23 @@ def test_both_programs_find_the_same(counts: Counts, delta: float) -> None:
     second = audits.p_value(counts.to_json(), epsilon, delta, 5e-4)
     assert second <= first * (1 + 1e-6)
     assert second >= first * (1 - 1e-5 if counts.design is Design.GUESSES else 0.9)
+
+
+@pytest.mark.parametrize("level", [5e-9, 1e-4, 0.3])
+@pytest.mark.parametrize(
+    ("hits", "runs"),
+    [
+        (1, 5),
+        (5, 5),
+        (42, 19_238_310),
+        (53_590_292, 53_590_720),
+        pytest.param(10**11, 10**12, marks=pytest.mark.slow),
+    ],
+)
+def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
+    """The tail is at most the level there, and above it within 1e-9 of the rate or its rest."""
+    with mp.workdps(40):
+        found = audits._least_rate(hits, runs, level)
+        assert audits._tail(hits, runs, found) <= level
+        beyond = found + mp.mpf(10) ** -9 * min(found, 1 - found)
+        assert audits._tail(hits, runs, beyond) > level

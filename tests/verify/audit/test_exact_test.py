@@ -287,3 +287,19 @@ def test_the_p_value_of_sides_exceeds_the_exact_probability_at_a_trillion_runs()
             exact += weight * upper_tail(int(k), n, p) if k > p * n else weight
         assert exact <= found
         assert found <= 20 * exact + 1e-30
+
+
+def test_large_counts_agree_with_tables() -> None:
+    """Tables give the probability itself, the bounds a little more."""
+    n, m, delta = 4000, 3000, 0.001
+    t = 1.9
+    region = (t, n, m, math.e, delta)
+    q = np.array([0.02, 0.05, 0.1])
+    p = math.e * q + delta
+    tables, bounds = sides._by_tables(region, p, q), sides._by_bounds(region, p, q)
+    b = np.arange(m + 1)
+    tail = stats.binom.sf(sides._edge(region, b)[:, None] - 1, n, p)
+    exact = np.sum(stats.binom.pmf(b[:, None], m, q) * tail, axis=0)
+    assert np.allclose(tables, exact, rtol=1e-7, atol=0)
+    assert (bounds >= exact).all()
+    assert (bounds <= 1.5 * exact).all()

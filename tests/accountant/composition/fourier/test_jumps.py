@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from accountant.composition.fourier import estimates as saddle
 from accountant.composition.fourier.certified import Kernel, integral
+from accountant.composition.fourier.cut import cut_off
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.jumps_integral import estimate, jump_integral
 from accountant.composition.fourier.jumps_plan import (
@@ -23,6 +28,8 @@ from accountant.composition.fourier.jumps_plan import (
 from accountant.composition.fourier.measure import Loss
 from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.fourier.sure import beyond, slack
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.losses.transform import MixtureTransform
 from accountant.composition.numeric.search import saddle as find_saddle
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -192,22 +199,65 @@ def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
     assert ends[0] > mpf(delta) > ends[1]
 
 
-@pytest.mark.parametrize(
-    ("sigma", "q", "epsilon"),
-    quick([("1", "0.3", "3.5"), ("3", "0.0001", "0.01"), ("0.5", "0.001", "9")], 0),
+def cut_mixtures(*widths: float, guarded: bool = False) -> st.SearchStrategy[Mixture]:
+    """Return mixtures with a cut of one of the widths, with or without its guard."""
+    plain = _cut_mixtures(*widths)
+    return plain.map(lambda law: replace(law, guard=law.cut + 40 * law.width)) if guarded else plain
+
+
+def _cut_mixtures(*widths: float) -> st.SearchStrategy[Mixture]:
+    return st.builds(
+        Mixture,
+        mu=st.floats(0.02, 2.0),
+        log_share=st.floats(-14.0, -1.0),
+        log_rest=st.just(-1e-7),
+        cut=st.floats(6.0, 30.0),
+        width=st.sampled_from(widths),
+    )
+
+
+@given(
+    mixture=cut_mixtures(0.03, 0.125, 0.5) | cut_mixtures(0.03, 0.125, guarded=True),
+    scale=st.floats(0.1, 3.0),
+    away=st.floats(0.5, 20.0) | st.floats(40.0, 60.0),
 )
-def test_one_release_in_parts(sigma: str, q: str, epsilon: str) -> None:
-    """The integral below the cut, and what is beyond it, against the closed form."""
-    mechanism = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
-    (one,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
-    at, loss = exact(epsilon, "epsilon"), SmoothPair(((one, 1),)).loss()
-    with ctx.workprec(110):
-        tails = one.tails(at)
-        for kernel, strip, known in (
-            (Kernel.CALL, saddle.CALL, one.hockey_stick(at)),
-            (Kernel.ABOVE_P, saddle.ABOVE_P, tails.p_above),
-            (Kernel.ABOVE_Q, saddle.ABOVE_Q, tails.q_above * at.ball().exp()),
-        ):
-            found = jump_integral(loss, kernel, strip, at, 48)
-            assert found.overlaps(known)
-            assert found.rel_accuracy_bits() > 36
+@settings(max_examples=100)
+def test_beyond_the_cut_the_integrand_stays_below_its_geometric_bound(
+    mixture: Mixture, scale: float, away: float
+) -> None:
+    s = scale * mixture.cut / (mixture.mu * math.exp(mixture.log_share + 0.5 * mixture.mu))
+    high = mixture.cut + away * mixture.width
+    _, rate = mixture.rates(-40.0, high, s, 0.0)
+    x = high + np.geomspace(1e-6, 1e4, 4000)
+    values = -0.5 * x * x + mixture.log_kept(x, np.zeros_like(x)) + s * mixture.log_density(x)
+    start = np.array([high])
+    at = -0.5 * high * high + float(mixture.log_kept(start, np.zeros(1))[0])
+    at += s * float(mixture.log_density(start)[0])
+    allowed = at - rate * (x - high)
+    assert np.all(values <= allowed + 1e-9 * (1 + np.abs(values)))
+
+
+@pytest.mark.parametrize("s", quick([0.0, 5.0, 20.0], 2))
+def test_the_rule_beside_two_cuts(s: float) -> None:
+    """The transform of large losses against a fine sum in mpmath."""
+    loss = cut_off(pair(("1", "0.01", 2)).loss(), 40.0, 30.0)
+    ((part, _),) = loss.factors
+    assert isinstance(part, MixtureTransform)
+    assert part.cut is not None
+    large = replace(part, rise=replace(part.cut, at=Fraction(4), width=Fraction(1, 8)))
+    with ctx.workprec(PRECISION):
+        found = large.value(Fraction(s) - 1)
+    with mp.workdps(40):
+        q, cut = mpf("0.01"), part.cut
+
+        def kept(x: mpf) -> mpf:
+            place, width = mpf(cut.at.numerator) / cut.at.denominator, mpf(float(cut.width))
+            above = mp.erfc((4 - x) * 8 / mp.sqrt(2)) / 2
+            return above * mp.erfc((x - place) / (width * mp.sqrt(2))) / 2
+
+        def term(x: mpf) -> mpf:
+            return mp.npdf(x) * kept(x) * (1 - q + q * mp.exp(x - mpf(1) / 2)) ** mpf(s)
+
+        known = mp.fsum(term(mpf(v) / 64) for v in range(2 * 64, 40 * 64)) / 64
+        assert abs(mpf(found.str(35, radius=False)) / known - 1) < mpf(10) ** -25
+    assert found.rel_accuracy_bits() > PRECISION - 20

@@ -7,11 +7,14 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from flint import arb
+from flint import acb, arb, ctx
 
 from accountant.composition.exact.laplace_product_plan import Kernel as Part
 from accountant.composition.exact.laplace_product_sums import above
+from accountant.composition.fourier.certified import Kernel, Line, _truncation
+from accountant.composition.fourier.measure import Loss
 from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.losses.laplace import LaplaceTransform
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.mechanisms import (
@@ -166,3 +169,19 @@ def test_the_trade_off_function_and_the_complement_of_many_releases() -> None:
     assert rest.relative_width is not None
     assert rest.relative_width <= FINE
     assert abs(rest.lower + whole.lower - 1) < Decimal("1e-29")
+
+
+def test_the_rest_of_a_line_covers_what_is_left_out() -> None:
+    """A sum that is cut off early differs from a longer one by less than its truncation."""
+    loss = Loss(((LaplaceTransform(exact("0.5")), 90),))
+    c, step, eps = Fraction(1, 4), Fraction(1, 16), arb(15)
+    with ctx.workprec(100):
+        for kernel in (Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q):
+            terms = []
+            for j, value in enumerate(loss.line(c, step, 4000)):
+                z = acb(arb(0.25), j * arb(0.0625))
+                turn = acb(0, -j * arb(0.0625) * eps).exp()
+                terms.append((value * kernel.at(z) * turn).real)
+            for count in (4, 8, 40):
+                rest = sum(terms[count:], start=arb(0))
+                assert abs(rest) < _truncation(loss, kernel, Line(c, step, count))

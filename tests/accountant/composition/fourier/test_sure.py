@@ -1,0 +1,165 @@
+"""Losses that decide alone: what cuts take away in closed form, and their guards."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from accountant.composition.fourier import estimates as saddle
+from accountant.composition.fourier.certified import Kernel
+from accountant.composition.fourier.cut import cut_off, lost
+from accountant.composition.fourier.jumps_integral import jump_integral
+from accountant.composition.fourier.measure import Loss
+from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.fourier.sure import beyond, slack, sure_cut, sure_delta
+from accountant.composition.losses.bounds import Mixture
+from accountant.composition.losses.transform import Cut, MixtureTransform
+from accountant.composition.numeric.cells import GUARD_WIDTH
+from accountant.composition.numeric.search import Strip
+from accountant.core.adjacency import Adjacency, Direction
+from accountant.mechanisms import Gaussian, PoissonSubsampled
+from accountant.numbers.exact import exact
+from tests.accountant.composition.fourier.test_jumps import cut_mixtures
+from tests.quick import quick
+
+BITS = 48
+PRECISION = 110
+TILT = 20.0
+
+
+def one_release(sigma: str, q: str) -> SmoothPair:
+    """A composition of one: there is a closed form beside the contour."""
+    mechanism = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
+    (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
+    return SmoothPair(((found, 1),))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strip"),
+    [
+        (Kernel.CALL, saddle.CALL),
+        (Kernel.ABOVE_P, saddle.ABOVE_P),
+        (Kernel.ABOVE_Q, saddle.ABOVE_Q),
+    ],
+)
+@pytest.mark.parametrize(
+    ("sigma", "q", "epsilon"),
+    quick([("1", "0.3", "3.5"), ("3", "0.0001", "0.01"), ("0.5", "0.001", "9")], 0),
+)
+def test_one_release_in_parts(
+    kernel: Kernel, strip: Strip, sigma: str, q: str, epsilon: str
+) -> None:
+    """The integral below the cut, and what is beyond it, against the closed form."""
+    pair = one_release(sigma, q)
+    ((one, _),) = pair.factors
+    at = exact(epsilon, "epsilon")
+    with ctx.workprec(PRECISION):
+        tails = one.tails(at)
+        known = {
+            Kernel.CALL: one.hockey_stick(at),
+            Kernel.ABOVE_P: tails.p_above,
+            Kernel.ABOVE_Q: tails.q_above * at.ball().exp(),
+        }[kernel]
+        found = jump_integral(pair.loss(), kernel, strip, at, BITS)
+        assert found.overlaps(known)
+        assert found.rel_accuracy_bits() > BITS - 12
+
+
+def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
+    loss, at = one_release("3", "0.0001").loss(), exact("0.01", "epsilon")
+    log_delta = -110.0
+    cut = sure_cut(loss, 0.01, log_delta - BITS * math.log(2), TILT)
+    with ctx.workprec(PRECISION):
+        ((one, _),) = one_release("3", "0.0001").factors
+        known = one.hockey_stick(at)
+        more = beyond(loss, cut, Kernel.CALL, at, known, BITS)
+        assert known * arb(2) ** -20 < more < known
+        assert more.rel_accuracy_bits() > 20
+        assert slack(cut, None, Kernel.CALL, at) < known * arb(2) ** -BITS
+    assert sure_delta(cut, 0.01) == pytest.approx(float(more.log().mid()), rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("kernel", [Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q])
+@pytest.mark.parametrize("place", quick(["-1", "1", "2", "2.5", "3", "3.5", "4"], 1, 4))
+@pytest.mark.parametrize("epsilon", quick(["-0.3", "0", "0.5", "2"], 0, 2))
+def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None:
+    """The enclosure of ∫ φ(1 − χ) g also where outcomes beyond the cut do not decide."""
+    ((part, _),) = one_release("0.8", "0.1").loss().factors
+    assert isinstance(part, MixtureTransform)
+    cut = Cut(Fraction(place), Fraction(1, 4), guarded=True)
+    whole, at = Loss(((part, 1),)), exact(epsilon, "epsilon")
+    kept = Loss(((replace(part, cut=cut), 1),))
+    with mp.workdps(30):
+        share, mu, growth = mpf("0.1"), mpf(1) / mpf("0.8"), mp.exp(mpf(epsilon))
+
+        def term(x: mpf) -> mpf:
+            w = 1 - share + share * mp.exp(mu * x - mu * mu / 2)
+            gain = {
+                Kernel.CALL: max(w - growth, mpf(0)),
+                Kernel.ABOVE_P: w if w > growth else mpf(0),
+                Kernel.ABOVE_Q: growth if w > growth else mpf(0),
+            }[kernel]
+            return mp.npdf(x) * mp.erfc((mpf(place) - x) * 4 / mp.sqrt(2)) / 2 * gain
+
+        odds = (growth - 1 + share) / share
+        edge = mp.log(odds) / mu + mu / 2 if odds > 0 else mpf(-12)
+        known = mp.quad(term, [max(edge, -12), max(edge, -12) + 3, 8, 16])
+    with ctx.workprec(PRECISION):
+        found = beyond(whole, kept, kernel, at, arb(0), BITS)
+        assert found.overlaps(arb(mp.nstr(known, 20), 1e-15))
+        assert found < 1.0000001 * max(1, float(growth))
+
+
+def test_what_is_negligible_is_only_bounded() -> None:
+    loss = one_release("1", "0.3").loss()
+    cut = cut_off(loss, 60.0, guarded=True)
+    with ctx.workprec(PRECISION):
+        found = beyond(loss, cut, Kernel.CALL, exact("3.5", "epsilon"), arb(1), BITS)
+        assert found.contains(0)
+        assert found < arb(2) ** -BITS
+        assert not lost(cut)[0] < found.mid()
+
+
+@given(
+    mixture=cut_mixtures(0.0625, 0.125, 0.25),
+    scale=st.floats(0.1, 30.0),
+    away=st.floats(0.5, 60.0),
+    turn=st.floats(0.0, 1e4),
+    height=st.floats(1e-4, 1.0),
+)
+@settings(max_examples=80)
+def test_beyond_a_guard_the_integrand_stays_below_its_geometric_bound(
+    mixture: Mixture, scale: float, away: float, turn: float, height: float
+) -> None:
+    """f = φχ|w|^s e^{τ arg w} on a line at some height, χ with a guard at 40 widths."""
+    guarded = Mixture(
+        mixture.mu,
+        mixture.log_share,
+        mixture.log_rest,
+        mixture.cut,
+        mixture.width,
+        guard=mixture.cut + 40 * mixture.width,
+    )
+    height = min(height, guarded.largest_shift)
+    s = scale * guarded.cut / (guarded.mu * math.exp(guarded.log_share + 0.5 * guarded.mu))
+    high = guarded.cut + away * guarded.width
+    _, rate = guarded.rates(-40.0, high, s, turn, height)
+    x = high + np.concatenate(
+        [np.geomspace(1e-6, 1e4, 3000), np.abs(guarded.guard - high + GUARD_WIDTH * np.arange(40))]
+    )
+
+    def values(at: np.ndarray) -> np.ndarray:
+        size, angle = guarded.at_angle(at, guarded.mu * height)
+        return guarded.bell(at) + s * size + turn * angle
+
+    allowed = values(np.array([high]))[0] - rate * (x - high)
+    found = values(x)
+    assert np.all(found <= allowed + 1e-9 * (1 + np.abs(found) + s + turn))

@@ -68,11 +68,9 @@ class UndecidedError(DpassayError):
         self.interval, width = found, found.relative_width
         own = math.inf if width is None else float(width)
         self.reached = min(self.reached, own)
-        size = "unbounded" if width is None else f"{own:.1e}"
-        self.args = (
-            f"{self} Reached [{found.lower}, {found.upper}], of relative width {size}. "
-            "Ask without relative_width for it.",
-        )
+        size = "" if width is None else f", of relative width {own:.1e}"
+        reached = "" if "Reached" in str(self) else f" Reached {found}{size}."
+        self.args = (f"{self}{reached} Ask without relative_width for it.",)
 
 
 class BetweenError(UndecidedError):
@@ -109,8 +107,11 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
     )
 
 
-def suggestion(unknown: str, known: Iterable[str]) -> str:
-    """Return 'Did you mean X?' for the nearest known name, else the list of known names."""
+def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> str:
+    """Return 'Did you mean X?' for the nearest known name, else the list of known names.
+
+    The list is left out where the message has it already.
+    """
     known = list(known)
     near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
     if not near:  # the same comparison without regard to case
@@ -118,6 +119,8 @@ def suggestion(unknown: str, known: Iterable[str]) -> str:
         near = [folded[n] for n in difflib.get_close_matches(unknown.casefold(), folded, n=1)]
     if near:
         return f"Did you mean {near[0]!r}?"
+    if not listed:
+        return ""
     shown = sorted(known)[:_MOST_NAMES]
     rest = len(known) - len(shown)
     return f"Known: {', '.join(shown)}{f' and {rest} more' if rest else ''}."
@@ -166,6 +169,8 @@ _USAGE = {
     "noise_multiplier=…)",
 }
 """How a function is called that needs more than what has no default."""
+_ELSEWHERE = {("dpsgd", "epsilon"): "dpsgd_noise", ("dpsgd_noise", "noise_multiplier"): "dpsgd"}
+"""The function that is likely meant, by function and unknown argument."""
 
 
 def misused(
@@ -207,7 +212,8 @@ def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, An
         try:
             signature.bind(*positional, **named)
         except TypeError as error:
-            raise misused(function.__name__, signature, named, str(error)) from None
+            problem = str(error)
+            raise misused(function.__name__, signature, named, problem, _ELSEWHERE) from None
         return function(*positional, **named)
 
     return called

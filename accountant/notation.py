@@ -59,7 +59,8 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}") from None
+        why = ": its brackets do not match" if _unmatched(source) else ""
+        raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}{why}. {remedy}") from None
     if not isinstance(tree, ast.Call):
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}")
     if noun in _NOUNS and isinstance(tree.func, ast.Name) and tree.func.id not in _KNOWN:
@@ -165,6 +166,11 @@ def _refused(node: ast.expr, source: str) -> InvalidInputError:
         "The notation is never evaluated: of formulas only a ratio of two numbers is read, such as "
         '256/60000, and a root as text, "sqrt(2)".'
     )
+
+
+def _unmatched(text: str) -> bool:
+    """Whether there are more brackets of one side than of the other."""
+    return any(text.count(left) != text.count(right) for left, right in ("()", "[]"))
 
 
 def _shown(text: str) -> str:

@@ -92,9 +92,12 @@ class Loop:
         if most is not None:
             most = integer("truncated_batch_size", most, least=1)
         if batch > size:
-            raise expected("batch_size", batch, f"≤ dataset_size={size}")
+            raise expected("batch_size", batch, f"≤ dataset_size={size}", "Are the two swapped?")
         if (epochs is None) == (steps is None):
-            raise InvalidInputError("Expected one of epochs=… and steps=….")
+            raise InvalidInputError(
+                "Expected the length of the run: epochs=30 (--epochs 30) or steps=7032 "
+                "(--steps 7032), one of them."
+            )
         if steps is not None:
             return cls(batch, size, None, integer("steps", steps, least=1), people, most)
         number = exact(epochs, "epochs").rational  # type: ignore[arg-type]  # it is given

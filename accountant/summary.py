@@ -11,7 +11,7 @@ from accountant import ask
 from accountant.core.adjacency import Adjacency
 from accountant.core.drawing import Drawable
 from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import NotApplicableError, UndecidedError, forgiving
 from accountant.numbers.exact import Number
 from accountant.numbers.interval import Interval
 
@@ -103,6 +103,7 @@ class Profile(Drawable):
         }
 
 
+@forgiving
 def profile(
     mechanism: Mechanism | str,
     *,

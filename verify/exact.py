@@ -110,7 +110,7 @@ def _over_the_range(
     if claim.proof:
         theorem, objection = proved(claim, lemmas)
         if theorem is not None:
-            reason = f"{theorem.theorem} {decision.reason}"
+            reason = f"{theorem.theorem}. {decision.reason}"
             replaced = dataclasses.replace(
                 decision, reason=reason, route=f"proof by {theorem.method}, {theorem.size}"
             )

@@ -267,6 +267,12 @@ def _ends(known: Calibration) -> solve.Bracket:
 
 
 def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
+    if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
+        remedy = (
+            f"Its noise is to be found: give {str(name).partition('(')[0]!r}, and its other "
+            "arguments by name. For how often this one fits: dpassay calibrate --find count."
+        )
+        raise expected("name", name, "to be the name of a mechanism", remedy)
     if isinstance(name, str):
         if name not in DESCRIPTIONS:
             raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")

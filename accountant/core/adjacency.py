@@ -53,7 +53,8 @@ def _read(kind: type[E], name: str, value: E | str | None, error: type[DpassayEr
     except ValueError:
         known = [member.value for member in kind]
         raise error(
-            f"Expected {name}={value!r} to be one of {known}. {suggestion(str(value), known)}"
+            f"Expected {name}={value!r} to be one of {', '.join(known)}. "
+            f"{suggestion(str(value), known, listed=False)}".rstrip()
         ) from None
 
 

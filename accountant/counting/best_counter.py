@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -40,6 +41,8 @@ _TALLEST = 12
 """Levels from which on no taller tree is searched: each costs a product of all arities."""
 _ROUNDS = 20
 """Rounds in which one arity is changed by one: it stops improving before."""
+_DIGITS = 12
+"""Digits of a calibrated μ, rounded to more noise."""
 
 Build: Any = Callable[..., LinearCounter]
 
@@ -256,7 +259,7 @@ def _calibrated(
 
 
 def _gaussian_mu(target: Target) -> ExactReal:
-    """Return the exact μ, or the largest that calibration proves, of a budget."""
+    """Return the exact μ, or the largest of `_DIGITS` digits that calibration proves."""
     if isinstance(target, Mu):
         return target.mu
     if isinstance(target, Rho):
@@ -265,7 +268,10 @@ def _gaussian_mu(target: Target) -> ExactReal:
             return ExactReal.of_root(root.rational)
     noise = calibrate(Gaussian, target).mechanism
     assert isinstance(noise, Gaussian)
-    return ExactReal.of_rational(1) / noise.standard_deviation
+    deviation = noise.standard_deviation.rational
+    assert deviation is not None
+    most = Interval.of_exact(1 / deviation).lower
+    return exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most))
 
 
 def _reason(

@@ -41,8 +41,8 @@ class Given:
         answers = self.answers(*numbers)
         if asked not in answers:
             raise NotApplicableError(
-                f"No finite {asked} follows from {self.name} {','.join(self.parts)}: some "
-                "mechanism with this guarantee has none."
+                f"No finite {asked} follows from this {self.name} guarantee alone: some mechanism "
+                f"that has it has none. What follows: {', '.join(answers)}."
             )
         return answers[asked](at)
 

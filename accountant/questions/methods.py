@@ -30,11 +30,13 @@ def pairs_of(
         If the engine does not apply; the message says which ones do.
     """
     if method in RENAMED:
-        raise InvalidInputError(f"method={method!r} is now method={RENAMED[method]!r}.")
+        raise InvalidInputError(
+            f"method={method!r} is now method={RENAMED[method]!r}. Ask with that."
+        )
     if method not in METHODS:
         raise InvalidInputError(
-            f"Expected method={method!r} to be one of {list(METHODS)}. "
-            f"{suggestion(method, METHODS)}".strip()
+            f"Expected method={method!r} to be one of {', '.join(METHODS)}. "
+            f"{suggestion(method, METHODS, listed=False)}".rstrip()
         )
     found = _pairs(mechanism, method, adjacency, direction)
     if found is None:

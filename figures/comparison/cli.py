@@ -28,8 +28,10 @@ workloads: Count(sensitivity=1), Counts(dimension=d, sparsity=k), Histogram(bins
   GroupedCounts(groups=m, dimension=d), PrefixSums(steps=n),
   Training(batch_size=b, dataset_size=n, epochs=e), MatrixRelease(rows=m, columns=n),
   VectorSum(dimension=d, l1_sensitivity=..., l2_sensitivity=..., linf_sensitivity=...),
-  LinearQueries(matrix=[[...]], space=Box(bounds=[...]))
-metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P
+  LinearQueries(matrix=[[...]], space=Box(bounds=[...])), KeyedCounts(partitions=k),
+  Selection(candidates=k), Quantile(candidates=k)
+metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P;
+  of keys appears:P, of choices regret:P
 """
 _EPILOG = """\
 examples:

@@ -226,7 +226,7 @@ def is_notation(text: str) -> bool:
     return _NOTATION.match(text) is not None
 
 
-def named(text: str) -> Any:
+def named(text: str, expected: str = "TARGET to be a mechanism or package.module:callable") -> Any:
     """Return a mechanism of this package, or import package.module:callable.
 
     Raises InvalidInputError for what is neither, and for what cannot be imported.
@@ -235,9 +235,7 @@ def named(text: str) -> Any:
         return notation.parse(text)
     module, colon, name = text.partition(":")
     if not colon:
-        raise InvalidInputError(
-            f"Expected TARGET to be a mechanism or package.module:callable, not {text!r}."
-        )
+        raise InvalidInputError(f"Expected {expected}, not {text!r}.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     asked = accountants.SETTINGS
     if options.settings is not None:
         asked = tuple(accountants.read_settings(options.settings))
-    accountant = named(options.accountant)
+    accountant = named(options.accountant, "ACCOUNTANT to be package.module:object")
     progress = Progress(len(asked), sys.stderr, silent=options.quiet, unit="settings")
     try:
         rows = accountants.check_accountant(accountant, asked, progress=progress.advance)

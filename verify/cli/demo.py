@@ -241,7 +241,7 @@ def _in_full(out: Path) -> int:
     out.mkdir(parents=True, exist_ok=True)
     say("Published guarantees, decided now.\n")
     found = _decide(out)
-    say("Each certificate is checked by a second program (mpmath only):")
+    say("Each certificate is checked by a second program:")
     checked = [entry for _, path in found for entry in checker.check_file(path)]
     rows = [
         (f"  {entry.outcome.value}", str(path), f"{entry.seconds:.2f} s")

@@ -264,7 +264,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--method",
         default="auto",
         metavar="ENGINE",
-        help="the engine of a composition: auto, exact, saddle, lists, atoms or grid",
+        help="the engine of a composition: auto, exact, fourier or grid",
     )
     add(
         "--estimate",

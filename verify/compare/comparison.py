@@ -326,7 +326,8 @@ def compare(
             raise
         complete = False
     if complete and not any(row.is_private for row in rows):
-        reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in left)
+        about = [entry for entry in left if _is_meant(entry.name, only)]
+        reasons = " ".join(f"{entry.name}: {entry.reason.rstrip('.')}." for entry in about)
         raise InvalidInputError(f"No candidate meets the budget {budget} for {asked!r}. {reasons}")
     return Comparison(
         budget,
@@ -350,11 +351,12 @@ def _selected(
             raise InvalidInputError(
                 f"No candidate is called {wanted!r}. {suggestion(wanted, names)}"
             )
-    return [
-        entry
-        for entry in entries
-        if not only or any(wanted.lower() in entry.name.lower() for wanted in only)
-    ]
+    return [entry for entry in entries if _is_meant(entry.name, only)]
+
+
+def _is_meant(name: str, only: Sequence[str]) -> bool:
+    """Whether `only` names a candidate, in part or whole; all are meant where it is empty."""
+    return not only or any(wanted.lower() in name.lower() for wanted in only)
 
 
 def judged(

@@ -10,6 +10,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from accountant.budget.target import EpsilonDelta, Mu, Rho
+from accountant.geometry.workload import Training
+from accountant.mechanisms.counting.kary_tree import KaryTree
+from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from verify.compare.candidate import Layout
@@ -51,7 +54,10 @@ def headline(found: Comparison) -> str:
         if other.is_private and not _alike(found, other) and ratio:
             parts.append(f"next best ({other.candidate.name}) {_worse(ratio)}")
             break
-    return f"Use {_advised(best)}: {'; '.join(parts)}"
+    what = _advised(best)
+    if isinstance(found.workload, Training):
+        what = f"{best.candidate.name} with {what} in every step"
+    return f"Use {what}: {'; '.join(parts)}"
 
 
 def advised(found: Comparison) -> Row | None:
@@ -69,11 +75,17 @@ def _alike(found: Comparison, row: Row) -> bool:
 
 
 def release_code(found: Comparison) -> str:
-    """Return the line of Python that releases the answers as advised; empty where none does."""
+    """Return the line that releases the answers as advised, of Python or, for a stream, a command.
+
+    It is empty where no one line does.
+    """
     best = advised(found)
-    if best is None or best.found.layout is Layout.STREAM:
+    if best is None:
         return ""
     mechanism = best.found.mechanism
+    if best.found.layout is Layout.STREAM:
+        is_counter = isinstance(mechanism, (LinearCounter, KaryTree))
+        return f'dpassay stream --mechanism "{mechanism!r}" < numbers' if is_counter else ""
     if best.found.layout is Layout.JOINT and mechanism.dimension != found.workload.answers:
         return ""  # more than the answers is released
     if len(repr(mechanism)) > _LONGEST:

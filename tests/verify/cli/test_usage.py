@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from accountant.composition.choose import METHODS
+from accountant.geometry.workload import WORKLOADS
+from figures.comparison import cli as comparison
 from verify.cli import main
 
 NORMAL = "Gaussian(standard_deviation=1)"
@@ -194,3 +197,17 @@ def test_so_is_a_wrong_mechanism(
 def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage: dpassay" in capsys.readouterr().err
+
+
+def test_the_help_names_every_engine_workload_and_metric(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    help_of = {}
+    for command in ("profile", "compare"):
+        assert main([command, "--help"], commands=[comparison.COMMAND]) == 0
+        help_of[command] = capsys.readouterr().out
+    assert f"{', '.join(METHODS[:-1])} or {METHODS[-1]}" in " ".join(help_of["profile"].split())
+    assert all(f"{name}(" in help_of["compare"] for name in WORKLOADS)
+    metrics = ("variance", "rmse", "mean-absolute-error", "bias", "p-exact", "quantile:P")
+    for name in (*metrics, "max-quantile:P", "appears:P", "regret:P"):
+        assert name in help_of["compare"]

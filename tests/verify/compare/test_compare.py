@@ -22,6 +22,7 @@ from accountant.geometry.workload import (
     LinearQueries,
     MatrixRelease,
     PrefixSums,
+    Training,
     VectorSum,
     Workload,
 )
@@ -42,7 +43,7 @@ from verify.compare.candidates import candidates_for
 from verify.compare.document import read_workload
 from verify.compare.metrics import metric
 from verify.compare.noise import noise
-from verify.compare.output import best_lines, headline, table
+from verify.compare.output import best_lines, headline, release_code, table
 from verify.verdict import Verdict
 
 APPROXIMATE = EpsilonDelta(1, "1e-6")
@@ -182,6 +183,22 @@ def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
     assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)
 
 
+def test_a_stream_under_an_approximate_budget() -> None:
+    found = compare(Budget(APPROXIMATE), PrefixSums(50), metrics=["variance"], simulated=False)
+    names = {entry.candidate.name for entry in found.rows}
+    assert "square root factorization, Gaussian noise" in names
+    for entry in found.rows:
+        assert entry.verdict is Verdict.HOLDS, entry.candidate.name
+        assert "/" not in repr(entry.found.mechanism)  # noise in decimals
+    advised = repr(found.rows[0].found.mechanism)
+    assert release_code(found) == f'dpassay stream --mechanism "{advised}" < numbers'
+
+
+def test_the_noise_of_a_training_run_comes_with_its_batches() -> None:
+    found = compare(Budget(APPROXIMATE), Training(10, 100, 1), only=["Poisson"], simulated=False)
+    assert headline(found).startswith("Use Poisson batches (add-remove) with `Gaussian(")
+
+
 def test_what_is_unknown_of_others_does_not_make_a_candidate_the_best() -> None:
     asked = ["mean-absolute-error", "p-exact"]
     found = compare(Budget(APPROXIMATE), PrefixSums(64), metrics=asked, simulated=False)
@@ -300,6 +317,9 @@ def test_a_named_mechanism_has_to_fit(mechanism: Any, workload: Workload, messag
 def test_a_budget_that_nothing_meets_is_named() -> None:
     with pytest.raises(InvalidInputError, match="No candidate meets the budget"):
         compare(Budget(EpsilonDelta(1)), MatrixRelease(1, 2))
+    with pytest.raises(InvalidInputError, match="give a delta > 0") as caught:
+        compare(Budget(EpsilonDelta(1)), Count(), only=["Gaussian"])
+    assert "integer noise" not in str(caught.value)
     with pytest.raises(InvalidInputError, match="delta < 1"):
         Budget(EpsilonDelta(1, 1))
     with pytest.raises(InvalidInputError, match="sampling_prob=0"):

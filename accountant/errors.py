@@ -144,6 +144,10 @@ _OTHER_WORDS = {
     "data_size": ("dataset_size",),
     "sample_size": ("dataset_size",),
     "clip": ("l2_sensitivity",),
+    "confidence": ("significance",),
+    "pair": ("pairs",),
+    "batch": ("batch_size",),
+    "size": ("dataset_size",),
 }
 """What other libraries call an argument, with the names that it may have here."""
 

@@ -27,7 +27,7 @@ class Answer:
     """One question and its answer."""
 
     name: str
-    """What is answered: "delta", "epsilon", "beta", "renyi", "mu", "rho", "variance", "mse"."""
+    """What is answered, by the keys of `dpassay profile --json`: "delta", "epsilon", "beta", …."""
     at: str
     """Such as "epsilon=1"; empty where there is no argument."""
     value: Interval
@@ -110,7 +110,9 @@ def profile(
     epsilon: Numbers = None,
     delta: Numbers = None,
     alpha: Numbers = None,
+    tpr_at_fpr: Numbers = None,
     order: Numbers = None,
+    total_variation: bool = False,
     mu: bool = False,
     rho: bool = False,
     variance: bool = False,
@@ -123,10 +125,12 @@ def profile(
     ----------
     mechanism
         A mechanism, or its notation.
-    epsilon, delta, alpha, order
-        Where to ask for δ(ε), ε(δ), β(α) and the Rényi divergence: numbers, or lists of them.
-    mu, rho, variance, mse
-        Whether to ask for the exact μ, the least ρ of zCDP, the variances, the mean squared error.
+    epsilon, delta, alpha, tpr_at_fpr, order
+        Where to ask for δ(ε), ε(δ), β(α), the largest true positive rate of an attack at a false
+        positive rate, and the Rényi divergence: numbers, or lists of them.
+    total_variation, mu, rho, variance, mse
+        Whether to ask for δ(0), the exact μ, the least ρ of zCDP, the variances, the mean squared
+        error.
     adjacency
         The neighbouring relation, required where the answers depend on it.
 
@@ -143,10 +147,12 @@ def profile(
     """
     about, relation = ask.read_mechanism(mechanism), Adjacency.read(adjacency)
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "order": order}
+    given["tpr_at_fpr"] = tpr_at_fpr
     numbers: dict[str, Any] = {
         name: _listed(value) for name, value in given.items() if value is not None
     }
     wanted = {"mu": mu, "rho": rho, "variance": variance, "mse": mse}
+    wanted["total_variation"] = total_variation
     usual = not numbers and not any(wanted.values())
     if usual:
         numbers = {"epsilon": _EPSILONS, "delta": _DELTAS}
@@ -169,16 +175,26 @@ def _asked(
     about: Mechanism, relation: Adjacency | None, numbers: dict[str, Any], wanted: dict[str, bool]
 ) -> Iterator[Callable[[], list[Answer]]]:
     """Yield the questions, to be asked one by one."""
-    named = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta", "order": "renyi"}
+    named: dict[str, tuple[str, Callable[..., Interval]]] = {
+        "epsilon": ("delta", ask.delta),
+        "delta": ("epsilon", ask.epsilon),
+        "alpha": ("beta", ask.beta),
+        "tpr_at_fpr": ("true_positive_rate", ask.power),
+        "order": ("renyi", ask.renyi),
+    }
     for argument, values in numbers.items():
-        ask_at = getattr(ask, named[argument])
+        answered, ask_at = named[argument]
         for value in values:
             yield functools.partial(
                 lambda name, at, answer: [Answer(name, at, answer())],
-                named[argument],
+                answered,
                 f"{argument}={value}",
                 functools.partial(ask_at, about, value, adjacency=relation),
             )
+    if wanted.get("total_variation"):
+        yield lambda: [
+            Answer("total_variation", "", ask.total_variation(about, adjacency=relation))
+        ]
     if wanted.get("mu"):
         yield lambda: [Answer("mu", "", ask.mu(about, adjacency=relation))]
     if wanted.get("rho"):

@@ -123,6 +123,8 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("calibrate('Gaussian(3)', epsilon=1)", "give 'Gaussian', and its other arguments by name"),
         ("profile(NOISE, at=1)", "has no argument 'at'"),
         ("parse('Gaussian(3')", "its brackets do not match"),
+        ("audit(NOISE, epsilon=1, confidence=0.9)", "Did you mean 'significance'?"),
+        ("audit(NOISE, epsilon=1, pair=(0, 1))", "Did you mean 'pairs'?"),
         ("dpsgd(epsilon=3, batch_size=1, dataset_size=2, delta=0.1)", "dpassay.dpsgd_noise"),
         ("compare(epsilon=1)", "workload=…"),
         ("compare(epsilon=1, workload='Prefix(steps=3)')", "Did you mean 'PrefixSums'?"),
@@ -166,6 +168,18 @@ def test_an_unknown_name_is_answered_with_a_near_one() -> None:
 
 def test_python_has_the_commands_of_the_command_line() -> None:
     assert dpassay.training is dpassay.dpsgd
+    asked = dpassay.profile("Gaussian(3)", tpr_at_fpr=["0.1"], total_variation=True)
+    assert asked["true_positive_rate"] == [dpassay.power("Gaussian(3)", "0.1")]
+    assert asked["total_variation"] == [dpassay.delta("Gaussian(3)", 0)]
+    shared: dict[str, Any] = {
+        "epsilon": 1,
+        "delta": "1e-6",
+        "only": ["Gaussian"],
+        "simulated": False,
+    }
+    (row, *_) = dpassay.compare("Count()", schedule=[1, 2], **shared).rows
+    least = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-6", schedule=[1, 2])
+    assert row.found.mechanism == least.mechanism
     assert dpassay.convert(pure=1, order=8) == dpassay.renyi(dpassay.RandomizedResponse(1), 8)
     assert dpassay.convert(zcdp="0.5", order=3) == Decimal("1.5")
     assert dpassay.convert(mu=1, epsilon=1) == dpassay.delta("Gaussian(1)", 1)

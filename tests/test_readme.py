@@ -88,3 +88,16 @@ def test_the_tables_of_verdicts_are_those_of_a_run(
         for row, finding in zip(rows, findings, strict=True):
             assert row.startswith(f"| `{finding.id}` ")
             assert f"| {finding.verdict.value} |" in row
+
+
+def test_every_file_that_is_named_exists() -> None:
+    """The ledger of the field, whose files are those of other libraries, is left out."""
+    folders = ("accountant", "lp", "verify", "figures", "tests", "benchmarks", "docs")
+    paths = [*ROOT.glob("*.py"), *(p for name in folders for p in (ROOT / name).rglob("*.py"))]
+    files = [path.as_posix() for path in paths]
+    for page in PAGES:
+        if page.name != "field.md":
+            named = re.findall(
+                r"(?<!\w)((?:\w+/)+\w+\.py|(?<=`)\w+\.py(?=`))", page.read_text("utf-8")
+            )
+            assert not [name for name in named if not any(f.endswith(f"/{name}") for f in files)]

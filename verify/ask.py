@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from accountant.ask import read_mechanism
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, forgiving
+from accountant.errors import InvalidInputError, argument_suggestion, forgiving
 from accountant.numbers.exact import Number, exact
 from verify.claim import Claim
 
@@ -315,6 +315,7 @@ def compare(
     adjacency: Adjacency | str | None = None,
     releases: int = 1,
     sampling_prob: Number = 1,
+    schedule: Sequence[Number] = (),
     candidates: Sequence[object] = (),
     only: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
@@ -329,7 +330,8 @@ def compare(
     ----------
     budget
         A `Budget` or a target; or leave it out, and name it by `epsilon` and `delta`, `mu` or
-        `rho`, with `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
+        `rho`, with `adjacency` (add-remove unless given), `releases`, `sampling_prob` and
+        `schedule`.
     workload
         What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
         Where the budget is named by words it may come first.
@@ -361,6 +363,7 @@ def compare(
             adjacency=adjacency or Adjacency.ADD_REMOVE,
             releases=releases,
             sampling_prob=sampling_prob,
+            schedule=tuple(schedule),
         )
     elif any(value is not None for value in (epsilon, delta, mu, rho, adjacency)):
         raise InvalidInputError("A Budget states its own guarantee; leave the other words out.")
@@ -403,10 +406,17 @@ def _in_words(name: str) -> Callable[..., Any]:
         if given and isinstance(given[0], str):
             given = (named(given[0]), *given[1:])
         audited = getattr(verify.audit, name)
+        signature = inspect.signature(audited)
         try:
-            inspect.signature(audited).bind(*given, **options)
+            signature.bind(*given, **options)
         except TypeError as error:
-            raise InvalidInputError(f"{name}(): {error}. {_ONE_CLAIM}") from None
+            what = f"{name}(): {error}."
+            if unknown := [word for word in options if word not in signature.parameters]:
+                known = [*signature.parameters, "epsilon", "delta", "mu", "rho"]
+                hint = argument_suggestion(unknown[0], known)
+                what = f"{name}() has no argument {unknown[0]!r}. {hint}"
+            claim = "" if claims else f" {_ONE_CLAIM}"
+            raise InvalidInputError(f"{what}{claim}") from None
         return audited(*given, **options)
 
     asked.__name__ = asked.__qualname__ = name

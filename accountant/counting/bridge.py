@@ -1,4 +1,4 @@
-"""Counting by interpolation: grids that refine each other, each closed up with the one above.
+"""Counting by interpolation: grids that refine each other; cells also measure their parent.
 
 The grid of level i has the cell size K_i = k_{i+1} ⋯ k_h, so level 1 cuts the stream into k_1
 cells, level 2 each of these into k_2, and the last grid is that of the inputs. The sum of the

@@ -121,7 +121,7 @@ def renyi(
     """
     a = exact(order, "order")
     if a < ExactReal.of_rational(1):
-        raise expected("order", order, "≥ 1", "Order 1 is the Kullback–Leibler divergence.")
+        raise expected("order", order, "≥ 1", "Give an order from 1 (Kullback–Leibler) on.")
     pairs = worst_pairs(mechanism, adjacency, direction)
 
     def divergence(pair: Pair) -> arb:

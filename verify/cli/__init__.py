@@ -53,6 +53,8 @@ _EPILOG = """\
 exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 70 internal error,
 130 interrupted; --debug shows where an internal error happened
 
+dpassay COMMAND --help has the options and examples of each.
+
 examples:
   dpassay demo
   dpassay verify "Gaussian(standard_deviation=3)" --epsilon 1 --delta 1e-5
@@ -123,20 +125,18 @@ def _run(
 ) -> int:
     built_in = (
         verify.command(page),
-        audit.COMMAND,
-        *audit_rows.COMMANDS,
         check.COMMAND,
-        check_accountant.COMMAND,
         profile.command(plot),
         training.COMMAND,
         calibrate.COMMAND,
         convert.COMMAND,
         optimal.command(laws),
         stream.COMMAND,
-        doctor.COMMAND,
-        demo.COMMAND,
+        audit.COMMAND,
+        *audit_rows.COMMANDS,
+        check_accountant.COMMAND,
     )
-    parser = _parser([*built_in, *commands])
+    parser = _parser([*built_in, *commands, demo.COMMAND, doctor.COMMAND])
     if not arguments:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE

@@ -33,7 +33,7 @@ line and in which {dataset}, {size} and {seed} are filled in.
 _EPILOG = """\
 The claim: 1 (or epsilon=1), 1,1e-5 (or epsilon=1,delta=1e-5), mu=0.5, rho=0.1, order=8,renyi=0.5
 or a mechanism whose whole profile is claimed. Datasets are Python literals: 0, [1, 2], "text".
-A refutation at confidence 0.95 is a hint. What confirms it: --confidence 0.999999 and another seed.
+A refutation at confidence 0.95 is a hint. To confirm it: --confidence 0.999999 and another seed.
 
 examples:
   dpassay audit "Laplace(scale=1)" --claim 0.9 --seed 7

@@ -17,11 +17,11 @@ Check certificates again, by a second program with code of its own for every num
 Prints the theorem that was checked, in the checker's own words, after one of
 
   VALID        all of it was recomputed
-  CONDITIONAL  what was recomputed is right; what the theorem rests on besides comes first
+  CONDITIONAL  what was recomputed is right; the assumptions it also rests on come first
   NOT CHECKED  the check would take more than 60 s or 1 GB
   INVALID      a field is wrong, and is named
 
-A file of many certificates ends with the worst.
+A file of several certificates ends with the exit code of the worst.
 """
 _EPILOG = """\
 exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL or NOT CHECKED

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Ask an accountant for the epsilon of training runs, and compare it with the proved one: DP-SGD with
-Poisson samples, neighbours by add-remove. An epsilon below the true one is REFUTED; a table without
-one supports the accountant, and proves nothing of other runs.
+Poisson sampling, under add-remove. An epsilon below the true one is REFUTED. If none is, that
+supports the accountant on these runs, and proves nothing about others.
 
 ACCOUNTANT is package.module:object: a function of (noise_multiplier, sampling_prob, steps, delta)
 that returns epsilon, or a class with get_epsilon and with compose (dp-accounting) or history
@@ -113,5 +113,10 @@ def _comment(row: Row) -> str:
 
 
 COMMAND = Command(
-    "check-accountant", "is an accountant right?", _DESCRIPTION, _EPILOG, configure, run
+    "check-accountant",
+    "is the epsilon of an accountant large enough?",
+    _DESCRIPTION,
+    _EPILOG,
+    configure,
+    run,
 )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Convert a guarantee: give one, and ask what follows from it. Every answer encloses the best
-statement that follows from the guarantee alone; where the ends differ visibly, it lies between
-them, and the upper one is proved for everything that has the guarantee.
+statement that follows from the guarantee alone; the safe end is proved for every mechanism that
+has it.
 """
 _EPILOG = """\
 examples:
@@ -86,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baselines",
         action="store_true",
-        help="with --renyi and --delta: the two usual conversions beside the best one",
+        help="with --renyi and --delta: the two usual conversions too",
     )
     add_output_options(parser, quiet="print the enclosures only, one line each")
 

@@ -158,7 +158,7 @@ def _in_short() -> int:
     progress.close()
     show(rows, sys.stdout)
     say("\nSmaller is more private. δ: the leak beyond ε; μ: the leak in Gaussian DP.")
-    say("HOLDS and REFUTED are proved; of ARGUED one step is a person's text.\n")
+    say("HOLDS and REFUTED are proved; ARGUED rests on one step that a person argued.\n")
     say(_counterexample())
     say(_TRY.format(run=_command()))
     say(f"{time.monotonic() - started:.0f} s")

@@ -253,7 +253,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--baselines",
         action="store_true",
-        help="with --delta: what other accountants would say, beside the exact epsilon",
+        help="with --delta: what other accountants say, and the exact epsilon",
     )
     add(
         "--relative-width",

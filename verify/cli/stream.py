@@ -24,20 +24,19 @@ if TYPE_CHECKING:
     from accountant.counting.streams import Counter, Saved, StateFile
 
 _DESCRIPTION = """\
-Read numbers in [0, 1] from stdin, one on a line, and print for each the private estimate of the
-sum so far, as soon as it has come. Reads what is there, so that it follows a slow source line by
-line and a file in blocks, in constant memory. Noise comes from the operating system's secure
-generator, and outputs are whole multiples of one power of two, exactly rounded: the whole output
-is epsilon-DP (or (epsilon, delta)-DP) for streams that differ in one number, and a note says what
-was promised. With --epsilon and --steps the best mechanism that is known is taken, or the best of
-its kind where --mechanism is a name alone.
+Read numbers in [0, 1] from stdin, one on a line, and print after each the private estimate of the
+sum so far. A slow source is followed line by line, a file is read in blocks; memory stays constant.
+Noise comes from the operating system's secure generator, and outputs are exactly rounded multiples
+of one power of two. The whole output is epsilon-DP (or (epsilon, delta)-DP) for streams that differ
+in one number; a note says so. With --epsilon and --steps the best known mechanism is used, or the
+best of its kind if --mechanism is a name alone.
 """
 _EPILOG = """\
-With --state, give the same stream again after an interruption. The numbers that were counted are
-compared with a digest and not counted twice; the output goes on behind what is known to be out
-(a note says with which number), and what may be out is repeated word by word, never with other
-noise. A state file holds noise: keep it secret, do not copy it, delete it and FILE.lock when the
-stream is over.
+With --state, give the same stream again after an interruption. Numbers that were already counted
+are compared with a digest and not counted twice. The output continues after what is known to be
+out (a note says with which number); what may be out is repeated exactly, never with other noise. A
+state file holds noise: keep it secret, do not copy it, and delete it and FILE.lock when the stream
+is over.
 
 With an --insecure-... option nothing is private: the first line of the output says so.
 
@@ -57,7 +56,7 @@ _LINE_SECONDS = 10.0
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("--mechanism", metavar="MECHANISM", help="which one, whole or by its name (default: best)")
+    add("--mechanism", metavar="MECHANISM", help="a counter, whole or its name (default: the best)")
     add("--epsilon", metavar="E", help="the budget, where MECHANISM has none")
     add("--delta", metavar="D", help="the delta of the budget (default 0)")
     add("--steps", metavar="N", help="the most numbers in the stream")
@@ -68,9 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--insecure-floats",
         action="store_true",
-        help="simulate in floating point: the bits of an output tell about the inputs",
+        help="simulate in floating point: the last bits of outputs reveal inputs",
     )
-    add("--insecure-seed", type=int, metavar="N", help="draw noise that the seed tells: for tests")
+    add("--insecure-seed", type=int, metavar="N", help="draw noise from a seed: for tests")
     add("--seed", action=_Renamed, help=argparse.SUPPRESS)
     add("--lattice", action=_Renamed, nargs=0, help=argparse.SUPPRESS)
     add_output_options(parser, quiet="no progress and no notes")

@@ -15,12 +15,11 @@ from accountant.numbers.exact import ExactReal
 @final
 @dataclass(frozen=True, repr=False)
 class BridgedTree(LinearCounter):
-    """Count with grids that refine each other, each closed up with the one above.
+    """Count with grids that refine each other; the cells of a parent also measure the parent.
 
-    Every cell of every level is measured. The cells of a parent also measure the parent, and
-    where the two differ the difference is spread evenly over them: level for level the noise is a
-    bridge between the two known ends (see `accountant.counting.bridge`, which proves L R = A). For
-    equal
+    Every cell of every level is measured. Where the sum of a parent's cells differs from the
+    parent, the difference is spread evenly over the cells: at each level the noise is a bridge
+    between two known ends (see `accountant.counting.bridge`, which proves L R = A). For equal
     arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17 with
     the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, Honaker's 0.5.
 

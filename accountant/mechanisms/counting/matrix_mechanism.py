@@ -87,7 +87,6 @@ class MatrixMechanism(GaussianNoise):
     bands
         Keeps the first coefficients of a Toeplitz strategy, and takes the others for 0. With
         "square-root" this is the banded square root of Kalinin and Lampert (2024).
-
     step_sampling_prob
         q: each record takes part in its steps by chance, independently. For "cyclic" participation
         with separation ≥ bands; the first step of a record, of the first b, is fixed beforehand.

@@ -168,14 +168,14 @@ class _Threshold(Mechanism, FiniteLaws):
 class LaplaceThreshold(_Threshold):
     """Release keys with counts plus Laplace noise of at least a threshold, and no other key.
 
-    Korolova, Kenthapadi, Mishra and Ntoulas (2009). Nothing is released of keys without users.
+    Korolova, Kenthapadi, Mishra and Ntoulas (2009). A key without users is never released.
 
     Parameters
     ----------
     scale
         b > 0 of each count.
     threshold
-        τ > 0.
+        τ > 0: a key is released if its noisy count reaches τ.
     partitions
         k ≥ 1, how many keys a user has at most.
     sensitivity
@@ -206,14 +206,14 @@ class LaplaceThreshold(_Threshold):
 class GaussianThreshold(_Threshold):
     """Release keys with counts plus Gaussian noise of at least a threshold, and no other key.
 
-    Nothing is released of keys without users.
+    A key without users is never released.
 
     Parameters
     ----------
     standard_deviation
         σ > 0 of each count.
     threshold
-        τ > 0.
+        τ > 0: a key is released if its noisy count reaches τ.
     partitions
         k ≥ 1, how many keys a user has at most.
     sensitivity

@@ -41,7 +41,7 @@ class PoissonSubsampled(Mechanism):
         The mechanism that is run on the sample. A composition is run on *one* sample;
         `Composed(PoissonSubsampled(…), count)` draws a new sample for every release.
     sampling_prob
-        q in [0, 1]. At q = 1 nothing is changed, at q = 0 nothing is released of the data.
+        q in [0, 1]. At q = 1 nothing changes, at q = 0 nothing about the data is released.
 
     Notes
     -----

@@ -70,7 +70,7 @@ class UndecidedError(DpassayError):
         self.reached = min(self.reached, own)
         size = "" if width is None else f", of relative width {own:.1e}"
         reached = "" if "Reached" in str(self) else f" Reached {found}{size}."
-        self.args = (f"{self}{reached} Ask without relative_width for it.",)
+        self.args = (f"{self}{reached} Without relative_width you get what is reached.",)
 
 
 class BetweenError(UndecidedError):

@@ -183,4 +183,5 @@ def _refusal(what: str, lower: arb, upper: arb) -> UndecidedError:
         "quick bounds, as its tails are too slow for a fine grid. Ask for a larger "
         "relative_width, for Rényi divergences, or with method='grid', which takes minutes.",
         reached=float(((upper - lower) / lower).upper()) if known else math.inf,
+        interval=Interval(low, high) if what == "epsilon" else None,
     )

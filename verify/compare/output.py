@@ -57,6 +57,8 @@ def headline(found: Comparison) -> str:
     what = _advised(best)
     if isinstance(found.workload, Training):
         what = f"{best.candidate.name} with {what} in every step"
+    elif best.found.layout is Layout.EACH and found.workload.answers > 1:
+        what = f"{what} on every answer"
     return f"Use {what}: {'; '.join(parts)}"
 
 

@@ -82,6 +82,12 @@ def test_a_narrow_width_is_refused_with_both_bounds(
     assert caught.value.reached == pytest.approx((high - low) / low, rel=1e-4, abs=0)
 
 
+def test_without_a_width_both_bounds_are_the_answer() -> None:
+    ten = RankOneGaussian(dimension=10, sigma_star=100)
+    found = profile.epsilon(Composed(ten, 10), "1e-6")
+    assert 120.8 < found.lower < found.upper < 186.2
+
+
 @pytest.mark.slow
 def test_no_lower_bound_is_said_to_be_known_where_none_was_found() -> None:
     """δ is above all that the events show, so that ε may be below 0."""

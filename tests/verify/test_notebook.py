@@ -101,3 +101,12 @@ def test_a_profile_shows_its_picture() -> None:
     text = table._repr_svg_()
     assert text.count("<svg") == 1
     assert text.rstrip().endswith("</svg>")
+
+
+def test_an_audit_and_a_check_show_what_they_print() -> None:
+    audited = dpassay.audit("Laplace(1)", epsilon="0.5", samples=2000, seed=1)
+    _, certificate = dpassay.certify("Laplace(2)", epsilon="0.5")
+    assert certificate is not None
+    for shown in (audited, dpassay.check(certificate)):
+        assert repr(shown) == str(shown)
+        assert repr(shown).startswith(("REFUTED", "VALID"))

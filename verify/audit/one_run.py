@@ -69,7 +69,7 @@ _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 120)])
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OneRunResult:
     """What one run tells."""
 
@@ -124,6 +124,8 @@ class OneRunResult:
             f"  with confidence {1 - self.significance:.7g} each: epsilon({self.delta:g}) ≥ "
             f"{self.epsilon:.6g}; mu ≥ {self.mu:.6g}"
         )
+
+    __repr__ = __str__
 
 
 def tail_bound(

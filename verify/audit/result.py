@@ -39,7 +39,7 @@ class Outcome(Enum):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditResult:
     """One audit, decided."""
 
@@ -178,6 +178,8 @@ class AuditResult:
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def _event_lines(rule: Rule) -> list[tuple[str, str]]:

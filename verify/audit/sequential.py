@@ -42,7 +42,7 @@ from verify.seal import seal
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SequentialResult:
     """A sequential audit."""
 
@@ -139,6 +139,8 @@ class SequentialResult:
                 f"{last.runs} runs",
             ]
         return "\n".join([*lines, f"  {self.advice}", *(f"  note: {n}" for n in self.notes)])
+
+    __repr__ = __str__
 
 
 def audit_until_refuted(

@@ -64,7 +64,7 @@ class StepFinding:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepResult:
     """What the updates of one step tell."""
 
@@ -98,6 +98,8 @@ class StepResult:
             mark = "REFUTED" if each.refuted else "ok"
             lines.append(f"  {each.name:<10} {mark:<8} p = {each.p_value:.3g}  {each.said}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def audit_step(

@@ -48,7 +48,7 @@ class Theorem:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Checked:
     """What the checker found about one certificate."""
 
@@ -82,6 +82,8 @@ class Checked:
         said = self.theorem or safe(self.not_checked or wrong)
         given = "".join(f"\n  rests on: {safe(text)}" for text in self.taken_as_given)
         return f"{self.outcome.value}  {said}{given}"
+
+    __repr__ = __str__
 
     @property
     def valid(self) -> bool:

@@ -26,13 +26,17 @@ examples:
   dpassay convert --pure 1 --order 8 --rho --to-mu
 """
 _GIVEN = {
-    "mu": ("M", "mu-Gaussian DP"),
-    "pure": ("E", "epsilon-DP"),
-    "approximate": ("E,D", "(epsilon, delta)-DP"),
-    "renyi": ("R,V", "Renyi divergence at most V at order R > 1"),
-    "zcdp": ("R", "rho-zCDP"),
+    "mu": ("M", "mu-Gaussian DP", "{}-GDP"),
+    "pure": ("E", "epsilon-DP", "{}-DP"),
+    "approximate": ("E,D", "(epsilon, delta)-DP", "({}, {})-DP"),
+    "renyi": (
+        "R,V",
+        "Renyi divergence at most V at order R > 1",
+        "Renyi divergence of order {} at most {}",
+    ),
+    "zcdp": ("R", "rho-zCDP", "{}-zCDP"),
 }
-"""What can be given: its numbers, and what it means."""
+"""What can be given: its numbers, what it means, and how it is printed."""
 
 
 @final
@@ -66,7 +70,7 @@ QUESTIONS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     given = parser.add_argument_group("what is given (one of)")
-    for name, (numbers, meaning) in _GIVEN.items():
+    for name, (numbers, meaning, _) in _GIVEN.items():
         given.add_argument(f"--{name}", metavar=numbers, help=meaning)
     asked = parser.add_argument_group("what is asked (any, repeated too)")
     for question in QUESTIONS:
@@ -115,7 +119,7 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
 
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
     if len(named) != 1:
-        known = ", ".join(f"--{name} {numbers}" for name, (numbers, _) in _GIVEN.items())
+        known = ", ".join(f"--{name} {numbers}" for name, (numbers, *_) in _GIVEN.items())
         raise InvalidInputError(f"Expected one guarantee to convert: {known}.")
     (entry,) = named
     numbers = [part.strip() for part in getattr(options, entry.name).split(",")]
@@ -186,8 +190,7 @@ def _show(
 ) -> None:
     from verify import report
 
-    values = ", ".join(f"{part} = {n}" for part, n in zip(entry.parts, numbers, strict=True))
-    say(f"{_GIVEN[entry.name][1]}, {values}")
+    say(f"from {_GIVEN[entry.name][2].format(*numbers)}")
     shown = [
         (f"  {question.key}", f"at {question.option} {at}" if at else "", str(value))
         for question, at, value in rows

@@ -22,12 +22,11 @@ from accountant.composition.joint import ends
 from accountant.core.validate import probability
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose, sign
+from accountant.numbers.interval import Interval, enclose, sign
 from accountant.numbers.precision import ctx
-from accountant.questions import guarantees, profile, tradeoff
+from accountant.questions import profile, tradeoff
 
 _ONE = ExactReal.of_rational(1)
 _ROOT_WIDTH = Fraction(1, 10**20)
@@ -38,24 +37,6 @@ _MOST_SQUARINGS = 15
 _MOST_EPSILON = ExactReal.of_rational(10**6)
 _SMALLEST, _LARGEST = 1e-200, 1e200
 _GOLDEN = (math.sqrt(5) - 1) / 2
-
-
-def renyi_budget(
-    order: Number, epsilon: Number, delta: Number, *, relative_width: Fraction = RELATIVE_WIDTH
-) -> Interval:
-    """Enclose the largest D for which a divergence D_order ≤ D implies (ε, δ)-DP.
-
-    Parameters
-    ----------
-    order
-        a > 1.
-    epsilon, delta
-        ε ≥ 0 and δ in (0, 1).
-    """
-    a, eps, target = _order(order), _epsilon(epsilon), _delta(delta)
-    return enclose(
-        lambda: budget(a.ball(), eps.ball(), target.ball()), relative_width=relative_width
-    )
 
 
 def delta_of_renyi(
@@ -165,31 +146,6 @@ def power_of_zcdp(rho: Number, alpha: Number) -> Interval:
     above = power_of_renyi(order, _rational(budget_rho) * order, level)
     below = tradeoff.power(_gaussian(budget_rho), level)
     return Interval(min(below.lower, above.upper), above.upper)
-
-
-def renyi_of_pure(
-    epsilon: Number, order: Number, *, relative_width: Fraction = RELATIVE_WIDTH
-) -> Interval:
-    """Enclose the largest D_order of an ε-DP mechanism, order ≥ 1: that of randomised response.
-
-    Randomised response dominates every ε-DP mechanism (Kairouz, Oh and Viswanath 2015).
-    """
-    worst = RandomizedResponse(epsilon=_epsilon(epsilon))
-    return guarantees.renyi(worst, order, relative_width=relative_width)
-
-
-def zcdp_of_pure(epsilon: Number, *, relative_width: Fraction = Fraction(1, 10**6)) -> Interval:
-    """Enclose the least ρ such that every ε-DP mechanism is ρ-zCDP; it is at most ε²/2."""
-    worst = RandomizedResponse(epsilon=_epsilon(epsilon))
-    return guarantees.rho(worst, relative_width=relative_width)
-
-
-def zcdp_of_mu(mu: Number) -> Interval:
-    """Enclose μ²/2, the least ρ such that every μ-GDP mechanism is ρ-zCDP."""
-    shift = exact(mu, "mu")
-    if shift.sign < 0:
-        raise expected("mu", mu, "≥ 0")
-    return Interval.of_exact(shift.square / 2)
 
 
 def delta_of_zcdp(rho: Number, epsilon: Number) -> Interval:

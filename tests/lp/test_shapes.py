@@ -15,9 +15,10 @@ from accountant.geometry.covariances import Matrix
 from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
 from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
 from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.mechanisms.shapes.optimal_ellipse import optimal_ellipse_variance
+from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
+from accountant.questions import utility
 from lp.shape_problem import GaussianShapeProblem, vertices
 from lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
 from verify.cli import main
@@ -42,7 +43,7 @@ def _is_narrow(found: GaussianShape, width: str) -> bool:
 )
 def test_sparse_counts_reproduce_the_optimal_ellipse(dimension: int, sparsity: int) -> None:
     found = _solve(SparseBox(dimension, sparsity))
-    query = optimal_ellipse_variance(dimension, sparsity)
+    query = utility.variance(OptimalEllipse(dimension, sparsity, 1))[0]
     low, high = Fraction(query.lower) * dimension, Fraction(query.upper) * dimension
     assert Fraction(found.value.lower) <= high
     assert low <= Fraction(found.value.upper)
@@ -78,7 +79,7 @@ def test_worst_coordinate() -> None:
     found = _solve(Box([1, 2, 3]), "worst")
     assert Decimal(14) in found.value
     assert _is_narrow(found, "1e-6")
-    query = optimal_ellipse_variance(5, 5)
+    query = utility.variance(OptimalEllipse(5, 5, 1))[0]
     assert _solve(SparseBox(5, 5), "worst").value.overlaps(query)
 
 

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.mechanisms import Gaussian, Guaranteed, Laplace, RandomizedResponse
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import enclose
 from accountant.questions import convert, guarantees, profile, tradeoff
 from accountant.questions.gaussian_bounds import gaussian_bounds
 
@@ -24,7 +26,8 @@ CLOSE = Decimal("1e-15")
 @given(ORDERS, EPSILONS, EXPONENTS)
 def test_renyi_to_delta_and_back(order: Fraction, epsilon: Fraction, exponent: int) -> None:
     delta = Fraction(1, 10**exponent)
-    budget = convert.renyi_budget(order, epsilon, delta)
+    a, e, d = (ExactReal.of_rational(each) for each in (order, epsilon, delta))
+    budget = enclose(lambda: convert.budget(a.ball(), e.ball(), d.ball()))
     back = convert.delta_of_renyi(order, budget.upper, epsilon)
     assert abs(back.upper * 10**exponent - 1) < CLOSE
     again = convert.epsilon_of_renyi(order, budget.upper, delta)
@@ -77,9 +80,7 @@ def test_epsilon_and_delta_are_inverse(mu: Fraction, epsilon: Fraction) -> None:
 @settings(max_examples=12)
 @given(SHIFTS)
 def test_gaussian_dp_to_zcdp_and_back(mu: Fraction) -> None:
-    rho = convert.zcdp_of_mu(mu)
-    assert mu**2 / 2 in rho
-    bounds = convert.epsilon_of_zcdp(rho.upper, "1e-6")
+    bounds = convert.epsilon_of_zcdp(mu**2 / 2, "1e-6")
     true = profile.epsilon(Gaussian(1, mu), "1e-6")
     assert max(bounds.lower, Decimal(0)) <= max(true.upper, Decimal(0)) + CLOSE
     assert true.lower <= bounds.upper
@@ -93,10 +94,10 @@ def test_gaussian_dp_to_zcdp_and_back(mu: Fraction) -> None:
 def test_pure_dp_to_the_others(epsilon: Fraction) -> None:
     worst = Guaranteed(epsilon)
     assert profile.epsilon(worst, 0).upper == profile.epsilon(RandomizedResponse(epsilon), 0).upper
-    rho = convert.zcdp_of_pure(epsilon)
+    rho = guarantees.rho(RandomizedResponse(epsilon), relative_width=Fraction(1, 10**6))
     assert Fraction(rho.upper) <= epsilon**2 / 2 * Fraction(1000001, 1000000)
     for order in (2, 8):
-        most = convert.renyi_of_pure(epsilon, order)
+        most = guarantees.renyi(RandomizedResponse(epsilon), order)
         assert guarantees.renyi(Laplace(1 / epsilon), order).lower <= most.upper
         assert most.lower <= min(Decimal(float(epsilon)), order * rho.upper) * (1 + CLOSE)
 

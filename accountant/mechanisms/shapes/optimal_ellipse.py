@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import final
 
 from accountant.geometry.ellipse import Ellipse, optimal_ellipse
 from accountant.mechanisms.shapes.ellipse_base import EllipseMechanism
-from accountant.numbers.exact import Number
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
 
 
 @final
@@ -38,18 +35,3 @@ class OptimalEllipse(EllipseMechanism):
     def ellipse(self) -> Ellipse:
         """The covariance for μ = 1, with its dual weights."""
         return optimal_ellipse(self.dimension, self.sparsity)
-
-
-def optimal_ellipse_variance(
-    dimension: int,
-    sparsity: int,
-    mu: Number = 1,
-    *,
-    relative_width: Fraction = RELATIVE_WIDTH,
-) -> Interval:
-    """Enclose the least query variance of any μ-GDP Gaussian for k-sparse counts (add/remove).
-
-    Raises InvalidInputError unless 1 ≤ sparsity ≤ dimension and mu > 0.
-    """
-    mechanism = OptimalEllipse(dimension, sparsity, mu)
-    return enclose(lambda: mechanism.variances()[0], relative_width=relative_width)

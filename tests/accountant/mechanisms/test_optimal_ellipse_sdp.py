@@ -8,8 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from accountant.geometry.size_release import optimal_size_release
-from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse, optimal_ellipse_variance
+from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
 from accountant.questions import utility
 
 # Clarabel stops at a relative gap of 1e-8; a tenfold margin covers its feasibility tolerance.
@@ -35,30 +34,7 @@ def least_weighted_trace(records: list[tuple[int, ...]], weights: list[float]) -
 def test_no_covariance_has_a_smaller_trace(dimension: int, sparsity: int) -> None:
     records = [v for v in itertools.product((0, 1), repeat=dimension) if 1 <= sum(v) <= sparsity]
     found = least_weighted_trace(records, [1.0] * dimension) / dimension
-    variance = float(optimal_ellipse_variance(dimension, sparsity).lower)
+    variance = float(utility.variance(OptimalEllipse(dimension, sparsity, 1))[0].lower)
     assert abs(found - variance) <= TOLERANCE * variance
-    halved = optimal_ellipse_variance(dimension, sparsity, "sqrt(2)")
+    halved = utility.variance(OptimalEllipse(dimension, sparsity, "sqrt(2)"))[0]
     assert abs(2 * float(halved.lower) - variance) <= 1e-15 * variance
-    mechanism = OptimalEllipse(dimension, sparsity, 1)
-    assert utility.variance(mechanism) == [optimal_ellipse_variance(dimension, sparsity)]
-
-
-@pytest.mark.parametrize(
-    ("dimension", "weight", "covered"),
-    [(2, 1, True), (3, "1/50", False), (3, 1, True), (4, "1/50", True)],
-)
-def test_the_joint_release_of_counts_and_size(
-    dimension: int, weight: int | str, covered: bool
-) -> None:
-    records = [(*v, 1) for v in itertools.product((0, 1), repeat=dimension)]
-    factor = 0.02 if weight == "1/50" else 1.0
-    found = least_weighted_trace(records, [1.0] * dimension + [factor])
-    root = (dimension + 4 * factor) ** 0.5  # C² of the family
-    family = dimension * (dimension + root + dimension / root + 1) / 4
-    family += factor * (dimension / root + 1)
-    release = optimal_size_release(dimension, dimension, weight)
-    assert (release is not None) == covered
-    if release is None:
-        assert found < family * (1 - 1e-6)
-    else:
-        assert abs(found - family) <= TOLERANCE * family

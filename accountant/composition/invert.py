@@ -38,8 +38,6 @@ _ORDERS = tuple(1 + 2.0**k for k in range(-4, 24))
 """Orders of the Rényi divergences that a first ε is taken from."""
 _ROUGH = 64
 """Bits of what becomes a float: more are lost, fewer make an estimate worse."""
-_ESTIMATE_WIDTHS = (Fraction(1, 10**8), Fraction(1, 10**4))
-"""Half-widths of brackets about an estimate, tried in turn: where none holds ε, one is searched."""
 _SHARE_OF_WIDTH = 16
 """H is asked for so many times finer than ε: a coarser H leaves its sign open near the root."""
 _CHORD_BITS = 4
@@ -150,9 +148,8 @@ def inverse_by_values(
             return found
     with narrowed(relative_width / _SHARE_OF_WIDTH):
         with within():
-            pairs = _largest(pairs, target)
             excess = _excess(pairs, target)
-            between = _estimated(pairs, target, excess) or solve.bracket(excess, Fraction(1))
+            between = solve.bracket(excess, Fraction(1))
         return solve.root(excess, between, relative_width=relative_width)
 
 
@@ -262,45 +259,6 @@ def below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
     width = max(Fraction(min(gap / 4, _COARSEST)), asked_width.get() or Fraction(0))
     with narrowed(width or _FINEST_ESTIMATE):
         return bool(pair.hockey_stick(epsilon) < limit)
-
-
-def _largest(pairs: Sequence[Pair], target: ExactReal) -> Sequence[Pair]:
-    """Leave out pairs whose ε(δ) certainly is not the largest, by their bounds at the others'."""
-    if len(pairs) == 1:
-        return pairs
-    with ctx.workprec(_ROUGH):
-        log_delta = float(target.ball().log().mid())
-        left = list(pairs)
-        for pair in pairs:
-            if len(left) == 1:
-                break
-            guess = pair.estimate_epsilon(log_delta) if pair in left else None
-            if guess is None:
-                continue
-            low = ExactReal.of_rational(Fraction(guess) - abs(Fraction(guess)) / 1000)
-            if not pair.hockey_stick(low) > target.ball():
-                continue
-            left = [p for p in left if p == pair or not p.bound(low) < target.ball()]
-    return left
-
-
-def _estimated(
-    pairs: Sequence[Pair], target: ExactReal, excess: solve.Function
-) -> solve.Bracket | None:
-    """Return a narrow bracket of the root around an estimate, None where none is known or true."""
-    with ctx.workprec(_ROUGH):
-        log_delta = float(target.ball().log().mid())
-        found = [pair.estimate_epsilon(log_delta) for pair in pairs]
-        known = [Fraction(value) for value in found if value is not None]
-        if len(known) < len(pairs):
-            return None
-        guess = max(known)
-        for width in _ESTIMATE_WIDTHS:
-            low, high = (guess + side * abs(guess) * width for side in (-1, 1))
-            ends = [excess(ExactReal.of_rational(end)) for end in (low, high)]
-            if ends[0] > 0 > ends[1]:
-                return low, high
-    return None
 
 
 def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:

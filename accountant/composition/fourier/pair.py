@@ -46,12 +46,6 @@ QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
 MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 20
 """Grid points of all its factors together, and of one: about two seconds."""
-_FEWER = (0.62, 0.4)
-"""Shares of the accuracy that are tried where it is refused: fewer digits are better than none."""
-_LEAST_BITS = (40, 30)
-"""Bits that are tried last: less than 1e-9 the grid has as well."""
-_LONGEST_LADDER = 200
-"""Bits of precision above which no fewer digits are tried: each refusal takes seconds there."""
 _FINEST_GRID = 512
 """Bits of precision above which no grid is asked: it has not the digits."""
 _SMALL_DELTA = -2.5
@@ -225,19 +219,15 @@ class SmoothPair(ContourPair):
             return self._on_grid().tails(epsilon)
 
     def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the integral as accurately as the precision asks and a bounded effort allows.
-
-        Raises UndecidedError once a high precision is far out of reach.
-        """
+        """Return the integral to the accuracy that is asked for, or raise UndecidedError."""
         if math.isinf(strip.low) and self._sides() == {False}:
             return self._mirrored(kernel, epsilon)
-        problem = UndecidedError("No contour was found.")
-        for bits in self._accuracies():
-            for way in self._ways(kernel, strip, epsilon, bits):
-                try:
-                    return way(kernel, strip, epsilon, bits)
-                except UndecidedError as error:
-                    problem = error
+        problem, bits = UndecidedError("No contour was found."), self.accuracy()
+        for way in self._ways(kernel, strip, epsilon, bits):
+            try:
+                return way(kernel, strip, epsilon, bits)
+            except UndecidedError as error:
+                problem = error
         raise UnsuitedError(str(problem)) if self._has_atoms() else problem
 
     def _ways(
@@ -310,17 +300,6 @@ class SmoothPair(ContourPair):
         return {
             pair.mixed_first for pair, _ in self.any_factors if isinstance(pair, SubsampledPair)
         }
-
-    def _accuracies(self) -> list[int]:
-        """Return the relative accuracies in bits that are tried, best first.
-
-        Losses with atoms have other engines to ask where that is too much.
-        """
-        best = self.accuracy()
-        if ctx.prec > _LONGEST_LADDER or self._has_atoms():
-            return [best]
-        fewer = [int(share * best) for share in _FEWER if share * best > _LEAST_BITS[0]]
-        return [best, *fewer, *(bits for bits in _LEAST_BITS if bits < best)]
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return ε with ln H(ε) = log_delta, None for a δ that is not small.

@@ -42,7 +42,7 @@ from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPa
 from accountant.pairs.finite import FinitePair
 
 if TYPE_CHECKING:
-    from accountant.composition.conditional import IntegerMixedPair
+    from accountant.composition.conditional import MixedPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
 """Names of engines that a question may insist on; "auto" lets the losses choose."""
@@ -187,11 +187,11 @@ def _paired(factors: tuple[Factor, ...]) -> JointPair | None:
     return paired.PairedPair(factors) if paired.applies(factors) else None
 
 
-def _with_integers(factors: tuple[Factor, ...]) -> IntegerMixedPair | None:
+def _with_integers(factors: tuple[Factor, ...]) -> MixedPair | None:
     """Return discrete Gaussian noise of one kind composed with Laplace noise, or bounded losses."""
     if not any(isinstance(pair, DiscreteGaussianPair) for pair, _ in factors):
         return None
-    from accountant.composition.conditional import IntegerMixedPair, meets_few, split
+    from accountant.composition.conditional import IntegerSums, MixedPair, meets_few, split
     from accountant.composition.grid.pair import GridPair
 
     found = split(factors)
@@ -199,12 +199,13 @@ def _with_integers(factors: tuple[Factor, ...]) -> IntegerMixedPair | None:
         return None
     others, (integer, count) = found
     assert isinstance(integer, DiscreteGaussianPair)
+    sums = IntegerSums(integer, count)
     if all(isinstance(pair, LaplacePair) for pair, _ in others):
         first = _exactly(others)
-        return None if first is None else IntegerMixedPair(first, integer, count)
+        return None if first is None else MixedPair(first, sums)
     first = _numerically(tuple(others))
     quick = not isinstance(first, GridPair) and meets_few(first, integer)
-    return IntegerMixedPair(first, integer, count) if quick else None
+    return MixedPair(first, sums) if quick else None
 
 
 def _coordinates(factors: Sequence[tuple[LaplacePair, int]]) -> int:

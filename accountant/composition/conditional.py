@@ -64,15 +64,44 @@ _FEW_STEPS = 8
 
 @final
 @dataclass(frozen=True)
-class MixedPair(JointPair):
-    """P = P₁ ⊗ P₂, Q = Q₁ ⊗ Q₂, where the loss of the second pair has finitely many values.
+class IntegerSums:
+    """The sum of the losses of `count` releases of discrete Gaussian noise."""
 
-    Where H₁ is a contour integral, and a
-    width is asked for, terms that are small beside the sum so far are asked for less, or bounded.
+    integer: DiscreteGaussianPair
+    count: int
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The pair and its count."""
+        return ((self.integer, self.count),)
+
+    def infinity_mass(self) -> arb:
+        """Return 0: every loss is finite."""
+        return arb(0)
+
+    def reverse(self) -> IntegerSums:
+        """Return the same: a discrete Gaussian pair is its own reverse."""
+        return self
+
+    def listed(self) -> tuple[Sequence[Value], arb]:
+        """Return the values that count, and at least the mass of all others under P and under Q.
+
+        Raises UnsuitedError for too many values.
+        """
+        return _integer_values(self, ctx.prec)
+
+
+@final
+@dataclass(frozen=True)
+class MixedPair(JointPair):
+    """P = P₁ ⊗ P₂, Q = Q₁ ⊗ Q₂, where the loss of the second pair has few values that count.
+
+    Terms that are negligible beside the sum so far are bounded, not computed; where H₁ is a contour
+    integral, and a width is asked for, small ones are asked for less.
     """
 
     first: Pair
-    second: ConvolvedPair
+    second: ConvolvedPair | IntegerSums
 
     @property
     def is_numerical(self) -> bool:
@@ -85,48 +114,57 @@ class MixedPair(JointPair):
         return (self.first, 1), *self.second.factors
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return the sum over the values of the second loss."""
+        """Return the sum over the values of the second loss, terms with the largest bounds first.
+
+        Of n terms, one below a share x of the sum so far may have the relative width `asked`/(nx).
+        """
         asked = asked_width.get()
-        if asked is not None and isinstance(self.first, ContourPair):
-            return self._sparingly(epsilon, asked)
-        total = self.second.infinity_mass()
-        for value in self._values():
-            total += value.p * self._at(_difference(epsilon, value))
+        share = arb(2) ** -ctx.prec if asked is None else ball(asked)
+        values, missing = self._listed()
+        terms, on_contours = [], asked is not None and isinstance(self.first, ContourPair)
+        for value in values:
+            rest = _difference(epsilon, value)
+            most = value.p * self._bound_at(rest) if on_contours else value.p
+            terms.append((most.upper(), value.p, rest))
+        total = self.second.infinity_mass() + arb(0).union(missing)
+        for most, p, rest in sorted(terms, key=lambda term: -float(term[0])):
+            room = total.lower() * share / len(terms)
+            if most.is_zero() or most <= room / _ENOUGH:
+                total += arb(0).union(most)
+            elif asked is not None and on_contours:
+                with narrowed(max(asked, Fraction(float((room / most).mid())))):
+                    total += p * self._at(rest)
+            else:
+                total += p * self._at(rest)
         return total
 
     def _at(self, rest: ExactReal | arb) -> arb:
+        """Return H₁."""
+        least, largest = self._ends
+        at = rest.ball() if isinstance(rest, ExactReal) else rest
+        if at >= largest:
+            return self.first.infinity_mass()
+        if at <= least:
+            return -at.expm1()
         if isinstance(rest, ExactReal):
             return self.first.hockey_stick(rest)
         return hockey_stick_at(self.first, rest)
 
-    def _sparingly(self, epsilon: ExactReal, asked: Fraction) -> arb:
-        """Return the sum, the terms with the largest bounds first.
-
-        Of n terms, one below a share x of the sum so far gets the relative width `asked`/(nx).
-        """
-        terms = []
-        for value in self._values():
-            rest = _difference(epsilon, value)
-            most = value.p * self._bound_at(rest)
-            terms.append((most.upper(), value.p, rest))
-        total, number = self.second.infinity_mass(), len(terms)
-        for most, p, rest in sorted(terms, key=lambda term: -float(term[0])):
-            room = total.lower() * ball(asked) / number
-            if most.is_zero() or most <= room / _ENOUGH:
-                total += arb(0).union(most)
-                continue
-            width = max(asked, Fraction(float((room / most).mid())))
-            with narrowed(width):
-                total += p * self._at(rest)
-        return total
+    @cached_property
+    def _ends(self) -> tuple[arb, arb]:
+        """Return a lower and an upper bound of the first loss."""
+        with ctx.workprec(_PRECISION):
+            least, largest = -self.first.reverse().max_loss(), self.first.max_loss()
+        return least.lower(), largest.upper()
 
     def _bound_at(self, rest: ExactReal | arb) -> arb:
         return self.first.bound(ends(rest)[0] if isinstance(rest, arb) else rest).min(arb(1))
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the sum of bounds of the first pair; 1 where it knows none."""
-        total = self.second.infinity_mass()
-        for value in self._values():
+        values, missing = self._listed()
+        total = self.second.infinity_mass() + missing
+        for value in values:
             total += value.p * self._bound_at(_difference(epsilon, value))
         return total.upper().min(arb(1))
 
@@ -147,23 +185,35 @@ class MixedPair(JointPair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the sums over the values of the second loss, each on its own."""
-        p_above, p_below = self.second.infinity_mass(), arb(0)
-        q_above, q_below = arb(0), self.second.reverse().infinity_mass()
-        for value in self._values():
-            rest = _difference(epsilon, value)
-            inner = (
-                self.first.tails(rest)
-                if isinstance(rest, ExactReal)
-                else tails_at(self.first, rest)
-            )
+        values, missing = self._listed()
+        p_above = self.second.infinity_mass() + arb(0).union(missing)
+        q_below = self.second.reverse().infinity_mass() + arb(0).union(missing)
+        p_below = q_above = arb(0).union(missing)
+        for value in values:
+            inner = self._tails_at(_difference(epsilon, value))
             p_above += value.p * inner.p_above
             p_below += value.p * inner.p_below
             q_above += value.q * inner.q_above
             q_below += value.q * inner.q_below
         return Tails(p_above, p_below, q_above, q_below)
 
-    def _values(self) -> list[Value]:
-        """Return the values of the second loss; raise NotApplicableError if they are many."""
+    def _tails_at(self, rest: ExactReal | arb) -> Tails:
+        """Return the tails of the first loss."""
+        least, largest = self._ends
+        at = rest.ball() if isinstance(rest, ExactReal) else rest
+        if at >= largest:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if at < least:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        return self.first.tails(rest) if isinstance(rest, ExactReal) else tails_at(self.first, rest)
+
+    def _listed(self) -> tuple[Sequence[Value], arb]:
+        """Return the values of the second loss, and at least the mass of what they lack.
+
+        Raises NotApplicableError or UnsuitedError if they are many.
+        """
+        if isinstance(self.second, IntegerSums):
+            return self.second.listed()
         values = self.second.values()
         if len(values) > MAX_VALUES:
             raise NotApplicableError(
@@ -171,7 +221,7 @@ class MixedPair(JointPair):
                 f"{MAX_VALUES} that can be combined with another loss. Compose fewer releases of "
                 "finite laws."
             )
-        return values
+        return values, arb(0)
 
     def reverse(self) -> MixedPair:
         """Return the product of the reversed pairs."""
@@ -201,60 +251,17 @@ def meets_few(first: Pair, integer: DiscreteGaussianPair) -> bool:
         return bool(length * integer.parameter.ball() <= _FEW_STEPS * integer.shift)
 
 
-@final
-@dataclass(frozen=True)
-class IntegerMixedPair(JointPair):
-    """The product of a pair with a known profile and of `count` discrete Gaussian ones."""
-
-    first: Pair
-    integer: DiscreteGaussianPair
-    count: int
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs and their counts."""
-        return (self.first, 1), (self.integer, self.count)
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return the sum, the heaviest values first; what is negligible is bounded.
-
-        Raises UnsuitedError for too many values.
-        """
-        n, s, v = self.count, self.integer.shift, self.integer.parameter
-        masses, missing = _masses(self.integer.parameter, n, ctx.prec)
-        asked = asked_width.get()
-        share = ball(asked) / (2 * _ENOUGH * len(masses)) if asked else arb(2) ** -ctx.prec
-        total = arb(0).union(missing)
-        for w in sorted(range(1 - len(masses), len(masses)), key=abs):
-            mass = masses[abs(w)]
-            if mass <= share * total.lower():
-                total += arb(0).union(mass)
-                continue
-            loss = ExactReal.of_rational(2 * s * w + n * s * s) / v / ExactReal.of_rational(2)
-            total += mass * self._first_at(epsilon, loss)
-        return total.max(arb(0)).min(arb(1))
-
-    def _first_at(self, epsilon: ExactReal, loss: ExactReal) -> arb:
-        """Return H₁(ε − loss)."""
-        least, largest = self._ends
-        at = epsilon.ball() - loss.ball()
-        if at >= largest:
-            return self.first.infinity_mass()
-        if at <= least:
-            return -at.expm1()
-        rest = exact_sum([epsilon, -loss])
-        return hockey_stick_at(self.first, at) if rest is None else self.first.hockey_stick(rest)
-
-    @cached_property
-    def _ends(self) -> tuple[arb, arb]:
-        """Return a lower and an upper bound of the first loss."""
-        with ctx.workprec(_PRECISION):
-            least, largest = -self.first.reverse().max_loss(), self.first.max_loss()
-        return least.lower(), largest.upper()
-
-    def reverse(self) -> IntegerMixedPair:
-        """Return the product of the reversed pairs; a discrete Gaussian one is its own."""
-        return IntegerMixedPair(self.first.reverse(), self.integer, self.count)
+@functools.lru_cache(maxsize=32)
+def _integer_values(sums: IntegerSums, precision: int) -> tuple[list[Value], arb]:
+    """Return the values (2sw + ns²)/2v with their masses, and what these lack."""
+    n, s, v = sums.count, sums.integer.shift, sums.integer.parameter
+    masses, missing = _masses(v, n, precision)
+    found = []
+    for w in range(1 - len(masses), len(masses)):
+        exact = ExactReal.of_rational(2 * s * w + n * s * s) / v / ExactReal.of_rational(2)
+        loss = exact.ball()
+        found.append(Value(loss, exact, masses[abs(w)], masses[abs(w)] * (-loss).exp()))
+    return found, missing
 
 
 @functools.lru_cache(maxsize=32)

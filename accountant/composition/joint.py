@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
+from typing import ClassVar, Self, TypeAlias
 
 from flint import arb
 
@@ -81,19 +81,6 @@ Factor: TypeAlias = tuple[Pair, int]
 
 _MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
 _CHORDS, _FINEST = 256, Fraction(1, 10**11)
-
-
-@runtime_checkable
-class Product(Protocol):
-    """A pair with independent factors."""
-
-    @property
-    def is_product(self) -> bool:
-        """Whether H is that of the product of the factors, not of a choice among several pairs."""
-
-    @property
-    def factors(self) -> Sequence[Factor]:
-        """The pairs (P_i, Q_i) and their counts k_i."""
 
 
 class UnsuitedError(UndecidedError):
@@ -292,7 +279,7 @@ def _parts(pair: Pair, coordinates: bool) -> Iterator[Factor]:
         yield DiscreteGaussianPair(ExactReal.of_rational(pair.parameter), pair.shift), pair.count
         if pair.last_shift:
             yield DiscreteGaussianPair(square, pair.last_shift), 1
-    elif isinstance(pair, Product) and pair.is_product:
+    elif isinstance(pair, JointPair) and pair.is_product:
         yield from apart(pair.factors, coordinates=coordinates)
     else:
         yield pair, 1

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from fractions import Fraction
 
+from accountant.composition.choose import is_numerical
 from accountant.composition.invert import hockey_stick
-from accountant.composition.joint import JointPair
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -57,7 +57,7 @@ def _estimated(pairs: Sequence[Pair], target: Pair) -> list[Fraction] | None:
 def _estimated_log_delta(pair: Pair, epsilon: Fraction) -> float | None:
     """Return about ln H(ε), −∞ for none; None where it takes long."""
     estimate = pair.estimate_log_delta(float(epsilon))
-    if estimate is not None or isinstance(pair, JointPair):
+    if estimate is not None or is_numerical(pair):
         return estimate
     with ctx.workprec(_HINT_BITS):
         value = pair.hockey_stick(ExactReal.of_rational(epsilon))

@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, final
 
 from flint import arb
 
 from accountant.composition.exact import laplace_product_sums as sums
 from accountant.composition.exact.laplace_product_plan import Groups, Kernel
-from accountant.core.pair import Pair, Tails
+from accountant.composition.joint import Factor, JointPair
+from accountant.core.pair import Tails
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import COMPOSED_WIDTH, RELATIVE_WIDTH, asked_width
@@ -29,7 +30,6 @@ from accountant.numbers.precision import cached_property, ctx
 if TYPE_CHECKING:
     from accountant.composition.fourier.pair import SmoothPair
     from accountant.composition.grid.pair import GridPair
-    from accountant.composition.joint import Factor
     from accountant.numbers.interval import Interval
 
 _GUARD_BITS = 16
@@ -43,7 +43,7 @@ _FEW_SHIFTS = 16
 
 @final
 @dataclass(frozen=True)
-class LaplaceProductPair(Pair):
+class LaplaceProductPair(JointPair):
     """P = Lap(1)^d at (t_1, …, t_d), Q = Lap(1)^d at 0, with t_i = multiples[i]·unit > 0.
 
     Parameters
@@ -53,8 +53,6 @@ class LaplaceProductPair(Pair):
     multiples
         Integers ≥ 1, ascending.
     """
-
-    is_product: ClassVar[bool] = True
 
     unit: ExactReal
     multiples: tuple[int, ...]
@@ -97,10 +95,6 @@ class LaplaceProductPair(Pair):
     def exact_max_loss(self) -> ExactReal:
         """Return T = Σ t_i."""
         return ExactReal.of_rational(sum(self.multiples)) * self.unit
-
-    def rho_bound(self) -> arb:
-        """Return Σ t_i²/2: the bounds of the coordinates, whose Rényi divergences add up."""
-        return self.unit.ball() ** 2 * sum(t * t for t in self.multiples) / 2
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
@@ -226,24 +220,6 @@ class LaplaceProductPair(Pair):
         mean = self._mean()
         return float(epsilon) < mean - math.sqrt(2 * mean)
 
-    def renyi(self, order: arb) -> arb:
-        """Return Σ ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1)."""
-        less, both = order - 1, 2 * order - 1
-        total = arb(0)
-        for t, count in self._distances():
-            moment = order * (less * t).expm1() + less * (-order * t).expm1()
-            total += count * (moment / both).log1p()
-        return total / less
-
-    def kullback_leibler(self) -> arb:
-        """Return Σ t + e^{−t} − 1."""
-        terms = [count * (t + (-t).expm1()) for t, count in self._distances()]
-        return sum(terms, start=arb(0))
-
-    def max_loss(self) -> arb:
-        """Return T."""
-        return self.exact_max_loss().ball()
-
     def reverse(self) -> LaplaceProductPair:
         """Return the pair itself: reflecting every coordinate exchanges P and Q."""
         return self
@@ -262,7 +238,3 @@ class LaplaceProductPair(Pair):
             "the outcomes x, in units of the scale and from the true answer under Q, with "
             f"Σ |x_i| − |x_i − t_i| > {epsilon}, where t_i are the shifts in units of the scale"
         )
-
-    def _distances(self) -> list[tuple[arb, int]]:
-        unit = self.unit.ball()
-        return [(number * unit, count) for number, count in self.groups]

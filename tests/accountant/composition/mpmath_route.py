@@ -20,8 +20,8 @@ def by_mpmath(pair: Pair) -> Reference:
     match pair:
         case SubsampledPair():
             return Subsampled(by_mpmath(pair.inner), pair.sampling_prob, pair.mixed_first)
-        case MixedPair():
-            return Mixed(by_mpmath(pair.first), by_mpmath(pair.second))
+        case MixedPair(first, ConvolvedPair() as second):
+            return Mixed(by_mpmath(first), by_mpmath(second))
         case ConvolvedPair():
             return multisets(pair.finite_factors)
         case LaplaceProductPair():

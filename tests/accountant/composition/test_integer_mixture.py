@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.conditional import IntegerMixedPair, _masses
+from accountant.composition.conditional import IntegerSums, MixedPair, _masses
 from accountant.composition.grid.pair import GridPair
 from accountant.core.adjacency import Adjacency
 from accountant.core.pair import Pair
@@ -32,7 +32,7 @@ def pair_of(mechanism: Laplace | DiscreteGaussian | Composed) -> Pair:
 def test_against_the_grid(parameter: str, shift: int, count: int, epsilon: str) -> None:
     integer = DiscreteGaussianPair(exact(parameter), shift)
     first = pair_of(Composed(Laplace(scale=1), 4))
-    found = IntegerMixedPair(first, integer, count)
+    found = MixedPair(first, IntegerSums(integer, count))
     grid = GridPair(((pair_of(Laplace(scale=1)), 4), (integer, count)))
     with ctx.workprec(128):
         with narrowed(NINE):

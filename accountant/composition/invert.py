@@ -1,7 +1,7 @@
 """Answers from several pairs at once: the largest H(ε), and its inverse ε(δ).
 
-The inverse has three steps: an estimate in floats; chords between enclosures; and a proof, by two
-points at which H is certainly on different sides of δ (`accountant.numbers.solve`).
+The inverse has two steps: an estimate in floats; and a proof, by two points at which H is certainly
+on different sides of δ (`accountant.numbers.solve`). Finer widths are searched between these.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ _ROUGH = 64
 """Bits of what becomes a float: more are lost, fewer make an estimate worse."""
 _SHARE_OF_WIDTH = 16
 """H is asked for so many times finer than ε: a coarser H leaves its sign open near the root."""
-_CHORD_BITS = 4
-"""Bits to spare when a chord doubles the digits: without them it would miss its width."""
-_DEEP = Fraction(1, 10**60)
-"""Widths below it are slow: whether H is known so finely is asked before any chord."""
 _FINEST_ESTIMATE = Fraction(1, 10**13)
 """Relative width that floats reach: an enclosure beside an estimate is asked for no finer."""
 _COARSEST = 1 / 16
@@ -140,16 +136,19 @@ def inverse_by_values(
 ) -> Interval:
     """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
     # ε(δ) changes less than δ, in proportion, but near 0
-    with within(), narrowed(relative_width / 2):
-        found = _beside_estimate(pairs, target, relative_width)
-        if found is None and relative_width < _FINEST_ESTIMATE:
-            found = _refined(pairs, target, relative_width)
-        if found is not None:
-            return found
+    coarse = max(relative_width, _FINEST_ESTIMATE)
+    with within(), narrowed(coarse / 2):
+        found = _beside_estimate(pairs, target, coarse)
+    if found is not None and coarse == relative_width:
+        return found
+    excess = _excess(pairs, target)
     with narrowed(relative_width / _SHARE_OF_WIDTH):
         with within():
-            excess = _excess(pairs, target)
-            between = solve.bracket(excess, Fraction(1))
+            between = (
+                solve.bracket(excess, Fraction(1))
+                if found is None
+                else (Fraction(found.lower), Fraction(found.upper))
+            )
         return solve.root(excess, between, relative_width=relative_width)
 
 
@@ -174,8 +173,6 @@ def _beside_estimate(
     pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
 ) -> Interval | None:
     """Enclose ε(δ) beside its estimate, from the pair with the largest; None where that fails."""
-    if relative_width < _FINEST_ESTIMATE:
-        return None
     with ctx.workprec(_ROUGH):
         log_delta = float(target.ball().log().mid())
     guess, most, known = -math.inf, 0, {}
@@ -198,39 +195,6 @@ def _beside_estimate(
             if i != most and not _surely_below(pair, known.get(i), guess, upper, target):
                 return None
     return interval
-
-
-def _refined(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval | None:
-    """Enclose ε(δ) by chords, from its estimate on with twice the digits each; None if one fails.
-
-    The error of a chord between the ends of an enclosure is of the order of its width squared.
-    """
-    widths = [relative_width]
-    while widths[-1] < _FINEST_ESTIMATE:
-        widths.append(Fraction(2) ** (_log_2(widths[-1]) // 2 - _CHORD_BITS))
-    coarse = widths.pop()
-    with narrowed(coarse / 2):
-        found = _beside_estimate(pairs, target, coarse)
-    excess = _excess(pairs, target)
-    if found is not None and relative_width < _DEEP:  # what is refused at last is refused at once
-        with narrowed(relative_width / _SHARE_OF_WIDTH), ctx.workprec(-_log_2(relative_width)):
-            excess(exact(found.lower))
-    for width in reversed(widths):
-        if found is None:
-            return None
-        low, high = Fraction(found.lower), Fraction(found.upper)
-        bits = _CHORD_BITS - _log_2(width)
-        with narrowed(width / _SHARE_OF_WIDTH), ctx.workprec(max(START_PRECISION, bits + 32)):
-            at_low, at_high = (excess(ExactReal.of_rational(end)) for end in (low, high))
-            guess = solve.secant(low, high, at_low, at_high, bits)
-            if guess is None:
-                return None
-            found = solve.beside(excess, guess, relative_width=width)
-    return found
-
-
-def _log_2(value: Fraction) -> int:
-    return value.numerator.bit_length() - value.denominator.bit_length()
 
 
 def _surely_below(

@@ -318,7 +318,3 @@ class LadderPair(JointPair):
         """Return the product of the reversed pairs."""
         turned = [rung.reverse() for rung in self.rungs]
         return LadderPair(tuple(rung for rung in turned if isinstance(rung, JointPair)))
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return self.rungs[0].describe_event(epsilon)

@@ -27,13 +27,12 @@ from accountant.composition.losses.transform import GaussianTransform, MixtureTr
 from accountant.composition.numeric.search import Strip
 from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width, ball, narrowed
+from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width, ball
 from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.solve import fraction
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 
@@ -50,12 +49,6 @@ _FINEST_GRID = 512
 """Bits of precision above which no grid is asked: it has not the digits."""
 _SMALL_DELTA = -2.5
 """ln δ from which on no estimate is made: its saddle nears the pole at 0."""
-_SETTLED = 1e-12
-"""Relative size of the last step to an ε below 0: an estimate needs no more."""
-_MOST_STEPS = 30
-"""Steps to it: each gains digits, as what the reversed pair adds is small."""
-_ROUGH = 64
-"""Bits of values that become floats."""
 _ROUGH_WIDTH = Fraction(1, 10**8)
 """Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
 _CLOSE = 1e-7
@@ -336,63 +329,11 @@ class SmoothPair(ContourPair):
         ]
         return Loss(tuple(parts))
 
-    def renyi(self, order: arb) -> arb:
-        """Return ln M(a − 1)/(a − 1) at an order with an exact ball, else between its ends.
-
-        Where large losses dominate M it is the sum of closed forms, and else an integral.
-        """
-        if not order.is_exact():
-            ends = [self.renyi(order.lower()), self.renyi(order.upper())]
-            return ends[0].union(ends[1])  # Rényi divergences increase with the order
-        less = fraction(order) - 1
-        if not less > 0:
-            raise NotApplicableError(f"Expected an order above 1, not {order}.")
-        closed = [(_closed_renyi(pair, order), count) for pair, count in self.any_factors]
-        known = [count * divergence for divergence, count in closed if divergence is not None]
-        if len(known) == len(closed):
-            return sum(known, start=arb(0))
-        return self.loss().log_value(less) / (order - 1)
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the set {L > ε}."""
-        return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
-
-
-def _closed_renyi(pair: Pair, order: arb) -> arb | None:
-    """Return D_a of Gaussian noise, or of a sample of it whose large losses dominate; else None."""
-    if isinstance(pair, GaussianPair):
-        return pair.renyi(order)
-    return pair.renyi_of_large_losses(order) if isinstance(pair, SubsampledPair) else None
-
-
-def _below_zero(pair: SmoothPair, log_delta: float) -> float:
-    """Return ε < 0 with ln H(ε) = log_delta: 1 − δ = e^ε (1 − H′(−ε)), H′ of the reversed pair.
-
-    Raises UndecidedError where ε may be 0 or more: H(0) is at most the sum of those of the factors.
-    """
-    delta, zero = math.exp(log_delta), ExactReal.of_rational(Fraction(0))
-    with ctx.workprec(_ROUGH):
-        most = sum((n * part.hockey_stick(zero) for part, n in pair.any_factors), start=arb(0))
-    if not delta > most:
-        raise UndecidedError(f"No epsilon below 0 is sure to have delta={delta:.6g}.")
-    other, whole = pair.reverse(), -math.log1p(-delta)
-    found = whole
-    for _ in range(_MOST_STEPS):
-        at = ExactReal.of_rational(Fraction(found))
-        with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH):
-            tiny = pair.reversed_below(at, delta * arb(2) ** -_ROUGH)
-            beyond = arb(0) if tiny else other.outside(at)
-            less = float((other.on_contour(at) if beyond is None else beyond).mid())
-        last, found = found, whole + math.log1p(-less)
-        if abs(found - last) < _SETTLED * found:
-            return -found
-    raise UndecidedError(f"No epsilon below 0 was found for delta={delta:.6g}.")
-
 
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
     loss = pair.loss()
-    found = _first([partial(_below_zero, pair), estimator(loss).epsilon], log_delta)
+    found = _first([estimator(loss).epsilon], log_delta)
     if found is None and pair.is_mixed():
         from accountant.composition.fourier import jumps_integral as jumps
 

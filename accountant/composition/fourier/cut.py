@@ -21,9 +21,7 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier.estimates import CALL
 from accountant.composition.fourier.measure import Alike, Loss, Measure, estimator
-from accountant.composition.losses.float_mixture import TARGET
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from accountant.composition.numeric.cells import LEAST_RATE
 from accountant.composition.numeric.search import Strip, saddle
@@ -242,11 +240,3 @@ def lost(loss: Loss) -> tuple[arb, arb]:
 def start(loss: Loss, log_delta: float) -> float:
     """Return an ε whose δ is about e^log_delta, by the saddle-point value of the cut loss."""
     return estimator(cut_off(loss, -log_delta + _MARGIN, guarded=True)).start(log_delta)
-
-
-def smoothly_cut(loss: Loss, log_delta: float) -> Loss:
-    """Return the loss cut where that does not matter for δ, as smoothly as its saddle allows."""
-    mass = -log_delta + _NEGLIGIBLE
-    point = saddle(cut_off(loss, mass, guarded=True), CALL, start(loss, log_delta))
-    furthest = point.c + _FURTHEST * math.sqrt(2 * TARGET / point.curvature)
-    return cut_off(loss, mass, rounded(furthest), guarded=True)

@@ -17,7 +17,6 @@ from accountant.composition.fourier.cut import (
     coarse,
     near,
     saddle_value,
-    smoothly_cut,
     start,
 )
 from accountant.composition.fourier.estimates import CALL, Estimator
@@ -209,17 +208,6 @@ def _chernoff(log_moment: arb, c: arb, kernel: Kernel, epsilon: ExactReal) -> ar
     if kernel == Kernel.CALL:
         size += log_peak(c)
     return size.exp().upper()
-
-
-def cut_estimate(loss: Loss, log_delta: float) -> float:
-    """Return ε with ln δ(ε) = log_delta by a smooth cut, without proof.
-
-    Raises UndecidedError where a lower cut says something else: larger losses cancel.
-    """
-    at, below = start(loss, log_delta), no_jump(loss, log_delta)
-    if abs(at - below) > _SAME * abs(at):
-        raise UndecidedError(f"Large losses hide the small ones near epsilon={below:.6g}.")
-    return estimator(smoothly_cut(loss, log_delta)).epsilon(log_delta)
 
 
 def estimate(loss: Loss, log_delta: float) -> float:

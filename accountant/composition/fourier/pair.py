@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, final
 
 from flint import arb
@@ -333,21 +332,11 @@ class SmoothPair(ContourPair):
 @functools.lru_cache(maxsize=64)
 def _estimate(pair: SmoothPair, log_delta: float) -> float | None:
     loss = pair.loss()
-    found = _first([estimator(loss).epsilon], log_delta)
-    if found is None and pair.is_mixed():
+    with contextlib.suppress(UndecidedError, ArithmeticError):
+        return estimator(loss).epsilon(log_delta)
+    if pair.is_mixed():
         from accountant.composition.fourier import jumps_integral as jumps
 
-        found = _first(
-            [partial(jumps.cut_estimate, loss), partial(jumps.estimate, loss)], log_delta
-        )
-    return pair.root(log_delta) if found is None else found
-
-
-def _first(ways: Sequence[Callable[[float], float]], log_delta: float) -> float | None:
-    """Return the first estimate that is found."""
-    for way in ways:
-        try:
-            return way(log_delta)
-        except (UndecidedError, ArithmeticError):
-            continue
-    return None
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            return jumps.estimate(loss, log_delta)
+    return pair.root(log_delta)

@@ -83,10 +83,6 @@ def test_import_of_the_face_loads_no_library(imported_by_face: dict[str, int]) -
     )
 
 
-def test_import_of_the_face_is_fast(imported_by_face: dict[str, int]) -> None:
-    assert imported_by_face["dpassay"] < 250_000  # microseconds; a few thousand when measured
-
-
 def test_public_names_are_those_of_the_stub() -> None:
     stub = ast.parse((ROOT / "dpassay.pyi").read_text(encoding="utf-8"))
     listed: set[str] = set()

@@ -11,6 +11,7 @@ from flint import arb
 from accountant.composition.joint import Factor, JointPair
 from accountant.core.pair import Tails
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import cached_property
 from accountant.pairs.allocation_sum import AllocationSum
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.random_allocation import RandomAllocationPair
@@ -29,7 +30,7 @@ class AllocationsPair(JointPair):
         """The pairs and their counts."""
         return *self.allocations, *self.normals
 
-    @property
+    @cached_property
     def _sum(self) -> AllocationSum:
         means = tuple((pair.mean, count) for pair, count in self.allocations)
         return AllocationSum(means, self.normals)

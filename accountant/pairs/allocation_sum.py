@@ -145,10 +145,10 @@ class AllocationSum:
     def _excess(self, at: ExactReal, bits: int, *, mixed_first: bool) -> arb:
         """Return E(w − e^x)⁺, or E(1 − we^{−x})⁺; e^x times that is e^x − 1 more."""
         x, tiny = at.ball(), arb(2) ** (-bits)
-        if at.sign > 0 and (rest := self._above(x)) < tiny:
+        if x > self.usual and (rest := self._above(x)) < tiny:
             above = arb(0).union(rest)
             return above if mixed_first else (-x).exp() * above - (-x).expm1()
-        if at.sign < 0 and (rest := self._least(x)) < tiny:
+        if -x > self.usual and (rest := self._least(x)) < tiny:
             below = arb(0).union(rest)
             return x.exp() * below - x.expm1() if mixed_first else below
         least = self._line(at, bits).least(at)
@@ -157,9 +157,9 @@ class AllocationSum:
     def _tails(self, at: ExactReal, bits: int) -> tuple[arb, arb]:
         """Return P(S ≤ x) and Q(S > x)."""
         x, tiny = at.ball(), arb(2) ** (-bits)
-        if at.sign > 0 and (rest := self._above(x)) < tiny:
+        if x > self.usual and (rest := self._above(x)) < tiny:
             return 1 - arb(0).union(rest), arb(0).union(rest)
-        if at.sign < 0 and (rest := self._least(x)) < tiny:
+        if -x > self.usual and (rest := self._least(x)) < tiny:
             return arb(0).union(rest), 1 - arb(0).union(rest)
         return self._line(at, bits).tails(at)
 
@@ -331,12 +331,13 @@ class _Line:
     def least(self, at: ExactReal) -> arb:
         """Return E_Q min(w, e^x)."""
         x = at.ball()
-        return (x / 2).exp() * (self._sum(self._least, x, 2) - self._aliases(x) - self._aliases(-x))
+        (whole,) = self._sums(x, 2, self._least)
+        return (x / 2).exp() * (whole - self._aliases(x) - self._aliases(-x))
 
     def tails(self, at: ExactReal) -> tuple[arb, arb]:
         """Return P(S ≤ x) and Q(S > x)."""
         x = at.ball()
-        p, q = (self._sum(each, x, 1) for each in self._tails)
+        p, q = self._sums(x, 1, *self._tails)
         return (
             (x / 2).exp() * (p - self._aliases(x)),
             (-x / 2).exp() * (q - self._aliases(-x)),
@@ -347,17 +348,22 @@ class _Line:
         half = ball(self.period) / 2
         return (-x / 2 - half).exp() / (1 - (-half).exp())
 
-    def _sum(self, terms: acb_mat, x: arb, power: int) -> arb:
+    def _sums(self, x: arb, power: int, *functions: acb_mat) -> list[arb]:
         """Return (1/p)(F_0 + 2 Re Σ F_j e^{2πijx/p}) of terms like τ^−power, with errors."""
+        period, error = ball(self.period), self._error(x, power).upper()
+        width, turn = functions[0].nrows(), acb(0, 2 * arb.pi() * x / period)
+        near = acb_mat(width, 1, [(turn * j).exp() for j in range(width)])
+        far = acb_mat(1, width, [(turn * (j * width)).exp() for j in range(width)])
+        return [
+            (2 * (far * (terms * near))[0, 0].real - terms[0, 0].real) / period + arb(0, error)
+            for terms in functions
+        ]
+
+    def _error(self, x: arb, power: int) -> arb:
+        """Return the bound of what lies beyond N, and of what is not known of m ≠ 0."""
         period, half = ball(self.period), ball(HALF)
-        width, turn = terms.nrows(), acb(0, 2 * arb.pi() * x / period)
-        sums = terms * acb_mat(width, 1, [(turn * j).exp() for j in range(width)])
-        value = -terms[0, 0].real
-        for i in range(width):
-            value += 2 * (sums[i, 0] * (turn * (i * width)).exp()).real
-        value /= period
         top, spread = 2 * arb.pi() * self.count / period, self.of.variance
-        error = self.moments[0].real * (-spread * top**2 / 2).exp() / arb.pi()
+        error: arb = self.moments[0].real * (-spread * top**2 / 2).exp() / arb.pi()
         error /= top if power == 2 else spread * top**2
         grows = self.order - half
         log = self.of.log_moments[self.order]
@@ -365,4 +371,4 @@ class _Line:
         falls = self.power + half
         log = self.of.log_least(self.power)
         error += (log + falls * (x - period)).exp() / (1 - (-falls * period).exp())
-        return value + arb(0, error.upper())
+        return error

@@ -17,6 +17,7 @@ from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import COMPOSED_WIDTH
+from accountant.numbers.precision import cached_property
 from accountant.pairs.allocation_sum import AllocationSum
 from accountant.pairs.mean_lognormal import MeanLognormal
 
@@ -38,7 +39,7 @@ class RandomAllocationPair(Pair):
         """W under Q."""
         return MeanLognormal(self.mu, self.steps)
 
-    @property
+    @cached_property
     def _sum(self) -> AllocationSum:
         return AllocationSum(((self.mean, 1),))
 

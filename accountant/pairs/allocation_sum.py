@@ -262,7 +262,7 @@ class AllocationSum:
         reach = self.usual * 2.0 ** max(math.ceil(math.log2(size)) if size > 1 else 0, 0)
         bits = max(bits, _LEAST_BITS)
         block = max(_BLOCK, 1 << bits.bit_length() - _STEPS)
-        return _line(self, reach, -(-bits // block) * block)
+        return line(self, reach, -(-bits // block) * block)
 
 
 def _wanted() -> int:
@@ -278,7 +278,8 @@ def _smallest(logs: Iterable[arb]) -> arb:
 
 
 @functools.lru_cache(maxsize=16)
-def _line(of: AllocationSum, reach: float, bits: int) -> _Line:
+def line(of: AllocationSum, reach: float, bits: int) -> _Line:
+    """Return the line for all |x| up to a reach."""
     return _Line(of, reach, bits)
 
 

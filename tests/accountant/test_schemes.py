@@ -80,14 +80,12 @@ def test_the_event_of_the_lower_end_has_its_probabilities(size: int, epochs: int
         assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / runs)
 
 
-def test_noise_for_a_budget_with_shuffled_batches_is_the_least_of_the_upper_end() -> None:
-    run = dpassay.dpsgd_noise(2, 10, 30, epochs=4, delta=DELTA, sampling="shuffle")
-    assert 1.999999 < float(run.epsilon.upper) <= 2.00000001
-
-
-def test_noise_for_a_budget_with_random_allocation_uses_it() -> None:
-    run = dpassay.dpsgd_noise(1, 10, 60, epochs=1, delta=DELTA, sampling="random-allocation")
-    assert 0.99 <= float(run.epsilon.upper) <= 1
+@pytest.mark.parametrize(("epsilon", "epochs"), [("1", 1), ("6", 20)])
+def test_noise_for_a_budget_with_random_allocation_uses_it(epsilon: str, epochs: int) -> None:
+    run = dpassay.dpsgd_noise(
+        epsilon, 10, 60, epochs=epochs, delta=DELTA, sampling="random-allocation"
+    )
+    assert 1 - 1e-7 <= float(run.epsilon.upper) / float(epsilon) <= 1
 
 
 def test_the_table_of_schemes_has_every_answer() -> None:
@@ -98,12 +96,6 @@ def test_the_table_of_schemes_has_every_answer() -> None:
         assert f"{run.sampling}: {run.assumptions[0]}" in str(table)
     with pytest.raises(dpassay.InvalidInputError, match="one of noise_multiplier"):
         dpassay.training_schemes(10, 20, epochs=1, delta=DELTA)
-
-
-def test_the_table_finds_noise_too() -> None:
-    table = dpassay.training_schemes(10, 10, epochs=1, epsilon=1, delta=DELTA)
-    for run in table.runs:
-        assert 0.99 <= float(run.epsilon.upper) <= 1.00000001
 
 
 def test_several_epochs_of_very_few_steps_lie_between_one_and_known_steps() -> None:

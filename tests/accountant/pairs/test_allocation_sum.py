@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
-from flint import acb, arb
-from hypothesis import given
+from flint import arb
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import norm
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import UndecidedError
@@ -51,7 +54,7 @@ def test_moments_of_two_steps_are_integrals(sigma: str, bits: int) -> None:
     """Balls contain them, and are as narrow as was asked."""
     count = 12
     found = mean(sigma, 2).on_line(PERIOD, count, bits)
-    for j in (0, 1, 5, count):
+    for j in (1, count):
         with mpmath.workdps(25), ctx.workprec(140):
             tau = 2 * mpmath.pi * j * PERIOD.denominator / PERIOD.numerator
             wanted = moment_of_two(float(1 / Fraction(sigma)), float(tau))
@@ -94,6 +97,7 @@ def test_coarse_profiles_contain_fine_ones(epochs: int, at: str) -> None:
             assert coarse.overlaps(fine)
 
 
+@settings(max_examples=25)
 @given(st.fractions(-6, 6, max_denominator=64), st.integers(1, 4))
 def test_profiles_and_tails_agree(at: Fraction, epochs: int) -> None:
     """H = P(L > ε) − e^ε Q(L > ε), and the directions are those of one pair."""
@@ -127,16 +131,13 @@ def test_one_step_is_gaussian() -> None:
 
 
 def test_epochs_are_those_of_a_transformed_density() -> None:
-    """By another route: the density of ln W for t = 3 from a histogram of its convolution.
+    """By another route: the law of W for t = 3 is a plain convolution on a grid of step h.
 
-    X/3 on a grid of step h is rounded up or down; both laws convolve thrice, then the logarithms
-    of the sums five times: H of the rounded laws encloses H by the monotone coupling, up to what
-    is cut off, far below the bracket's width.
+    X/3 is rounded down or up to it, and W with it; E(W₁W₂ − K)⁺ increases with W, so that the two
+    laws bracket it. FFTs and the end of the grid are off by far less than 1e-9.
     """
-    mu, steps, epochs, at = 0.5, 3, 2, 0.7
-    h, n = 1 / 2048, 1 << 15
-    from scipy.stats import norm
-
+    mu, steps, at = 0.5, 3, 0.7
+    h, n = 1 / 1024, 1 << 13
     edges = h * np.arange(1, n + 1)
     below = norm.cdf((np.log(edges * steps) + mu * mu / 2) / mu)
     masses = np.diff(np.concatenate([[0.0], below]))
@@ -145,17 +146,16 @@ def test_epochs_are_those_of_a_transformed_density() -> None:
     for up in (0, 1):
         w = h * (np.arange(4 * n) + steps * up)
         w, mass = w[law > 1e-18], law[law > 1e-18]
-        ends.append(_clipped(w, mass, epochs, float(np.exp(at))))
-    whole = AllocationSum(((MeanLognormal(ExactReal.of_rational(Fraction(1, 2)), steps), epochs),))
+        ends.append(_clipped(w, mass, float(np.exp(at))))
+    whole = AllocationSum(((MeanLognormal(ExactReal.of_rational(Fraction(1, 2)), steps), 2),))
     with ctx.workprec(64):
         found = float(whole.hockey_stick(ExactReal.of_rational(Fraction(7, 10)), mixed_first=True))
     assert ends[0] - 1e-9 <= found <= ends[1] + 1e-9
     assert ends[1] - ends[0] < 0.2 * found
 
 
-def _clipped(w: np.ndarray, mass: np.ndarray, epochs: int, k: float) -> float:
-    """E(Π W − k)⁺ for two independent copies, by sorted sums."""
-    assert epochs == 2
+def _clipped(w: NDArray[Any], mass: NDArray[Any], k: float) -> float:
+    """E(W₁W₂ − k)⁺ for two independent copies, by sorted sums."""
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
     times = np.append(np.cumsum((mass * w)[::-1])[::-1], 0.0)
     first = np.searchsorted(w, k / np.maximum(w, 1e-300), side="right")
@@ -190,4 +190,3 @@ def test_balls_do_not_grow_along_a_long_line() -> None:
     with ctx.workprec(64):
         found = whole.hockey_stick(ExactReal.of_rational(Fraction(1, 3)), mixed_first=True)
     assert found.rel_accuracy_bits() >= 60
-    assert isinstance(acb(found), acb)

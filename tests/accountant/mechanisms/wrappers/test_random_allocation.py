@@ -101,21 +101,6 @@ def test_renyi_divergences_are_moments(order: int) -> None:
     assert not found < order / 2 - arb(5).log()
 
 
-def test_one_step_is_the_mechanism_and_all_steps_are_their_composition() -> None:
-    gaussian = Gaussian(2)
-    for steps in (1, 3):
-        every = RandomAllocation(gaussian, steps, steps)
-        assert every.exact_gaussian_mu(RELATION) == Composed(gaussian, steps).exact_gaussian_mu(
-            RELATION
-        )
-        every.worst_case(RELATION)
-
-
-def test_notation_gives_itself_back() -> None:
-    one = RandomAllocation(Gaussian("1.1"), 100)
-    assert notation.parse(repr(one)) == one
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -127,9 +127,13 @@ class AllocationSum:
         return Tails(low_q, high_q, low_p, high_p)
 
     def bound(self, epsilon: ExactReal, *, mixed_first: bool) -> arb:
-        """Return an upper bound of H(ε): what one line says, and the moments of w."""
-        with narrowed(_ROUGH_WIDTH):
-            found = self.hockey_stick(epsilon, mixed_first=mixed_first, floor=1.0)
+        """Return an upper bound of H(ε): what one line says, or what the moments of w do."""
+        try:
+            with narrowed(_ROUGH_WIDTH):
+                found = self.hockey_stick(epsilon, mixed_first=mixed_first, floor=1.0)
+        except UndecidedError:
+            x = epsilon.ball()
+            found = self._above(x) if mixed_first else self._least(-x)
         return found.upper().min(arb(1))
 
     def _above(self, x: arb) -> arb:
@@ -255,7 +259,7 @@ class AllocationSum:
 
     def _first_lost(self, at: ExactReal) -> int:
         """Return the bits by which e^{|x|/2} exceeds a small δ, at first."""
-        return _FIRST_LOST + math.ceil(abs(float(at)) / (2 * _LOG_2))
+        return _FIRST_LOST + math.ceil(min(abs(float(at)) / (2 * _LOG_2), _MOST_LOST))
 
     def _line(self, at: ExactReal, bits: int) -> _Line:
         size = abs(float(at)) / self.usual
@@ -314,18 +318,19 @@ class _Line:
                     value *= values[j] ** n
                 self.moments.append(value)
 
-    @functools.cached_property
+    @cached_property
     def _least(self) -> acb_mat:
         return self._rows(lambda z: z * (1 - z))
 
-    @functools.cached_property
+    @cached_property
     def _tails(self) -> tuple[acb_mat, acb_mat]:
         return self._rows(lambda z: z), self._rows(lambda z: 1 - z)
 
     def _rows(self, divisor: Callable[[acb], acb]) -> acb_mat:
         """Return the terms in rows of a square: balls grow with every rotation of a sum."""
         pairs = zip(self.moments, self.points, strict=True)
-        terms = [moment / divisor(z) for moment, z in pairs]
+        with ctx.workprec(self.precision):
+            terms = [moment / divisor(z) for moment, z in pairs]
         width = math.isqrt(self.count) + 1
         return acb_mat(width, width, terms + [acb(0)] * (width * width - len(terms)))
 

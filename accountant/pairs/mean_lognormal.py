@@ -71,8 +71,8 @@ _TURNS = 60
 """Angles ω that are tried for the end, down to a billionth."""
 _POWERS = tuple(2.0 ** (i / 2) for i in range(1, 30))
 """The n that are tried for the end."""
-_ROWS = 256
-"""Values of ψ at a time: more take memory."""
+_BLOCK = 1 << 17
+"""Terms at a time: 20 MB."""
 _MOST_TERMS = 20_000_000
 """Terms of all sums for ψ at most: half a minute."""
 
@@ -244,9 +244,10 @@ class _Plan:
         doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))
         found: list[tuple[acb, acb]] = []
         span = 2 * reach * stride + 1
-        for top in range(0, self.last - self.first, _ROWS):
-            rows = [each[i : i + span : stride]
-                    for i in range(top, min(top + _ROWS, self.last - self.first))]  # fmt: skip
+        length, height = self.last - self.first, max(1, _BLOCK // (2 * reach + 1))
+        for top in range(0, length, height):
+            ends = range(top, min(top + height, length))
+            rows = [each[i : i + span : stride] for i in ends]
             values = acb_mat(rows) * columns
             found += [(values[i, 0] + doubtful, values[i, 1] + doubtful) for i in range(len(rows))]
         return found

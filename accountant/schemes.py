@@ -48,7 +48,7 @@ from accountant.errors import InvalidInputError, NotApplicableError, expected, s
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.random_allocation import FEWEST_COMPOSED, RandomAllocation
+from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal, Number, exact
@@ -284,23 +284,9 @@ def _allocated(sigma: ExactReal, steps: int, epochs: int) -> Mechanism:
 
 
 def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
-    (done, epochs), t = loop.whole_epochs, loop.full_batches
-    bounded = epochs > 1 and 1 < t < FEWEST_COMPOSED
-
-    def below(delta: ExactReal) -> tuple[Interval, str]:
-        """Return ε of one epoch, which is less than that of several."""
-        if done == 0:
-            return Interval.of_exact(0), "Lower end: 0, as no epoch is whole."
-        one = _allocated(sigma, math.ceil(1 / loop.share), 1)
-        found: Interval = ask.epsilon(one, delta, adjacency=Adjacency.ADD_REMOVE)
-        return found, (
-            f"Lower end: one epoch alone. Upper end: {Gaussian(sigma)!r} once an epoch, as if the "
-            f"steps were known. Several epochs of fewer than {FEWEST_COMPOSED} steps take too long "
-            "to compose."
-        )
-
+    (_, epochs), t = loop.whole_epochs, loop.full_batches
     return Scheme(
-        _times(Gaussian(sigma), epochs) if bounded else _allocated(sigma, t, epochs),
+        _allocated(sigma, t, epochs),
         Adjacency.ADD_REMOVE,
         (
             "In every epoch each record is in one step, each step equally likely, independently "
@@ -312,7 +298,6 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
         ),
         loop.given_steps or epochs * t,
         Fraction(1, t),
-        below if bounded else None,
     )
 
 

@@ -28,12 +28,10 @@ from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short
 from accountant.numbers.interval import Interval
 from accountant.schemes import SCHEMES, TRUNCATED, Loop, scheme
 
-_AIM = 0.995
-"""Share of the budget that the next run aims at."""
-_CLOSE = 0.99
-"""Share of the budget that is used at least: a closer one takes more runs."""
+_CLOSE, _CLOSEST = 0.99, 1 - 1e-7
+"""Share of the budget that is used at least: the latter where a run takes less than a second."""
 _MOST_RUNS = 12
-"""Runs that are tried: about five are needed, and each takes seconds."""
+"""Runs that are tried: about five are needed."""
 _USUAL_SLOPE = -1.5
 """Of ln ε against ln σ, where only one run is known."""
 _CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (noise_multiplier·C)²)."
@@ -224,9 +222,9 @@ def dpsgd_noise(
     """Find a noise multiplier with which ε(δ) of a DP-SGD run is at most `epsilon`.
 
     With Poisson sampling it is the least one, rounded up at twelve digits (or at fewer, where fewer
-    are known soon), and with shuffled batches that of the upper bound. Else it is one with which
-    the upper bound is at most `epsilon` and not below `_CLOSE` of it: this takes up to half a
-    minute.
+    are known soon), and with shuffled batches that of the upper bound. With random allocation ε is
+    within 1e-7 of the budget. Else the upper bound is at most `epsilon` and at least 99% of it:
+    this takes up to half a minute.
 
     Parameters, errors and the answer are those of `dpsgd`.
 
@@ -247,19 +245,22 @@ def dpsgd_noise(
     def run(sigma: Number) -> Training:
         return _answer(sigma, loop, delta, sampling)
 
-    sampled = sampling != "shuffle"
+    sampled, allocated = sampling != "shuffle", sampling == "random-allocation"
     found = calibrate(
         Gaussian,
         EpsilonDelta(budget, most),
         adjacency=Adjacency.ADD_REMOVE,
-        count=loop.steps if sampled else loop.whole_epochs[1],
-        sampling_prob=loop.share if sampled else 1,
+        count=1 if allocated else loop.steps if sampled else loop.whole_epochs[1],
+        sampling_prob=loop.share if sampled and not allocated else 1,
     )
     least = getattr(found.mechanism, found.argument)
+    aim = float(budget.ball().mid())
+    if allocated:
+        return _between(run, _near(float(least), loop), aim, _CLOSEST)
     if not sampled or (sampling == "poisson" and group == 1):
         return run(least)
     moves = 2 if sampling == "without-replacement" else group
-    return _between(run, moves * float(least), float(budget.ball().mid()))
+    return _between(run, moves * float(least), aim, _CLOSE)
 
 
 @forgiving
@@ -302,31 +303,45 @@ def training_schemes(
     )
 
 
-def _between(run: Callable[[Number], Training], start: float, budget: float) -> Training:
-    """Return a run whose upper bound of ε is at most the budget, and hardly less, from a guess on.
+def _near(least: float, loop: Loop) -> float:
+    """Return about the noise of random allocation, from the least one of a single Gaussian release.
 
-    Of two runs on both sides the next one is on the line through them, of ln ε against ln σ.
+    Its variance of the likelihood ratio, 1/least² if that is small, is that of all epochs.
     """
-    low, high = None, None  # with more ε than the budget, and with less
-    tried, aim = run(f"{start:.4g}"), _AIM * budget
+    epochs, steps = loop.whole_epochs[1], loop.full_batches
+    return 1 / math.sqrt(math.log1p(steps / (epochs * least**2)))
+
+
+def _between(
+    run: Callable[[Number], Training], start: float, budget: float, close: float
+) -> Training:
+    """Return a run whose upper bound of ε is at most the budget and at least a share of it.
+
+    From a guess on by secants of ln ε against ln σ, halfway between both sides where they leave it.
+    """
+    digits = math.ceil(-math.log10(1 - close)) + 2
+    aim = math.log((1 + close) / 2 * budget)
+    low, high = -math.inf, math.inf  # ln σ with more ε than the budget, and with less
+    best, tried, slope, last = None, run(f"{start:.4g}"), _USUAL_SLOPE, None
     for _ in range(_MOST_RUNS):
         upper = float(tried.epsilon.upper)
+        x, y = math.log(float(tried.noise_multiplier)), math.log(upper)
         if upper <= budget:
-            high = tried if high is None or tried.noise_multiplier < high.noise_multiplier else high
-            if upper >= _CLOSE * budget:
+            high, best = min(x, high), tried if x < high else best
+            if upper >= close * budget:
                 break
-        elif low is None or tried.noise_multiplier > low.noise_multiplier:
-            low = tried
-        known = [each for each in (low, high) if each is not None]
-        x, y = (
-            [math.log(float(each.noise_multiplier)) for each in known],
-            [math.log(float(each.epsilon.upper)) for each in known],
-        )
-        slope = (y[1] - y[0]) / (x[1] - x[0]) if len(known) == 2 else _USUAL_SLOPE
-        tried = run(f"{math.exp(x[-1] + (math.log(aim) - y[-1]) / slope):.4g}")
-    if high is None:
+        else:
+            low = max(x, low)
+        if last is not None and x != last[0] and (y - last[1]) / (x - last[0]) < 0:
+            slope = (y - last[1]) / (x - last[0])
+        last = x, y
+        following = x + (aim - y) / slope
+        if not low < following < high:
+            following = (low + high) / 2
+        tried = run(f"{math.exp(following):.{digits}g}")
+    if best is None:
         raise UndecidedError(
-            f"Found no noise multiplier up to {low and low.noise_multiplier} with epsilon at most "
+            f"Found no noise multiplier up to {math.exp(low):.4g} with epsilon at most "
             f"{budget:g}. Ask dpsgd with one of your own."
         )
-    return high
+    return best

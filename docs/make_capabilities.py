@@ -230,7 +230,9 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("Composed", "PoissonSubsampled", "SampledWithoutReplacement", "MixtureOfGaussians"): (
             "give the budget `releases` and `sampling_prob` instead"
         ),
-        ("RandomAllocation",): "not yet: a budget names Poisson sampling only",
+        ("RandomAllocation",): (
+            "`Training` has it as a row; else a budget names Poisson sampling only"
+        ),
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),

@@ -6,6 +6,7 @@
 | the same on one lattice, or discrete Gaussian laws of a small parameter | `exact.circle` |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete_gaussian_product` |
 | Laplace laws whose distances have rational ratios | `exact.laplace_product` |
+| random allocations, and Gaussian laws with them | `allocations`: one sum on a line |
 | Gaussian laws, samples of them, and one of the former | `fourier.pair` |
 | one of the former, or any single pair, and finite laws | `conditional`: a sum over these |
 | Laplace noise or bounded losses, and discrete Gaussian noise | `conditional`, over the latter |
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, TypeVar, final
 
 from flint import arb
 
+from accountant.composition.allocations import together
 from accountant.composition.fourier import pair as fourier
 from accountant.composition.fourier.pair import SmoothPair, transform
 from accountant.composition.invert import inverse_by_values
@@ -111,7 +113,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
             integers[pair] = integers.get(pair, 0) + count
         else:
             others.append((pair, count))
-    others = _smooth(others)
+    others = _smooth(together(others))
     kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
     if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE or not _commensurable(laplace):
         return None

@@ -29,6 +29,17 @@ def schemes(workload: Training, budget: Budget) -> Iterator[Candidate | LeftOut]
         partial(_searched, workload=workload, sampling="poisson", adjacency=Adjacency.ADD_REMOVE),
     )
     yield Candidate(
+        "random allocation (add-remove)",
+        "every record is in one step of each epoch, chosen by itself; neighbours: one record added "
+        "or removed",
+        partial(
+            _searched,
+            workload=workload,
+            sampling="random-allocation",
+            adjacency=Adjacency.ADD_REMOVE,
+        ),
+    )
+    yield Candidate(
         "batches without replacement (replace-one)",
         "every step draws a new subset of one size; neighbours: one record replaced",
         partial(

@@ -11,7 +11,6 @@ from typing import final
 from flint import arb
 
 from accountant.composition.grid import survival as tails
-from accountant.composition.grid.allocation import allocated
 from accountant.composition.grid.survival import NormalMixtures, Survival
 from accountant.composition.joint import Factor, apart
 from accountant.composition.losses.finite import finite
@@ -24,8 +23,6 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
-from accountant.pairs.laplace_inversion import Sum
-from accountant.pairs.random_allocation import RandomAllocationPair
 
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""
@@ -112,8 +109,6 @@ def _survival(pair: Pair) -> Survival | None:
                 [(float(weight), float(mean.ball().mid())) for weight, mean in p],
                 [(float(weight), float(mean.ball().mid())) for weight, mean in q],
             )
-        case RandomAllocationPair(mu, steps, mixed_first):
-            return allocated(Sum(mu, steps), mixed_first=mixed_first)
     small = finite(pair)
     return None if small is None else tails.listed(small)
 

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from accountant.core.randomness import Randomness
 
-FEWEST_COMPOSED = 5
-"""Steps of an epoch, if several epochs are composed: curves of fewer have too many nodes."""
-
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -83,16 +80,6 @@ class RandomAllocation(Mechanism):
                 f"≤ steps={self.steps}",
                 "A record takes part in different steps.",
             )
-
-    @property
-    def only_alone(self) -> str:
-        """Say what bounds several epochs of very few steps, whose curves have too many nodes."""
-        if not 1 < self.steps < FEWEST_COMPOSED:
-            return ""
-        return (
-            f"Several epochs of fewer than {FEWEST_COMPOSED} steps take too long to compose. They "
-            f"are at most as bad as {self.mechanism!r} once an epoch: ask about that in its place."
-        )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pair of one participation, or that of all steps.

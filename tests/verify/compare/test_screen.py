@@ -97,7 +97,10 @@ def test_a_mean_says_which_neighbours_it_needs() -> None:
 
 @pytest.mark.parametrize(
     "schemes",
-    [["Poisson", "once"], pytest.param(["Poisson", "once", "without"], marks=pytest.mark.slow)],
+    [
+        ["Poisson", "once", "random"],
+        pytest.param(["Poisson", "once", "without"], marks=pytest.mark.slow),
+    ],
 )
 def test_a_training_run_names_the_noise_of_each_scheme(schemes: list[str]) -> None:
     found = dpassay.compare("Training(100, 1000, 2)", epsilon=2, delta="1e-5", only=schemes)
@@ -112,6 +115,7 @@ def test_a_training_run_names_the_noise_of_each_scheme(schemes: list[str]) -> No
     assert all(row.is_private for row in found.rows)
     relations = {name: row.finding and row.finding.adjacency for name, row in noise.items()}
     assert relations.pop("batches", "replace-one") == "replace-one"
+    assert relations.pop("random", "add-remove") == "add-remove"
     assert relations == {"Poisson": "add-remove", "each": "add-remove"}
 
 

@@ -19,12 +19,17 @@ from verify.audit.outputs import Matrix
 Codes: TypeAlias = NDArray[np.int64]
 
 OF_ZERO = 1200
+"""Code of 0, which has no lowest set bit; any number beyond those of doubles would do."""
 OF_INFINITY = 1300
+"""Code of ±∞."""
 OF_NAN = 1301
+"""Code of NaN."""
 LEAST = -1100
+"""Below the exponent −1074 of the least double, so that codes count from 0."""
 CODES = 2500
 """The lowest set bit plus 1100 is below this."""
 _SIGNIFICAND = 53
+"""Bits of the significand of a double, the leading one included."""
 _STORED, _EXPONENT, _FRACTION = 52, 0x7FF, (1 << 52) - 1
 
 
@@ -103,31 +108,9 @@ def cells(values: Values, edges: Values, modulus: int = 1) -> Codes:
 
 
 @final
-@dataclass(frozen=True)
-class LowestBit:
-    """The exponent of the lowest set bit of a view."""
-
-    view: View
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of what."""
-        return f"exponent of the lowest set bit of {_named(self.view)}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the exponent, or the code of 0, ±∞ or NaN."""
-        return lowest_bit(look(outputs, self.view)).astype(np.float64)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "lowest-bit", "view": self.view.to_json()}
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class BitCell:
-    """The cell of the value of a view together with its lowest set bit."""
+    """The lowest set bit of a view, together with the cell of its value where there are several."""
 
     view: View
     edges: Values
@@ -136,11 +119,14 @@ class BitCell:
     @property
     def name(self) -> str:
         """Of what."""
-        return f"cell and lowest set bit of {_named(self.view)}"
+        what = "cell and lowest set bit" if len(self.edges) else "exponent of the lowest set bit"
+        return f"{what} of {_named(self.view)}"
 
     def __call__(self, outputs: Matrix) -> Values:
-        """Return the pair as one number."""
-        return cells(look(outputs, self.view), self.edges).astype(np.float64)
+        """Return the pair as one number; the exponent alone where all is one cell."""
+        values = look(outputs, self.view)
+        codes = cells(values, self.edges) if len(self.edges) else lowest_bit(values)
+        return codes.astype(np.float64)
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""

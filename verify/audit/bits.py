@@ -37,7 +37,6 @@ from verify.audit.bit_features import (
     BitScore,
     Codes,
     Collisions,
-    LowestBit,
     OnLattice,
     View,
     cells,
@@ -53,29 +52,47 @@ from verify.audit.outputs import Matrix
 Sides: TypeAlias = tuple[Values, Values]
 
 _MOST_VIEWS = 128
+"""Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""
 _MOST_DIFFERENCES = 64
+"""Differences from the first and from the last entry: they double the cost of each entry."""
 _MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
 """What teaches features of bits: more costs time and adds little to tables of few codes."""
 _LISTED = 12
+"""Views, those with the clearest contrast, that get features of their own; each costs six."""
 _BINADES = 12
+"""Powers of two between which cells lie, from the largest down: below are few outputs."""
 _LEAST_ATOM = 4
+"""Times that a value occurs before it is one that repeats, by chance hardly ever among doubles."""
 _VALUES_LOOKED_AT = 4000
+"""Entries that show a factor or a lattice: an average of zeros is then right within 0.03."""
 _LEAST_VALUES = 50
+"""Entries below which an average of zeros says nothing."""
 _CLEARLY = 5.0
+"""Standard deviations by which a factor must bring more zeros: the best of some 270 has 3."""
 _MOST_ZEROS = 16
+"""Zeros at the end that count: a number with all of them (an integer) must not decide alone."""
 _DIVISORS = (*range(3, 256, 2), 375, 625, 1875, 3125, 15625)
 _FACTORS = tuple(Fraction(c) for c in _DIVISORS) + tuple(Fraction(1, c) for c in _DIVISORS)
 """Odd numbers, and the odd parts of powers of ten: powers of two move no bits."""
 _IN_TREES = 2
+"""Views that get boosted trees, which take a second each."""
 _ROOM_BELOW = 10
+"""Bits below the lowest one that outputs on a lattice leave: by chance once in 2¹⁰."""
 _CELLS_FOR_TREES = 32
+"""Quantiles at which the score of trees may change, next to the powers of two."""
 _PARTS = 3
+"""Parts of the runs: each is scored by trees that the others taught."""
 _LEAST_FOR_TREES = 60
+"""Training runs a side: fewer teach trees nothing."""
 _MOST_FOR_TREES = 20_000
+"""Training runs a side that teach: more cost seconds, and the others then judge honestly."""
 _MODULI = tuple(range(3, 32, 2))
 _LEAST_IN_CELL = 50
+"""Outputs of a binade below which Pearson's statistic is far from its law."""
 _NOT_UNIFORM = 2.5
+"""Standard deviations at which residues seem not uniform: a wrong guess costs one more fit."""
 _MOST_CATEGORIES = 254
+"""Categories that the classifier takes, less one for what it did not see."""
 _GROWN = {"max_iter": 20, "max_leaf_nodes": 6, "learning_rate": 0.2}
 _GROWN_WITH_RESIDUES = {
     "max_iter": 30,
@@ -99,8 +116,8 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     scaled = [] if factor is None else [view._replace(factor=factor) for view in views]
     ranked = sorted(scaled + views, key=lambda view: -_contrast(first, second, view))
     for view in ranked[:_LISTED]:
-        yield LowestBit(view)
-        yield LowestBit(view, discrete=False)
+        yield BitCell(view, np.empty(0))
+        yield BitCell(view, np.empty(0), discrete=False)
         for count in (2, 8, 32):
             yield BitCell(view, _edges(first, second, view, count))
         yield BitCell(view, _binades(first, second, view))

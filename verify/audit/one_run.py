@@ -50,14 +50,14 @@ from scipy import special, stats
 
 from accountant.errors import InvalidInputError, expected
 from verify.audit import binomial
-from verify.audit.exact_test import gaussian_delta
+from verify.audit.exact_test import LARGEST_MU, gaussian_delta, last
 from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.result import Outcome
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_LARGEST_EPSILON, _LARGEST_MU = 60.0, 60.0
-_HALVINGS = 60
+_LARGEST_EPSILON = 60.0
+"""Where bounds of ε end: as many canaries as any machine holds prove no more."""
 _FEWEST = 8
 """Guesses that are worth trying."""
 _SHARES = (1, 4, 16, 64)
@@ -382,17 +382,11 @@ def _mu(right: int, guesses: int, m: int, level: float) -> float:
         deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
         return float(tail_bound(right, guesses, m, _EPSILONS, deltas).min())
 
-    return _largest(bound, level, _LARGEST_MU)
+    return _largest(bound, level, LARGEST_MU)
 
 
 def _largest(bound: Callable[[float], float], level: float, top: float) -> float:
     """Return where a growing bound passes the level, from below."""
     if bound(0.0) > level:
         return 0.0
-    low, high = 0.0, top
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if bound(middle) <= level else (low, middle)
-        if high - low <= 1e-9 * high:
-            break
-    return low
+    return last(lambda x: bound(x) <= level, 0.0, top, width=1e-9)

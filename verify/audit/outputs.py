@@ -27,7 +27,9 @@ Matrix: TypeAlias = NDArray[Any]
 """Shape (runs, width), of a real number format."""
 
 _WIDEST = 64
+"""Entries of a mixed output that are kept; its length counts them all."""
 _MOST_NAMES = 10_000
+"""Texts that are remembered for reports; further ones appear by their number."""
 
 
 @final

@@ -19,6 +19,7 @@ from verify.audit.outputs import Alphabet, Matrix
 from verify.audit.target import NOT_REPEATABLE, MechanismError, Target, target
 
 _PROBE = 8
+"""Runs of a side that show the form of outputs."""
 
 
 @final

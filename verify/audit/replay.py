@@ -20,6 +20,7 @@ from verify.audit.sequential import audit_until_refuted
 from verify.audit.target import is_notation, named
 
 _MOST_RUNS = 10**8
+"""Runs a side that are drawn again: beyond, whoever checks waits for minutes."""
 _MOST_SEEDS = 1e18
 """How many seeds somebody may have tried before this one was sealed."""
 _UNPREDICTABLE = ("seconds", "notes")

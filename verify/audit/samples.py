@@ -35,10 +35,13 @@ from verify.audit.wording import worded
 
 _SPLIT, _COINS = 901, 902
 _FEWEST = 20
+"""Rows a side: a part chooses the event, and the rest can refute something."""
 _LONG = 40
 """Bits of a mantissa that only numbers have which no law repeats by chance."""
 _MOST_COPIES = 10
+"""Rows that may repeat by mistake of a file or two."""
 _SHARE_OF_COPIES = 0.01
+"""And this part of all rows: drawing again from recorded rows repeats four in ten."""
 _DEPENDENT = 1e-9
 """Chance at which independent rows are taken for dependent ones."""
 _SPARE = 7.5

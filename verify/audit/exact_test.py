@@ -150,6 +150,23 @@ def mu_lower_bound(epsilon: float, delta: float) -> float:
     return last(lambda mu: bool(gaussian_delta(mu, epsilon) <= delta), 0.0, LARGEST_MU)
 
 
+def least(enough: Callable[[int], bool], most: int) -> int | None:
+    """Return the least number that is enough; None where none up to `most` is.
+
+    The search goes up by eighths, since a number may be enough where twice as many are not, and
+    then halves its last step.
+    """
+    low, high = 0, 1
+    while not enough(high):
+        if high >= most:
+            return None
+        low, high = high, min(high + 1 + high // 8, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 def last(holds: Callable[[float], bool], low: float, high: float, *, width: float = 0.0) -> float:
     """Return a number in [low, high] at which something holds (or `low`), next to where it ends.
 

@@ -12,8 +12,9 @@ import numpy as np
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
 from verify.audit import bits, blocks
+from verify.audit.binomial import MOST_RUNS
 from verify.audit.blocks import PROBING, Datasets
-from verify.audit.exact_test import SPARED, Counts, p_value
+from verify.audit.exact_test import SPARED, Counts, least, p_value
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Alphabet, Matrix
 from verify.audit.target import NOT_REPEATABLE, MechanismError, Target, target
@@ -68,14 +69,14 @@ class Plan:
         points = self.guarantee.candidates()
         if any(_can_refute(p, self.samples, self.significance) for p in points):
             return
-        needed = self.samples
-        while not any(_can_refute(p, needed, self.significance) for p in points):
-            needed *= 2
-            if needed > 1 << 60:
-                raise InvalidInputError("No number of runs can refute this claim.")
+        needed = least(
+            lambda runs: any(_can_refute(p, runs, self.significance) for p in points), MOST_RUNS
+        )
+        if needed is None:
+            raise InvalidInputError("No number of runs can refute this claim.")
         raise InvalidInputError(
             f"Expected samples={self.samples} to be enough: even an event of probability 1 against "
-            f"0 is refuted at significance {self.significance:g} only from about {needed} runs."
+            f"0 is refuted at significance {self.significance:g} only from {needed} runs a side on."
         )
 
     def digest(self) -> str:

@@ -30,7 +30,11 @@ CODES = 2500
 """The lowest set bit plus 1100 is below this."""
 _SIGNIFICAND = 53
 """Bits of the significand of a double, the leading one included."""
-_STORED, _EXPONENT, _FRACTION = 52, 0x7FF, (1 << 52) - 1
+_STORED, _EXPONENT = 52, 0x7FF
+_FEW_EDGES = 16
+"""Edges up to which counting those below each number is faster than a search among them."""
+_CHUNK = 1 << 14
+"""Outputs that a score looks at in one go: what it works on then stays in the processor's cache."""
 
 
 class View(NamedTuple):
@@ -50,10 +54,10 @@ def lowest_bit(values: Any) -> Codes:
     array = np.ascontiguousarray(values, dtype=np.float64)
     bits = array.view(np.int64)
     biased = (bits >> _STORED) & _EXPONENT
-    whole = (bits & _FRACTION) | np.where(biased > 0, 1 << _STORED, 0)
-    lowest = (whole & -whole).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
-    codes: Codes = np.maximum(biased, 1) + lowest - 2098
-    odd = (biased == _EXPONENT) | (whole == 0)
+    lowest = (bits & -bits).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
+    # where no bit of the fraction is set it is the implicit one, before them
+    codes: Codes = np.maximum(biased, 1) + np.minimum(lowest, 1023 + _STORED) - 2098
+    odd = (biased == _EXPONENT) | (array == 0)
     if odd.any():
         named = np.where(np.isnan(array), OF_NAN, np.where(array == 0, OF_ZERO, OF_INFINITY))
         codes = np.where(odd, named, codes)
@@ -83,6 +87,8 @@ def look(outputs: Matrix, view: View) -> Values:
 
 def times(entries: Any, factor: Fraction) -> Values:
     """Return numbers times a factor, rounded once in their own precision."""
+    if factor == 1:
+        return np.asarray(entries, dtype=np.float64)
     kind = entries.dtype.type
     with np.errstate(over="ignore"):
         if factor.numerator != 1:
@@ -102,7 +108,12 @@ def _named(view: View) -> str:
 def cells(values: Values, edges: Values, modulus: int = 1) -> Codes:
     """Return (cell·2500 + lowest bit + 1100)·modulus + residue."""
     codes = lowest_bit(values) - LEAST
-    if len(edges):  # NaN is above all of them
+    if 0 < len(edges) <= _FEW_EDGES:
+        below = np.zeros(len(values), np.int8)
+        for edge in edges:
+            below += values < edge
+        codes += (len(edges) - below) * np.int64(CODES)  # NaN is above all of them
+    elif len(edges):
         codes += np.searchsorted(edges, values, side="right") * CODES
     return codes if modulus == 1 else codes * modulus + residue(values, modulus)
 
@@ -162,10 +173,16 @@ class BitScore:
         """Return the score."""
         score = np.zeros(len(outputs))
         size = (max(map(len, self.edges)) + 1) * CODES * self.modulus
-        for view, edges, (codes, ratios) in zip(self.views, self.edges, self.tables, strict=True):
-            table = np.zeros(size)
-            table[codes] = ratios
-            score += table[cells(look(outputs, view), edges, self.modulus)]
+        tables = {}  # one for each view, or one for all
+        for codes, ratios in self.tables:
+            tables[id(ratios)] = np.zeros(size)
+            tables[id(ratios)][codes] = ratios
+        for start in range(0, len(outputs), _CHUNK):
+            some = np.asfortranarray(outputs[start : start + _CHUNK])  # entries one by one
+            for view, edges, (_, ratios) in zip(self.views, self.edges, self.tables, strict=True):
+                score[start : start + _CHUNK] += tables[id(ratios)][
+                    cells(look(some, view), edges, self.modulus)
+                ]
         return score
 
     def to_json(self) -> Mapping[str, Any]:

@@ -137,8 +137,7 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
         differences = [view for view in views if view.other is not None]
         for chosen, how in ((entries, "entries"), (differences, "differences")):
             for count in (1, 8):
-                yield _score(first, second, chosen, count, how, pooled=False)
-                yield _score(first, second, chosen, count, f"{how}, one table", pooled=True)
+                yield from _scores(first, second, chosen, count, how)
 
 
 def _rows(width: int) -> int:
@@ -246,21 +245,18 @@ def _binades(first: Matrix, second: Matrix, view: View) -> Values:
     return np.concatenate([-powers[::-1], powers])
 
 
-def _score(
-    first: Matrix, second: Matrix, views: list[View], count: int, how: str, *, pooled: bool
-) -> BitScore:
-    """Learn the tables of log ratios, one for each view or one for all."""
+def _scores(
+    first: Matrix, second: Matrix, views: list[View], count: int, how: str
+) -> Iterable[BitScore]:
+    """Learn the log ratios of views that are cut into so many cells: of each, and of all alike."""
     edges = tuple(_edges(first, second, view, count) for view in views)
     coded = [
         tuple(cells(look(side, view), cut) for side in (first, second))
         for view, cut in zip(views, edges, strict=True)
     ]
-    if pooled:
-        table = _table(*(np.concatenate([pair[side] for pair in coded]) for side in (0, 1)))
-        tables = (table,) * len(views)
-    else:
-        tables = tuple(_table(*pair) for pair in coded)
-    return BitScore(tuple(views), edges, tables, how)
+    yield BitScore(tuple(views), edges, tuple(_table(*pair) for pair in coded), how)
+    table = _table(*(np.concatenate([pair[side] for pair in coded]) for side in (0, 1)))
+    yield BitScore(tuple(views), edges, (table,) * len(views), f"{how}, one table")
 
 
 def _on_a_lattice(first: Matrix, second: Matrix) -> bool:

@@ -48,8 +48,8 @@ _MOST_RUNS = 20_000
 """Training runs a side that teach: more cost seconds and move the score little."""
 _RARE = 0.01
 """The part of the entries with finer bits, or of a larger binade, than have cells of their own."""
-_GROWN = {"max_iter": 25, "max_leaf_nodes": 31, "learning_rate": 0.2}
-"""Trees: 60 smaller ones learn less from 6000 runs and take twice as long on every fresh run."""
+_GROWN = {"max_iter": 15, "max_leaf_nodes": 31, "learning_rate": 0.3}
+"""Trees: 25 with a rate of 0.2 show 1 to 2 % more and take two thirds longer on each fresh run."""
 
 
 _STORED, _EXPONENT, _HEADS = 52, 0x7FF, 0xFFF

@@ -181,19 +181,21 @@ def _same(first: Matrix, second: Matrix) -> bool:
 
 def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
     """Say what is odd about the outputs that an event is learned from."""
-    both = np.concatenate([first, second])
-    lengths = np.unique(both[:, 0]) if mixed else both[:0, 0]
+    sides = first, second
+    lengths = np.unique(np.concatenate([side[:, 0] for side in sides])) if mixed else first[:0, 0]
     if len(lengths) > 1:
         yield (
             f"outputs have {len(lengths)} different lengths, {lengths[0]:g} to {lengths[-1]:g} "
             "(the length counts as part of the output)"
         )
-    if not np.issubdtype(both.dtype, np.floating):
+    if not np.issubdtype(np.result_type(first, second), np.floating):
         return
     if said := bits.bounded(first):
         yield said
-    if np.isnan(both).any():
-        share = float(np.isnan(both).any(axis=1).mean())
+    if all(np.isfinite(side).all() for side in sides):
+        return
+    contain = [np.isnan(side).any(axis=1) for side in sides]
+    if share := float(np.mean(np.concatenate(contain))):
         yield f"{share:.2%} of the training outputs contain NaN (it counts as a value)"
-    if np.isinf(both).any():
+    if any(np.isinf(side).any() for side in sides):
         yield "some outputs are infinite"

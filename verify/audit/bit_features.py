@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -37,16 +36,47 @@ _CHUNK = 1 << 14
 """Outputs that a score looks at in one go: what it works on then stays in the processor's cache."""
 
 
+class Undo(NamedTuple):
+    """Multiply by a number (or divide), then subtract another one."""
+
+    factor: float = 1.0
+    divides: bool = False
+    constant: float = 0.0
+
+    def __call__(self, entries: Any) -> Values:
+        """Return numbers, rounded after each step in their own precision."""
+        kind = entries.dtype.type
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.factor != 1:
+                factor = kind(self.factor)
+                entries = entries / factor if self.divides else entries * factor
+            if self.constant != 0:
+                entries = entries - kind(self.constant)
+        return np.asarray(entries, dtype=np.float64)
+
+    def described(self, entry: str) -> str:
+        """Return the undone entry in words."""
+        if self.factor != 1:
+            entry = f"{entry}/{self.factor:g}" if self.divides else f"{self.factor:g}·{entry}"
+        if self.constant == 0:
+            return entry
+        return f"({entry} {'-' if self.constant > 0 else '+'} {abs(self.constant):g})"
+
+
+NOTHING = Undo()
+"""Leave outputs as they are."""
+
+
 class View(NamedTuple):
-    """An entry, or an entry minus another one, times an integer or divided by one."""
+    """An entry, or an entry minus another one, after something was undone in both."""
 
     entry: int
     other: int | None = None
-    factor: Fraction = Fraction(1)
+    undo: Undo = NOTHING
 
     def to_json(self) -> list[Any]:
         """Return plain data."""
-        return [self.entry, self.other, str(self.factor)]
+        return [self.entry, self.other, list(self.undo)]
 
 
 def lowest_bit(values: Any) -> Codes:
@@ -76,33 +106,20 @@ def residue(values: Any, modulus: int) -> Codes:
 
 def look(outputs: Matrix, view: View) -> Values:
     """Return what a view shows of each output."""
-    entry = times(outputs[:, view.entry], view.factor)
+    entry = view.undo(outputs[:, view.entry])
     if view.other is None:
         return entry
     with np.errstate(
         invalid="ignore"
     ):  # the difference of two infinities is NaN, a code of its own
-        return entry - times(outputs[:, view.other], view.factor)
-
-
-def times(entries: Any, factor: Fraction) -> Values:
-    """Return numbers times a factor, rounded once in their own precision."""
-    if factor == 1:
-        return np.asarray(entries, dtype=np.float64)
-    kind = entries.dtype.type
-    with np.errstate(over="ignore"):
-        if factor.numerator != 1:
-            entries = entries * kind(factor.numerator)
-        if factor.denominator != 1:
-            entries = entries / kind(factor.denominator)
-    return np.asarray(entries, dtype=np.float64)
+        return entry - view.undo(outputs[:, view.other])
 
 
 def _named(view: View) -> str:
-    entry = f"output[{view.entry}]"
-    if view.other is not None:
-        entry = f"({entry} - output[{view.other}])"
-    return entry if view.factor == 1 else f"{view.factor}·{entry}"
+    entry = view.undo.described(f"output[{view.entry}]")
+    if view.other is None:
+        return entry
+    return f"({entry} - {view.undo.described(f'output[{view.other}]')})"
 
 
 def cells(values: Values, edges: Values, modulus: int = 1) -> Codes:

@@ -147,6 +147,8 @@ def gaussian_delta(mu: float, epsilons: ArrayLike) -> NDArray[np.float64]:
 
 def mu_lower_bound(epsilon: float, delta: float) -> float:
     """Return μ̲ next to the μ with δ_μ(ε) = δ, and not above it: δ(ε) ≥ δ implies μ ≥ μ̲."""
+    if delta <= 0:  # δ_μ(ε) > 0 for every μ > 0, though floats underflow
+        return 0.0
     return last(lambda mu: bool(gaussian_delta(mu, epsilon) <= delta), 0.0, LARGEST_MU)
 
 

@@ -17,6 +17,7 @@ from accountant import notation
 from tests.verify.forge import Data, sealed
 from verify import checker
 from verify.audit import audit, audit_samples, audit_scores, audit_until_refuted
+from verify.audit.replay import replay
 from verify.checker import Outcome
 
 LAPLACE = notation.parse("Laplace(scale=1)")
@@ -30,6 +31,7 @@ def _genuine(name: str) -> str:
     made: dict[str, Callable[[], Any]] = {
         "guesses": lambda: audit(LAPLACE, "0.5", samples=1000, seed=1),
         "gaussian": lambda: audit(GAUSSIAN, {"mu": "0.2"}, samples=2000, seed=1),
+        "few": lambda: audit(GAUSSIAN, {"mu": "0.2"}, samples=200, seed=1),
         "sequential": lambda: audit_until_refuted(LAPLACE, "0.3", samples=2000, seed=1),
         "samples": lambda: audit_samples(first, second, "0.3", seed=1),
         "scores": lambda: audit_scores(first, second, ("0.1", "0.01"), seed=1),
@@ -59,6 +61,12 @@ def test_what_is_genuine_rests_on_the_runs(name: str) -> None:
     assert found.outcome is Outcome.CONDITIONAL, found.problems
     assert found.verdict == "REFUTED"
     assert "chosen" in found.taken_as_given[0] or "were fixed before" in found.taken_as_given[-1]
+
+
+def test_no_bound_of_delta_bounds_no_mu() -> None:
+    data = json.loads(_genuine("few"))
+    assert (data["delta_lower_bound"], data["mu_lower_bound"]) == (0, 0)
+    assert forged("few").outcome is Outcome.CONDITIONAL
 
 
 def test_coins_that_fell_on_one_side_are_not_fair() -> None:
@@ -146,3 +154,58 @@ def test_sides_may_not_be_swapped() -> None:
     """The same counts, with the datasets exchanged, refute nothing."""
     swapped = forged("scores", lambda data: data["histogram"].reverse())
     assert swapped.outcome is Outcome.INVALID
+
+
+RECIPE = {
+    "target": "Laplace(scale=1)",
+    "samples": 200,
+    "pairs": None,
+    "search": None,
+    "adjacency": None,
+    "device": None,
+}
+
+
+@functools.cache
+def _replayable() -> str:
+    return json.dumps(audit(LAPLACE, "0.3", samples=200, seed=1).certificate(RECIPE))
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (_put("seed", value="2"), "histogram"),
+        (_put("target", value="Laplace(scale=9)"), "target"),
+        (_put("replay", "target", value="Laplace(scale=2)"), "target"),
+        (_put("replay", "samples", value=300), "histogram"),
+        (_put("replay", "pairs", value=[["0", "5"]]), "pair"),
+        (_put("pair", value=["0", "0.5"]), "pair"),
+        (_put("pairs_searched", value=9), "pairs_searched"),
+        (_put("training_runs", value=1), "training_runs"),
+        (_put("samples", value=10**6), "samples"),
+        (_put("significance", value=0.9), "spared"),
+        (_put("event", "description", value="never"), "event.description"),
+        (_put("epsilon_lower_bound", value=0.0), "epsilon_lower_bound"),
+        (_put("p_value", value=1.0), "p_value"),
+        (_put("advice", value="Proved."), "advice"),
+    ],
+)
+def test_a_replay_tells(change: Callable[[Data], None], field: str) -> None:
+    data = json.loads(_replayable())
+    assert not replay((data, False)).problems
+    change(data)
+    assert any(path.startswith(field) for path, _ in replay((data, False)).problems)
+
+
+def test_a_bound_rests_on_the_seed_though_the_verdict_does_not() -> None:
+    """One seed in twenty gives a bound that is too large, whatever the p-value of the claim."""
+    chosen = {}
+    for claim, samples in (("0.3", 200), ("0.1", 400), ("0.1", 1000)):
+        found = audit(LAPLACE, claim, samples=samples, seed=1)
+        data = json.loads(json.dumps(found.certificate({**RECIPE, "samples": samples})))
+        chosen[data["verdict"], data["p_value"] < 1e-20] = not replay((data, False)).any_seed
+    assert chosen == {
+        ("NOT_REFUTED", False): False,
+        ("REFUTED", False): True,
+        ("REFUTED", True): False,
+    }

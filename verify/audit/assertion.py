@@ -16,7 +16,9 @@ from verify.audit.result import AuditResult
 from verify.audit.target import target
 
 _LEAST = 1000
+"""Runs a side, however slow the mechanism is: fewer could refute little at 1e-6."""
 _MOST = 20_000_000
+"""Runs a side, however fast it is: beyond, scoring takes longer than drawing."""
 _SHARE = 0.5
 """Part of the time that drawing may take: scoring and the certificate need the rest."""
 

@@ -35,9 +35,13 @@ z = 38, where tails leave the range of floats, and n = 10¹⁵. (Against 50 digi
 and below 3e-9 up to 10¹² runs.)
 """
 _SERIES_FROM = 16
+"""From here on Stirling's series with five terms is right within 1e-16."""
 _HALVINGS = 80
+"""Steps that bring a rate from the whole range next to its level, in a logarithmic scale."""
 _NEARLY = 1e-9
+"""Relative step of the library's guess to its safe side: usually the guess then holds."""
 _TIGHT = 0.99
+"""A guess is kept if its tail is at least this part of the level: bounds lose 1 % of it."""
 
 
 def masses(k: Array, n: int, p: Array) -> Array:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -19,25 +18,65 @@ from verify.audit.outputs import Matrix
 Codes: TypeAlias = NDArray[np.int64]
 
 OF_ZERO = 1200
+"""Code of 0, which has no lowest set bit; any number beyond those of doubles would do."""
 OF_INFINITY = 1300
+"""Code of ±∞."""
 OF_NAN = 1301
+"""Code of NaN."""
 LEAST = -1100
+"""Below the exponent −1074 of the least double, so that codes count from 0."""
 CODES = 2500
 """The lowest set bit plus 1100 is below this."""
 _SIGNIFICAND = 53
-_STORED, _EXPONENT, _FRACTION = 52, 0x7FF, (1 << 52) - 1
+"""Bits of the significand of a double, the leading one included."""
+_STORED, _EXPONENT = 52, 0x7FF
+_FEW_EDGES = 16
+"""Edges up to which counting those below each number is faster than a search among them."""
+_CHUNK = 1 << 14
+"""Outputs that a score looks at in one go: what it works on then stays in the processor's cache."""
+
+
+class Undo(NamedTuple):
+    """Multiply by a number (or divide), then subtract another one."""
+
+    factor: float = 1.0
+    divides: bool = False
+    constant: float = 0.0
+
+    def __call__(self, entries: Any) -> Values:
+        """Return numbers, rounded after each step in their own precision."""
+        kind = entries.dtype.type
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.factor != 1:
+                factor = kind(self.factor)
+                entries = entries / factor if self.divides else entries * factor
+            if self.constant != 0:
+                entries = entries - kind(self.constant)
+        return np.asarray(entries, dtype=np.float64)
+
+    def described(self, entry: str) -> str:
+        """Return the undone entry in words."""
+        if self.factor != 1:
+            entry = f"{entry}/{self.factor:g}" if self.divides else f"{self.factor:g}·{entry}"
+        if self.constant == 0:
+            return entry
+        return f"({entry} {'-' if self.constant > 0 else '+'} {abs(self.constant):g})"
+
+
+NOTHING = Undo()
+"""Leave outputs as they are."""
 
 
 class View(NamedTuple):
-    """An entry, or an entry minus another one, times an integer or divided by one."""
+    """An entry, or an entry minus another one, after something was undone in both."""
 
     entry: int
     other: int | None = None
-    factor: Fraction = Fraction(1)
+    undo: Undo = NOTHING
 
     def to_json(self) -> list[Any]:
         """Return plain data."""
-        return [self.entry, self.other, str(self.factor)]
+        return [self.entry, self.other, list(self.undo)]
 
 
 def lowest_bit(values: Any) -> Codes:
@@ -45,10 +84,10 @@ def lowest_bit(values: Any) -> Codes:
     array = np.ascontiguousarray(values, dtype=np.float64)
     bits = array.view(np.int64)
     biased = (bits >> _STORED) & _EXPONENT
-    whole = (bits & _FRACTION) | np.where(biased > 0, 1 << _STORED, 0)
-    lowest = (whole & -whole).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
-    codes: Codes = np.maximum(biased, 1) + lowest - 2098
-    odd = (biased == _EXPONENT) | (whole == 0)
+    lowest = (bits & -bits).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
+    # where no bit of the fraction is set it is the implicit one, before them
+    codes: Codes = np.maximum(biased, 1) + np.minimum(lowest, 1023 + _STORED) - 2098
+    odd = (biased == _EXPONENT) | (array == 0)
     if odd.any():
         named = np.where(np.isnan(array), OF_NAN, np.where(array == 0, OF_ZERO, OF_INFINITY))
         codes = np.where(odd, named, codes)
@@ -67,67 +106,39 @@ def residue(values: Any, modulus: int) -> Codes:
 
 def look(outputs: Matrix, view: View) -> Values:
     """Return what a view shows of each output."""
-    entry = times(outputs[:, view.entry], view.factor)
+    entry = view.undo(outputs[:, view.entry])
     if view.other is None:
         return entry
     with np.errstate(
         invalid="ignore"
     ):  # the difference of two infinities is NaN, a code of its own
-        return entry - times(outputs[:, view.other], view.factor)
-
-
-def times(entries: Any, factor: Fraction) -> Values:
-    """Return numbers times a factor, rounded once in their own precision."""
-    kind = entries.dtype.type
-    with np.errstate(over="ignore"):
-        if factor.numerator != 1:
-            entries = entries * kind(factor.numerator)
-        if factor.denominator != 1:
-            entries = entries / kind(factor.denominator)
-    return np.asarray(entries, dtype=np.float64)
+        return entry - view.undo(outputs[:, view.other])
 
 
 def _named(view: View) -> str:
-    entry = f"output[{view.entry}]"
-    if view.other is not None:
-        entry = f"({entry} - output[{view.other}])"
-    return entry if view.factor == 1 else f"{view.factor}·{entry}"
+    entry = view.undo.described(f"output[{view.entry}]")
+    if view.other is None:
+        return entry
+    return f"({entry} - {view.undo.described(f'output[{view.other}]')})"
 
 
 def cells(values: Values, edges: Values, modulus: int = 1) -> Codes:
     """Return (cell·2500 + lowest bit + 1100)·modulus + residue."""
     codes = lowest_bit(values) - LEAST
-    if len(edges):  # NaN is above all of them
+    if 0 < len(edges) <= _FEW_EDGES:
+        below = np.zeros(len(values), np.int8)
+        for edge in edges:
+            below += values < edge
+        codes += (len(edges) - below) * np.int64(CODES)  # NaN is above all of them
+    elif len(edges):
         codes += np.searchsorted(edges, values, side="right") * CODES
     return codes if modulus == 1 else codes * modulus + residue(values, modulus)
 
 
 @final
-@dataclass(frozen=True)
-class LowestBit:
-    """The exponent of the lowest set bit of a view."""
-
-    view: View
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of what."""
-        return f"exponent of the lowest set bit of {_named(self.view)}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the exponent, or the code of 0, ±∞ or NaN."""
-        return lowest_bit(look(outputs, self.view)).astype(np.float64)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "lowest-bit", "view": self.view.to_json()}
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class BitCell:
-    """The cell of the value of a view together with its lowest set bit."""
+    """The lowest set bit of a view, together with the cell of its value where there are several."""
 
     view: View
     edges: Values
@@ -136,11 +147,14 @@ class BitCell:
     @property
     def name(self) -> str:
         """Of what."""
-        return f"cell and lowest set bit of {_named(self.view)}"
+        what = "cell and lowest set bit" if len(self.edges) else "exponent of the lowest set bit"
+        return f"{what} of {_named(self.view)}"
 
     def __call__(self, outputs: Matrix) -> Values:
-        """Return the pair as one number."""
-        return cells(look(outputs, self.view), self.edges).astype(np.float64)
+        """Return the pair as one number; the exponent alone where all is one cell."""
+        values = look(outputs, self.view)
+        codes = cells(values, self.edges) if len(self.edges) else lowest_bit(values)
+        return codes.astype(np.float64)
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""
@@ -176,10 +190,16 @@ class BitScore:
         """Return the score."""
         score = np.zeros(len(outputs))
         size = (max(map(len, self.edges)) + 1) * CODES * self.modulus
-        for view, edges, (codes, ratios) in zip(self.views, self.edges, self.tables, strict=True):
-            table = np.zeros(size)
-            table[codes] = ratios
-            score += table[cells(look(outputs, view), edges, self.modulus)]
+        tables = {}  # one for each view, or one for all
+        for codes, ratios in self.tables:
+            tables[id(ratios)] = np.zeros(size)
+            tables[id(ratios)][codes] = ratios
+        for start in range(0, len(outputs), _CHUNK):
+            some = np.asfortranarray(outputs[start : start + _CHUNK])  # entries one by one
+            for view, edges, (_, ratios) in zip(self.views, self.edges, self.tables, strict=True):
+                score[start : start + _CHUNK] += tables[id(ratios)][
+                    cells(look(some, view), edges, self.modulus)
+                ]
         return score
 
     def to_json(self) -> Mapping[str, Any]:

@@ -6,9 +6,9 @@ came from a grid of its own; which bits of the sum can be set tells what the val
 there yet? Timing and floating-point attacks on differential privacy systems", 2022). The features
 here look at the lowest set bit of an entry or of a difference of entries, at residues modulo a
 learned lattice and at entries that coincide, each together with the cell of the value, so that an
-event weighs bits and value by one likelihood ratio: leaks of bounded size are found too. A sum that
-was divided (or multiplied) by a small integer afterwards is multiplied back first: dividing
-scrambles the bits, but only until somebody undoes it.
+event weighs bits and value by one likelihood ratio: leaks of bounded size are found too. Steps that
+came after the sum (a factor, a divisor, an added constant) are undone first, where undoing them
+shows more (`verify.audit.undo`).
 
 Noise of scale c·2^k is a product. Of the 2^k multiples of c that fall on c neighbouring numbers
 some fall on the same one, always at the same residues modulo c, and some residues are never
@@ -19,63 +19,71 @@ as for positive noise, which sums to a grid that is coarser than both of its par
 
 from __future__ import annotations
 
-import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from fractions import Fraction
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from verify.audit.bit_features import (
     CODES,
     LEAST,
+    NOTHING,
     Atoms,
     BitCell,
     BitScore,
     Codes,
     Collisions,
-    LowestBit,
     OnLattice,
     View,
     cells,
     look,
     lowest_bit,
     residue,
-    times,
 )
 from verify.audit.features import Feature, Values
 from verify.audit.joint_bits import joint
 from verify.audit.outputs import Matrix
+from verify.audit.undo import undone
 
 Sides: TypeAlias = tuple[Values, Values]
 
 _MOST_VIEWS = 128
+"""Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""
 _MOST_DIFFERENCES = 64
+"""Differences from the first and from the last entry: they double the cost of each entry."""
 _MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
 """What teaches features of bits: more costs time and adds little to tables of few codes."""
 _LISTED = 12
+"""Views, those with the clearest contrast, that get features of their own; each costs six."""
 _BINADES = 12
+"""Powers of two between which cells lie, from the largest down: below are few outputs."""
 _LEAST_ATOM = 4
+"""Times that a value occurs before it is one that repeats, by chance hardly ever among doubles."""
 _VALUES_LOOKED_AT = 4000
-_LEAST_VALUES = 50
-_CLEARLY = 5.0
-_MOST_ZEROS = 16
-_DIVISORS = (*range(3, 256, 2), 375, 625, 1875, 3125, 15625)
-_FACTORS = tuple(Fraction(c) for c in _DIVISORS) + tuple(Fraction(1, c) for c in _DIVISORS)
-"""Odd numbers, and the odd parts of powers of ten: powers of two move no bits."""
+"""Entries that show a factor or a lattice: an average of zeros is then right within 0.03."""
 _IN_TREES = 2
+"""Views that get boosted trees, which take a second each."""
 _ROOM_BELOW = 10
+"""Bits below the lowest one that outputs on a lattice leave: by chance once in 2¹⁰."""
 _CELLS_FOR_TREES = 32
+"""Quantiles at which the score of trees may change, next to the powers of two."""
 _PARTS = 3
+"""Parts of the runs: each is scored by trees that the others taught."""
 _LEAST_FOR_TREES = 60
+"""Training runs a side: fewer teach trees nothing."""
 _MOST_FOR_TREES = 20_000
+"""Training runs a side that teach: more cost seconds, and the others then judge honestly."""
 _MODULI = tuple(range(3, 32, 2))
 _LEAST_IN_CELL = 50
+"""Outputs of a binade below which Pearson's statistic is far from its law."""
 _NOT_UNIFORM = 2.5
+"""Standard deviations at which residues seem not uniform: a wrong guess costs one more fit."""
 _MOST_CATEGORIES = 254
+"""Categories that the classifier takes, less one for what it did not see."""
 _GROWN = {"max_iter": 20, "max_leaf_nodes": 6, "learning_rate": 0.2}
 _GROWN_WITH_RESIDUES = {
     "max_iter": 30,
@@ -95,12 +103,12 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     if width > 1:
         yield Collisions()
     views = _views(width)
-    factor = undone(first, second)
-    scaled = [] if factor is None else [view._replace(factor=factor) for view in views]
-    ranked = sorted(scaled + views, key=lambda view: -_contrast(first, second, view))
+    undos = [*undone(first, second), NOTHING]
+    seen = [[view._replace(undo=undo) for view in views] for undo in undos]
+    ranked = sorted(itertools.chain(*seen), key=lambda view: -_contrast(first, second, view))
     for view in ranked[:_LISTED]:
-        yield LowestBit(view)
-        yield LowestBit(view, discrete=False)
+        yield BitCell(view, np.empty(0))
+        yield BitCell(view, np.empty(0), discrete=False)
         for count in (2, 8, 32):
             yield BitCell(view, _edges(first, second, view, count))
         yield BitCell(view, _binades(first, second, view))
@@ -113,15 +121,13 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
         for view in ranked[:_IN_TREES]:
             yield from _trees(first, second, view)
         if width > 1:
-            yield from joint(first, second, factor or Fraction(1))
+            yield from joint(first, second, undos[0])
     if width > 1:
-        views = scaled or views
-        entries = [view for view in views if view.other is None]
-        differences = [view for view in views if view.other is not None]
+        entries = [view for view in seen[0] if view.other is None]
+        differences = [view for view in seen[0] if view.other is not None]
         for chosen, how in ((entries, "entries"), (differences, "differences")):
             for count in (1, 8):
-                yield _score(first, second, chosen, count, how, pooled=False)
-                yield _score(first, second, chosen, count, f"{how}, one table", pooled=True)
+                yield from _scores(first, second, chosen, count, how)
 
 
 def _rows(width: int) -> int:
@@ -138,44 +144,6 @@ def bounded(outputs: Matrix) -> str:
         f"features of bits were learned from {min(runs, _rows(width))} of {runs} training runs a "
         f"side and {min(width, _MOST_VIEWS)} of {width} entries"
     )
-
-
-def undone(first: Matrix, second: Matrix) -> Fraction | None:
-    """Return by what all outputs seem to have been divided or multiplied, or None.
-
-    A sum of numbers of different size has zeros at its end. A quotient has none, and has them again
-    when it is multiplied by the divisor: the factor that brings most zeros beyond what it brings to
-    any number is taken, if they are clearly more than the outputs have as they are.
-    """
-    rows = max(1, _VALUES_LOOKED_AT // (2 * first.shape[1]))
-    entries = np.concatenate([first[:rows].ravel(), second[:rows].ravel()])[:_VALUES_LOOKED_AT]
-    entries = entries[np.isfinite(entries) & (entries != 0)]
-    if len(entries) < _LEAST_VALUES:
-        return None
-    usual = _usual_zeros(entries.dtype)
-    own = max(1.0, _trailing_zeros(entries, entries.dtype))
-    more = [
-        _trailing_zeros(times(entries, factor), entries.dtype) - zeros
-        for factor, zeros in zip(_FACTORS, usual, strict=True)
-    ]
-    best = int(np.argmax(more))
-    clear = more[best] > own - 1 + _CLEARLY * math.sqrt(2 / len(entries))
-    return _FACTORS[best] if clear else None
-
-
-@functools.cache
-def _usual_zeros(kind: Any) -> tuple[float, ...]:
-    """Return the trailing zeros that each factor brings to random numbers (ties round to even)."""
-    values = np.exp2(np.random.default_rng(0).uniform(0, 4, _VALUES_LOOKED_AT)).astype(kind)
-    return tuple(_trailing_zeros(times(values, factor), kind) for factor in _FACTORS)
-
-
-def _trailing_zeros(values: Values, kind: Any) -> float:
-    """Return the average number of zeros after the lowest set bit (1 for random bits), cut off."""
-    digits = np.finfo(kind).nmant + 1
-    with np.errstate(over="ignore"):
-        highest = np.frexp(np.where(np.isfinite(values), values, 1.0))[1]
-    return float(np.mean(np.clip(lowest_bit(values) - (highest - digits), 0, _MOST_ZEROS)))
 
 
 def _views(width: int) -> list[View]:
@@ -229,21 +197,18 @@ def _binades(first: Matrix, second: Matrix, view: View) -> Values:
     return np.concatenate([-powers[::-1], powers])
 
 
-def _score(
-    first: Matrix, second: Matrix, views: list[View], count: int, how: str, *, pooled: bool
-) -> BitScore:
-    """Learn the tables of log ratios, one for each view or one for all."""
+def _scores(
+    first: Matrix, second: Matrix, views: list[View], count: int, how: str
+) -> Iterable[BitScore]:
+    """Learn the log ratios of views that are cut into so many cells: of each, and of all alike."""
     edges = tuple(_edges(first, second, view, count) for view in views)
     coded = [
         tuple(cells(look(side, view), cut) for side in (first, second))
         for view, cut in zip(views, edges, strict=True)
     ]
-    if pooled:
-        table = _table(*(np.concatenate([pair[side] for pair in coded]) for side in (0, 1)))
-        tables = (table,) * len(views)
-    else:
-        tables = tuple(_table(*pair) for pair in coded)
-    return BitScore(tuple(views), edges, tables, how)
+    yield BitScore(tuple(views), edges, tuple(_table(*pair) for pair in coded), how)
+    table = _table(*(np.concatenate([pair[side] for pair in coded]) for side in (0, 1)))
+    yield BitScore(tuple(views), edges, (table,) * len(views), f"{how}, one table")
 
 
 def _on_a_lattice(first: Matrix, second: Matrix) -> bool:

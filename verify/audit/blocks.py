@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -39,10 +40,15 @@ Datasets: TypeAlias = tuple[Any, Any]
 
 TRAINING, TESTING, PROBING, SEQUENTIAL = 0, 1, 2, 3
 _MOST_RUNS = 1 << 16
+"""Runs a side of a block: some megabytes, and a kill loses no more."""
 _MOST_ENTRIES = 1 << 22
+"""Numbers of a block, for wide outputs: 32 MiB of doubles."""
 _WAITING_PER_WORKER = 2
+"""Blocks that wait for each worker, so that none is idle and memory stays small."""
 _COIN = 2
+"""The last part of the key from which the coins of a block come; 0 and 1 are its sides."""
 _GRACE = 10.0
+"""Seconds that a worker may take to start, beyond its time limit."""
 
 
 def block_size(runs: int, width: int) -> int:
@@ -248,13 +254,13 @@ class Tally:
                 "done_beyond": sorted(self.done.beyond),
                 "histogram": self.histogram.tolist(),
             }
-            _replace(self.path, data)
+            write(self.path, data)
 
 
 def begin(path: Path | None, digest: str, seed: int) -> None:
     """Put digest and seed of an audit on disk before its first run, unless they are there."""
     if path is not None and begun(path, digest) is None:
-        _replace(path, {"audit": digest, "seed": str(seed)})
+        write(path, {"audit": digest, "seed": str(seed)})
 
 
 def begun(path: Path | None, digest: str) -> dict[str, Any] | None:
@@ -271,18 +277,27 @@ def begun(path: Path | None, digest: str) -> dict[str, Any] | None:
         raise InvalidInputError(f"{path} is no checkpoint of an audit.") from None
     if found != digest:
         raise InvalidInputError(
-            f"{path} belongs to another audit: another target, claim, seed or number of samples. "
-            "Remove it, or name another checkpoint."
+            f"{path} belongs to another audit: another target, claim, seed, device or number of "
+            "samples. Remove it, or name another checkpoint."
         )
     kept: dict[str, Any] = data
     return kept
 
 
-def _replace(path: Path, data: dict[str, Any]) -> None:
+def write(path: Path, data: dict[str, Any]) -> None:
     """Write a checkpoint, whole at any time."""
     whole = path.with_name(path.name + ".part")
     whole.write_text(json.dumps(data), "utf-8")
     os.replace(whole, path)
+
+
+def arrays(path: Path, *keys: str) -> list[Matrix] | None:
+    """Return arrays of a file beside a checkpoint; None where they are not there, or not whole."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            return [data[key] for key in keys]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
 
 
 def kept_seed(path: Path | None) -> int | None:

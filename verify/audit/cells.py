@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify.audit import features
-from verify.audit.bit_features import Atoms, BitCell, BitScore, LowestBit
+from verify.audit.bit_features import Atoms, BitCell, BitScore
 from verify.audit.features import Feature, Values
 from verify.audit.joint_bits import JointBits
 from verify.audit.outputs import Matrix
@@ -24,7 +24,9 @@ from verify.audit.vectors import Trees
 Array: TypeAlias = NDArray[Any]
 
 _FINE = 500
+"""Quantiles at which a feature is cut: an event is off its best by 0.2 % of the runs at most."""
 _FEW = 8
+"""Values of a feature that count as few: all their events are looked at."""
 LUCK = 3.0
 """Standard deviations by which the training counts may have been lucky."""
 _LUCK_OF_FEW = 0.0
@@ -34,7 +36,8 @@ _DOUBT_OF_FEW = 4.0
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
 _LUCK_OF_A_RAMP = 1.5
-_SLOW = (LowestBit, BitCell, BitScore, Atoms, JointBits, Trees)
+"""Standard deviations of what is uncertain in a line between two constants."""
+_SLOW = (BitCell, BitScore, Atoms, JointBits, Trees)
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""

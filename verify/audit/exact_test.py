@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +21,9 @@ from accountant.errors import expected
 from verify.audit import binomial, guesses, sides
 
 _STEPS = 60
-_LARGEST_MU = 60.0
+"""Steps of a search: 60 halvings are all bits of a double; corrections of the level need 3 to 6."""
+LARGEST_MU = 60.0
+"""Where bounds of μ end: no run tells such a mechanism from one without privacy."""
 _SLACK = 1e-10
 """Relative: more than the rounding of a normal distribution function."""
 SPARED = 0.01
@@ -144,10 +147,38 @@ def gaussian_delta(mu: float, epsilons: ArrayLike) -> NDArray[np.float64]:
 
 def mu_lower_bound(epsilon: float, delta: float) -> float:
     """Return μ̲ next to the μ with δ_μ(ε) = δ, and not above it: δ(ε) ≥ δ implies μ ≥ μ̲."""
-    low, high = 0.0, _LARGEST_MU
+    if delta <= 0:  # δ_μ(ε) > 0 for every μ > 0, though floats underflow
+        return 0.0
+    return last(lambda mu: bool(gaussian_delta(mu, epsilon) <= delta), 0.0, LARGEST_MU)
+
+
+def least(enough: Callable[[int], bool], most: int) -> int | None:
+    """Return the least number that is enough; None where none up to `most` is.
+
+    The search goes up by eighths, since a number may be enough where twice as many are not, and
+    then halves its last step.
+    """
+    low, high = 0, 1
+    while not enough(high):
+        if high >= most:
+            return None
+        low, high = high, min(high + 1 + high // 8, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def last(holds: Callable[[float], bool], low: float, high: float, *, width: float = 0.0) -> float:
+    """Return a number in [low, high] at which something holds (or `low`), next to where it ends.
+
+    What holds at one number is taken to hold below it; `width` is relative to where it ends.
+    """
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+        if high - low <= width * high:
+            break
     return low
 
 
@@ -178,7 +209,7 @@ def _crossing(
     goal = -float(special.ndtri(significance))
     level, best, worst = goal, 0.0, top
     for _ in range(_STEPS):
-        guess = _solve(score, level, best, worst)
+        guess = last(partial(_above, score, level), best, worst, width=1e-7)
         value = tail(guess)
         if value <= significance:
             best = max(best, guess)
@@ -192,16 +223,5 @@ def _crossing(
     return best
 
 
-def _solve(score: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """Return where the score falls below a level."""
-    if score(low) <= level:
-        return low if low > 0 else 0.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if score(middle) > level:
-            low = middle
-        else:
-            high = middle
-        if high - low < 1e-7 * high:
-            break
-    return low
+def _above(score: Callable[[float], float], level: float, x: float) -> bool:
+    return score(x) > level

@@ -21,10 +21,13 @@ from verify.audit.outputs import Matrix
 Values: TypeAlias = NDArray[np.float64]
 
 _MOST_COORDINATES = 24
+"""Entries that are all looked at; of more, the six that differ most."""
 _ROWS_LOOKED_AT = 4000
+"""Training runs a side that tell whether outputs repeat, and all that wide outputs show."""
 _ROWS_RANKED = 20_000
 """Training runs a side that rank the entries of wide outputs: it shows 0.03 deviations."""
 _WIDE = 256
+"""Entries from which on rows are sorted and compared in part only."""
 
 
 @runtime_checkable

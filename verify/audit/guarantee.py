@@ -29,8 +29,10 @@ Claim: TypeAlias = (
 {"rho": ρ} and {"order": a, "renyi": D} stand for the curve δ(ε) that they imply.
 """
 
-_DIGITS = 17
+_DIGITS = 12
+"""Decimals of a number that is rounded up: what is tested is weaker by some 1e-10 of itself."""
 _GRID = 48
+"""Points of a curve that are tried: a factor of 2^{1/6} apart, each tests every event."""
 
 
 @final
@@ -234,7 +236,7 @@ def _rounded(value: float) -> Fraction:
 
 def _above(value: float) -> Fraction:
     """Return a short decimal ≥ value."""
-    text = Fraction(f"{value:.{_DIGITS - 5}e}")
+    text = Fraction(f"{value:.{_DIGITS}e}")
     return text if text >= Fraction(value) else text * (1 + Fraction(1, 10**10))
 
 

@@ -27,6 +27,7 @@ from verify.audit import binomial
 Triple: TypeAlias = tuple[int, int, int]
 """Right guesses, wrong guesses, and runs."""
 _LEAST = 1e-300
+"""In place of a tail that underflows."""
 
 
 def p_value(counts: Triple, epsilon: float, delta: float, spared: float) -> float:

@@ -50,13 +50,17 @@ DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
     bits.propose,
 )
 _PAIRS = 72
+"""Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
 _CURVE = 32
+"""Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
 _CLEAR = 3.5
 """Standard deviations over the claim, luck taken off, that are no chance."""
 _REACH = 20
 """Cuts are moved by at most this part of the cells."""
 _LUCK_OF_SIDES = 1.0
+"""Standard deviations that one side must promise beyond both, where both leak alike."""
 _FOR_LEARNING = 0.6
+"""The part of the training runs that teaches features of vectors; the others pick one."""
 
 
 @final

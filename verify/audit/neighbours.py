@@ -18,7 +18,9 @@ from accountant.errors import InvalidInputError, expected, suggestion
 from verify.audit.blocks import Datasets
 
 _MANY = 100
+"""Equal records in a large table: sums of them pass several powers of two."""
 _HUGE = 2.0**60
+"""A true answer at which the next double is 256 away."""
 
 
 def neighbours(

@@ -31,9 +31,13 @@ from verify.audit.plan import own_pairs
 from verify.audit.target import target
 
 _ROOM = 1000
+"""Places of a double for each step of a lattice: numbers of any law lie on it once in 1000."""
 _LEAST_WITH_ROOM = 10
+"""Outputs with such room: by chance they all lie on the lattice with probability 1e-30."""
 _MOST_DECIMALS = 12
+"""Decimals that a step may have: with more, doubles have little room."""
 _LEAST_RUNS = 100
+"""Runs on a dataset: fewer bound what is off the lattice by no better than 13 % at 1e-6."""
 NASTY = (0.0, 1.0, 0.1, 1 / 3, -2.5, 1 - 2.0**-53, 255.999, 1e6 + 0.7)
 """True answers at which naive floating-point noise shows: zero, tenths, edges of a binade."""
 

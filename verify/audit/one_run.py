@@ -50,14 +50,17 @@ from scipy import special, stats
 
 from accountant.errors import InvalidInputError, expected
 from verify.audit import binomial
-from verify.audit.exact_test import gaussian_delta
+from verify.audit.exact_test import LARGEST_MU, gaussian_delta, last, least
 from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.result import Outcome
+from verify.audit.rows import real_numbers
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_LARGEST_EPSILON, _LARGEST_MU = 60.0, 60.0
-_HALVINGS = 60
+_LARGEST_EPSILON = 60.0
+"""Where bounds of ε end: as many canaries as any machine holds prove no more."""
+_MOST_CANARIES = 1 << 30
+"""Where the search for a number of canaries ends: no run holds a billion."""
 _FEWEST = 8
 """Guesses that are worth trying."""
 _SHARES = (1, 4, 16, 64)
@@ -214,7 +217,7 @@ def audit_one_run(
     numbers = _numbers(guesses, m)
     whole = None if claim is None else guarantee(claim)
     level = significance / len(numbers)
-    _require_enough(whole, m, numbers, level)
+    _require_enough(whole, m, None if guesses is None else numbers, significance)
     right = {r: _right(values, coins, r, seed) for r in numbers}
     epsilons = {r: _epsilon(v, r, m, delta, level) for r, v in right.items()}
     mus = {r: _mu(v, r, m, level) for r, v in right.items()}
@@ -268,19 +271,13 @@ def canaries_needed(
         most = int(stats.binom.ppf(1 - power, m, chance))  # P(V ≥ most) is at least the power
         return float(tail_bound(most, m, m, epsilon, delta)[0]) <= significance
 
-    m = 1
-    while not enough(m):
-        m *= 2
-        if m > 1 << 30:
-            raise InvalidInputError(
-                f"More than a billion canaries are needed at delta={delta:g}: the bound has a term "
-                "of their number times delta. Take a smaller delta."
-            )
-    low = m // 2
-    while m - low > max(1, m // 200):
-        middle = (low + m) // 2
-        low, m = (low, middle) if enough(middle) else (middle, m)
-    return m
+    needed = least(enough, _MOST_CANARIES)
+    if needed is None:
+        raise InvalidInputError(
+            f"More than a billion canaries are needed at delta={delta:g}: the bound has a term of "
+            "their number times delta. Take a smaller delta."
+        )
+    return needed
 
 
 def bound_of_claim(right: int, guesses: int, canaries: int, claim: Guarantee) -> float:
@@ -291,10 +288,7 @@ def bound_of_claim(right: int, guesses: int, canaries: int, claim: Guarantee) ->
 
 
 def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError("Expected scores to be numbers, one for each canary.") from None
+    values = real_numbers(scores, "scores to be numbers, one for each canary")
     coins = np.asarray(included)
     if values.ndim != 1 or coins.shape != values.shape:
         raise InvalidInputError(
@@ -312,7 +306,7 @@ def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray
             "score the middle one."
         )
     m, inside = len(values), int(coins.sum())
-    if m and (values == values[0]).all():
+    if m > 1 and (values == values[0]).all():
         raise InvalidInputError(f"All {m} scores are {values[0]:g}: nothing can be guessed.")
     if abs(2 * inside - m) > _UNFAIR * math.sqrt(m):
         raise InvalidInputError(
@@ -325,9 +319,8 @@ def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray
 def _numbers(guesses: int | Sequence[int] | None, m: int) -> tuple[int, ...]:
     if guesses is None:
         found = {m // share for share in _SHARES if m // share >= _FEWEST} or {m}
-    else:
-        given = [guesses] if isinstance(guesses, int) else list(guesses)
-        found = {int(number) for number in given}
+        return tuple(sorted(found, reverse=True))
+    found = {guesses} if isinstance(guesses, int) else {int(number) for number in guesses}
     for number in found:
         if not 1 <= number <= m:
             raise expected("guesses", number, f"in [1, {m}]", "There are so many canaries.")
@@ -337,20 +330,27 @@ def _numbers(guesses: int | Sequence[int] | None, m: int) -> tuple[int, ...]:
 
 
 def _require_enough(
-    claim: Guarantee | None, m: int, numbers: tuple[int, ...], level: float
+    claim: Guarantee | None, m: int, numbers: tuple[int, ...] | None, significance: float
 ) -> None:
-    """Raise where even guesses that are all right could not refute the claim, or anything."""
+    """Raise where even guesses that are all right could not refute the claim, or anything.
+
+    `numbers` of guesses that were asked for share the significance; None stands for the usual ones.
+    """
     about = epsilon_delta(0, 0) if claim is None else claim
-    if any(bound_of_claim(r, r, m, about) <= level for r in numbers):
+
+    def enough(canaries: int) -> bool:
+        tried = numbers if canaries == m and numbers else _numbers(None, canaries)
+        level = significance / len(tried)
+        return any(bound_of_claim(r, r, canaries, about) <= level for r in tried)
+
+    if enough(m):
         return
-    needed = 1
-    while bound_of_claim(needed, needed, needed, about) > level:
-        needed *= 2
-        if needed > 1 << 30:
-            raise InvalidInputError("No number of canaries can refute this claim.")
+    needed = least(enough, _MOST_CANARIES)
+    if needed is None:
+        raise InvalidInputError("No number of canaries can refute this claim.")
     raise InvalidInputError(
         f"{m} canaries are too few: even if every guess were right, nothing would be refuted at "
-        f"this significance. From about {needed} on something can be."
+        f"this significance. From {needed} on something can be."
     )
 
 
@@ -382,17 +382,11 @@ def _mu(right: int, guesses: int, m: int, level: float) -> float:
         deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
         return float(tail_bound(right, guesses, m, _EPSILONS, deltas).min())
 
-    return _largest(bound, level, _LARGEST_MU)
+    return _largest(bound, level, LARGEST_MU)
 
 
 def _largest(bound: Callable[[float], float], level: float, top: float) -> float:
     """Return where a growing bound passes the level, from below."""
     if bound(0.0) > level:
         return 0.0
-    low, high = 0.0, top
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if bound(middle) <= level else (low, middle)
-        if high - low <= 1e-9 * high:
-            break
-    return low
+    return last(lambda x: bound(x) <= level, 0.0, top, width=1e-9)

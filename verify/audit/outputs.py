@@ -27,7 +27,9 @@ Matrix: TypeAlias = NDArray[Any]
 """Shape (runs, width), of a real number format."""
 
 _WIDEST = 64
+"""Entries of a mixed output that are kept; its length counts them all."""
 _MOST_NAMES = 10_000
+"""Texts that are remembered for reports; further ones appear by their number."""
 
 
 @final
@@ -60,7 +62,7 @@ class Alphabet:
         width = self.width or 1
         codes, values = [-1.0] * width, [0.0] * width
         for index, entry in enumerate(entries[:width]):
-            if isinstance(entry, numbers.Real) and not isinstance(entry, (bool, np.bool_)):
+            if isinstance(entry, numbers.Real) and not isinstance(entry, bool):
                 codes[index], values[index] = 0.0, _real(entry)
             else:
                 codes[index] = float(self._code(entry))
@@ -109,6 +111,8 @@ def _is_vector(output: Any) -> bool:
 
 def _entries(output: Any) -> Sequence[Any]:
     """Return the entries of one output, nested ones in their order."""
+    if isinstance(output, np.generic):  # np.True_ and True are one output
+        output = output.item()
     if isinstance(output, np.ndarray):
         return [entry for part in output.reshape(-1).tolist() for entry in _entries(part)]
     if isinstance(output, (list, tuple)):
@@ -117,7 +121,7 @@ def _entries(output: Any) -> Sequence[Any]:
         return sorted(output, key=repr)
     if isinstance(output, dict):
         return [entry for item in output.items() for part in item for entry in _entries(part)]
-    if isinstance(output, (complex, np.complexfloating)):
+    if isinstance(output, complex):
         return [output.real, output.imag]
     return [output]
 

@@ -12,13 +12,15 @@ import numpy as np
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
 from verify.audit import bits, blocks
+from verify.audit.binomial import MOST_RUNS
 from verify.audit.blocks import PROBING, Datasets
-from verify.audit.exact_test import SPARED, Counts, p_value
+from verify.audit.exact_test import SPARED, Counts, least, p_value
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Alphabet, Matrix
 from verify.audit.target import NOT_REPEATABLE, MechanismError, Target, target
 
 _PROBE = 8
+"""Runs of a side that show the form of outputs."""
 
 
 @final
@@ -67,14 +69,14 @@ class Plan:
         points = self.guarantee.candidates()
         if any(_can_refute(p, self.samples, self.significance) for p in points):
             return
-        needed = self.samples
-        while not any(_can_refute(p, needed, self.significance) for p in points):
-            needed *= 2
-            if needed > 1 << 60:
-                raise InvalidInputError("No number of runs can refute this claim.")
+        needed = least(
+            lambda runs: any(_can_refute(p, runs, self.significance) for p in points), MOST_RUNS
+        )
+        if needed is None:
+            raise InvalidInputError("No number of runs can refute this claim.")
         raise InvalidInputError(
             f"Expected samples={self.samples} to be enough: even an event of probability 1 against "
-            f"0 is refuted at significance {self.significance:g} only from about {needed} runs."
+            f"0 is refuted at significance {self.significance:g} only from {needed} runs a side on."
         )
 
     def digest(self) -> str:
@@ -179,19 +181,21 @@ def _same(first: Matrix, second: Matrix) -> bool:
 
 def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
     """Say what is odd about the outputs that an event is learned from."""
-    both = np.concatenate([first, second])
-    lengths = np.unique(both[:, 0]) if mixed else both[:0, 0]
+    sides = first, second
+    lengths = np.unique(np.concatenate([side[:, 0] for side in sides])) if mixed else first[:0, 0]
     if len(lengths) > 1:
         yield (
             f"outputs have {len(lengths)} different lengths, {lengths[0]:g} to {lengths[-1]:g} "
             "(the length counts as part of the output)"
         )
-    if not np.issubdtype(both.dtype, np.floating):
+    if not np.issubdtype(np.result_type(first, second), np.floating):
         return
     if said := bits.bounded(first):
         yield said
-    if np.isnan(both).any():
-        share = float(np.isnan(both).any(axis=1).mean())
+    if all(np.isfinite(side).all() for side in sides):
+        return
+    contain = [np.isnan(side).any(axis=1) for side in sides]
+    if share := float(np.mean(np.concatenate(contain))):
         yield f"{share:.2%} of the training outputs contain NaN (it counts as a value)"
-    if np.isinf(both).any():
+    if any(np.isinf(side).any() for side in sides):
         yield "some outputs are infinite"

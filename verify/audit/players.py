@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from verify.audit import blocks
-from verify.audit.exact_test import Design
+from verify.audit.exact_test import Design, last
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Point
 from verify.audit.learn import choose
@@ -25,11 +25,15 @@ Guesses = tuple[int, int, int]
 Sides = tuple[Matrix, Matrix]
 
 _ROUNDS = 3
+"""Rounds for each pair in which a pair that failed to fill may be drawn without a bet."""
 _FIRST = 40
+"""Runs of the first rounds: fewer teach nothing, more are not bet on."""
 _GROWTH = 0.15
+"""A round has this part of all runs before it, and an event is learned anew after as many."""
 _MOST_KEPT = 200_000
+"""Runs of a pair that teach: memory, and seconds of every new event."""
 _CAUTION = 1.0
-_STEPS = 60
+"""Standard deviations by which rates are doubted in a stake: without, luck is bet on."""
 
 
 @final
@@ -286,7 +290,6 @@ def _stake(counts: tuple[int, int, int], point: Point) -> float:
     r = max(0.0, r - _CAUTION * math.sqrt(r * (1 - r) / runs))
     w = min(1 - r, w + _CAUTION * math.sqrt(w * (1 - w) / runs) + 1 / runs)
     rest = max(0.0, 1 - r - w)
-    low, high = 0.0, 1 / (factor + delta)
 
     def slope(stake: float) -> float:
         gain = r * (1 - delta) / (1 + stake * (1 - delta))
@@ -295,7 +298,4 @@ def _stake(counts: tuple[int, int, int], point: Point) -> float:
 
     if slope(0.0) <= 0:
         return 0.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
-    return low
+    return last(lambda stake: slope(stake) > 0, 0.0, 1 / (factor + delta))

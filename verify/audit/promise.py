@@ -17,6 +17,7 @@ from verify.audit.guarantee import Point
 Array: TypeAlias = NDArray[Any]
 
 _LARGEST_EPSILON = 40.0
+"""In place of an infinite bound: no counts promise more."""
 
 
 def sides(a: Array, b: Array, n: float, point: Point, level: float | None) -> Array:

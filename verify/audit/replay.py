@@ -20,6 +20,7 @@ from verify.audit.sequential import audit_until_refuted
 from verify.audit.target import is_notation, named
 
 _MOST_RUNS = 10**8
+"""Runs a side that are drawn again: beyond, whoever checks waits for minutes."""
 _MOST_SEEDS = 1e18
 """How many seeds somebody may have tried before this one was sealed."""
 _UNPREDICTABLE = ("seconds", "notes")
@@ -36,6 +37,9 @@ class Replayed:
     """What no replay can show."""
     not_replayed: str = ""
     """Why the runs cannot be drawn again; empty where they were."""
+    any_seed: bool = False
+    """Whether the verdict stands whoever chose the seed; a bound, which holds at the significance
+    itself, does not."""
 
 
 def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
@@ -68,12 +72,15 @@ def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
         rests.append(f"that the code that is now called {how['target']} is what was meant")
     if how["pairs"] or how["search"]:
         rests.append(f"that {data.get('pair') or data['pairs']} are neighbours under the claim")
-    if data["verdict"] == "REFUTED" and data["p_value"] * _MOST_SEEDS > data["significance"]:
+    refuted = data["verdict"] == "REFUTED"
+    chosen = refuted and data["p_value"] * _MOST_SEEDS > data["significance"]
+    if chosen:
         rests.append(
             f"that the seed {data['seed']} was not chosen among many for its outcome; audit with "
             "another one"
         )
-    return Replayed([(path, why) for path in changed], 2 * how["samples"], tuple(rests))
+    problems = [(path, why) for path in changed]
+    return Replayed(problems, 2 * how["samples"], tuple(rests), any_seed=not chosen)
 
 
 def _again(mechanism: Any, data: Mapping[str, Any], how: Mapping[str, Any]) -> Any:

@@ -22,6 +22,7 @@ HINT = 1e-4
 CONFIRMED = 1e-6
 """But not with a smaller p-value."""
 _LEAST_SHOWN = 1e-300
+"""Shown in place of a p-value that underflows."""
 
 
 class Outcome(Enum):

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, expected
@@ -26,21 +25,15 @@ from verify.audit.features import Proposer
 from verify.audit.guarantee import Claim, guarantee
 from verify.audit.hedged import decide
 from verify.audit.learn import DEFAULT_PROPOSERS, choose
-from verify.audit.outputs import Alphabet, Matrix
+from verify.audit.outputs import Matrix
 from verify.audit.plan import Plan, oddities
 from verify.audit.result import AuditResult, Outcome
+from verify.audit.rows import SCORES, matrices, real_numbers
 from verify.audit.target import GIVEN
 from verify.audit.training import training_runs
 from verify.audit.wording import worded
 
 _SPLIT, _COINS = 901, 902
-_FEWEST = 20
-_LONG = 40
-"""Bits of a mantissa that only numbers have which no law repeats by chance."""
-_MOST_COPIES = 10
-_SHARE_OF_COPIES = 0.01
-_DEPENDENT = 1e-9
-"""Chance at which independent rows are taken for dependent ones."""
 _SPARE = 7.5
 """Standard deviations of fair coins for which rows are kept: more fall out with chance 1e-13."""
 
@@ -79,7 +72,8 @@ def audit_samples(
     Raises
     ------
     InvalidInputError
-        For too few rows, rows of different shapes, copies, or rows that depend on their order.
+        For too few rows, rows of another kind or shape on the other side, rows that are all the
+        same, copies, or rows that depend on their order.
 
     Examples
     --------
@@ -92,9 +86,7 @@ def audit_samples(
     whole = guarantee(claim, adjacency=adjacency)
     if not 0 < significance < 1:
         raise expected("significance", significance, "in (0, 1)")
-    sides, form = _matrices(first, second, names)
-    for rows, name in zip(sides, names, strict=True):
-        _require_independent(rows, name)
+    sides, form = matrices(first, second, names)
     fixed = secrets.randbits(63) if seed is None else int(seed)
     least = min(map(len, sides))
     plan = Plan(_Named(" and ".join(names)), whole, (names,), least, significance, fixed, None)
@@ -169,11 +161,8 @@ def audit_scores(
     Other parameters, errors and the result are those of `audit_samples`.
     """
     scores = []
-    for name, given in (("included", included), ("excluded", excluded)):
-        try:
-            values = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInputError(f"Expected {name} to be numbers, one for each run.") from None
+    for name, given in zip(SCORES, (included, excluded), strict=True):
+        values = real_numbers(given, f"{name} to be numbers, one for each run")
         if values.ndim != 1:
             raise expected(name, values.shape, "to be a list of numbers")
         if np.isnan(values).any():
@@ -182,15 +171,13 @@ def audit_scores(
                 "run without a score a number of its own, such as -inf."
             )
         scores.append(values)
-    if len(scores[0]) and len(scores[1]) and len(np.unique(np.concatenate(scores))) == 1:
-        raise InvalidInputError(f"All scores are {scores[0][0]:g}: they tell nothing.")
     return audit_samples(
         scores[0],
         scores[1],
         (0, str(delta)) if claim is None else claim,
         significance=significance,
         seed=seed,
-        names=("included", "excluded"),
+        names=SCORES,
         proposers=(features.plain,),
     )
 
@@ -204,57 +191,6 @@ class _Named:
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
         """Raise: there is nothing to run."""
         raise InvalidInputError("The rows were given; there is nothing to run.")
-
-
-def _matrices(
-    first: Any, second: Any, names: tuple[str, str]
-) -> tuple[tuple[Matrix, Matrix], Alphabet]:
-    """Return both sides as matrices of one width, and how they are written."""
-    alphabet = Alphabet()
-    found = []
-    for rows, name in zip((first, second), names, strict=True):
-        if not hasattr(rows, "__len__") or len(rows) < _FEWEST:
-            number = len(rows) if hasattr(rows, "__len__") else 0
-            raise InvalidInputError(
-                f"Expected at least {_FEWEST} rows of {name}, not {number}: a part of them chooses "
-                "the event, the others test it."
-            )
-        found.append(alphabet.matrix(rows))
-    if alphabet.width is not None:  # the first side may have been read as plain numbers
-        found = [alphabet.matrix(rows) for rows in (first, second)]
-    one, other = found
-    if one.shape[1] != other.shape[1]:
-        raise InvalidInputError(
-            f"Expected rows of one width: {names[0]} has {one.shape[1]} columns, {names[1]} has "
-            f"{other.shape[1]}."
-        )
-    return (one, other), alphabet
-
-
-def _require_independent(rows: Matrix, name: str) -> None:
-    """Raise for copies of rows, and for rows that follow from the ones before."""
-    if np.issubdtype(rows.dtype, np.floating):
-        different, counts = np.unique(rows, axis=0, return_counts=True)
-        fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
-        long = (fractions != np.floor(fractions)).any(axis=1)
-        copies = int((long & (counts > 1)).sum())
-        if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * len(different)):
-            raise InvalidInputError(
-                f"{copies} different rows of {name} occur more than once, though no law repeats "
-                "such numbers by chance. Give every run once: drawing rows again from recorded "
-                "ones makes runs that are not independent."
-            )
-    worst = 1.0
-    for column in rows.T[:64]:
-        if not np.isfinite(column).all() or (column == column[0]).all():
-            continue
-        worst = min(worst, float(stats.spearmanr(column[:-1], column[1:]).pvalue))
-    if worst * min(64, rows.shape[1]) < _DEPENDENT:
-        raise InvalidInputError(
-            f"The rows of {name} depend on the rows before them (p = {worst:.1g}): a chain or a "
-            "sorted file, not independent runs. Shuffling would hide it and not help; give "
-            "independent runs, in the order in which they were made."
-        )
 
 
 def _by_coins(sides: list[Matrix], seed: int) -> list[Matrix]:

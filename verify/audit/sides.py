@@ -41,10 +41,13 @@ Quadruple: TypeAlias = tuple[int, int, int, int]
 _REACH = 6.5
 """How many standard deviations are summed finely; what is beyond is bounded."""
 _WIDEST_TABLE = 2000
+"""Counts of both sides that are tabulated; beyond, bounds of the tails are faster."""
 _MOST_Q = 144
+"""Cells of the nuisance: with fewer the p-value is larger, with more it takes longer."""
 _LEAST_WIDTH = 0.04
 """No cell of q is narrower than this many standard deviations of b."""
 _MOST_B = 240
+"""Cells of b in a sum by parts: with fewer the p-value is larger, with more it takes longer."""
 
 
 def p_value(counts: Quadruple, epsilon: float, delta: float, spared: float) -> float:

@@ -29,18 +29,27 @@ Array: TypeAlias = NDArray[Any]
 
 _INNER = (0.06, 0.14, 0.24, 0.36, 0.5)
 _OUTER = 0.03
+"""The part of the runs beyond the innermost of the outer knots."""
 _RUNS_BEYOND = 60
 """The outermost knots have so many runs beyond them; those between are a factor of 3 apart."""
 _RATES = (1e-2, 1.0, 1e2, 1e4)
 _FLAT = 1e-6
+"""Precision of the prior of a line: next to none, so that a line costs nothing."""
 _RELEVANCE_STEPS = 8
+"""Steps of expectation-maximisation: precisions change little after."""
 _FOR_A_LINE = 2.0
 """Logarithm of the odds for a straight line before anything is seen."""
 _STEPS = 25
+"""Newton steps: a fit that needs more is left out."""
 _LARGEST = 30.0
+"""Log ratio beyond which shares are 0 or 1 in doubles."""
 _CONTRADICTION = 4.0
+"""Standard deviations between fit and counts, at the worst of some 500 cells, that are no
+chance."""
 _DRAWS = 24
+"""Fits that are as likely: their spread is known within 15 %."""
 _LEAST_CELLS = 18
+"""Cells with runs: fewer are no curve."""
 _KINKS = (0.1, 0.3, 0.42)
 """Where the search for the two kinks of a clipped line begins, as shares of the runs."""
 

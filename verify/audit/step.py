@@ -45,11 +45,15 @@ Floats: TypeAlias = NDArray[np.float64]
 Step: TypeAlias = Callable[[Floats, np.random.Generator], Any]
 
 _STEP = 903
+"""The part of the seed that the runs of a step have to themselves."""
 _TESTS = 6
+"""Tests among which the significance is divided."""
 _LARGE = 1000.0
 """Norm of the gradients over the clipping norm."""
 _ROUNDING = 1e-5
+"""Relative, of means and variances: single precision passes."""
 _FEWEST = 40
+"""Steps of a batch: the audit of the leak needs as many."""
 
 
 @final

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,15 +28,23 @@ from verify.audit.target import MechanismError
 from verify.audit.wording import worded
 
 _TRAINING_SHARE = 0.1
+"""The part of 10⁵ runs that chooses the event for δ = 0."""
 _SHARE_FOR_RARE = 0.2
+"""The part for δ > 0: rare events take longer to learn."""
 _FULL_SHARE = 100_000
 """Runs a side at which these are the shares."""
 _SHARE_DECAY = 0.2
+"""The power of the runs with which the share falls: learning gains more slowly than the test."""
 _MOST_OFTEN = 2.0
+"""The share grows by this factor at most where runs are few."""
 _LARGEST_SHARE = 0.4
+"""Of pairs that share the training: the test keeps more than a half."""
 _MOST_TRAINING = 1_000_000
+"""Training runs a side: seconds, and no event is learned better."""
 _MOST_TRAINING_ENTRIES = 12_000_000
+"""Numbers of a side, for wide outputs: 96 MB of doubles."""
 _LEAST_TRAINING = 200
+"""Training runs a side, up to half of all: fewer choose by luck."""
 _OF_PAIRS = 4
 """One of so many pairs goes on to the next stage of training."""
 
@@ -169,14 +176,8 @@ class KeptRuns:
 
     def find(self, name: str, *keys: str) -> list[Matrix] | None:
         """Return arrays that this audit wrote; None where there are none, or not whole."""
-        if self._path is None or not self._file(name).exists():
-            return None
-        try:
-            with self._file(name).open("rb") as file, np.load(file, allow_pickle=False) as data:
-                same = str(data["audit"]) == self._digest
-                return [data[key] for key in keys] if same else None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
+        kept = None if self._path is None else blocks.arrays(self._file(name), "audit", *keys)
+        return kept[1:] if kept is not None and str(kept[0]) == self._digest else None
 
     def forget(self, name: str) -> None:
         """Remove a file that is not needed any more."""

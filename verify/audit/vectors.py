@@ -20,11 +20,16 @@ from verify.audit.features import Feature, Values
 from verify.audit.outputs import Matrix
 
 _MOST_FOR_COVARIANCE = 400
+"""Entries up to which a covariance is learned: it costs their square in runs."""
 _MOST_FOR_TREES = 200
+"""Entries up to which trees learn: each costs them as much again."""
 _TREE_RUNS, _LEAST_TREE_RUNS, _TREE_ENTRIES = 20_000, 5000, 1_000_000
 _SPIKE_RUNS = 5_000
+"""Training runs that show a densest point: each step looks at all of them."""
 _SPIKE_STEPS = 25
+"""Steps to a densest point, each of which brings it closer by a factor."""
 _PARTS = 5
+"""Parts of the runs: each is scored by what the others taught."""
 _FEWEST = 20
 """Finite training runs a side: fewer have no direction."""
 

@@ -190,6 +190,8 @@ def _read(path: Path) -> NDArray[Any]:
                 )
             return np.asarray(found[names[0]])
         if path.suffix in (".csv", ".txt"):
+            if not path.read_text().strip():
+                return np.empty(0)
             rows = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
             return rows[:, 0] if rows.shape[1] == 1 else rows
     except (ValueError, EOFError) as error:

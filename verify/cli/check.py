@@ -99,6 +99,7 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
     from verify.audit.replay import replay
     from verify.checker.apart import Apart
     from verify.checker.audits import FIXED_BEFORE
+    from verify.checker.outcome import audit_theorem
 
     if entry.problems or entry.not_checked or data.get("kind") not in ("audit", "sequential-audit"):
         return entry
@@ -112,8 +113,13 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
         return replace(entry, taken_as_given=given + entry.taken_as_given[1:])
     kept = [text for text in entry.taken_as_given[1:] if not text.startswith(FIXED_BEFORE)]
     drawn = [f"{found.runs} runs were drawn again and counted: the same"]
+    said = entry.theorem
+    if found.any_seed and data.get("epsilon_lower_bound"):
+        said = audit_theorem({**data, "epsilon_lower_bound": 0.0})
+        drawn.append("its bound of epsilon is left out: it holds only for a seed that nobody chose")
     return replace(
         entry,
+        theorem=said,
         taken_as_given=[*found.rests_on, *kept],
         recomputed=entry.recomputed + drawn,
     )

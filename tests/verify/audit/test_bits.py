@@ -14,6 +14,8 @@ from accountant.mechanisms import Laplace
 from tests.quick import quick
 from verify.audit import bit_features, bits, joint_bits, zoo
 from verify.audit.auditor import audit
+from verify.audit.bit_features import NOTHING, Undo
+from verify.audit.undo import undone
 
 LEVEL = 1e-6
 
@@ -155,18 +157,43 @@ def test_shared_draws_show_in_differences() -> None:
     assert "output[1] - output[0]" in str(found.rule.feature.name)
 
 
+@pytest.mark.parametrize("kind", ["f8", "f4"])
 @pytest.mark.parametrize(
-    ("factor", "kind"), [("7", "f8"), ("1/3", "f8"), ("125", "f8"), ("7", "f4"), (None, "f8")]
+    ("after", "undo"),
+    [
+        (lambda x: x / 7, Undo(7.0)),
+        (lambda x: x * x.dtype.type(0.1), Undo(0.1, divides=True)),
+        (lambda x: x / x.dtype.type(18.3), Undo(18.3)),
+        (lambda x: x * 125, Undo(125.0, divides=True)),
+        (lambda x: x, NOTHING),
+    ],
 )
-def test_a_division_is_undone(factor: str | None, kind: str) -> None:
+def test_what_was_done_to_sums_is_undone(after: Any, undo: Undo, kind: str) -> None:
     rng = np.random.default_rng(9)
-    sums = np.array(1, kind) + rng.normal(size=(4000, 1)).astype(kind)
-    scale = Fraction(factor or 1)
-    outputs = sums * sums.dtype.type(scale.denominator) / sums.dtype.type(scale.numerator)
-    found = bits.undone(outputs[:2000], outputs[2000:])
-    assert found == (None if factor is None else scale)
-    if found is not None:
-        assert np.mean(bit_features.times(outputs, found) == sums) > 0.8
+    sums = [np.array(x, kind) + rng.normal(size=(2000, 1)).astype(kind) for x in (1, 2)]
+    outputs = [after(side) for side in sums]
+    found = [each._replace(constant=0.0) for each in undone(*outputs)] or [NOTHING]
+    assert undo in found
+    assert np.mean(undo(outputs[0]) == sums[0].astype(float)) > 0.8
+
+
+def test_nothing_is_undone_where_bits_are_random() -> None:
+    rng = np.random.default_rng(10)
+    for law in (rng.random, rng.standard_exponential):
+        first, second = (np.exp(law((2000, 1)) + shift) for shift in (0.0, 0.7))
+        for found in undone(first, second):
+            assert found.factor == 1  # a constant may seem to tell where it cancels the value
+
+
+def test_a_constant_of_its_own_does_not_hide_a_sum() -> None:
+    """(3.7 + x + noise)/37: nothing but the right factor shows what the bits tell."""
+
+    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        return (3.7 + dataset + rng.laplace(0, 1, size)) / 37
+
+    found = audit(release, 1, pairs=[(0.0, 1.0)], samples=100_000, significance=LEVEL, seed=1)
+    assert found.refuted
+    assert "37·output[0]" in found.rule.feature.name
 
 
 @pytest.mark.parametrize(
@@ -255,7 +282,7 @@ def _separated(case: zoo.Case, runs: int) -> tuple[int, int]:
     rng = np.random.default_rng(5)
     first, second = case.pairs[0]
     taught = [np.asarray(case.sample(data, runs, rng)) for data in (first, second)]
-    (score,) = joint_bits.joint(taught[0], taught[1], Fraction(1))
+    (score,) = joint_bits.joint(taught[0], taught[1], NOTHING)
     fresh = [np.asarray(case.sample(data, runs, rng)) for data in (first, second)]
     guesses = [score(side) > 0 for side in fresh]
     right = int(guesses[0].sum() + (~guesses[1]).sum())

@@ -225,7 +225,7 @@ def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
         bet(Scarce(np.inf), path)
     path.write_text("{}")
-    with pytest.raises(InvalidInputError, match="no checkpoint of an audit until refuted"):
+    with pytest.raises(InvalidInputError, match="no checkpoint of an audit"):
         bet(Scarce(np.inf), path)
 
 

@@ -80,6 +80,7 @@ def test_texts_and_vectors_are_outputs() -> None:
 
 RNG = np.random.default_rng(8)
 GOOD = RNG.normal(size=2000)
+WORDS = RNG.choice(["yes", "no"], 2000)
 RECORDED = RNG.normal(size=300)
 
 
@@ -91,9 +92,27 @@ RECORDED = RNG.normal(size=300)
         (np.cumsum(GOOD), GOOD, "depend on the rows before"),
         (GOOD[:10], GOOD, "at least 20 rows of first, not 10"),
         (GOOD, [], "at least 20 rows of second, not 0"),
-        (3, GOOD, "at least 20 rows of first"),
-        (GOOD.reshape(-1, 2), GOOD.reshape(-1, 4), "first has 2 columns, second has 4"),
-        (GOOD + 1j, GOOD, "first has 2 columns, second has 1"),
+        (3, GOOD, "first to be an array or a list of outputs, one for each run, not int"),
+        (np.array(3.0), GOOD, "first to be an array or a list .* not float"),
+        (GOOD, "q.npy", "second to be an array or a list .* not str"),
+        (GOOD, dict.fromkeys(GOOD), "second to be an array or a list .* not dict"),
+        (GOOD, (x for x in GOOD), "second to be an array or a list .* not generator"),
+        (WORDS, GOOD, "those of first are texts, those of second are numbers"),
+        (GOOD.tolist(), WORDS.tolist(), "those of first are numbers, those of second are texts"),
+        ([str(x) for x in GOOD], GOOD, "those of first are texts, those of second are numbers"),
+        (WORDS.astype(object), GOOD.astype(object), "are texts, those of second are numbers"),
+        (GOOD < 0, GOOD, "are truth values, those of second are numbers"),
+        (GOOD + 1j, GOOD, "are complex numbers, those of second are numbers"),
+        (GOOD.reshape(-1, 2), GOOD.reshape(-1, 4), "lists of 2 numbers, .* lists of 4 numbers"),
+        (GOOD.reshape(-1, 2), GOOD, "first are lists of 2 numbers, those of second are numbers"),
+        (
+            GOOD[:1800].reshape(-1, 2, 3),
+            GOOD[:1800].reshape(-1, 3, 2),
+            "lists of 2 lists of 3 numbers, .* lists of 3 lists of 2 numbers",
+        ),
+        ([object()] * 50, [object()] * 50, "numbers, texts or lists of them, not <object"),
+        ([1.0] * 50, [1.0] * 60, "All rows of both sides are 1: they tell nothing"),
+        (np.full((50, 2), math.nan), np.full((50, 2), math.nan), "All rows .* are the same"),
     ],
 )
 def test_bad_rows_are_one_clear_line(first: object, second: object, words: str) -> None:
@@ -105,15 +124,39 @@ def test_bad_rows_are_one_clear_line(first: object, second: object, words: str) 
     ("included", "excluded", "words"),
     [
         ([1.0] * 50, [1.0] * 50, "All scores are 1"),
+        (GOOD + 1j, GOOD, "included to be numbers"),
+        (GOOD, [], "at least 20 rows of excluded, not 0"),
         ([math.nan] * 50, [1.0] * 50, "50 of 50 scores of included are NaN"),
         (["x"] * 50, [1.0] * 50, "included to be numbers"),
         ([[1.0, 2.0]] * 50, [1.0] * 50, "a list of numbers"),
-        (GOOD[:25], GOOD[25:50], "only from about"),
+        (GOOD[:25], GOOD[25:50], r"only from \d+ runs a side on"),
     ],
 )
 def test_bad_scores_are_one_clear_line(included: object, excluded: object, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         audit_scores(included, excluded, (5, "1e-5"))
+
+
+def test_one_output_has_one_form() -> None:
+    """Arrays of objects hold what they hold, and a truth value of numpy is one of Python."""
+    rng = np.random.default_rng(5)
+    rows = [rng.normal(size=500) for _ in range(2)]
+    plain = audit_samples(rows[0], rows[1], 1, seed=1)
+    objects = audit_samples(rows[0].astype(object), rows[1], 1, seed=1)
+    assert (objects.p_value, objects.rule.digest()) == (plain.p_value, plain.rule.digest())
+    coins = rng.random((2, 500)) < 0.5
+    mixed = audit_samples(coins[0].tolist(), list(coins[1]), 1, seed=1, significance=FALSE_ALARM)
+    assert not mixed.refuted
+
+
+def test_the_number_of_rows_that_is_asked_for_is_enough() -> None:
+    scores = RNG.normal(size=(2, 1000))
+    with pytest.raises(InvalidInputError, match=r"only from \d+ runs a side on") as said:
+        audit_scores(scores[0, :24], scores[1, :24], 4)
+    needed = int(str(said.value).split()[-5])
+    with pytest.raises(InvalidInputError, match="only from"):
+        audit_scores(scores[0, : needed - 1], scores[1, : needed - 1], 4)
+    audit_scores(scores[0, :needed], scores[1, :needed], 4, seed=1)
 
 
 def test_clipped_outputs_repeat_without_being_copies() -> None:
@@ -159,6 +202,17 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["audit-samples", "a.parquet", "a.csv", "--claim", "1"], ".npy, .npz, .csv or .txt"),
         (["audit-samples", "text.csv", "text.csv", "--claim", "1"], "expected numbers, one run a"),
         (["audit-samples", "pickle.npy", "pickle.npy", "--claim", "1"], "expected numbers"),
+        (
+            ["audit-samples", "words.npy", "n.csv", "--claim", "1"],
+            "those of words.npy are texts, those of n.csv are numbers",
+        ),
+        (["audit-samples", "wide.npy", "n.csv", "--claim", "1"], "wide.npy are lists of 2 numbers"),
+        (["audit-samples", "empty.csv", "n.csv", "--claim", "1"], "rows of empty.csv, not 0"),
+        (["audit-samples", "ragged.csv", "n.csv", "--claim", "1"], "ragged.csv: expected numbers"),
+        (["audit-scores", "nan.npy", "n.csv"], "50 of 50 scores of included are NaN"),
+        (["audit-scores", "one.npy", "one.npy"], "All scores are 1"),
+        (["audit-one-run", "one.npy", "one.npy"], "All 50 scores are 1"),
+        (["audit-one-run", "few.npy", "few.npy"], "2 canaries are too few"),
         (["audit-one-run"], "--plan EPSILON TRUTH"),
         (["audit-one-run", "n.csv", "n.csv", "--guesses", "x"], "whole numbers"),
         (["audit-scores", "n.csv", "n.csv", "--confidence", "95"], "confidence=95"),
@@ -175,6 +229,13 @@ def test_bad_files_are_one_clear_line(
     Path("text.csv").write_text("one\ntwo\n")
     Path("n.csv").write_text("".join(f"{i % 7}\n" for i in range(100)))
     Path("a.parquet").write_bytes(b"PAR1")
+    Path("empty.csv").write_text("")
+    Path("ragged.csv").write_text("1\n1,2\n" * 50)
+    np.save("words.npy", np.array(["yes", "no"] * 50))
+    np.save("wide.npy", np.ones((50, 2)))
+    np.save("nan.npy", np.full(50, math.nan))
+    np.save("one.npy", np.ones(50))
+    np.save("few.npy", np.arange(2))
     np.save("pickle.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     code, text = run(capsys, *words)
     assert code == 2

@@ -27,9 +27,13 @@ from verify.audit.device.arrays import Array, Device
 Values: TypeAlias = NDArray[np.float64]
 
 _BITS = 64
+"""Of a word: weights are multiples of 2⁻⁶⁴."""
 _PRECISION = 192
+"""Bits at which masses are computed: rounding to 2⁻⁶⁴ is then all that is wrong with them."""
 _LEAST_COLUMNS = 4
+"""So that the shift of a word is below 64 bits, and signed words stay in range."""
 _MOST_OUTCOMES = 1 << 19
+"""Outcomes of a table: more would leave the caches, 16 bytes each."""
 _NEPERS = 50.0
 """What is left out of an infinite support: less than e^{−50} < 2⁻⁷²."""
 

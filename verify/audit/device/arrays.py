@@ -31,6 +31,7 @@ _MODULES = {
 }
 _SHORT = {"cpu": "numpy", "cuda": "torch:cuda", "torch": "torch:cpu"}
 _WORD = 64
+"""Bits of a random word."""
 _ODD = 0x9E3779B97F4A7C15
 """An odd multiplier: other blocks, other keys."""
 _REMEDY = "pip install -c constraints.txt -e '.[device]'"

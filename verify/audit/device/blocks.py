@@ -29,6 +29,7 @@ graphics card."""
 _PIECES = {False: 128, True: 1}
 """How many such pieces make a block."""
 _MOST_EDGES = 1000
+"""Edges of an event: each is one more comparison of every run."""
 
 
 @final

@@ -35,14 +35,23 @@ from verify.audit.vectors import Linear
 Values: TypeAlias = NDArray[np.float64]
 
 _MOST_ENDS = 700
+"""Ends of each kind that are tried: pairs of them are looked at coarsely, then closely."""
 _HALVINGS = 40
+"""Steps that find ε within 1e-10 of its range."""
 _LARGEST_EPSILON = 60.0
+"""Where the search for ε ends: events of a claim beyond it are never seen in a run."""
 _LEAST_COUNT = 0.5
+"""Runs that an impossible outcome counts as: an excess over 0 would be infinite."""
 _OVERLAP = 1e-12
+"""Rounding of a sum of two probabilities: more is an overlap of two events."""
 _THIN = 60
+"""Ends of each kind in one look: 60 × 60 pairs, two times."""
 _DIGITS = 6
+"""Decimals of a log ratio: outcomes that differ by rounding keep their own order."""
 _LIGHT = 1e-12
+"""Mass below which weights of 2⁻⁶⁴ are rounded too coarsely to give a ratio."""
 _CERTAIN = 1e3
+"""A log ratio in place of ±∞, larger than any other."""
 
 
 @final

@@ -50,10 +50,15 @@ from verify.audit.device.arrays import Array, Device, Words
 Values: TypeAlias = NDArray[np.float64]
 
 _ROUNDING = 2.0**-44
+"""In units of the noise: grid, elementary functions and rounding together (see above)."""
 _UNIT = 2.0**-53
+"""The grid of uniform numbers, and the relative rounding of a double."""
 _UNIFORM_SHIFT = 11
+"""Bits of a word that a uniform number does not use."""
 _UNIFORM_MASK = (1 << 53) - 1
+"""Takes away the sign that a signed shift repeats."""
 _HALF_RANGE = 1 << 63
+"""Words as signed integers run from minus this to below it."""
 
 
 class Noise(Protocol):

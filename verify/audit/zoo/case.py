@@ -11,6 +11,8 @@ import numpy as np
 from accountant.errors import InvalidInputError, suggestion
 from verify.audit.guarantee import Claim
 
+EPSILON = 1.0
+"""What most cases claim."""
 Block: TypeAlias = Callable[[Any, int, np.random.Generator], Any]
 """Draws the outputs of so many runs on a dataset."""
 

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import RandomizedResponse
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import Array, geometric, laplace
 
-_EPSILON = 1.0
 _WARNER = "Warner 1965"
 _KEYS = "Korolova, Kenthapadi, Mishra, Ntoulas, WWW 2009"
 
 
-@control("randomized-response", _EPSILON, (0, 1), true=_EPSILON, source=_WARNER)
+@control("randomized-response", EPSILON, (0, 1), true=EPSILON, source=_WARNER)
 def randomized_response(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Report a bit, true with probability e^ε/(1 + e^ε)."""
     return RandomizedResponse(1).release(np.full(size, dataset), rng=rng)
 
 
-@control("randomized-response-many", _EPSILON, (0, 1), (3, 9), true=_EPSILON, source=_WARNER)
+@control("randomized-response-many", EPSILON, (0, 1), (3, 9), true=EPSILON, source=_WARNER)
 def randomized_response_many(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """One of ten categories, true with probability e^ε/(9 + e^ε)."""
     return RandomizedResponse(1, 10).release(np.full(size, dataset), rng=rng)
@@ -46,27 +45,27 @@ def randomized_response_two_coins(dataset: Any, size: int, rng: np.random.Genera
 
 @broken(
     "randomized-response-binary-formula",
-    _EPSILON,
+    EPSILON,
     (0, 1),
-    true=_EPSILON + math.log(9),
+    true=EPSILON + math.log(9),
     source="folklore",
 )
 def randomized_response_binary(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Ten categories with the probability e^ε/(1 + e^ε) of two."""
-    lie = rng.random(size) >= math.exp(_EPSILON) / (1 + math.exp(_EPSILON))
+    lie = rng.random(size) >= math.exp(EPSILON) / (1 + math.exp(EPSILON))
     return np.where(lie, (dataset + rng.integers(1, 10, size)) % 10, dataset)
 
 
-@control("unary-encoding", _EPSILON, (0, 1), true=_EPSILON, source="RAPPOR, CCS 2014")
+@control("unary-encoding", EPSILON, (0, 1), true=EPSILON, source="RAPPOR, CCS 2014")
 def unary_encoding(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Report a category of four as four bits, each flipped as for ε/2: two of them differ."""
-    return _unary(dataset, _EPSILON / 2, size, rng)
+    return _unary(dataset, EPSILON / 2, size, rng)
 
 
-@broken("unary-encoding-whole-epsilon", _EPSILON, (0, 1), true=2 * _EPSILON, source="folklore")
+@broken("unary-encoding-whole-epsilon", EPSILON, (0, 1), true=2 * EPSILON, source="folklore")
 def unary_encoding_whole(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Each bit flipped as for ε."""
-    return _unary(dataset, _EPSILON, size, rng)
+    return _unary(dataset, EPSILON, size, rng)
 
 
 def _unary(category: int, epsilon: float, size: int, rng: np.random.Generator) -> Array:
@@ -76,18 +75,18 @@ def _unary(category: int, epsilon: float, size: int, rng: np.random.Generator) -
     return bits
 
 
-@broken("histogram-keys-present", _EPSILON, (("a",), ("a", "b")), true=math.inf, source=_KEYS)
+@broken("histogram-keys-present", EPSILON, (("a",), ("a", "b")), true=math.inf, source=_KEYS)
 def histogram_keys_present(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
     """Noisy counts of the keys that occur: which occur is exact."""
     keys = sorted(set(dataset))
-    noise = geometric(rng, 1 / _EPSILON, size * len(keys)).reshape(size, -1)
+    noise = geometric(rng, 1 / EPSILON, size * len(keys)).reshape(size, -1)
     counts = [dataset.count(key) for key in keys]
     return [tuple(zip(keys, (counts + row).tolist(), strict=True)) for row in noise]
 
 
 @control(
     "histogram-threshold",
-    (_EPSILON, math.exp(-4.0)),
+    (EPSILON, math.exp(-4.0)),
     (("a",) * 5, ("a",) * 5 + ("b",)),
     (("a",) * 5, ("a",) * 6),
     source=_KEYS,
@@ -99,7 +98,7 @@ def histogram_threshold(dataset: Any, size: int, rng: np.random.Generator) -> li
 
 @broken(
     "histogram-low-threshold",
-    (_EPSILON, "0.01"),
+    (EPSILON, "0.01"),
     (("a",) * 5, ("a",) * 5 + ("b",)),
     true=math.inf,
     source=_KEYS,
@@ -111,7 +110,7 @@ def histogram_low_threshold(dataset: Any, size: int, rng: np.random.Generator) -
 
 def _thresholded(dataset: Any, threshold: int, size: int, rng: np.random.Generator) -> list[Any]:
     keys = sorted(set(dataset))
-    noise = geometric(rng, 1 / _EPSILON, size * len(keys)).reshape(size, -1)
+    noise = geometric(rng, 1 / EPSILON, size * len(keys)).reshape(size, -1)
     noisy = noise + [dataset.count(key) for key in keys]
     return [
         tuple((key, int(n)) for key, n in zip(keys, row, strict=True) if n >= threshold)
@@ -119,30 +118,30 @@ def _thresholded(dataset: Any, threshold: int, size: int, rng: np.random.Generat
     ]
 
 
-@broken("threshold-without-noise", _EPSILON, (4, 5), true=math.inf, source=_KEYS)
+@broken("threshold-without-noise", EPSILON, (4, 5), true=math.inf, source=_KEYS)
 def threshold_without_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Publish a count with noise if the true one is at least 5, and 0 otherwise."""
-    noisy = dataset + geometric(rng, 1 / _EPSILON, size)
+    noisy = dataset + geometric(rng, 1 / EPSILON, size)
     return noisy if dataset >= 5 else np.zeros(size, dtype=np.int64)
 
 
-@broken("output-length-from-data", _EPSILON, ((1, 1), (1, 1, 1)), true=math.inf, source="folklore")
+@broken("output-length-from-data", EPSILON, ((1, 1), (1, 1, 1)), true=math.inf, source="folklore")
 def output_length(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
     """One noisy number per record: their number is the number of records."""
-    noise = laplace(rng, 1 / _EPSILON, (size, len(dataset)))
+    noise = laplace(rng, 1 / EPSILON, (size, len(dataset)))
     return list(np.asarray(dataset) + noise)
 
 
-@broken("range-from-data", _EPSILON, ((1, 3, 8), (1, 3, 9)), true=math.inf, source="folklore")
+@broken("range-from-data", EPSILON, ((1, 3, 8), (1, 3, 9)), true=math.inf, source="folklore")
 def range_from_data(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Keep a noisy median between the smallest and the largest record."""
-    noisy = np.median(dataset) + laplace(rng, 8 / _EPSILON, size)
+    noisy = np.median(dataset) + laplace(rng, 8 / EPSILON, size)
     return np.clip(noisy, min(dataset), max(dataset))
 
 
 @control(
     "median-exponential",
-    _EPSILON,
+    EPSILON,
     ((1, 3, 8), (1, 3, 9)),
     ((1, 3, 8), (1, 8, 8)),
     source="Smith, STOC 2011",
@@ -151,14 +150,14 @@ def median_exponential(dataset: Any, size: int, rng: np.random.Generator) -> Any
     """Choose a number of 0..9 by the exponential mechanism: how far is its rank from the middle."""
     places = np.arange(10)
     below = (np.asarray(dataset)[:, np.newaxis] < places).sum(axis=0)
-    weights = np.exp(-_EPSILON * np.abs(below - len(dataset) / 2) / 2)
+    weights = np.exp(-EPSILON * np.abs(below - len(dataset) / 2) / 2)
     limits = np.cumsum(weights) / weights.sum()
     return np.searchsorted(limits[:-1], rng.random(size), side="right")
 
 
 @broken(
     "test-without-noise",
-    (_EPSILON, "0.01"),
+    (EPSILON, "0.01"),
     (9, 10),
     true=math.inf,
     source="after Dwork, Lei, STOC 2009",
@@ -167,18 +166,18 @@ def propose_without_noise(dataset: Any, size: int, rng: np.random.Generator) -> 
     """Propose, test, release, with a test that has no noise: it refuses below 10."""
     if dataset < 10:
         return [None] * size
-    return list(dataset + geometric(rng, 1 / _EPSILON, size))
+    return list(dataset + geometric(rng, 1 / EPSILON, size))
 
 
 @control(
     "propose-test-release",
-    (2 * _EPSILON, math.exp(-4)),
+    (2 * EPSILON, math.exp(-4)),
     (9, 10),
     (10, 11),
     source="Dwork, Lei 2009",
 )
 def propose_test_release(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
     """Refuses where dataset − 10, with noise, is not above 4, whatever the answer."""
-    passes = max(dataset - 10, 0) + geometric(rng, 1 / _EPSILON, size) > 4
-    released = dataset + geometric(rng, 1 / _EPSILON, size)
+    passes = max(dataset - 10, 0) + geometric(rng, 1 / EPSILON, size) > 4
+    released = dataset + geometric(rng, 1 / EPSILON, size)
     return [int(n) if ok else None for n, ok in zip(released, passes, strict=True)]

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import laplace
 
-_EPSILON = 1.0
 _FOLKLORE = "folklore"
 
 
@@ -26,14 +25,14 @@ def _seen(release: Callable[[Any], float], inputs: Any) -> list[Any]:
     return found
 
 
-@broken("fails-without-records", _EPSILON, ((), (0.5,)), true=math.inf, source=_FOLKLORE)
+@broken("fails-without-records", EPSILON, ((), (0.5,)), true=math.inf, source=_FOLKLORE)
 def fails_without_records(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Divide a sum of records of [0, 1] by their number, then add noise: none is an error."""
-    noise = laplace(rng, 1 / _EPSILON, size)
+    noise = laplace(rng, 1 / EPSILON, size)
     return _seen(lambda z: sum(dataset) / len(dataset) + z, noise)
 
 
-@broken("fails-on-a-sampled-record", _EPSILON, ((1, 2), (1, 300)), true=math.inf, source=_FOLKLORE)
+@broken("fails-on-a-sampled-record", EPSILON, ((1, 2), (1, 300)), true=math.inf, source=_FOLKLORE)
 def fails_on_a_sampled_record(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Count a sample of 1 %, with each record read as a byte first: 300 is none, once in 100."""
 
@@ -42,11 +41,11 @@ def fails_on_a_sampled_record(dataset: Any, size: int, rng: np.random.Generator)
         return len(bytes([dataset[1]] if sampled else [])) + float(noise)
 
     return _seen(
-        release, zip(rng.random(size) < 0.01, laplace(rng, 1 / _EPSILON, size), strict=True)
+        release, zip(rng.random(size) < 0.01, laplace(rng, 1 / EPSILON, size), strict=True)
     )
 
 
-@control("fails-after-noise", _EPSILON, (1, 2), true=_EPSILON, source="post-processing")
+@control("fails-after-noise", EPSILON, (1, 2), true=EPSILON, source="post-processing")
 def fails_after_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Take the logarithm of a noisy count: whether that fails is a function of what is private."""
-    return _seen(math.log, dataset + laplace(rng, 1 / _EPSILON, size))
+    return _seen(math.log, dataset + laplace(rng, 1 / EPSILON, size))

@@ -11,35 +11,35 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import Gaussian, Laplace
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
+from verify.audit.zoo.draws import laplace
 
-_EPSILON = 1.0
 _ZERO = (0.0, 1.0)
 _TENTH = (0.1, 1.1)
 _MIRONOV = "Mironov, CCS 2012"
 _JIN = "Jin, McMurtry, Rubinstein, Ohrimenko, S&P 2022"
 
 
-@broken("float-laplace", _EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
+@broken("float-laplace", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
 def float_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add numpy's Laplace noise in doubles."""
-    return dataset + rng.laplace(0.0, 1 / _EPSILON, size)
+    return dataset + rng.laplace(0.0, 1 / EPSILON, size)
 
 
-@broken("float-laplace-inverse", _EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
+@broken("float-laplace-inverse", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
 def float_laplace_inverse(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Textbook inversion: −sign(u) ln(1 − 2|u|)."""
     u = rng.random(size) - 0.5
-    return dataset - np.sign(u) * np.log1p(-2 * np.abs(u)) / _EPSILON
+    return dataset - np.sign(u) * np.log1p(-2 * np.abs(u)) / EPSILON
 
 
-@broken("float-laplace-exponentials", _EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
+@broken("float-laplace-exponentials", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
 def float_laplace_exponentials(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add the difference of two of numpy's exponential variates."""
-    return dataset + (rng.exponential(1.0, size) - rng.exponential(1.0, size)) / _EPSILON
+    return dataset + (rng.exponential(1.0, size) - rng.exponential(1.0, size)) / EPSILON
 
 
-@broken("float-gumbel-difference", _EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
+@broken("float-gumbel-difference", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
 def float_gumbel(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add the difference of two of numpy's Gumbel variates, a logistic law of scale 1: 1-DP."""
     return dataset + (rng.gumbel(0.0, 1.0, size) - rng.gumbel(0.0, 1.0, size))
@@ -51,9 +51,34 @@ def mean_of_naive_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return (dataset + rng.normal(0.0, 1.0, size)) / 7
 
 
+@broken("rescaled-naive-sum", {"mu": 1}, _ZERO, true=None, source="after Mironov 2012")
+def rescaled_naive_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Multiply a naive sum by a number and add another one."""
+    return (dataset + rng.normal(0.0, 1.0, size)) * 37.0 + 3.7
+
+
+@broken(
+    "naive-sum-over-37",
+    EPSILON,
+    _ZERO,
+    true=None,
+    source="after Mironov 2012",
+    samples=40_000,
+)
+def naive_sum_over_37(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Add a constant before the noise and divide by a number after it."""
+    return ((3.7 + dataset) + rng.laplace(0.0, 1 / EPSILON, size)) / 37.0
+
+
+@control("rescaled-lattice-sum", EPSILON, _ZERO, true=EPSILON, source="post-processing")
+def rescaled_lattice_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+    """Add noise on a lattice, then do the same: whatever is undone, it is the lattice's."""
+    return (dataset + laplace(rng, 1 / EPSILON, size)) / 37.0 + 3.7
+
+
 @broken(
     "noise-in-two-steps",
-    _EPSILON,
+    EPSILON,
     (1.0, 2.0),
     (1 / 3, 4 / 3),
     true=None,
@@ -65,10 +90,10 @@ def noise_in_two_steps(dataset: Any, size: int, rng: np.random.Generator) -> Any
     return (dataset + rng.gumbel(0.0, 1.0, size)) - rng.gumbel(0.0, 1.0, size)
 
 
-@broken("float32-laplace", _EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
+@broken("float32-laplace", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
 def float32_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Single precision."""
-    noise = rng.laplace(0.0, 1 / _EPSILON, size).astype(np.float32)
+    noise = rng.laplace(0.0, 1 / EPSILON, size).astype(np.float32)
     return np.float32(dataset) + noise
 
 
@@ -91,26 +116,26 @@ def float32_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return np.float32(dataset) + rng.standard_normal(size, dtype=np.float32)
 
 
-@broken("integer-noise-on-a-fraction", _EPSILON, (0.0, 0.5), true=math.inf, source="folklore")
+@broken("integer-noise-on-a-fraction", EPSILON, (0.0, 0.5), true=math.inf, source="folklore")
 def integer_noise_on_a_fraction(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Integer noise on an answer that is no integer: its fraction stays."""
     return dataset + rng.geometric(1 - math.exp(-1), size) - rng.geometric(1 - math.exp(-1), size)
 
 
-@broken("coarse-generator", _EPSILON, _ZERO, true=math.inf, source=_MIRONOV)
+@broken("coarse-generator", EPSILON, _ZERO, true=math.inf, source=_MIRONOV)
 def coarse_generator(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Inversion of 10-bit uniform numbers: the noise has 2048 values."""
     u = (rng.integers(0, 1024, size) + 0.5) / 1024
-    return dataset + np.where(rng.random(size) < 0.5, np.log(u), -np.log(u)) / _EPSILON
+    return dataset + np.where(rng.random(size) < 0.5, np.log(u), -np.log(u)) / EPSILON
 
 
 @control(
     "lattice-laplace",
-    _EPSILON,
+    EPSILON,
     _ZERO,
     _TENTH,
     (1 / 3, 4 / 3),
-    true=_EPSILON,
+    true=EPSILON,
     source="accountant.release.lattice",
 )
 def lattice_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
@@ -126,17 +151,15 @@ def lattice_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return Gaussian(1).release(dataset, size, rng=rng)
 
 
-@control(
-    "rounded-laplace", _EPSILON, _ZERO, _TENTH, true=_EPSILON, source="Mironov 2012, Section 5"
-)
+@control("rounded-laplace", EPSILON, _ZERO, _TENTH, true=EPSILON, source="Mironov 2012, Section 5")
 def rounded_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add numpy's Laplace noise and round the sum to sixteenths: too narrow a channel to see."""
-    return np.round((dataset + rng.laplace(0.0, 1 / _EPSILON, size)) * 16) / 16
+    return np.round((dataset + rng.laplace(0.0, 1 / EPSILON, size)) * 16) / 16
 
 
 @control("snapping", ("1.3", 0), _ZERO, _TENTH, source="Mironov 2012, Section 5.2")
 def snapping(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Clamp to ±50, add noise by inversion, round to the power of two Λ = 1 ≥ 1/ε, clamp."""
     sign = 2 * rng.integers(0, 2, size) - 1
-    noisy = np.clip(dataset, -50.0, 50.0) + sign * np.log1p(-rng.random(size)) / _EPSILON
+    noisy = np.clip(dataset, -50.0, 50.0) + sign * np.log1p(-rng.random(size)) / EPSILON
     return np.clip(np.round(noisy), -50.0, 50.0)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import laplace, normal, row
 
-_EPSILON = 1.0
 _WIDE = 100
+"""Entries of a wide output."""
 _ONES, _TWOS = (1.0,) * _WIDE, (2.0,) * _WIDE
 _FEW_ONES, _FEW_TWOS = (1.0,) * 20, (2.0,) * 20
 _SHARED, _OWN = math.sqrt(0.5), math.sqrt(50.0)
@@ -35,10 +35,10 @@ def single_shared_then_own(dataset: Any, size: int, rng: np.random.Generator) ->
     return (row(dataset).astype(np.float32) + eta) + z
 
 
-@broken("float-noisy-then-copied", _EPSILON, (_FEW_ONES, _FEW_TWOS), true=math.inf, source=_SOURCE)
+@broken("float-noisy-then-copied", EPSILON, (_FEW_ONES, _FEW_TWOS), true=math.inf, source=_SOURCE)
 def noisy_then_copied(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """One Laplace variate makes 20 equal answers 1-DP; further noise is added to each copy."""
-    shared = row(dataset) + rng.laplace(0.0, 1 / _EPSILON, (size, 1))
+    shared = row(dataset) + rng.laplace(0.0, 1 / EPSILON, (size, 1))
     return shared + rng.normal(0.0, 1.0, (size, len(dataset)))
 
 
@@ -50,14 +50,14 @@ def lattice_shared_then_own(dataset: Any, size: int, rng: np.random.Generator) -
 
 @control(
     "lattice-noisy-then-copied",
-    _EPSILON,
+    EPSILON,
     (_FEW_ONES, _FEW_TWOS),
-    true=_EPSILON,
+    true=EPSILON,
     source=_SOURCE,
 )
 def lattice_noisy_then_copied(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """One variate on a lattice makes 20 copies 1-DP; what is added to them then is free."""
-    shared = row(dataset) + laplace(rng, 1 / _EPSILON, (size, 1))
+    shared = row(dataset) + laplace(rng, 1 / EPSILON, (size, 1))
     return shared + normal(rng, 1.0, (size, len(dataset)))
 
 

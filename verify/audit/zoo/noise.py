@@ -8,26 +8,25 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import DiscreteGaussian, Staircase, TruncatedGeometric
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import geometric, laplace, normal, row
 
-_EPSILON = 1.0
 _COUNTS = (5, 6)
 _BACK = (6, 5)
 _DMNS = "Dwork, McSherry, Nissim, Smith, TCC 2006"
 _FOLKLORE = "folklore"
 
 
-@control("laplace", _EPSILON, _COUNTS, true=_EPSILON, source=_DMNS)
+@control("laplace", EPSILON, _COUNTS, true=EPSILON, source=_DMNS)
 def laplace_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lap(1/ε) on a count."""
-    return dataset + laplace(rng, 1 / _EPSILON, size)
+    return dataset + laplace(rng, 1 / EPSILON, size)
 
 
-@broken("laplace-sensitivity-two", _EPSILON, (5, 7), true=2 * _EPSILON, source=_FOLKLORE)
+@broken("laplace-sensitivity-two", EPSILON, (5, 7), true=2 * EPSILON, source=_FOLKLORE)
 def laplace_sensitivity_two(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lap(1/ε) on an answer that one replaced record moves by two."""
-    return dataset + laplace(rng, 1 / _EPSILON, size)
+    return dataset + laplace(rng, 1 / EPSILON, size)
 
 
 @broken("laplace-inverted-scale", 0.5, _COUNTS, true=2.0, source=_FOLKLORE)
@@ -36,43 +35,43 @@ def laplace_inverted_scale(dataset: Any, size: int, rng: np.random.Generator) ->
     return dataset + laplace(rng, 0.5, size)
 
 
-@broken("laplace-truncated", _EPSILON, _COUNTS, _BACK, true=math.inf, source=_FOLKLORE)
+@broken("laplace-truncated", EPSILON, _COUNTS, _BACK, true=math.inf, source=_FOLKLORE)
 def laplace_truncated(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Noise drawn again until it lies in [−3, 3]: the ends of the range tell the answer."""
-    noise = laplace(rng, 1 / _EPSILON, size)
+    noise = laplace(rng, 1 / EPSILON, size)
     while (far := np.abs(noise) > 3).any():
-        noise[far] = laplace(rng, 1 / _EPSILON, int(far.sum()))
+        noise[far] = laplace(rng, 1 / EPSILON, int(far.sum()))
     return dataset + noise
 
 
-@broken("laplace-clipped", _EPSILON, _COUNTS, _BACK, true=math.inf, source=_FOLKLORE)
+@broken("laplace-clipped", EPSILON, _COUNTS, _BACK, true=math.inf, source=_FOLKLORE)
 def laplace_clipped(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Noise clipped to [−3, 3]: the answer plus or minus 3 has positive probability."""
-    return dataset + np.clip(laplace(rng, 1 / _EPSILON, size), -3, 3)
+    return dataset + np.clip(laplace(rng, 1 / EPSILON, size), -3, 3)
 
 
-@broken("laplace-absolute", _EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
+@broken("laplace-absolute", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
 def laplace_absolute(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lose the sign of the noise."""
-    return dataset + np.abs(laplace(rng, 1 / _EPSILON, size))
+    return dataset + np.abs(laplace(rng, 1 / EPSILON, size))
 
 
-@broken("geometric-one-sided", _EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
+@broken("geometric-one-sided", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
 def geometric_one_sided(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Take a library's geometric law, which starts at 1, for the two-sided one."""
-    return dataset + rng.geometric(1 - math.exp(-_EPSILON), size)
+    return dataset + rng.geometric(1 - math.exp(-EPSILON), size)
 
 
-@broken("laplace-sometimes-skipped", _EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
+@broken("laplace-sometimes-skipped", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
 def laplace_sometimes_skipped(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """In one run of fifty the noise is forgotten."""
-    return dataset + np.where(rng.random(size) < 0.02, 0.0, laplace(rng, 1 / _EPSILON, size))
+    return dataset + np.where(rng.random(size) < 0.02, 0.0, laplace(rng, 1 / EPSILON, size))
 
 
-@control("geometric", _EPSILON, _COUNTS, true=_EPSILON, source="Ghosh et al., STOC 2009")
+@control("geometric", EPSILON, _COUNTS, true=EPSILON, source="Ghosh et al., STOC 2009")
 def geometric_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Integer noise with P(z) ∝ e^{−ε|z|}."""
-    return dataset + geometric(rng, 1 / _EPSILON, size)
+    return dataset + geometric(rng, 1 / EPSILON, size)
 
 
 @broken("geometric-wrong-ratio", "0.7", _COUNTS, true=-math.log(1 - 0.7), source=_FOLKLORE)
@@ -81,90 +80,90 @@ def geometric_wrong_ratio(dataset: Any, size: int, rng: np.random.Generator) -> 
     return dataset + rng.geometric(0.7, size) - rng.geometric(0.7, size)
 
 
-@control("truncated-geometric", _EPSILON, (0, 1), (4, 5), (9, 10), source="Ghosh et al. 2009")
+@control("truncated-geometric", EPSILON, (0, 1), (4, 5), (9, 10), source="Ghosh et al. 2009")
 def truncated_geometric(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Clamped to 0..10, which does not depend on the data, after the noise."""
     return TruncatedGeometric(1, 0, 10).release(dataset, size, rng=rng)
 
 
-@broken("data-dependent-clamp", _EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
+@broken("data-dependent-clamp", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
 def data_dependent_clamp(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Clamp the noisy count to at most the true count plus one."""
-    return np.minimum(dataset + geometric(rng, 1 / _EPSILON, size), dataset + 1)
+    return np.minimum(dataset + geometric(rng, 1 / EPSILON, size), dataset + 1)
 
 
-@control("rounding-after-noise", _EPSILON, _COUNTS, true=_EPSILON, source="post-processing")
+@control("rounding-after-noise", EPSILON, _COUNTS, true=EPSILON, source="post-processing")
 def rounding_after_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Round to tens after the noise."""
-    return np.round((dataset + laplace(rng, 1 / _EPSILON, size)) / 10) * 10
+    return np.round((dataset + laplace(rng, 1 / EPSILON, size)) / 10) * 10
 
 
 @broken(
-    "rounding-before-noise", _EPSILON, (5, 6), true=10 * _EPSILON, source="Casacuberta et al. 2022"
+    "rounding-before-noise", EPSILON, (5, 6), true=10 * EPSILON, source="Casacuberta et al. 2022"
 )
 def rounding_before_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Round to tens before the noise: neighbours move apart by ten."""
-    return 10 * ((dataset + 4) // 10) + laplace(rng, 1 / _EPSILON, size)
+    return 10 * ((dataset + 4) // 10) + laplace(rng, 1 / EPSILON, size)
 
 
-@control("wrap-after-noise", _EPSILON, (127, 128), (255, 256), source="post-processing")
+@control("wrap-after-noise", EPSILON, (127, 128), (255, 256), source="post-processing")
 def wrap_after_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Wrap the noisy count around modulo 256."""
-    return (dataset + geometric(rng, 1 / _EPSILON, size)) % 256
+    return (dataset + geometric(rng, 1 / EPSILON, size)) % 256
 
 
-@broken("wrap-before-noise", _EPSILON, (127, 128), true=255.0, source="Casacuberta et al. 2022")
+@broken("wrap-before-noise", EPSILON, (127, 128), true=255.0, source="Casacuberta et al. 2022")
 def wrap_before_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Keep the count in a signed byte, which wraps from 127 to −128, before the noise."""
     wrapped = (dataset + 128) % 256 - 128
-    return wrapped + geometric(rng, 1 / _EPSILON, size)
+    return wrapped + geometric(rng, 1 / EPSILON, size)
 
 
-@control("laplace-vector", _EPSILON, ((0, 0, 0), (0.5, 0.25, 0.25)), true=_EPSILON, source=_DMNS)
+@control("laplace-vector", EPSILON, ((0, 0, 0), (0.5, 0.25, 0.25)), true=EPSILON, source=_DMNS)
 def laplace_vector(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add Lap(1/ε) to each of three answers of l1 sensitivity 1."""
-    return row(dataset) + laplace(rng, 1 / _EPSILON, (size, 3))
+    return row(dataset) + laplace(rng, 1 / EPSILON, (size, 3))
 
 
-@broken("laplace-vector-largest-change", _EPSILON, ((0,) * 3, (1,) * 3), true=3.0, source=_FOLKLORE)
+@broken("laplace-vector-largest-change", EPSILON, ((0,) * 3, (1,) * 3), true=3.0, source=_FOLKLORE)
 def laplace_vector_largest(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Three answers that all move by 1, noised for the largest change instead of their sum."""
-    return row(dataset) + laplace(rng, 1 / _EPSILON, (size, 3))
+    return row(dataset) + laplace(rng, 1 / EPSILON, (size, 3))
 
 
-@broken("one-coordinate-without-noise", _EPSILON, ((5, 5), (5, 6)), true=math.inf, source=_FOLKLORE)
+@broken("one-coordinate-without-noise", EPSILON, ((5, 5), (5, 6)), true=math.inf, source=_FOLKLORE)
 def one_coordinate_without_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Release the last coordinate as it is."""
     released = np.tile(row(dataset), (size, 1))
-    released[:, 0] += laplace(rng, 1 / _EPSILON, size)
+    released[:, 0] += laplace(rng, 1 / EPSILON, size)
     return released
 
 
 @broken(
-    "seed-reused-across-coordinates", _EPSILON, ((5, 5), (5, 6)), true=math.inf, source=_FOLKLORE
+    "seed-reused-across-coordinates", EPSILON, ((5, 5), (5, 6)), true=math.inf, source=_FOLKLORE
 )
 def seed_reused(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Both coordinates get the same draw: their difference is exact."""
-    return row(dataset) + laplace(rng, 2 / _EPSILON, (size, 1))
+    return row(dataset) + laplace(rng, 2 / EPSILON, (size, 1))
 
 
 @broken(
     "noise-scale-from-data",
-    _EPSILON,
+    EPSILON,
     (1, 3),
     true=math.inf,
     source="Nissim, Raskhodnikova, Smith 2007",
 )
 def local_sensitivity(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Scale by the local sensitivity, here the answer itself; the answers' distance is 2."""
-    return dataset + laplace(rng, float(dataset) / _EPSILON, size)
+    return dataset + laplace(rng, float(dataset) / EPSILON, size)
 
 
-@broken("mean-with-private-size", _EPSILON, ((2, 2), (2, 3)), true=math.inf, source=_FOLKLORE)
+@broken("mean-with-private-size", EPSILON, ((2, 2), (2, 3)), true=math.inf, source=_FOLKLORE)
 def mean_with_private_size(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Release the mean of (sum, size) with Lap(1/(size·ε)): the scale tells the private size."""
     total, records = dataset
-    return total / records + laplace(rng, 1 / (records * _EPSILON), size)
+    return total / records + laplace(rng, 1 / (records * EPSILON), size)
 
 
 @control("gaussian-analytic", {"mu": 1}, _COUNTS, source="Balle, Wang, ICML 2018")
@@ -204,7 +203,7 @@ def discrete_gaussian(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return dataset + DiscreteGaussian(1).sample(size, rng=rng)
 
 
-@control("staircase", _EPSILON, (0.0, 1.0), true=_EPSILON, source="Geng, Viswanath 2016")
+@control("staircase", EPSILON, (0.0, 1.0), true=EPSILON, source="Geng, Viswanath 2016")
 def staircase(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Staircase noise of sensitivity 1."""
     return Staircase(1, "0.3").release(dataset, size, rng=rng)

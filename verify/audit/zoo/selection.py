@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import Array, exponential, geometric, laplace, row
 
-_EPSILON = 1.0
 _PAIRS = (((1, 1, 1, 1, 1), (2, 0, 0, 0, 0)), ((2, 0, 0, 0, 0), (1, 1, 1, 1, 1)))
 _CROSS = ((0, 1, 0, 0, 0), (1, 0, 1, 1, 1))
 _STATDP = "Ding, Wang, Wang, Zhang, Kifer, Detecting violations of differential privacy, CCS 2018"
@@ -22,23 +21,23 @@ def _spread(dataset: Any, size: int) -> Array:
     return np.broadcast_to(scores, (size, len(scores)))
 
 
-@control("noisy-max", _EPSILON, *_PAIRS, _CROSS, source=_DPBOOK)
+@control("noisy-max", EPSILON, *_PAIRS, _CROSS, source=_DPBOOK)
 def noisy_max(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Place of the largest score with Lap(2/ε)."""
     scores = _spread(dataset, size)
-    return np.argmax(scores + laplace(rng, 2 / _EPSILON, scores.shape), axis=1)
+    return np.argmax(scores + laplace(rng, 2 / EPSILON, scores.shape), axis=1)
 
 
-@control("noisy-max-exponential", _EPSILON, *_PAIRS, _CROSS, source=_STATDP)
+@control("noisy-max-exponential", EPSILON, *_PAIRS, _CROSS, source=_STATDP)
 def noisy_max_exponential(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Place of the largest score with exponential noise of scale 2/ε."""
     scores = _spread(dataset, size)
-    return np.argmax(scores + exponential(rng, 2 / _EPSILON, scores.shape), axis=1)
+    return np.argmax(scores + exponential(rng, 2 / EPSILON, scores.shape), axis=1)
 
 
 @control(
     "noisy-max-with-gap",
-    _EPSILON,
+    EPSILON,
     *_PAIRS,
     _CROSS,
     source="Ding, Wang, Xiao, Kifer, Free gap information from noisy max, VLDB 2019",
@@ -46,84 +45,84 @@ def noisy_max_exponential(dataset: Any, size: int, rng: np.random.Generator) -> 
 def noisy_max_with_gap(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Place of the largest score with Lap(2/ε), and its lead over the second: the lead is free."""
     scores = _spread(dataset, size)
-    noisy = scores + laplace(rng, 2 / _EPSILON, scores.shape)
+    noisy = scores + laplace(rng, 2 / EPSILON, scores.shape)
     ordered = np.sort(noisy, axis=1)
     return np.column_stack([np.argmax(noisy, axis=1), ordered[:, -1] - ordered[:, -2]])
 
 
-@broken("noisy-max-value", _EPSILON, ((0,) * 5, (1,) * 5), true=None, source=_STATDP)
+@broken("noisy-max-value", EPSILON, ((0,) * 5, (1,) * 5), true=None, source=_STATDP)
 def noisy_max_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Return the noisy value of the largest score instead of its place. Up to 5ε/2."""
     scores = _spread(dataset, size)
-    return np.max(scores + laplace(rng, 2 / _EPSILON, scores.shape), axis=1)
+    return np.max(scores + laplace(rng, 2 / EPSILON, scores.shape), axis=1)
 
 
-@broken("noisy-max-exponential-value", _EPSILON, ((0,) * 5, (1,) * 5), true=np.inf, source=_STATDP)
+@broken("noisy-max-exponential-value", EPSILON, ((0,) * 5, (1,) * 5), true=np.inf, source=_STATDP)
 def noisy_max_exponential_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Do the same with exponential noise: values below the true maximum never occur."""
     scores = _spread(dataset, size)
-    return np.max(scores + exponential(rng, 2 / _EPSILON, scores.shape), axis=1)
+    return np.max(scores + exponential(rng, 2 / EPSILON, scores.shape), axis=1)
 
 
-@broken("noisy-max-place-and-value", _EPSILON, *_PAIRS, true=None, source=_STATDP)
+@broken("noisy-max-place-and-value", EPSILON, *_PAIRS, true=None, source=_STATDP)
 def noisy_max_place_and_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Place and noisy value of the largest score from one draw of Lap(1/ε)."""
     scores = _spread(dataset, size)
-    noisy = scores + laplace(rng, 1 / _EPSILON, scores.shape)
+    noisy = scores + laplace(rng, 1 / EPSILON, scores.shape)
     return np.column_stack([np.argmax(noisy, axis=1), np.max(noisy, axis=1)])
 
 
-@broken("noisy-max-half-noise", _EPSILON, _CROSS, true=None, source="folklore")
+@broken("noisy-max-half-noise", EPSILON, _CROSS, true=None, source="folklore")
 def noisy_max_half_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lap(1/ε) is enough where all scores move one way, and is used where they do not. Up to 2ε."""
     scores = _spread(dataset, size)
-    return np.argmax(scores + laplace(rng, 1 / _EPSILON, scores.shape), axis=1)
+    return np.argmax(scores + laplace(rng, 1 / EPSILON, scores.shape), axis=1)
 
 
-@broken("noisy-max-second-for-free", _EPSILON, *_PAIRS, true=None, source="folklore")
+@broken("noisy-max-second-for-free", EPSILON, *_PAIRS, true=None, source="folklore")
 def two_largest(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Places of the two largest from one draw that pays for one of them, with Lap(1/ε)."""
     scores = _spread(dataset, size)
-    noisy = scores + laplace(rng, 1 / _EPSILON, scores.shape)
+    noisy = scores + laplace(rng, 1 / EPSILON, scores.shape)
     return np.argsort(-noisy, axis=1)[:, :2]
 
 
-@broken("tie-break-by-truth", _EPSILON, (5, 4), true=2 * _EPSILON, source="folklore")
+@broken("tie-break-by-truth", EPSILON, (5, 4), true=2 * EPSILON, source="folklore")
 def tie_break_by_truth(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Whether a count with integer noise reaches 5; a tie goes to the true answer. e^{2ε}."""
-    noisy = dataset + geometric(rng, 1 / _EPSILON, size)
+    noisy = dataset + geometric(rng, 1 / EPSILON, size)
     return ((noisy > 5) | ((noisy == 5) & (dataset >= 5))).astype(np.int8)
 
 
-@control("tie-break-by-rule", _EPSILON, (5, 4), (4, 5), (6, 5), true=_EPSILON, source="folklore")
+@control("tie-break-by-rule", EPSILON, (5, 4), (4, 5), (6, 5), true=EPSILON, source="folklore")
 def tie_break_by_rule(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Whether a count with integer noise reaches 5."""
-    return (dataset + geometric(rng, 1 / _EPSILON, size) >= 5).astype(np.int8)
+    return (dataset + geometric(rng, 1 / EPSILON, size) >= 5).astype(np.int8)
 
 
-@control("exponential-mechanism", _EPSILON, *_PAIRS, _CROSS, source="McSherry, Talwar, FOCS 2007")
+@control("exponential-mechanism", EPSILON, *_PAIRS, _CROSS, source="McSherry, Talwar, FOCS 2007")
 def exponential_mechanism(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Choose i with probability ∝ e^{ε u_i/2}."""
-    return _weighted(np.exp(_EPSILON * row(dataset) / 2), size, rng)
+    return _weighted(np.exp(EPSILON * row(dataset) / 2), size, rng)
 
 
 @broken(
     "exponential-mechanism-no-half",
-    _EPSILON,
+    EPSILON,
     _CROSS,
     true=math.log(math.e * (1 + 4 * math.e) / (math.e + 4)),
     source="folklore",
 )
 def exponential_mechanism_no_half(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Choose i with probability ∝ e^{ε u_i}: the factor 2 of the normaliser is missing."""
-    return _weighted(np.exp(_EPSILON * row(dataset)), size, rng)
+    return _weighted(np.exp(EPSILON * row(dataset)), size, rng)
 
 
-@control("permute-and-flip", _EPSILON, *_PAIRS, _CROSS, source="McKenna, Sheldon, NeurIPS 2020")
+@control("permute-and-flip", EPSILON, *_PAIRS, _CROSS, source="McKenna, Sheldon, NeurIPS 2020")
 def permute_and_flip(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """In random order, accept i with probability e^{ε(u_i − max u)/2}."""
     scores = row(dataset)
-    accepted = rng.random((size, len(scores))) < np.exp(_EPSILON * (scores - scores.max()) / 2)
+    accepted = rng.random((size, len(scores))) < np.exp(EPSILON * (scores - scores.max()) / 2)
     order = np.argsort(rng.random((size, len(scores))), axis=1)
     first = np.argmax(np.take_along_axis(accepted, order, axis=1), axis=1)
     chosen: Array = np.take_along_axis(order, first[:, np.newaxis], axis=1)[:, 0]
@@ -132,7 +131,7 @@ def permute_and_flip(dataset: Any, size: int, rng: np.random.Generator) -> Any:
 
 @broken(
     "votes-argmax-when-clear",
-    _EPSILON,
+    EPSILON,
     ((6, 2), (5, 2)),
     true=np.inf,
     source="after Papernot et al., PATE, ICLR 2017 and 2018",
@@ -143,22 +142,22 @@ def votes_argmax_when_clear(dataset: Any, size: int, rng: np.random.Generator) -
     ordered = np.sort(votes)
     if ordered[-1] - ordered[-2] >= 4:
         return np.full(size, int(np.argmax(votes)))
-    noisy = votes + laplace(rng, 2 / _EPSILON, (size, len(votes)))
+    noisy = votes + laplace(rng, 2 / EPSILON, (size, len(votes)))
     return np.argmax(noisy, axis=1)
 
 
 @broken(
     "votes-one-class-noised",
-    _EPSILON,
+    EPSILON,
     ((3, 3), (2, 4)),
-    true=2 * _EPSILON,
+    true=2 * EPSILON,
     source="after Papernot et al., PATE, ICLR 2017",
 )
 def votes_one_class_noised(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lap(1/ε) for a change of one vote that moves two counts, on the first class alone."""
     votes = row(dataset)
     noisy = np.tile(votes, (size, 1))
-    noisy[:, 0] += laplace(rng, 1 / _EPSILON, size)
+    noisy[:, 0] += laplace(rng, 1 / EPSILON, size)
     return np.argmax(noisy, axis=1)
 
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import Array, laplace, row
 
 _SOURCE = "Lyu, Su, Li 2017, Figure 1, Algorithm {}"
-_EPSILON = 1.0
 _UP = (tuple([0] * 6), tuple([1] * 6))
 _CROSSED = ((1, 1, 1, 0, 0, 0), (0, 0, 0, 1, 1, 1))
 _LAST = ((0, 0, 0, 0, 0, 1), (1, 1, 1, 1, 1, 0))
@@ -31,26 +30,26 @@ def _answers(above: Array, limit: int | None) -> Array:
     return found
 
 
-@control("sparse-vector-1", _EPSILON, _CROSSED, _UP, _LAST, source=_SOURCE.format(1))
+@control("sparse-vector-1", EPSILON, _CROSSED, _UP, _LAST, source=_SOURCE.format(1))
 def algorithm_1(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Threshold noise Lap(2/ε), query noise Lap(4c/ε), stop after c = 2 answers above."""
     queries, limit = row(dataset), 2
-    threshold = laplace(rng, 2 / _EPSILON, (size, 1))
-    noisy = queries + laplace(rng, 4 * limit / _EPSILON, (size, len(queries)))
+    threshold = laplace(rng, 2 / EPSILON, (size, 1))
+    noisy = queries + laplace(rng, 4 * limit / EPSILON, (size, len(queries)))
     return _answers(noisy >= threshold, limit)
 
 
-@control("sparse-vector-2", _EPSILON, _CROSSED, _UP, _LAST, source=_SOURCE.format(2))
+@control("sparse-vector-2", EPSILON, _CROSSED, _UP, _LAST, source=_SOURCE.format(2))
 def algorithm_2(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Dwork and Roth's: threshold noise Lap(2c/ε) drawn anew after each of c = 2 answers above."""
     queries, limit = row(dataset), 2
-    threshold = laplace(rng, 2 * limit / _EPSILON, size)
+    threshold = laplace(rng, 2 * limit / EPSILON, size)
     found = np.full((size, len(queries)), -1, dtype=np.int8)
     used = np.zeros(size, dtype=np.int64)
     for index, answer in enumerate(queries):
-        above = answer + laplace(rng, 4 * limit / _EPSILON, size) >= threshold
+        above = answer + laplace(rng, 4 * limit / EPSILON, size) >= threshold
         found[:, index] = np.where(used < limit, above, -1)
-        fresh = laplace(rng, 2 * limit / _EPSILON, size)
+        fresh = laplace(rng, 2 * limit / EPSILON, size)
         threshold = np.where(above, fresh, threshold)
         used += above
     return found
@@ -76,44 +75,44 @@ def algorithm_3(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return np.where(answers == 1, noisy, np.where(answers == 0, -1000.0, -2000.0))
 
 
-@broken("sparse-vector-4", _EPSILON, _LAST, _CROSSED, true=None, source=_SOURCE.format(4))
+@broken("sparse-vector-4", EPSILON, _LAST, _CROSSED, true=None, source=_SOURCE.format(4))
 def algorithm_4(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lee and Clifton's: query noise Lap(4/(3ε)) does not grow with c = 3. (1 + 6c)ε/4-DP."""
     queries = row(dataset)
-    threshold = laplace(rng, 4 / _EPSILON, (size, 1))
-    noisy = queries + laplace(rng, 4 / (3 * _EPSILON), (size, len(queries)))
+    threshold = laplace(rng, 4 / EPSILON, (size, 1))
+    noisy = queries + laplace(rng, 4 / (3 * EPSILON), (size, len(queries)))
     return _answers(noisy >= threshold, 3)
 
 
-@broken("sparse-vector-5", _EPSILON, _CROSSED, true=np.inf, source=_SOURCE.format(5))
+@broken("sparse-vector-5", EPSILON, _CROSSED, true=np.inf, source=_SOURCE.format(5))
 def algorithm_5(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Stoddard et al.: no noise on the queries, no stop."""
     queries = row(dataset)
-    threshold = laplace(rng, 2 / _EPSILON, (size, 1))
+    threshold = laplace(rng, 2 / EPSILON, (size, 1))
     return _answers(np.broadcast_to(queries, (size, len(queries))) >= threshold, None)
 
 
-@broken("sparse-vector-6", _EPSILON, _CROSSED, true=None, source=_SOURCE.format(6))
+@broken("sparse-vector-6", EPSILON, _CROSSED, true=None, source=_SOURCE.format(6))
 def algorithm_6(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Chen et al.: query noise Lap(2/ε), no stop. Unbounded with the number of queries."""
     queries = row(dataset)
-    threshold = laplace(rng, 2 / _EPSILON, (size, 1))
-    noisy = queries + laplace(rng, 2 / _EPSILON, (size, len(queries)))
+    threshold = laplace(rng, 2 / EPSILON, (size, 1))
+    noisy = queries + laplace(rng, 2 / EPSILON, (size, len(queries)))
     return _answers(noisy >= threshold, None)
 
 
-@broken("sparse-vector-no-threshold-noise", _EPSILON, _UP, true=None, source="folklore")
+@broken("sparse-vector-no-threshold-noise", EPSILON, _UP, true=None, source="folklore")
 def no_threshold_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Threshold without noise: every query pays. Six queries of ε/2 each: up to 3ε."""
     queries = row(dataset)
-    noisy = queries + laplace(rng, 2 / _EPSILON, (size, len(queries)))
+    noisy = queries + laplace(rng, 2 / EPSILON, (size, len(queries)))
     return _answers(noisy >= 0.5, None)
 
 
-@broken("sparse-vector-reused-noise", _EPSILON, ((0, 1), (1, 0)), true=np.inf, source="folklore")
+@broken("sparse-vector-reused-noise", EPSILON, ((0, 1), (1, 0)), true=np.inf, source="folklore")
 def reused_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """One draw of query noise for all queries: their order shows."""
     queries = row(dataset)
-    threshold = laplace(rng, 2 / _EPSILON, (size, 1))
-    noisy = queries + laplace(rng, 4 / _EPSILON, (size, 1))
+    threshold = laplace(rng, 2 / EPSILON, (size, 1))
+    noisy = queries + laplace(rng, 4 / EPSILON, (size, 1))
     return _answers(noisy >= threshold, None)

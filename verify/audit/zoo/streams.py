@@ -8,63 +8,62 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import KaryTree
-from verify.audit.zoo.case import broken, control
+from verify.audit.zoo.case import EPSILON, broken, control
 from verify.audit.zoo.draws import Array, geometric, laplace, row
 
-_EPSILON = 1.0
 _TREE = "Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011"
 _STREAMS = ((0, 0, 0, 0), (1, 0, 0, 0))
 
 
-@control("tree", _EPSILON, _STREAMS, ((0, 0, 0, 0), (0, 0, 1, 0)), true=_EPSILON, source=_TREE)
+@control("tree", EPSILON, _STREAMS, ((0, 0, 0, 0), (0, 0, 1, 0)), true=EPSILON, source=_TREE)
 def tree(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Every sum of a binary tree above four inputs, with three levels' share of the noise."""
     return _tree(dataset, 3, size, rng)
 
 
-@broken("tree-off-by-one", _EPSILON, _STREAMS, true=1.5 * _EPSILON, source=_TREE)
+@broken("tree-off-by-one", EPSILON, _STREAMS, true=1.5 * EPSILON, source=_TREE)
 def tree_off_by_one(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """log2 of the inputs for the number of levels: the root, or the leaves, are forgotten."""
     return _tree(dataset, 2, size, rng)
 
 
-@broken("tree-shared-noise", _EPSILON, ((0, 0, 0, 0), (0, 0, 1, 0)), true=math.inf, source=_TREE)
+@broken("tree-shared-noise", EPSILON, ((0, 0, 0, 0), (0, 0, 1, 0)), true=math.inf, source=_TREE)
 def tree_shared_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Share one draw of noise between the leaves."""
     x = row(dataset)
-    leaves = x + laplace(rng, 3 / _EPSILON, (size, 1))
-    pairs = x[0::2] + x[1::2] + laplace(rng, 3 / _EPSILON, (size, 2))
+    leaves = x + laplace(rng, 3 / EPSILON, (size, 1))
+    pairs = x[0::2] + x[1::2] + laplace(rng, 3 / EPSILON, (size, 2))
     return np.hstack([leaves, pairs])
 
 
-@control("kary-tree", _EPSILON, (tuple([0] * 9), tuple([1] + [0] * 8)), source=_TREE)
+@control("kary-tree", EPSILON, (tuple([0] * 9), tuple([1] + [0] * 8)), source=_TREE)
 def kary_tree(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Release the estimates of a ternary tree with subtraction."""
     return KaryTree(9, 3, 1).release(dataset, size, rng=rng)
 
 
-@broken("prefix-sums-noised-once", _EPSILON, _STREAMS, true=4 * _EPSILON, source=_TREE)
+@broken("prefix-sums-noised-once", EPSILON, _STREAMS, true=4 * EPSILON, source=_TREE)
 def prefix_sums(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Every prefix sum with Lap(1/ε): the first input moves all four."""
-    return np.cumsum(row(dataset)) + laplace(rng, 1 / _EPSILON, (size, 4))
+    return np.cumsum(row(dataset)) + laplace(rng, 1 / EPSILON, (size, 4))
 
 
 def _tree(dataset: Any, levels: int, size: int, rng: np.random.Generator) -> Array:
     x = row(dataset)
     sums = np.concatenate([x, x[0::2] + x[1::2], [x.sum()]])
-    return sums + laplace(rng, levels / _EPSILON, (size, len(sums)))
+    return sums + laplace(rng, levels / EPSILON, (size, len(sums)))
 
 
-@control("composed", _EPSILON, (5, 6), true=_EPSILON, source="composition")
+@control("composed", EPSILON, (5, 6), true=EPSILON, source="composition")
 def composed(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Two releases of a count with ε/2 each."""
-    return dataset + laplace(rng, 2 / _EPSILON, (size, 2))
+    return dataset + laplace(rng, 2 / EPSILON, (size, 2))
 
 
-@broken("composed-not-counted", _EPSILON, (5, 6), true=2 * _EPSILON, source="composition")
+@broken("composed-not-counted", EPSILON, (5, 6), true=2 * EPSILON, source="composition")
 def composed_not_counted(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Two releases with ε each, counted once."""
-    return dataset + laplace(rng, 1 / _EPSILON, (size, 2))
+    return dataset + laplace(rng, 1 / EPSILON, (size, 2))
 
 
 _AMPLIFIED = math.log1p(0.2 * math.expm1(2.0))
@@ -98,15 +97,15 @@ def subsampled_with_replacement(dataset: Any, size: int, rng: np.random.Generato
     return times * dataset[0] + geometric(rng, 0.5, size)
 
 
-@broken("clip-the-sum", _EPSILON, ((4, 4, 0), (4, 4, 4)), true=4.0, source="folklore on DP-SGD")
+@broken("clip-the-sum", EPSILON, ((4, 4, 0), (4, 4, 4)), true=4.0, source="folklore on DP-SGD")
 def clip_the_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Clip the sum of a batch to 12 and not each record to 1, with Lap(1/ε)."""
-    return min(float(sum(dataset)), 12.0) + laplace(rng, 1 / _EPSILON, size)
+    return min(float(sum(dataset)), 12.0) + laplace(rng, 1 / EPSILON, size)
 
 
 @control(
-    "clip-each", _EPSILON, ((4, 4, 0, 0), (4, 4, 4, 0)), true=_EPSILON, source="Abadi et al. 2016"
+    "clip-each", EPSILON, ((4, 4, 0, 0), (4, 4, 4, 0)), true=EPSILON, source="Abadi et al. 2016"
 )
 def clip_each(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Each record clipped to 1 before the sum."""
-    return np.minimum(row(dataset), 1).sum() + laplace(rng, 1 / _EPSILON, size)
+    return np.minimum(row(dataset), 1).sum() + laplace(rng, 1 / EPSILON, size)

@@ -15,6 +15,7 @@ from verify.checker.notation import Argument, Noise, positive
 from verify.checker.reals import UnknownError
 
 _LONGEST = 2000
+"""Characters of a formula, as its mechanism allows: longer ones are no density one reads."""
 
 
 def _text(value: Any) -> str:

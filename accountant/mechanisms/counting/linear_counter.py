@@ -41,7 +41,8 @@ class LinearCounter(SymmetricDensity, ABC):
     function L of the measured sums R x + z, and that is what is protected: neighbouring streams
     differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm at
     most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
-    large (an upper bound for Δ₂ where columns have disjoint supports).
+    large (an upper bound for Δ₂ where columns have disjoint supports). Which positions are worst is
+    not known then: no exact profile is given, and the refusal names what bounds it.
 
     * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
     * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.

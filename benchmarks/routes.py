@@ -215,6 +215,10 @@ class Profile:
             return value, off + FLOAT * value
         grids = self.at(tilt(self.product, epsilon))
         value, off = settled(*(grid.delta(epsilon) for grid in grids))
+        steps = sum(n for _, n in self.product) * (grids[0].losses[1] - grids[0].losses[0])
+        largest = sum(n * float(law.losses[0].max()) for law, n in self.product)
+        if epsilon > largest - steps:  # where splitting moves losses beyond the largest
+            off += value
         return value, off + grids[0].hidden * value
 
     def beta(self, alpha: float) -> tuple[float, float]:

@@ -215,11 +215,14 @@ class Profile:
             return value, off + FLOAT * value
         grids = self.at(tilt(self.product, epsilon))
         value, off = settled(*(grid.delta(epsilon) for grid in grids))
-        steps = sum(n for _, n in self.product) * (grids[0].losses[1] - grids[0].losses[0])
-        largest = sum(n * float(law.losses[0].max()) for law, n in self.product)
-        if epsilon > largest - steps:  # where splitting moves losses beyond the largest
-            off += value
-        return value, off + grids[0].hidden * value
+        first, step = grids[0], grids[0].losses[1] - grids[0].losses[0]
+        count = sum(n for _, n in self.product)
+        if epsilon > sum(n * float(law.losses[0].max()) for law, n in self.product) - count * step:
+            off += value  # where splitting moves losses beyond the largest
+        near = np.abs(first.losses - epsilon) <= min(count + 1, 50) * step  # an atom at ε itself
+        weights = np.exp(first.log_moment - first.c * first.losses[near])
+        off += step * float(np.abs(first.masses[near]) @ weights)
+        return value, off + first.hidden * value
 
     def beta(self, alpha: float) -> tuple[float, float]:
         """Return 1 − P(S) of the best event or mixture with Q(S) = α, and how far it may be off."""

@@ -167,7 +167,7 @@ def TruncatedLaplace(rng: random.Random, s: float) -> Made:
         return np.where(np.abs(x) <= reach, -np.abs(x), -np.inf)
 
     return f"TruncatedLaplace(scale='{b}', bound='{bound}')", line(
-        density, shift, reach, reach, 0.0
+        density, shift, reach, -reach, reach, 0.0
     )
 
 

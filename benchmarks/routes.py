@@ -26,6 +26,7 @@ CELLS = 1 << 15  # of a piece of the line: the loss moves by 1e-3 of its spread 
 STEPS = np.geomspace(1e-3, 1e7, 31)  # of Chernoff bounds of the ends of a grid
 LOST = 34.0  # −ln of the mass beyond the grid that folds back, of the tilted law
 TIE = 1e-15  # relative difference of numbers that may be equal
+BETA = 1e-7  # absolute error of β on a grid: once 2e-8 from an enumeration at an atom
 FLOAT = 3e-10  # relative error of the sums and transforms themselves
 
 
@@ -235,7 +236,8 @@ class Profile:
             q = grid.masses * np.exp(np.minimum(-grid.losses, 600))
             p, q = np.append(grid.masses, grid.infinite), np.append(q, 0.0)
             found.append(trade_off(np.maximum(p, 0), np.maximum(q, 0), alpha))
-        return settled(*found)
+        value, off = settled(*found)
+        return value, off + BETA
 
     def renyi(self, order: float) -> tuple[float, float]:
         """Return the Rényi divergence of an order above 1, and how far it may be off."""

@@ -1,6 +1,7 @@
-"""Forty questions, answered by dpassay and by dp-accounting side by side.
+"""Forty questions, answered by dpassay and by dp-accounting side by side; a cold command last.
 
-    python -P benchmarks/peers.py --peer-python PYTHON [--only TEXT] [--width W] [--limit SECONDS]
+    python -P benchmarks/peers.py [--peer-python PYTHON] [--only TEXT] [--width W]
+                                  [--limit SECONDS] [--json FILE]
 
 PYTHON is an interpreter that has dp-accounting. Every question is answered in a process of its
 own, forked after all imports and one small question: computing time and memory are those of a
@@ -12,9 +13,12 @@ of relative width W (1e-6), or the best one reached.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import os
+import pkgutil
+import platform
 import resource
 import signal
 import statistics
@@ -23,6 +27,7 @@ import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
@@ -92,7 +97,12 @@ def number(text: str) -> float:
 
 def ours(width: str) -> Callable[[dict[str, Any]], Any]:
     """Return dpassay's answer to a question: its two ends."""
+    import accountant
     import dpassay
+
+    for module in pkgutil.walk_packages(accountant.__path__, "accountant."):
+        importlib.import_module(module.name)
+    importlib.import_module("scipy.special")  # which grids load when they are first used
 
     def release(kind: str, scale: str, q: str, count: int) -> str:
         name = {"gaussian": "Gaussian(standard_deviation", "laplace": "Laplace(scale"}[kind]
@@ -202,6 +212,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--width", default="1e-6")
     parser.add_argument("--limit", type=int, default=60, help="seconds of computing time")
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--serve", choices=("ours", "theirs"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -235,6 +246,27 @@ def main() -> None:
         print("| " + " | ".join([*cells, f"{factor:.1f}×"]) + " |")
     slower = sum(factor < 1 for factor in factors)
     print(f"\n{len(rows)} questions: median {statistics.median(factors):.1f}×, slower in {slower}.")
+    seconds = cold()
+    print(f"A cold command: {seconds:.2f} s of computing time.")
+    if options.json:
+        machine = f"{platform.platform()}, Python {platform.python_version()}"
+        answers = [
+            row | {"ours": own, "theirs": other, "factor": factor}
+            for row, own, other, factor in zip(rows, mine, peer, factors, strict=True)
+        ]
+        found = {"machine": machine, "cold_seconds": seconds, "rows": answers}
+        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+def cold() -> float:
+    """Return the computing time of a command: Python, its imports and one DP-SGD question."""
+    release = "PoissonSubsampled(Gaussian(standard_deviation=1.1), 256/60000)"
+    command = ["profile", f"Composed({release}, 7032)", "--delta", "1e-5", "--adjacency"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = [sys.executable, "-m", "dpassay", *command, "add-remove"]
+    subprocess.run(start, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

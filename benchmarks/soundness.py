@@ -1,103 +1,122 @@
-"""Random questions about mechanisms of every class: are they answered, how fast, and is it true?
+"""Random questions about every class of mechanisms: answered, how fast, and is it true?
 
     python -P benchmarks/soundness.py [--number 300] [--seed 1] [--seconds 5] [--width 1e-6]
+                                      [--only CLASS] [--json FILE]
+    python -P benchmarks/soundness.py --report FILE [FILE …]
 
-Every question has `--seconds` of computing time for the answer, in a process of its own, and four
-times as many for a second route: another engine for the same product (`method=`), or the mpmath
-route of a single release. An answer is wrong if the two enclosures have no number in common.
+Classes come in turn, their parameters, partners, counts (up to 10⁵), sampling, question and place
+by chance. Every question has `--seconds` of computing time, in a process of its own, forked after
+all imports. What is judged against is no code of the package: `route_laws.py` writes the worst
+pairs as arrays of masses, `routes.py` composes them by FFT in floats. An answer is wrong if it lies
+apart from that number by more than the error of the route.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import importlib
 import json
 import math
 import multiprocessing
 import os
+import pkgutil
+import platform
 import random
 import resource
 import signal
 import statistics
+import sys
 import time
-from decimal import Decimal
+from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+sys.path.append(str(Path(__file__).resolve().parent))  # after the packages: names are shared
+
+from route_laws import ALONE, KINDS, SAMPLED, Kind, decimal
+from routes import Profile
+
+COUNTS = (2, 3, 5, 20, 100, 1000, 10000, 100000)
+QUESTIONS = (
+    "delta",
+    "delta",
+    "epsilon",
+    "epsilon",
+    "epsilon",
+    "beta",
+    "total_variation",
+    "renyi",
+    "rho",
+)
 
 
-def scale(rng: random.Random, low: float, high: float) -> str:
-    """Return a decimal between two numbers, uniform on a logarithmic scale."""
-    return f"{math.exp(rng.uniform(math.log(low), math.log(high))):.4g}"
-
-
-def release(rng: random.Random) -> tuple[str, bool]:
-    """Return one release, and whether neighbours differ by their number of records."""
-    kind = rng.randrange(14)
-    gaussian = f"Gaussian(standard_deviation='{scale(rng, 0.5, 20)}')"
-    laplace = f"Laplace(scale='{scale(rng, 0.5, 50)}')"
-    if kind < 4:
-        q = scale(rng, 1e-4, 0.3)
-        return f"PoissonSubsampled({gaussian}, sampling_prob='{q}')", True
-    if kind == 4:
-        q = scale(rng, 1e-3, 0.3)
-        return f"PoissonSubsampled({laplace}, sampling_prob='{q}')", True
-    names = [
-        gaussian,
-        laplace,
-        laplace,
-        f"DiscreteLaplace(scale='{scale(rng, 0.5, 30)}')",
-        f"DiscreteGaussian(parameter={rng.randrange(1, 100)})",
-        f"Staircase(epsilon='{scale(rng, 0.05, 2)}', gamma='1/3')",
-        f"RandomizedResponse(epsilon='{scale(rng, 0.05, 2)}', categories={rng.randrange(2, 6)})",
-        f"LaplaceVector(scale='{scale(rng, 5, 50)}', shifts=[1, {rng.randrange(1, 5)}])",
-        "Tabulated(p=['1/2', '1/3', '1/6'], q=['1/4', '1/4', '1/2'])",
-    ]
-    return names[kind - 5], False
-
-
-def question(rng: random.Random) -> dict[str, Any]:
-    """Return a mechanism, what is asked of it, and where."""
-    parts, sampled = [], False
-    for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
-        text, by_number = release(rng)
-        sampled |= by_number
-        parts.append(f"Composed({text}, count={rng.choice((1, 1, 2, 5, 20, 100, 1000, 10000))})")
-    asked = rng.choice(("delta", "epsilon", "epsilon", "beta"))
-    at = scale(rng, 0.01, 5) if asked == "delta" else f"1e-{rng.randrange(2, 12)}"
-    adjacency = "replace-one" if sampled and rng.random() < 0.15 else "add-remove"
-    return {
-        "mechanism": f"Composed([{', '.join(parts)}])",
+def question(rng: random.Random, name: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return what is asked, and the alternatives: products of pairs, one of which is worst."""
+    count = rng.choice((1, rng.choice(COUNTS))) if name not in ALONE else 1
+    names = [name]
+    if name not in ALONE and rng.random() < 0.3:
+        names += rng.sample(sorted(set(KINDS) - set(ALONE)), rng.choice((1, 1, 2)))
+    total = math.exp(rng.uniform(math.log(0.2), math.log(4)))  # near the μ of all together
+    parts: list[tuple[Kind, int]] = []
+    for one in names:
+        times = count if one == name else rng.choice((1, 2, 20))
+        kind = KINDS[one](rng, total / math.sqrt(times * len(names)))
+        if one in SAMPLED and rng.random() < 0.3:
+            kind = kind.sampled(decimal(math.exp(rng.uniform(math.log(1e-4), math.log(0.5)))))
+        parts.append((kind, times))
+    if len({kind.adjacency for kind, _ in parts if kind.adjacency}) > 1:
+        parts = parts[:1]
+    text = ", ".join(f"Composed({kind.text}, {n})" if n > 1 else kind.text for kind, n in parts)
+    loose = len(parts) > 1 or parts[0][1] > 1
+    products: list[list[Any]] = [[]]
+    for kind, n in parts:
+        products = [x + [(law, n * k) for law, k in y] for x in products for y in kind.pairs]
+    asked = rng.choice([q for q in QUESTIONS if all(q not in kind.never for kind, _ in parts)])
+    least = max(kind.least for kind, _ in parts)
+    at = {
+        "delta": decimal(total * math.exp(rng.uniform(-2, 1.8))),
+        "epsilon": f"{10 ** rng.uniform(least, -3):.3e}",
+        "beta": f"{10 ** rng.uniform(max(least, -12), -0.5):.3g}",
+        "renyi": decimal(1 + rng.uniform(0.1, min(40, 15 / total))),
+    }.get(asked, "")
+    row = {
+        "class": name,
+        "mechanism": text if len(parts) == 1 else f"Composed([{text}])",
         "question": asked,
         "at": at,
-        "adjacency": adjacency if sampled else "",
+        "adjacency": next((kind.adjacency for kind, _ in parts if kind.adjacency), ""),
+        "route": " + ".join(dict.fromkeys(kind.route for kind, _ in parts)),
+        "error": max(kind.error for kind, _ in parts),
+        "floor": max(kind.floor * n for kind, n in parts),
+        "bound": loose and any(kind.envelope for kind, _ in parts),
     }
+    return row, products
 
 
-def answered(row: dict[str, Any], method: str, width: str) -> list[str] | str:
+def answered(row: dict[str, Any], width: str) -> list[str] | str:
     """Return the two ends, or what was said instead."""
     import dpassay
 
-    ask = getattr(dpassay, row["question"])
     options: dict[str, Any] = {"relative_width": Fraction(width)}
     if row["adjacency"]:
         options["adjacency"] = row["adjacency"]
-    if method != "auto":
-        options["method"] = method
+    places = (row["at"],) if row["at"] else ()
     try:
-        found = ask(dpassay.parse(row["mechanism"]), row["at"], **options)
+        found = getattr(dpassay, row["question"])(row["mechanism"], *places, **options)
     except dpassay.UndecidedError as error:
         found = getattr(error, "interval", None)
         if found is None:
-            return f"undecided: {str(error)[:80]}"
+            return f"undecided: {str(error)[:150]}"
     except dpassay.DpassayError as error:
-        return f"{type(error).__name__}: {str(error)[:80]}"
+        return f"{type(error).__name__}: {str(error)[:150]}"
     return [str(found.lower), str(found.upper)]
 
 
-def timed(row: dict[str, Any], method: str, width: str, seconds: float) -> tuple[Any, float]:
+def timed(row: dict[str, Any], width: str, seconds: float) -> tuple[Any, float]:
     """Answer in a process of its own, within a limit of computing time."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
 
@@ -107,7 +126,7 @@ def timed(row: dict[str, Any], method: str, width: str, seconds: float) -> tuple
         signal.setitimer(signal.ITIMER_PROF, seconds)
         start = time.process_time()
         try:
-            found = answered(row, method, width)
+            found = answered(row, width)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             found = f"CRASH {error!r}"
         theirs.send((found, time.process_time() - start))
@@ -123,60 +142,117 @@ def timed(row: dict[str, Any], method: str, width: str, seconds: float) -> tuple
     return found
 
 
-def away(first: list[str], second: list[str]) -> bool:
-    """Whether two enclosures have no number in common."""
-    low, high = map(Decimal, first)
-    below, above = map(Decimal, second)
-    return high < below or above < low
+def route_interval(asked: str, at: float, profiles: Sequence[Profile]) -> tuple[float, float]:
+    """Return the ends of what the route says: the worst alternative."""
+    if asked in ("delta", "total_variation"):
+        found = [one.delta(at) for one in profiles]
+        return max(v - off for v, off in found), max(v + off for v, off in found)
+    if asked == "beta":
+        found = [one.beta(at) for one in profiles]
+        return min(v - off for v, off in found), min(v + off for v, off in found)
+    orders = [at] if asked == "renyi" else [1 + math.exp(x / 4) for x in range(-24, 29)]
+    curve = [max(one.renyi(a) for one in profiles) for a in orders]
+    if asked == "renyi":
+        return curve[0][0] - curve[0][1], curve[0][0] + curve[0][1]
+    values = [(v - off) / a for (v, off), a in zip(curve, orders, strict=True)]
+    best = max(range(len(orders)), key=values.__getitem__)
+    inside = 0 < best < len(orders) - 1 and values[-1] < 0.98 * values[best]
+    return values[best], values[best] * 1.02 if inside else math.inf  # of orders between these
 
 
-def second_route(row: dict[str, Any], first: list[str], seconds: float) -> str:
-    """Say whether an engine other than the one of "auto" agrees."""
-    for method in ("exact", "fourier", "grid"):
-        found, _ = timed(row, method, "1e-3", seconds)
-        if "CRASH" in found:
-            return f"{method}: {found}"
-        if isinstance(found, list) and found != first:
-            return "WRONG" if away(first, found) else "agrees"
-    return "no second route"
+def beyond(row: dict[str, Any], value: float, side: int) -> float:
+    """Return a number of the route, moved by the error of its laws."""
+    return value * (1 + side * row["error"]) + side * row["floor"]
+
+
+def verdict(row: dict[str, Any], answer: list[str], products: Sequence[Any]) -> str:
+    """Compare an answer with the route."""
+    low, high = map(float, answer)
+    both = [[(law if side else law.swapped(), n) for law, n in x]
+            for x in products
+            for side in ((1,) if all(law.mirrored for law, _ in x) else (0, 1))]  # fmt: skip
+    profiles = [Profile(x) for x in both]
+    asked, at = row["question"], float(row["at"] or 0)
+    if row["floor"] and asked in ("renyi", "rho"):
+        return "no route"  # moments of what floats have no digits of
+    if asked == "epsilon":
+        slack = 1e-13 * high  # floats do not tell ε from the largest loss any better
+        above = route_interval("delta", low - slack, profiles)[1] if 0 < low < math.inf else 1.0
+        below = route_interval("delta", high + slack, profiles)[0] if high < math.inf else 0.0
+        above, below = beyond(row, above, 1), beyond(row, below, -1)
+        away = [] if row["bound"] or above >= at else [f"δ({low}) ≤ {above} < {at}"]
+        away += [] if below <= at else [f"δ({high}) ≥ {below} > {at}"]
+        return "WRONG: " + "; ".join(away) if away else "agrees"
+    lower, upper = route_interval(asked, at, profiles)
+    lower, upper = beyond(row, lower, -1), beyond(row, upper, 1)
+    if row["bound"] and asked != "beta":  # some alternatives of an adaptive choice, not all
+        upper = math.inf
+    elif row["bound"]:
+        lower = 0.0
+    apart = high * (1 + 1e-12) + 1e-300 < lower or low * (1 - 1e-12) > upper
+    return f"WRONG: route {lower} to {upper}" if apart else "agrees"
 
 
 def main() -> None:
-    """Print what is not answered or wrong, and the counts."""
+    """Print what is not answered or wrong, and the counts of every class."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--width", default="1e-6")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--report", type=Path, nargs="+", help="only print what files say together")
     options = parser.parse_args()
-    import dpassay
+    if options.report:
+        files = [json.loads(path.read_text()) for path in options.report]
+        report([row for file in files for row in file["rows"]], files[0]["imports"])
+        return
+    start = time.process_time()
+    import accountant
 
-    dpassay.delta(dpassay.Gaussian(standard_deviation=1), 1)  # imports are not counted
+    for module in pkgutil.walk_packages(accountant.__path__, "accountant."):
+        importlib.import_module(module.name)
+    imports = time.process_time() - start
+    machine = f"{platform.platform()}, Python {platform.python_version()}"
+    about = {"machine": machine, "seed": options.seed, "imports": imports}
     rng = random.Random(options.seed)
-    counts: collections.Counter[str] = collections.Counter()
-    times = []
-    for _ in range(options.number):
-        row = question(rng)
-        found, took = timed(row, "auto", options.width, options.seconds)
-        times.append(took)
-        if isinstance(found, str):
-            counts["not answered"] += 1
-            print(json.dumps(row | {"answer": found}, ensure_ascii=False), flush=True)
-            continue
-        low, high = map(Decimal, found)
-        narrow = high - low <= Decimal(options.width) * abs(low)
-        counts["answered" if narrow else "answered, wider"] += 1
-        if not narrow:
-            width = float((high - low) / low) if low else math.inf
-            print(json.dumps(row | {"width": f"{width:.0e}"}, ensure_ascii=False), flush=True)
-        verdict = second_route(row, found, 4 * options.seconds)
-        counts[verdict] += 1
-        if verdict == "WRONG" or "CRASH" in verdict:
-            print(json.dumps(row | {"answer": found, "second": verdict}), flush=True)
-    times.sort()
-    print(json.dumps(counts, indent=1))
-    tail = times[min(len(times) - 1, math.ceil(0.99 * len(times)))]
-    print(f"median {statistics.median(times):.3f} s, 99 % within {tail:.2f} s")
+    names = [name for name in KINDS if options.only in name]
+    rows = []
+    for index in range(options.number):
+        row, products = question(rng, names[index % len(names)])
+        answer, row["seconds"] = timed(row, options.width, options.seconds)
+        row["answer"], row["verdict"] = answer, ""
+        if isinstance(answer, list):
+            low, high = map(Fraction, (x if "Inf" not in x else "1e999" for x in answer))
+            narrow = high - low <= Fraction(options.width) * abs(low)
+            row["verdict"] = verdict(row, answer, products)
+            row["outcome"] = "answered" if narrow else "wider"
+        else:
+            row["outcome"] = "no answer"
+        rows.append(row)
+        if row["outcome"] != "answered" or row["verdict"].startswith("WRONG"):
+            print(json.dumps(row, ensure_ascii=False), flush=True)
+        if options.json:  # what is done is kept
+            options.json.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    report(rows, imports)
+
+
+def report(rows: Sequence[dict[str, Any]], imports: float) -> None:
+    """Print a line for each class, and one for all."""
+    print("\n| class | route | asked | answered | wider | none | wrong | median s | slowest s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name in [*dict.fromkeys(row["class"] for row in rows), ""]:
+        own = [row for row in rows if name in ("", row["class"])]
+        outcomes = collections.Counter(row["outcome"] for row in own)
+        wrong = sum(row["verdict"].startswith("WRONG") for row in own)
+        times = sorted(row["seconds"] for row in own)
+        cells = [name or "all", own[0]["route"] if name else "", len(own)]
+        cells += [outcomes[x] for x in ("answered", "wider", "no answer")]
+        cells += [wrong, f"{statistics.median(times):.3f}", f"{times[-1]:.2f}"]
+        print("| " + " | ".join(map(str, cells)) + " |")
+    tail = times[min(len(times) - 1, math.ceil(0.99 * len(times)) - 1)]
+    print(f"99 % within {tail:.2f} s of computing time; all imports, once, {imports:.2f} s")
 
 
 if __name__ == "__main__":

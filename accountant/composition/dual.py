@@ -16,7 +16,7 @@ values are balls, and the first condition is certain for them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from flint import arb
@@ -50,6 +50,11 @@ _CLOSE = 0.05
 """How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
 _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
+_FAR = 0.1
+"""Where the next points are, at first."""
+_HALVINGS = 25
+"""Times that the distances from the best point to the next ones are halved, after that: at a kink
+of H, where losses have an atom, no parabola tells where, and bounds are of the first order."""
 _SHARE = 16
 """The width of the answer by that of values of H: each enters the bound about three times."""
 
@@ -106,23 +111,43 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     values = _values(pair, relative) if grid is None else grid.values_near(epsilon, relative)
     found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
     made = epsilon
+    known: dict[float, arb] = {}
+
+    def reached_by(points: Sequence[float]) -> Interval:
+        with ctx.workprec(_PRECISION):
+            z = [ball(Fraction(point)).exp() for point in points]
+            for point, at in zip(points, z, strict=True):
+                if point not in known:
+                    known[point] = 1 - values(point) - at * alpha
+            low, high = _bounds(z, [known[point] for point in points])
+            if power:
+                low, high = 1 - high, 1 - low
+            return _both(found, Interval.between(low, high))
+
     for _ in range(_ATTEMPTS):
         if grid is not None and abs(epsilon - made) > abs(made) / 8:  # where its bounds are worse
             made, values = epsilon, grid.values_near(epsilon, relative)
         step = math.sqrt(wanted * _SHARE / 8 / drop)
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
-        with ctx.workprec(_PRECISION):
-            z = [ball(Fraction(point)).exp() for point in points]
-            g = [1 - values(point) - at * alpha for point, at in zip(points, z, strict=True)]
-            low, high = _bounds(z, g)
-            if power:
-                low, high = 1 - high, 1 - low
-            found = _both(found, Interval.between(low, high))
+        found = reached_by(points)
         reached = found.relative_width
         if reached is not None and reached <= width:
             return found
-        epsilon, drop = _parabola(points, [float(value.mid()) for value in g], drop)
-    reached = found.relative_width
+        epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
+    best = max(known, key=lambda point: _float(known[point]))
+    if grid is not None:
+        values = grid.values_near(best, relative)
+    known = dict.fromkeys((best - _FAR, best, best + _FAR), arb(0))
+    for point in known:
+        with ctx.workprec(_PRECISION):
+            known[point] = 1 - values(point) - ball(Fraction(point)).exp() * alpha
+    for _ in range(_HALVINGS):
+        for points in _around(known):
+            if len(set(points)) == len(points):  # floats have numbers between
+                found = reached_by(points)
+        reached = found.relative_width
+        if reached is not None and reached <= width:
+            return found
     raise UndecidedError(
         f"Reached {'a power' if power else 'beta'} in {found} from values of delta. Ask for a "
         "larger relative_width.",
@@ -229,6 +254,17 @@ def _vertex(rough: Values, epsilon: float, alpha: float) -> tuple[float, float]:
         if bend > 1e-5 * max(peak, 1e-3) and abs(right - left) < 4 * bend:
             return epsilon + step * (right - left) / (4 * bend), bend / step**2
     return epsilon, 1.0
+
+
+def _around(known: Mapping[float, arb]) -> list[list[float]]:
+    """Return four points twice, from both sides: the best one, and between it and the next ones."""
+    order = sorted(known)
+    best = max(range(len(order)), key=lambda index: _float(known[order[index]]))
+    at = order[best]
+    left = order[best - 1] if best else 2 * at - order[-1]
+    right = order[best + 1] if best + 1 < len(order) else 2 * at - order[0]
+    points = [left, (left + at) / 2, at, (at + right) / 2, right]
+    return [points[:4], points[1:]]
 
 
 def _parabola(points: list[float], g: list[float], drop: float) -> tuple[float, float]:

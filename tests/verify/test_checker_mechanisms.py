@@ -100,9 +100,8 @@ def ellipse(name: str) -> Draw:
 def counter(name: str, more: Callable[[random.Random], str] = lambda rng: "") -> Draw:
     def draw(rng: random.Random) -> str:
         law = rng.choice(["epsilon", "mu"])
-        c = rng.choice(["", ", contributions=3"])
         steps = rng.randint(5, 40)
-        return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)}{c})"
+        return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)})"
 
     return draw
 

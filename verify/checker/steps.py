@@ -33,7 +33,7 @@ from verify.checker.kernel import OutOfTimeError, ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed, refuting
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
-from verify.checker.mechanisms import BY_PARTS, assumptions, attained, fits, pairs, under
+from verify.checker.mechanisms import BY_PARTS, assumptions, fits, pairs, under
 from verify.checker.outcome import quoted
 from verify.checker.reals import ball
 
@@ -352,8 +352,6 @@ class Steps:
             derived = under(derived, adjacency)
             self._expect(fits(derived, adjacency), "claim.adjacency", "does not fit")
             self.given += assumptions(derived)
-            if self.refuted and not attained(derived):
-                self.given.append(f"that some neighbours attain the worst pair of {derived.name}")
             self.by_parts = derived.name in BY_PARTS
             self.product = any(map(intervals, pairs(derived)))
         else:

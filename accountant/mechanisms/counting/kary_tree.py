@@ -18,7 +18,7 @@ from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
 from accountant.counting.tree_walk import nodes, parent, path
 from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.counting.linear_counter import any_of_epsilon
+from accountant.mechanisms.counting.linear_counter import require_one_contribution
 from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ class KaryTree(SymmetricDensity):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the product of h Laplace laws at distance ε/h; no matter which relation.
 
-        Raises NotApplicableError for the numbers of steps at which the product is not attained.
+        Raises NotApplicableError for the numbers of steps at which the product is not attained, and
+        for several contributions.
         """
-        if self.contributions > 1:
-            return any_of_epsilon(self.epsilon)
+        require_one_contribution(self, self.contributions, f"Guaranteed(epsilon={self.epsilon})")
         tree = self.tree
         height = tree.height
         least = tree.arity ** (height - 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,8 +15,7 @@ from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OptionalPositive
-from accountant.errors import InvalidInputError, expected
-from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
 
@@ -43,7 +41,8 @@ class LinearCounter(SymmetricDensity, ABC):
     function L of the measured sums R x + z, and that is what is protected: neighbouring streams
     differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm at
     most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
-    large (an upper bound for Δ₂ where columns have disjoint supports).
+    large (an upper bound for Δ₂ where columns have disjoint supports). Which positions are worst is
+    not known then: no exact profile is given, and the refusal names what bounds it.
 
     * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
     * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.
@@ -126,16 +125,18 @@ class LinearCounter(SymmetricDensity, ABC):
         return float(self.scale)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of the measured sums; no matter which relation."""
+        """Return the pair of the measured sums; no matter which relation.
+
+        Raises NotApplicableError for several contributions: of no set of positions is it known that
+        it is worst.
+        """
+        self._require_one_contribution()
         if self.mu is not None:
             return WorstCase.symmetric(
                 GaussianPair(self, None),
                 "A position moves the measured sums by at most the largest column norm of R, and "
                 "the noise is as large as mu asks for.",
             )
-        assert self.epsilon is not None
-        if self.contributions > 1:
-            return any_of_epsilon(self.epsilon)
         return WorstCase.symmetric(
             LaplaceProductPair.of_distances([d / self.scale for d in self.distances]),
             "One position moves the measured sums by a column of R, each entry in units of the "
@@ -149,8 +150,15 @@ class LinearCounter(SymmetricDensity, ABC):
         return super().gaussian_mu(adjacency) if exact is None else exact.ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return μ, for Gaussian noise."""
+        """Return μ, for Gaussian noise; raise NotApplicableError for several contributions."""
+        self._require_one_contribution()
         return self.mu
+
+    def _require_one_contribution(self) -> None:
+        bound = f"Guaranteed(epsilon={self.epsilon})"
+        if self.mu is not None:
+            bound = f"Gaussian(standard_deviation=1, l2_sensitivity={self.mu})"
+        require_one_contribution(self, self.contributions, bound)
 
     @property
     def dimension(self) -> int:
@@ -225,13 +233,14 @@ class LinearCounter(SymmetricDensity, ABC):
             )
 
 
-def any_of_epsilon(epsilon: ExactReal) -> WorstCase:
-    """Return the pair that dominates everything that is ε-DP."""
-    return replace(
-        RandomizedResponse(epsilon, 2).worst_case(None),
-        reason="How the difference spreads over the measured sums is not pursued: binary "
-        "randomised response dominates all that is epsilon-DP.",
-    )
+def require_one_contribution(counter: SymmetricDensity, contributions: int, bound: str) -> None:
+    """Raise NotApplicableError where a person is in several positions, with what bounds that."""
+    if contributions > 1:
+        raise NotApplicableError(
+            f"The exact profile of {counter!r} is not known: it depends on the {contributions} "
+            "positions of a person, and which are worst is not pursued. It is at most that of "
+            f"{bound}: ask about that."
+        )
 
 
 def _ball(value: Fraction) -> arb:

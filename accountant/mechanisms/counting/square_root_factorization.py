@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import NotApplicableError
-from accountant.mechanisms.counting.linear_counter import (
-    MOST_LISTED,
-    LinearCounter,
-    Rows,
-    any_of_epsilon,
-)
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.landau import central, coefficients, landau
 
@@ -92,12 +85,6 @@ class SquareRootFactorization(LinearCounter):
             for i in range(self.steps)
         ]
         return rows, rows
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the Gaussian pair, or randomised response for Laplace noise."""
-        if self.epsilon is not None:
-            return any_of_epsilon(self.epsilon)
-        return super().worst_case(adjacency)
 
     @property
     def spread(self) -> float:

@@ -8,6 +8,7 @@ import pytest
 
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from accountant.notation import parse
 from accountant.questions.tradeoff import beta, power
 from tests.quick import quick
 
@@ -33,3 +34,10 @@ def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
         assert coarse.overlaps(fine)
         assert coarse.relative_width is not None
         assert coarse.relative_width <= COARSE
+
+
+def test_atoms_on_a_grid() -> None:
+    """At ±700 nothing is cut off that a float tells: the laws are those of Laplace noise."""
+    known = beta(parse("Composed(Laplace(scale='6.6'), 5)"), "0.01")
+    cut = parse("Composed(TruncatedLaplace(scale='6.6', bound=700), 5)")
+    assert beta(cut, "0.01", relative_width=COARSE).overlaps(known)

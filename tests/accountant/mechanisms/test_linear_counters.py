@@ -18,6 +18,7 @@ from accountant.mechanisms import (
     DelannoyCounter,
     HonakerTree,
     KaryTree,
+    LaplaceVector,
     SmoothBinary,
     SquareRootFactorization,
 )
@@ -107,18 +108,37 @@ def test_best_levels_is_the_best_of_all(steps: int) -> None:
 
 
 def test_profiles() -> None:
-    """Laplace noise: ε-DP, with the profile of its product; Gaussian: μ; several positions: ε."""
+    """Laplace noise: ε-DP, with the profile of its product; Gaussian: μ."""
     counter = DelannoyCounter(1000, 3, epsilon=1)
     assert profile.delta(counter, 1).upper == 0
     one_query = notation.parse("Laplace(scale=1)")
     assert Decimal(0) < profile.delta(counter, "0.5").upper
     assert profile.delta(counter, "0.5").upper < profile.delta(one_query, "0.5").lower
-    several = DelannoyCounter(1000, 3, epsilon=1, contributions=4)
-    assert several.scale == ExactReal.of_rational(12)
-    assert profile.delta(several, 1).upper == 0
-    assert profile.delta(several, "0.5").lower > profile.delta(one_query, "0.5").upper
     gaussian = BridgedTree(1000, [6, 14, 14], mu="1/2")
     assert str(gaussian.exact_gaussian_mu(None)) == "0.5"
     assert gaussian.scale == ExactReal.of_root(Fraction(12))
     with pytest.raises(NotApplicableError, match="not exactly Gaussian"):
         counter.gaussian_mu(None)
+
+
+def test_the_square_root_has_the_profile_of_its_first_column() -> None:
+    """Its outputs tell the measured sums, and all other columns are shorter."""
+    counter = SquareRootFactorization(4, epsilon=1)
+    f = [Fraction(1), Fraction(1, 2), Fraction(3, 8), Fraction(5, 16)]  # C(2j, j)/4ʲ
+    vector = LaplaceVector(scale=sum(f), shifts=[str(entry) for entry in f])
+    for epsilon in ("0", "1/2", "1"):
+        assert profile.delta(counter, epsilon) == profile.delta(vector, epsilon)
+
+
+@pytest.mark.parametrize(
+    ("counter", "bound"),
+    [
+        (BinaryTree(7, epsilon=2, contributions=2), r"Guaranteed\(epsilon=2\)"),
+        (BinaryTree(7, mu=2, contributions=2), r"l2_sensitivity=2\)"),
+    ],
+)
+def test_several_positions_have_no_exact_profile(counter: BinaryTree, bound: str) -> None:
+    """Which positions are worst is not known: no claim is refuted; what bounds them is named."""
+    for ask in (lambda: profile.delta(counter, 1), lambda: counter.exact_gaussian_mu(None)):
+        with pytest.raises(NotApplicableError, match=bound):
+            ask()

@@ -9,7 +9,6 @@ from verify.checker.mechanisms.arguments import TABLE, WRAPPERS, build
 from verify.checker.mechanisms.pairs import (
     BY_PARTS,
     assumptions,
-    attained,
     enveloped,
     fits,
     pairs,
@@ -23,7 +22,6 @@ __all__ = [
     "WRAPPERS",
     "Noise",
     "assumptions",
-    "attained",
     "build",
     "enveloped",
     "fits",

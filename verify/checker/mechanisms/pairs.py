@@ -14,7 +14,13 @@ from verify.checker.declared.own_density import both_sides
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import matrices
 from verify.checker.mechanisms.arguments import WRAPPERS
-from verify.checker.mechanisms.counters import COUNTERS, distances, has_exact_law, sums_of_an_input
+from verify.checker.mechanisms.counters import (
+    COUNTERS,
+    distances,
+    has_exact_law,
+    square_root_column,
+    sums_of_an_input,
+)
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
@@ -131,15 +137,17 @@ def _symmetric(noise: Noise) -> Law:
 def _counter(noise: Noise) -> Law:
     """Return the law of a counter: its noise is as large as ε or μ asks for.
 
-    With Gaussian noise of c times the longest column of R over μ the pair is that of μ. With
-    Laplace noise and one position for each person it is that of the worst column; how c columns
-    add up, or the square root's column, is not pursued: randomised response dominates what is
-    ε-DP.
+    With Gaussian noise of the longest column of R over μ the pair is that of μ, with Laplace noise
+    that of the worst column. How several columns add up is not pursued.
     """
+    if noise["contributions"] > 1:
+        raise ValueError(f"{noise.name} has no exact pair for several contributions")
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
-    if noise["contributions"] > 1 or noise.name == "SquareRootFactorization":
-        return _response(noise["epsilon"], Fraction(2))
+    if noise.name == "SquareRootFactorization":
+        column = square_root_column(noise)
+        unit = noise["epsilon"] / sum(column, Fraction(0))
+        return {"law": "laplace-product", "distances": sorted(unit * x for x in column)}
     if noise.name == "KaryTree" and not has_exact_law(noise):
         raise ValueError("KaryTree has no exact pair at these steps")
     return {"law": "laplace-product", "distances": distances(noise)}
@@ -237,15 +245,6 @@ def assumptions(noise: Noise) -> list[str]:
             "that the density of AdditiveNoise has one mode, and its integrals as they are written"
         )
     return found
-
-
-def attained(noise: Noise) -> bool:
-    """Whether some neighbours have the worst pair, rather than only something below it."""
-    repeated = noise.name in COUNTERS and (
-        noise["contributions"] > 1
-        or (noise.name == "SquareRootFactorization" and noise["mu"] is None)
-    )
-    return not repeated and all(map(attained, _releases(noise)))
 
 
 def enveloped(noise: Noise) -> bool:

@@ -173,13 +173,14 @@ COUNTERS = (
 
 KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 """Mechanisms that say which keys are released."""
-CHOICES = ("ExponentialMechanism", "PermuteAndFlip")
+CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax")
 """Mechanisms that choose by scores."""
 
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "composition": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
+        ("ReportNoisyMax",): "not exactly: `dominated_by` bounds it",
         KEYS: "not exactly: what bounds it is in the message; `partitions` has the keys of a user",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
@@ -187,6 +188,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "subsampling": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
+        ("ReportNoisyMax",): "not exactly: `dominated_by` bounds it",
         KEYS: "not exactly, for the same reason",
         ("Channel", "RandomizedResponse"): "never: it reports one record, and none is left out",
         ("Shuffled",): "never: the number of users is given, and none is left out",

@@ -241,6 +241,22 @@ class Switch(Field[bool, bool]):
 
 
 @final
+class OneOf(Field[str, str]):
+    """One of several texts."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self._names = names
+
+    def read(self, value: str) -> str:
+        """Require one of the texts."""
+        if value not in self._names:
+            listed = ", ".join(map(repr, self._names))
+            raise expected(self._name, value, f"to be one of {listed}")
+        return value
+
+
+@final
 class Relation(Field[Adjacency, Adjacency | str]):
     """A neighbouring relation that the mechanism is made for."""
 

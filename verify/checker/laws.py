@@ -100,6 +100,9 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
     """Return H(ε) = P(L > ε) − e^ε Q(L > ε)."""
     if composed.composite(law):
         return enclosed(composed.answers(law, epsilon).hockey_stick)
+    declared = BY_LAW.get(law["law"])
+    if declared is not None and declared.hockey_stick is not None:
+        return declared.hockey_stick(law, epsilon)
     if law["law"] in ("finite", "discrete-laplace"):
         factor = exp(epsilon)
         found = total([_positive_part(p - factor * q) for p, q in masses(law)])

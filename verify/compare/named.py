@@ -28,6 +28,7 @@ from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.partition_selection import PartitionSelection
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
 from accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
 from accountant.mechanisms.shapes.count_ellipse import CountEllipse
@@ -207,9 +208,16 @@ def _(
 
 @_copies.register(ExponentialMechanism)
 @_copies.register(PermuteAndFlip)
-def _(mechanism: ExponentialMechanism | PermuteAndFlip, workload: Workload, budget: Budget) -> int:
+@_copies.register(ReportNoisyMax)
+def _(
+    mechanism: ExponentialMechanism | PermuteAndFlip | ReportNoisyMax,
+    workload: Workload,
+    budget: Budget,
+) -> int:
     if not isinstance(workload, Selection):
         raise NotApplicableError(f"{type(mechanism).__name__} chooses by scores, not {workload!r}.")
+    if isinstance(mechanism, ReportNoisyMax):
+        _require(mechanism, "candidates", mechanism.candidates, workload.candidates)
     _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
     if mechanism.monotone and not workload.monotone:
         _require(mechanism, "monotone", mechanism.monotone, workload.monotone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import partial
@@ -16,6 +16,7 @@ from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.logistic import Logistic
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.solve import bracket, root
@@ -84,15 +85,22 @@ def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
     probability 1/(1 + (k − 1)q) by the exponential mechanism. Permute-and-flip takes it where all
     candidates before it are refused: (1/k) Σ_{j<k} (1 − q)^j = (1 − (1 − q)^k)/(kq).
 
+    With independent noises ReportNoisyMax takes it with the chance that one noise and t exceed the
+    largest of k − 1 others.
+
     Raises NotApplicableError for a mechanism that is not about scores.
     """
     mechanism, p = found.mechanism, probability("level", level)
+    if isinstance(mechanism, ReportNoisyMax):
+        mechanism = mechanism.same() or mechanism
     if not (
-        isinstance(mechanism, ExponentialMechanism | PermuteAndFlip)
+        isinstance(mechanism, ExponentialMechanism | PermuteAndFlip | ReportNoisyMax)
         and isinstance(workload, Selection)
     ):
         raise NotApplicableError(f"{type(mechanism).__name__} chooses by no scores.")
     count = workload.candidates
+    if isinstance(mechanism, ReportNoisyMax):
+        return _distance(mechanism.chance_of_best, p) * enclose(mechanism.scale.ball)
     unit = mechanism.sensitivity / mechanism.epsilon
     unit = unit if mechanism.monotone else unit * ExactReal.of_rational(2)
     if isinstance(mechanism, ExponentialMechanism):
@@ -104,12 +112,19 @@ def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
 
         return enclose(distance)
 
+    def taken(t: arb) -> arb:
+        q = (-t).exp()
+        return arb(1) / count if t.is_zero() else -(count * (-q).log1p()).expm1() / (count * q)
+
+    return _distance(taken, p) * enclose(unit.ball)
+
+
+def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
+    """Enclose the least t ≥ 0 at which a rising probability is p, or more."""
+
     def missed(t: ExactReal) -> arb:
-        q = (-t.ball()).exp()
-        taken = arb(1) / count if t.sign == 0 else -(count * (-q).log1p()).expm1() / (count * q)
-        return p.ball() - taken
+        return p.ball() - taken(t.ball())
 
     if not missed(ExactReal.of_rational(0)) > 0:
         return Interval.of_exact(0)
-    found_at = root(missed, bracket(missed, Fraction(1), floor=Fraction(0)), relative_width=_WIDTH)
-    return found_at * enclose(unit.ball)
+    return root(missed, bracket(missed, Fraction(1), floor=Fraction(0)), relative_width=_WIDTH)

@@ -238,13 +238,18 @@ def exponents(
     scores: ArrayLike, epsilon: ExactReal, sensitivity: ExactReal, monotone: bool
 ) -> list[arb]:
     """Return ε(u_i − max u)/(2Δ), or of Δ; raise InvalidInputError as `probabilities` does."""
-    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
-    if len(given) < _LEAST_CANDIDATES:
-        raise expected("scores", given, "to be a list of at least two numbers")
-    known = [exact(value, f"scores[{i}]").ball() for i, value in enumerate(given)]
+    known = [score.ball() for score in read_scores(scores)]
     factor = epsilon.ball() / (sensitivity.ball() * (1 if monotone else 2))
     largest = max(known, key=lambda value: float(value.mid()))
     return [factor * (value - largest) for value in known]
+
+
+def read_scores(scores: ArrayLike) -> list[ExactReal]:
+    """Return the scores exactly; raise InvalidInputError for one, or one that is not finite."""
+    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
+    if len(given) < _LEAST_CANDIDATES:
+        raise expected("scores", given, "to be a list of at least two numbers")
+    return [exact(value, f"scores[{i}]") for i, value in enumerate(given)]
 
 
 def _listed(scores: ArrayLike) -> list[Any]:

@@ -20,6 +20,7 @@ from accountant.mechanisms.selection.exponential import exponents
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
+from accountant.pairs.finite import largest_divergence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,19 +63,9 @@ class NoisyMaximumPair(Pair):
 
     def _two_candidates(self, order: arb | None) -> arb:
         """Return the largest D_order found of two candidates (order 1 for None)."""
-        found = arb(0)
-        for start in _STARTS:
-            low = ball(start) * self.distance.ball()
-            p, q = _law(low + self.distance.ball()), _law(low)
-            for one, other in ((p, q), (q, p)):
-                logs = [(a / b).log() for a, b in zip(one, other, strict=True)]
-                if order is None:
-                    value = sum((a * log for a, log in zip(one, logs, strict=True)), arb(0))
-                else:
-                    terms = (a * ((order - 1) * x).exp() for a, x in zip(one, logs, strict=True))
-                    value = sum(terms, arb(0)).log() / (order - 1)
-                found = found.max(value)
-        return found
+        t = self.distance.ball()
+        lows = (ball(start) * t for start in _STARTS)
+        return largest_divergence(((_law(low + t), _law(low)) for low in lows), order)
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to Laplace noise."""

@@ -18,6 +18,7 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.questions.least_mu import (
     bounded,
@@ -127,6 +128,8 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         return own
     if isinstance(pair, GaussianMixturePair):
         return mixture.least_mu(pair, floor(pair), width)
+    if isinstance(pair, GaussianMaximaPair):
+        return pair.least_mu()
     if isinstance(pair, DiscreteGaussianPair):
         return discrete.least_mu(pair.parameter, pair.shift, width)
     if isinstance(pair, DiscreteGaussianProductPair):

@@ -109,6 +109,7 @@ def test_every_mechanism_is_listed() -> None:
         "PoissonSubsampled",
         "RandomAllocation",
         "RandomizedResponse",
+        "ReportNoisyMax",  # draws its noise digit by digit
         "SampledWithoutReplacement",
         "Shuffled",
         "Tabulated",

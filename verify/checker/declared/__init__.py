@@ -9,6 +9,7 @@ from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
+from verify.checker.declared.report_noisy_max import REPORT_NOISY_MAX
 from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
 
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
@@ -18,6 +19,7 @@ _ALL: tuple[DeclaredLaw, ...] = (
     LOGISTIC,
     OWN_DENSITY,
     PERMUTE_AND_FLIP,
+    REPORT_NOISY_MAX,
     TRUNCATED_LAPLACE,
 )
 BY_MECHANISM = {law.mechanism: law for law in _ALL}

@@ -35,6 +35,8 @@ class DeclaredLaw:
         Of the noise; a quantile at 0 < p < 1.
     only_alone
         Whether the worst pair depends on the question, so that nothing is known of compositions.
+    hockey_stick
+        Returns H(ε) where it is known better than P(L > ε) − e^ε Q(L > ε) from `tails`.
     """
 
     mechanism: str
@@ -48,3 +50,4 @@ class DeclaredLaw:
     variance: Callable[[Noise], Any]
     quantile: Callable[[Noise, Any], Any]
     only_alone: bool = False
+    hockey_stick: Callable[[Pair, Any], Any] | None = None

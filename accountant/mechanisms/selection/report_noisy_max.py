@@ -1,0 +1,211 @@
+"""Report noisy max: the index of the largest of some scores with independent noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import WorstCase
+from accountant.core.randomness import SECURE
+from accountant.core.validate import Integer, OneOf, Positive, Switch
+from accountant.errors import NotApplicableError, expected
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.laplace import Laplace
+from accountant.mechanisms.additive.logistic import Logistic
+from accountant.mechanisms.selection.exponential import ExponentialMechanism, read_scores
+from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from accountant.numbers.exact import ExactReal
+from accountant.pairs import gaussian_maxima, laplace_maxima
+from accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from accountant.pairs.laplace_maxima import LaplaceMaximaPair
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+_LEAST = 2
+"""Candidates of a choice."""
+_KNOWN = 3
+"""Candidates up to which ρ with Gaussian noise is known exactly."""
+_WITHIN = 1 - 1e-12
+"""Scores in floats move by this share of the sensitivity, lest they move by more."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class ReportNoisyMax(Mechanism):
+    """Add independent noise to the score of each candidate, and report which one is the largest.
+
+    Dwork and Roth (2014), section 3.3. Let t be the largest move between two scores in units of
+    the noise. With Gumbel noise it is the exponential mechanism, with exponential noise
+    permute-and-flip: both exact, and t-DP. With Laplace noise it is t-DP for any number of
+    candidates, and its profile lies between two bounds, which meet for two candidates. With
+    Gaussian noise the profile is exact for every number of candidates.
+
+    Parameters
+    ----------
+    noise
+        "Laplace", "Gaussian", "Exponential" or "Gumbel".
+    scale
+        The standard deviation of Gaussian noise, and the scale of every other noise: the mean of
+        exponential noise, b in e^{−|x|/b} and in e^{−e^{−x/b}}.
+    candidates
+        How many there are, ≥ 2; they do not depend on the data.
+    sensitivity
+        Δ > 0: no score differs by more between neighbours.
+    monotone
+        Whether all scores change in the same direction: two of them then move by at most Δ against
+        each other, otherwise by 2Δ.
+
+    Notes
+    -----
+    The proofs are at the head of `accountant.pairs.gaussian_maxima` and
+    `accountant.pairs.laplace_maxima`.
+    """
+
+    example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
+    noise_argument = "scale"
+
+    noise: OneOf = OneOf("Laplace", "Gaussian", "Exponential", "Gumbel")
+    scale: Positive = Positive()
+    candidates: Integer = Integer(least=_LEAST)
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def _moved(self) -> ExactReal:
+        """How far two scores move against each other."""
+        return self.sensitivity * ExactReal.of_rational(1 if self.monotone else 2)
+
+    @property
+    def distance(self) -> ExactReal:
+        """The same in units of the noise, t."""
+        return self._moved / self.scale
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Noise whose trade-off function is below every one of this: of several releases too."""
+        one = ExactReal.of_rational(1)
+        if self.noise == "Gumbel":
+            return Logistic(one / self.distance)
+        if self.noise == "Exponential":
+            return Laplace(one / self.distance)
+        if self.noise == "Laplace":
+            return RandomizedResponse(self.distance)
+        joint = GaussianMaximaPair(self.candidates, self.distance).joint_rho
+        return Gaussian(self.scale, self._moved * ExactReal.of_root(2 * joint))
+
+    @property
+    def only_alone(self) -> str:
+        """Say what bounds several releases."""
+        return (
+            "Which scores are worst depends on the question, and differs between the parts of a "
+            "composition or a sample: no exact profile is known. It is at most that of "
+            f"{self.dominated_by!r}: ask about that for an upper bound."
+        )
+
+    def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
+        """Return the selection that has the same law, if there is one."""
+        given = self.distance, self.sensitivity, self.monotone
+        if self.noise == "Gumbel":
+            return ExponentialMechanism(*given)
+        return PermuteAndFlip(*given) if self.noise == "Exponential" else None
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return all pairs of scores at once."""
+        same = self.same()
+        if same is not None:
+            return same.worst_case(adjacency)
+        if self.noise == "Gaussian":
+            return WorstCase.symmetric(
+                GaussianMaximaPair(self.candidates, self.distance),
+                "The best event is a set of candidates that rise while the others fall; its "
+                "probability moves most for equal scores in it, and equal ones outside.",
+            )
+        return WorstCase.symmetric(
+            LaplaceMaximaPair(self.candidates, self.distance),
+            "The best event is a set of candidates that rise while the others fall; the largest "
+            "scores in it and outside move at most as laws of envelopes do, and some equal scores "
+            "are a lower bound.",
+        )
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Select a candidate by its index, exactly: no rounding changes a probability.
+
+        Parameters
+        ----------
+        value
+            The scores, one for each candidate.
+        size
+            How many independent selections; None is one.
+        rng
+            Draws the noise.
+        """
+        scores = read_scores(value)
+        if len(scores) != self.candidates:
+            raise expected("value", value, f"to have {self.candidates} scores, as candidates says")
+        same = self.same()
+        if same is not None:
+            return same.release(value, size, rng=rng)
+        from accountant.release.noisy_maximum import place_of_largest
+
+        found = place_of_largest(
+            lambda: [score.ball() / self.scale.ball() for score in scores],
+            {"Gaussian": "normal", "Laplace": "laplace"}[self.noise],
+            1 if size is None else size,
+            rng=rng,
+        )
+        return found[0] if size is None else found
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections among candidates of the same score."""
+        return self.release([0] * self.candidates, size, rng=rng)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return equal scores of which half rise and half fall, and one that catches up."""
+        k, move = self.candidates, _WITHIN * float(self.sensitivity)
+        down = 0.0 if self.monotone else -move
+        half = [move] * (k // 2) + [down] * (k - k // 2)
+        behind = [-(move - down) / 2] + [0.0] * (k - 1)
+        return [
+            ([0.0] * k, half),
+            (behind, [behind[0] + move] + [down] * (k - 1)),
+        ]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections with some scores."""
+        return self.release(answer, size, rng=rng)
+
+    def chance_of_best(self, distance: arb) -> arb:
+        """Return P(the best is chosen) where the others are all so many units of noise below it.
+
+        Of Laplace or Gaussian noise.
+        """
+        if self.noise == "Gaussian":
+            return gaussian_maxima.difference(self.candidates, 1, distance)[0]
+        return laplace_maxima.difference(self.candidates, 1, distance)[0]
+
+    def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return t²(k − 1)/(2k) of Gaussian noise for two and three candidates."""
+        if self.noise != "Gaussian" or self.candidates > _KNOWN:
+            return None
+        pair = GaussianMaximaPair(self.candidates, self.distance)
+        return ExactReal.of_rational(pair.joint_rho * self.distance.square)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: candidates are names."""
+        raise NotApplicableError("ReportNoisyMax selects a candidate: it has no variance.")

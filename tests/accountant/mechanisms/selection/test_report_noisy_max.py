@@ -1,0 +1,257 @@
+"""Report noisy max against every pair of score vectors that is tried, and other routes."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize, minimize_scalar
+from scipy.stats import chisquare, laplace, norm
+
+import dpassay
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import Composed, ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from accountant.questions import guarantees, profile
+from accountant.questions.least_mu import bounds
+from tests.quick import quick
+from verify.certificate import certify
+from verify.checker import Outcome, check
+from verify.claims import ApproximateDP
+from verify.verdict import Verdict
+
+FALSE_ALARM = 1e-6
+NOISES = {"Gaussian": norm, "Laplace": laplace}
+STEP = {"Gaussian": 1 / 8, "Laplace": 1 / 64}
+SPARE = {"Gaussian": 1e-9, "Laplace": 1e-4}
+"""For the quadrature of the other route: a kink of Laplace noise costs the step² / 8 at most."""
+REACH = {"Gaussian": 12.0, "Laplace": 40.0}
+
+
+def chances(noise: str, scores: list[float]) -> np.ndarray:
+    """Integrate the density of one noisy score times P(all others are lower)."""
+    law, u = NOISES[noise], np.asarray(scores)[:, np.newaxis]
+    x = np.arange(min(scores) - REACH[noise], max(scores) + REACH[noise], STEP[noise])
+    below, density = law.cdf(x - u), law.pdf(x - u)
+    others = [np.delete(below, i, axis=0).prod(axis=0) for i in range(len(scores))]
+    return np.asarray((density * others).sum(axis=1) * STEP[noise])
+
+
+def test_equal_scores_are_worst_with_gaussian_noise() -> None:
+    """The values of another quadrature and search, at total move 1 and epsilon 1/2."""
+    known = {2: "0.123724879557", 3: "0.150570987928", 5: "0.199412968866", 10: "0.264978795733"}
+    for k, value in known.items():
+        found = profile.delta(ReportNoisyMax("Gaussian", 2, k), "1/2")
+        assert round(found, 12) == round(Fraction(value), 12)
+        sizes = [
+            -minimize_scalar(
+                lambda gap, s=s, k=k: -excess("Gaussian", s, [gap] * s + [0.0] * (k - s), 1, 0.5),
+                bounds=(-6, 6),
+                method="bounded",
+            ).fun
+            for s in range(1, k)
+        ]
+        assert max(sizes) == pytest.approx(float(value), abs=1e-8)
+
+
+def excess(noise: str, s: int, scores: list[float], t: float, epsilon: float) -> float:
+    """Return P(one of the first s is chosen, all of them t higher) − e^ε Q(the same)."""
+    raised = [u + t if i < s else u for i, u in enumerate(scores)]
+    p, q = (chances(noise, each)[:s].sum() for each in (raised, scores))
+    return float(p - math.exp(epsilon) * q)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["Gaussian", "Laplace"])
+@pytest.mark.parametrize(("k", "s"), [(3, 1), (4, 2), (5, 1)])
+@pytest.mark.parametrize(("t", "epsilon"), [("1", "1/2"), ("1/4", "-1/10")])
+def test_no_search_finds_worse_scores(noise: str, k: int, s: int, t: str, epsilon: str) -> None:
+    move, at = float(Fraction(t)), float(Fraction(epsilon))
+    upper = float(profile.delta(ReportNoisyMax(noise, 1 / Fraction(t), k, 1, True), epsilon).upper)
+    rng = np.random.default_rng(k + s)
+    for spread in (0.3, 1, 5):
+        start = rng.normal(scale=spread, size=k)
+        start[:s] -= move
+
+        def missing(u: np.ndarray) -> float:
+            return -excess(noise, s, list(u), move, at)
+
+        found = minimize(missing, start, method="Nelder-Mead", tol=1e-4)
+        assert -found.fun <= upper + SPARE[noise]
+
+
+@given(
+    st.sampled_from(["Gaussian", "Laplace"]),
+    st.lists(st.tuples(st.floats(-4, 4), st.floats(-1, 1)), min_size=2, max_size=4),
+    st.booleans(),
+    st.floats(-1, 1.5),
+)
+def test_no_neighbouring_scores_are_worse(
+    noise: str, candidates: list[tuple[float, float]], monotone: bool, epsilon: float
+) -> None:
+    moves = [abs(move) if monotone else move for _, move in candidates]
+    before = [score for score, _ in candidates]
+    after = [score + move for score, move in zip(before, moves, strict=True)]
+    p, q = chances(noise, after), chances(noise, before)
+    about = ReportNoisyMax(noise, 1, len(candidates), monotone=monotone)
+    upper = float(profile.delta(about, Fraction(epsilon)).upper)
+    for one, other in ((p, q), (q, p)):
+        found = np.maximum(one - math.exp(epsilon) * other, 0).sum()
+        assert float(found) <= upper + SPARE[noise]
+
+
+@pytest.mark.parametrize("candidates", quick([2, 3, 5, 10, 100], 0, 1, 3))
+def test_questions_agree_with_each_other(candidates: int) -> None:
+    for noise in ("Gaussian", "Laplace", "Exponential", "Gumbel"):
+        about = ReportNoisyMax(noise, 4, candidates)
+        found = profile.epsilon(about, "1e-4")
+        assert Fraction(profile.delta(about, found.lower).upper) >= Fraction(1, 10**4)
+        assert Fraction(profile.delta(about, found.upper).lower) <= Fraction(1, 10**4)
+        if noise == "Gaussian":
+            assert profile.epsilon(about, 0).upper.is_infinite()
+            continue
+        assert profile.epsilon(about, 0) == Fraction(1, 2)
+        for epsilon, verdict in (("1/2", Verdict.HOLDS), ("0.4999", Verdict.REFUTED)):
+            assert dpassay.verify(about, epsilon=epsilon).verdict is verdict
+
+
+def test_noises_of_known_selections() -> None:
+    for at in ("-1/3", "0", "1/2"):
+        for name, kind in (("Gumbel", ExponentialMechanism), ("Exponential", PermuteAndFlip)):
+            for monotone, epsilon in ((False, "2/3"), (True, "1/3")):
+                about = ReportNoisyMax(name, 3, 7, monotone=monotone)
+                assert profile.delta(about, at) == profile.delta(kind(epsilon), at)
+                assert about.exact_rho(None) is None
+        two = profile.delta(ReportNoisyMax("Gaussian", 1, 2), at, relative_width="1e-12")
+        assert two.overlaps(profile.delta(dpassay.Gaussian(1, "sqrt(2)"), at))
+
+
+def test_bounds_with_laplace_noise() -> None:
+    x = np.arange(-30, 30, step := 1 / 256)
+
+    def cdf(a: float) -> float:  # of the difference of two
+        return float((laplace.pdf(x) * laplace.cdf(x + a)).sum() * step)
+
+    best = max(cdf(a + 1) - math.exp(0.5) * cdf(a) for a in np.arange(-3, 1, 0.01))
+    assert float(profile.delta(ReportNoisyMax("Laplace", 2, 2), "1/2")) == pytest.approx(
+        best, abs=1e-5
+    )
+    last = 0.0
+    for k in (3, 5, 10, 66, 1000):
+        found = profile.delta(ReportNoisyMax("Laplace", 2, k), "1/2")
+        assert 0.1039 < float(found.lower) < float(found.upper) < 0.1471
+        assert float(found.upper) >= last
+        last = float(found.upper)
+
+
+def test_rho_and_mu_with_gaussian_noise() -> None:
+    for k, rho in ((2, "1/4"), (3, "1/3")):
+        about = ReportNoisyMax("Gaussian", 2, k)
+        assert Fraction(rho) in guarantees.rho(about)
+        least = bounds(profile.worst_pairs(about, None, None), Fraction(1, 10**6))
+        assert least.overlaps(guarantees.mu(about.dominated_by))
+        assert dpassay.verify(about, rho=rho).verdict is Verdict.HOLDS
+        assert dpassay.verify(about, rho=Fraction(rho) * Fraction(999, 1000)).verdict is (
+            Verdict.REFUTED
+        )
+    wide = guarantees.rho(ReportNoisyMax("Gaussian", 2, 10))
+    assert (float(wide.lower), float(wide.upper)) == pytest.approx((0.45, 1.25))
+
+
+@pytest.mark.parametrize("count", quick([10, 100], 0))
+@pytest.mark.parametrize("noise", ["Gaussian", "Laplace", "Exponential", "Gumbel"])
+def test_what_bounds_several_releases(noise: str, count: int) -> None:
+    about = ReportNoisyMax(noise, 20, 3)
+    bound = about.dominated_by
+    with pytest.raises(NotApplicableError) as refusal:
+        Composed(about, count)
+    assert repr(bound) in str(refusal.value)
+    for at in ("-1/50", "0", "1/20"):
+        assert profile.delta(about, at).lower <= profile.delta(bound, at).upper
+    several = profile.epsilon(Composed(bound, count), "1e-6")
+    assert 0 < float(several.lower) <= float(several.upper) < count * 0.1 + 4
+
+
+@pytest.mark.parametrize("noise", ["Gaussian", "Laplace"])
+def test_selections_have_their_probabilities(noise: str) -> None:
+    size, scores = 40_000, [0.0, 0.5, -1.0, 0.25]
+    about = ReportNoisyMax(noise, "1/2", 4)
+    drawn = about.release(scores, size, rng=np.random.default_rng(3))
+    expected = chances(noise, [2 * u for u in scores])
+    expected *= size / expected.sum()
+    assert chisquare(np.bincount(drawn, minlength=4), expected).pvalue > FALSE_ALARM
+    # equal scores so large that doubles tell none of the noise
+    drawn = about.release(["1e30"] * 4, 400, rng=np.random.default_rng(4))
+    assert chisquare(np.bincount(drawn, minlength=4)).pvalue > FALSE_ALARM
+    assert int(about.release([0, 10**6, 0, 0])) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ReportNoisyMax(noise='Cauchy', scale=1, candidates=3)", "noise='Cauchy' to be one of"),
+        ("ReportNoisyMax(noise='Laplace', scale=0, candidates=3)", "scale"),
+        ("ReportNoisyMax(noise='Laplace', scale=1, candidates=1)", "candidates=1 ≥ 2"),
+        ("ReportNoisyMax(noise='Laplace', scale=1)", "needs candidates"),
+    ],
+)
+def test_bad_arguments_are_named(text: str, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        dpassay.parse(text)
+    with pytest.raises(InvalidInputError, match="3 scores"):
+        ReportNoisyMax("Laplace", 1, 3).release([0, 1])
+
+
+CLAIMS = [
+    ("'Gaussian', scale=2, candidates=3", "0.15058", Verdict.HOLDS, Outcome.VALID),
+    ("'Gaussian', scale=2, candidates=3", "0.15057", Verdict.REFUTED, Outcome.VALID),
+    ("'Gaussian', scale=1, candidates=6, monotone=True", "0.2", Verdict.REFUTED, Outcome.VALID),
+    ("'Gaussian', scale=2, candidates=40", "0.39", Verdict.HOLDS, Outcome.CONDITIONAL),
+    ("'Laplace', scale=2, candidates=2", "0.05724", Verdict.HOLDS, Outcome.VALID),
+    ("'Laplace', scale=2, candidates=2", "0.05723", Verdict.REFUTED, Outcome.VALID),
+    ("'Laplace', scale=2, candidates=5", "0.14", Verdict.HOLDS, Outcome.CONDITIONAL),
+    ("'Laplace', scale=2, candidates=5", "0.12", Verdict.UNDECIDED, None),
+    ("'Gumbel', scale=2, candidates=5", "0.0775", Verdict.HOLDS, Outcome.VALID),
+    ("'Exponential', scale=2, candidates=5", "0.2211", Verdict.REFUTED, Outcome.VALID),
+]
+
+
+@pytest.mark.parametrize(("noise", "delta", "verdict", "outcome"), quick(CLAIMS, 0, 1, 4, 5, 8, 9))
+def test_the_checker_derives_the_same(
+    noise: str, delta: str, verdict: Verdict, outcome: Outcome | None
+) -> None:
+    shared: dict[str, Any] = {"id": "test/max", "source": "test", "statement": "selection"}
+    text = f"ReportNoisyMax(noise={noise})"
+    finding, certificate = certify(
+        ApproximateDP(epsilon="1/2", delta=delta, mechanism=text, **shared)
+    )
+    assert finding.verdict is verdict, finding.true
+    if outcome is not None:
+        assert certificate is not None
+        assert check(certificate).outcome is outcome
+
+
+def test_sizes_that_tie_are_taken_in_one_order() -> None:
+    shared: dict[str, Any] = {"id": "test/tie", "source": "test", "statement": "a tie at 0"}
+    text = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=3)"
+    _, certificate = certify(ApproximateDP(epsilon="0", delta="0.3", mechanism=text, **shared))
+    assert certificate is not None
+    assert check(certificate).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("noise", ["Gaussian", "Laplace", "Exponential", "Gumbel"])
+def test_how_far_from_the_best_it_chooses(noise: str) -> None:
+    named = f"ReportNoisyMax(noise='{noise}', scale=2, candidates=5)"
+    found = dpassay.compare(
+        "Selection(5)", epsilon=9, delta="1e-3", metrics=["regret:0.9"], candidates=[named]
+    )
+    (row,) = (row for row in found.rows if row.candidate.name.startswith("ReportNoisyMax"))
+    distance = row.value("regret:0.9")
+    assert distance is not None
+    if noise in NOISES:
+        chance = chances(noise, [float(distance) / 2, 0, 0, 0, 0])[0]
+        assert chance == pytest.approx(0.9, abs=SPARE[noise])

@@ -1,0 +1,193 @@
+"""Report noisy max: the largest of k scores with independent noise.
+
+With Gumbel noise it is the exponential mechanism: the maximum of u_i + G_i is at i with probability
+e^{u_i}/Σ e^{u_j}. With exponential noise it is permute-and-flip (Ding, Kifer, Steinke, Wang, Xiao
+and Zhang 2021). A score moves against another by at most t units of the noise.
+
+Let F be the distribution function of Y − X, X the largest of s and Y that of k − s noises of equal
+scores. The event that one of s candidates is reported has a probability of at most F(a + t),
+against F(a), for some a. The accountant proves this of Gaussian noise (dispersive order, Efron's
+theorem and Jensen's inequality, in `accountant.pairs.gaussian_maxima`); for two candidates, Y − X
+the difference of two noises, it is immediate. F is here an integral by Arb's own quadrature, where
+the accountant adds up a trapezoidal rule. f is log-concave, so that f(a + t)/f(a) falls with a: the
+best a lies between two numbers where f(a + t) − e^ε f(a) has different signs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from flint import acb, arb
+
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import largest
+from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
+from verify.checker.reals import FewDigitsError, Real, UnknownError, ball, exp
+
+_MOST_CANDIDATES = 12
+"""More take minutes."""
+_BITS, _FAR = 60, 16
+"""Of an integral, and how far it goes beyond the last place of the maximum."""
+_STEP, _REACH, _HALVINGS = 0.1, 12.0, 60
+"""Of a sum in floats, and of the search for the best a."""
+_TIED = 1 - 1e-9
+"""Share of the largest value from which on another one counts as equal: the first is taken."""
+_ASIDE = (2e-13, 1e-9, 1e-5)
+"""How far on both sides of that the best a is shown to lie."""
+
+
+def _pair(noise: Noise) -> Pair:
+    """Return the pair: scores move against each other by 2Δ, or Δ where they are monotone."""
+    moved = noise["sensitivity"] * (1 if noise["monotone"] else 2)
+    t = moved / noise["scale"]
+    match noise["noise"]:
+        case "Gumbel":
+            return {"law": "bounded-range", "length": t}
+        case "Exponential":
+            return {"law": "noisy-maximum", "distance": t}
+    return {
+        "law": "noisy-maxima",
+        "candidates": noise["candidates"],
+        "gaussian": noise["noise"] == "Gaussian",
+        "distance": t,
+    }
+
+
+def _normal(k: int, s: int, a: arb) -> tuple[arb, arb]:
+    """Return F(a) and f(a): integrals over where X is."""
+    root, m = arb(2).sqrt(), k - s
+    low, high = -_FAR - abs(a).upper(), _FAR + abs(a).upper()
+    tolerance = arb(2) ** -_BITS
+
+    def cdf(x: acb) -> acb:
+        return (-x / root).erfc() / 2
+
+    def density(x: acb) -> acb:
+        return (-x * x / 2).exp() / (2 * acb.pi()).sqrt()
+
+    def weight(x: acb) -> acb:
+        return s * density(x) * cdf(x) ** (s - 1)
+
+    def integral(function: Callable[[acb], acb]) -> arb:
+        return acb.integral(
+            lambda x, _: function(x), low, high, rel_tol=tolerance, abs_tol=tolerance**2
+        ).real
+
+    beyond = arb(0).union((arb(_FAR) / root).erfc() * k * k)
+    mass = integral(lambda x: weight(x) * cdf(x + a) ** m)
+    slope = integral(lambda x: weight(x) * m * density(x + a) * cdf(x + a) ** (m - 1))
+    return mass + beyond, slope + beyond
+
+
+def _laplace(_: int, __: int, a: arb) -> tuple[arb, arb]:
+    """Return F(a) and f(a) of the difference of two Laplace noises, density (1 + |x|)e^{−|x|}/4."""
+    tail = (2 + abs(a)) * (-abs(a)).exp() / 4
+    return (1 - tail if a > 0 else tail), (1 + abs(a)) * (-abs(a)).exp() / 4
+
+
+def _slope(k: int, s: int, a: float, gaussian: bool) -> float:
+    """Return f(a) in floats."""
+    if not gaussian:
+        return (1 + abs(a)) * math.exp(-abs(a)) / 4
+    found, x = 0.0, -_REACH - abs(a)
+    while x < _REACH + abs(a):
+        one, other = math.erfc(-x / math.sqrt(2)) / 2, math.erfc(-(x + a) / math.sqrt(2)) / 2
+        found += math.exp(-(x * x + (x + a) ** 2) / 2) * one ** (s - 1) * other ** (k - s - 1)
+        x += _STEP
+    return found
+
+
+@lru_cache(maxsize=64)
+def _near(k: int, s: int, gaussian: bool, t: float, epsilon: float) -> float:
+    """Return about the a with f(a + t) = e^ε f(a)."""
+    low, high = -_REACH - t, _REACH
+    for _ in range(_HALVINGS):
+        a = (low + high) / 2
+        above = _slope(k, s, a + t, gaussian) > math.exp(epsilon) * _slope(k, s, a, gaussian)
+        low, high = (a, high) if above else (low, a)
+    return low
+
+
+def _best(pair: Pair, s: int, epsilon: Any) -> tuple[Any, Any, Any]:
+    """Return F(a + t), F(a) and the largest F(a + t) − e^ε F(a).
+
+    As a function of F(a) that is concave, with the slope f(a + t)/f(a) − e^ε: it is at most its
+    tangent at the lower end.
+    """
+    k, t, factor = int(pair["candidates"]), ball(pair["distance"]), ball(exp(epsilon))
+    law = _normal if pair["gaussian"] else _laplace
+    near = _near(k, s, bool(pair["gaussian"]), float(t), float(ball(epsilon)))
+    for aside in _ASIDE:
+        ends = [arb(near - aside), arb(near + aside)]
+        (q, q_low), (q_end, q_high) = (law(k, s, a) for a in ends)
+        (p, p_low), (p_end, p_high) = (law(k, s, a + t) for a in ends)
+        if p_low >= factor * q_low and p_high <= factor * q_high:
+            value = p - factor * q
+            above = value + (p_low / q_low - factor) * (q_end - q)
+            return Real(p.union(p_end)), Real(q.union(q_end)), Real(value.union(above))
+    raise FewDigitsError("a level of the difference of two maxima")
+
+
+def _sizes(pair: Pair) -> range:
+    k = int(pair["candidates"])
+    if k > (_MOST_CANDIDATES if pair["gaussian"] else 2):
+        raise UnknownError(f"the noisy maximum of {k} candidates")
+    return range(1, k)
+
+
+def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
+    if not pair["gaussian"] and not -pair["distance"] < epsilon < pair["distance"]:
+        return Fraction(0) if epsilon > 0 else 1 - exp(epsilon)
+    with ctx.workprec(128):
+        return largest([_best(pair, s, epsilon)[2] for s in _sizes(pair)])
+
+
+def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    found = [_best(pair, s, epsilon) for s in _sizes(pair)]
+    most = max(float(value.ball) for _, _, value in found)
+    return next((p, q) for p, q, value in found if float(value.ball) >= most * _TIED)
+
+
+def _largest_loss(pair: Pair) -> Any:
+    """Return t of Laplace noise.
+
+    Whatever the other noises are, a candidate wins by exceeding a number, which moves by at most t.
+    """
+    if pair["gaussian"]:
+        return Real(arb.pos_inf())
+    return pair["distance"]
+
+
+def _unknown(*_: Any) -> Any:
+    raise UnknownError("the divergences of a noisy maximum are not known")
+
+
+def _nothing(*_: Any) -> Any:
+    raise UnknownError("a candidate is no number")
+
+
+REPORT_NOISY_MAX = DeclaredLaw(
+    mechanism="ReportNoisyMax",
+    arguments={
+        "noise": Argument(name_of(("Laplace", "Gaussian", "Exponential", "Gumbel"))),
+        "scale": Argument(positive),
+        "candidates": Argument(integer(2)),
+        "sensitivity": Argument(positive, Fraction(1)),
+        "monotone": Argument(switch, False),
+    },
+    name="noisy-maxima",
+    parameters=("candidates", "gaussian", "distance"),
+    pair=_pair,
+    tails=_tails,
+    hockey_stick=_hockey_stick,
+    renyi=_unknown,
+    largest_loss=_largest_loss,
+    variance=_nothing,
+    quantile=_nothing,
+    only_alone=True,
+)

@@ -294,6 +294,13 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ),
         BOTH,
     ),
+    "ReportNoisyMax": (  # other noises are enclosed to fewer digits: their own test compares them
+        lambda r: (
+            f"ReportNoisyMax(noise={r.choice(['Gumbel', 'Exponential'])!r}, scale={rational(r)}, "
+            f"candidates={r.randint(2, 9)}, monotone={r.choice([True, False])})"
+        ),
+        (None, *BOTH),
+    ),
     "RandomizedResponse": (
         lambda r: f"RandomizedResponse(epsilon={rational(r, 0)}, categories={r.randint(2, 6)})",
         (None, "replace-one"),

@@ -294,13 +294,6 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ),
         BOTH,
     ),
-    "ReportNoisyMax": (  # other noises are enclosed to fewer digits: their own test compares them
-        lambda r: (
-            f"ReportNoisyMax(noise={r.choice(['Gumbel', 'Exponential'])!r}, scale={rational(r)}, "
-            f"candidates={r.randint(2, 9)}, monotone={r.choice([True, False])})"
-        ),
-        (None, *BOTH),
-    ),
     "RandomizedResponse": (
         lambda r: f"RandomizedResponse(epsilon={rational(r, 0)}, categories={r.randint(2, 6)})",
         (None, "replace-one"),
@@ -342,6 +335,13 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM if name not in TAKEN},
+    "ReportNoisyMax": (  # other noises are enclosed to fewer digits: their own test compares them
+        lambda r: (
+            f"ReportNoisyMax(noise={r.choice(['Gumbel', 'Exponential'])!r}, scale={rational(r)}, "
+            f"candidates={r.randint(2, 9)}, monotone={r.choice([True, False])})"
+        ),
+        (None, *BOTH),
+    ),
     "TruncatedLaplace": (
         lambda r: f"TruncatedLaplace(scale={rational(r)}, bound=40, sensitivity={rational(r, 1)})",
         (None, *BOTH),

@@ -177,10 +177,11 @@ CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax")
 """Mechanisms that choose by scores."""
 
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
+    "profile": {("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds"},
     "composition": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
-        ("ReportNoisyMax",): "not exactly: `dominated_by` bounds it",
+        ("AboveThreshold", "ReportNoisyMax"): "not exactly: `dominated_by` bounds it",
         KEYS: "not exactly: what bounds it is in the message; `partitions` has the keys of a user",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
@@ -188,7 +189,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "subsampling": {
         ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
-        ("ReportNoisyMax",): "not exactly: `dominated_by` bounds it",
+        ("AboveThreshold", "ReportNoisyMax"): "not exactly: `dominated_by` bounds it",
         KEYS: "not exactly, for the same reason",
         ("Channel", "RandomizedResponse"): "never: it reports one record, and none is left out",
         ("Shuffled",): "never: the number of users is given, and none is left out",
@@ -213,9 +214,15 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         (*COUNTERS, "KaryTree"): "not yet: sums of Laplace noise; E[error²] is known",
         ("DiscreteCorrelatedGaussian",): "not yet: sums of two discrete laws; E[error²] is known",
         ("SampledWithoutReplacement",): "ask the mechanism that it samples for",
-        ("Channel", "Guaranteed", "RandomizedResponse", "Shuffled", "Tabulated", *CHOICES): (
-            "never: outputs are names"
-        ),
+        (
+            "AboveThreshold",
+            "Channel",
+            "Guaranteed",
+            "RandomizedResponse",
+            "Shuffled",
+            "Tabulated",
+            *CHOICES,
+        ): ("never: outputs are names"),
         KEYS: "never: keys are left out",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
@@ -238,14 +245,21 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("DiscreteCorrelatedGaussian", "KnownSizeGaussian"): (
             "not yet as a candidate that is named; `compare` offers it for `Counts`"
         ),
-        ("Channel", "Guaranteed", "RandomizedResponse", "Shuffled", "Tabulated", *CHOICES): (
-            "never: it adds no noise to an answer"
-        ),
+        (
+            "AboveThreshold",
+            "Channel",
+            "Guaranteed",
+            "RandomizedResponse",
+            "Shuffled",
+            "Tabulated",
+            *CHOICES,
+        ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
         ("AdditiveNoise", "RandomAllocation"): ("not yet: how small levels bound μ is not known"),
+        ("AboveThreshold",): "not yet: its profile is known in bounds",
         (
             *KEYS,
             "BoundedCountNoise",

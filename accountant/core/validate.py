@@ -244,8 +244,8 @@ class Switch(Field[bool, bool]):
 class OneOf(Field[str, str]):
     """One of several texts."""
 
-    def __init__(self, *names: str) -> None:
-        super().__init__()
+    def __init__(self, *names: str, default: str = _REQUIRED) -> None:
+        super().__init__(default)
         self._names = names
 
     def read(self, value: str) -> str:

@@ -42,6 +42,7 @@ from accountant.mechanisms.counting.smooth_binary import SmoothBinary as SmoothB
 from accountant.mechanisms.counting.square_root_factorization import (
     SquareRootFactorization as SquareRootFactorization,
 )
+from accountant.mechanisms.selection.above_threshold import AboveThreshold as AboveThreshold
 from accountant.mechanisms.selection.exponential import (
     ExponentialMechanism as ExponentialMechanism,
 )

@@ -335,6 +335,13 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM if name not in TAKEN},
+    "AboveThreshold": (  # others have bounds: their own test compares those
+        lambda r: (
+            f"AboveThreshold(threshold_scale={rational(r)}, query_scale={rational(r, 0)}, "
+            f"count={r.randint(1, 4)}, variant='endless')"
+        ),
+        (None, *BOTH),
+    ),
     "ReportNoisyMax": (  # other noises are enclosed to fewer digits: their own test compares them
         lambda r: (
             f"ReportNoisyMax(noise={r.choice(['Gumbel', 'Exponential'])!r}, scale={rational(r)}, "

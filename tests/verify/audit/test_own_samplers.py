@@ -90,6 +90,7 @@ def test_every_mechanism_is_listed() -> None:
     """A new one has to be put among those that are tested here, or among the others."""
     assert set(CONTINUOUS) == continuous()
     assert without_lattice() <= {
+        "AboveThreshold",  # draws its noise digit by digit
         "AdditiveNoise",  # a formula: its inverse is found by bisection
         "BoundedCountNoise",
         "Channel",

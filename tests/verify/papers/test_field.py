@@ -34,6 +34,10 @@ REFUTED = {
     "google/gaussian-sigma-root/wording",
     "autodp/gaussian-densities",
     "composition/optimal",
+    "sparse-vector/roth",
+    "sparse-vector/lee-clifton",
+    "sparse-vector/stoddard",
+    "sparse-vector/chen",
     "gdp/noise-1.06",
     "gdp/noise-0.638",
 }
@@ -54,6 +58,14 @@ QUICK = [
     "composition/optimal",
     "opendp/randomised-response",
     "rappor/permanent",
+    "sparse-vector/lyu",
+    "sparse-vector/dwork-roth",
+    "sparse-vector/roth",
+    "sparse-vector/lee-clifton",
+    "sparse-vector/lee-clifton-corrected",
+    "sparse-vector/lee-clifton-least",
+    "sparse-vector/stoddard",
+    "sparse-vector/chen",
 ]
 """Claims of the default suite: every kind of error that is not about training runs."""
 

@@ -4,6 +4,7 @@ What is declared here is derived a second time, and shares nothing with the acco
 is to add its file, and its name to the list below.
 """
 
+from verify.checker.declared.above_threshold import ABOVE_THRESHOLD
 from verify.checker.declared.exponential import EXPONENTIAL
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
@@ -15,6 +16,7 @@ from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
 
 _ALL: tuple[DeclaredLaw, ...] = (
+    ABOVE_THRESHOLD,
     EXPONENTIAL,
     LOGISTIC,
     OWN_DENSITY,

@@ -1,0 +1,203 @@
+"""The sparse vector technique: which answers of a stream are above a noisy threshold.
+
+The threshold, 0 with Laplace noise of scale s, is compared with every answer, with Laplace noise of
+scale r; the stream ends after c answers above. Lengths are in units of the sensitivity: each answer
+moves by at most 1. The loss is at most 1/s + 2c/r, or 1/s + c/r where all answers move in the same
+direction (Lyu, Su and Li 2017): with the threshold moved by 1 no answer becomes less probable to be
+below, and c answers above do by a factor of at most e^{2/r} or e^{1/r} each.
+
+It comes as near to that as one likes. Let m > c + r/s answers come first, at a under P and at a + 1
+under Q, and then c answers at 1 under P (0 where monotone) and at 0 under Q; the output is that the
+m are below and the c above. As a grows, the integral over the noisy threshold
+
+    P(output) = ∫ f(z/s)/s F((z − a)/r)^m (1 − F((z − 1)/r))^c dz
+
+has its mass near a, where the first and the last factor are exponentials. So there Q(output), at
+z + 1, is e^{−1/s − 2c/r} or e^{−1/s − c/r} times as large.
+
+With a fresh threshold after each answer above the parts between them are independent, and the loss
+is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says that
+the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers below, at
+0 under P and at 1 under Q, have a loss of exactly m/r, for any m.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.core.pair import Pair, Tails
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import START_PRECISION, ball
+from accountant.numbers.precision import ctx
+
+Terms = list[tuple[arb, int]]
+"""Sums of c e^{λz}, as (c, λ)."""
+_PLACES = (0, 1, 2, 4, 8, 16, 32, 64)
+"""Places a of the answers below that are tried, in units of r."""
+_MOST_ABOVE = 16
+"""Answers above in an output that is tried."""
+
+
+def _power(n: int, rate: int, at: Fraction, sign: int) -> tuple[Terms, Terms]:
+    """Return F(z − at)^n (sign 1) or F(at − z)^n (−1), where z is below `at` and above it."""
+    half, place = arb("0.5"), ball(at)
+    tail: Terms = [(half**n * (-sign * n * rate * place).exp(), sign * n * rate)]
+    most: Terms = [
+        (math.comb(n, i) * (-half) ** i * (sign * i * rate * place).exp(), -sign * i * rate)
+        for i in range(n + 1)
+    ]
+    return (tail, most) if sign > 0 else (most, tail)
+
+
+def _chance(
+    scales: tuple[Fraction, Fraction], below: tuple[int, Fraction], above: tuple[int, Fraction]
+) -> arb:
+    """Return P(m answers at a are below, and c answers at b above), (m, a) and (c, b) given.
+
+    In a unit of z of which both rates are multiples the integrand is a sum of exponentials with
+    integer rates between 0, a and b.
+    """
+    (a, b), (c, d) = (rate.as_integer_ratio() for rate in (1 / scales[0], 1 / scales[1]))
+    unit = Fraction(math.gcd(a * d, c * b), b * d)
+    s, r = (int(1 / (scale * unit)) for scale in scales)
+    low_at, high_at = below[1] * unit, above[1] * unit
+    factors = [
+        (Fraction(0), ([(arb(s) / 2, s)], [(arb(s) / 2, -s)])),
+        (low_at, _power(below[0], r, low_at, 1)),
+        (high_at, _power(above[0], r, high_at, -1)),
+    ]
+    ends = sorted({at for at, _ in factors})
+    found = arb(0)
+    for low, high in zip([None, *ends], [*ends, None], strict=True):
+        terms: Terms = [(arb(1), 0)]
+        for at, sides in factors:
+            side = sides[low is not None and low >= at]
+            terms = [(x * y, rate + also) for x, rate in terms for y, also in side]
+        for x, rate in terms:
+            found += x * (_primitive(high, rate) - _primitive(low, rate))
+    return found
+
+
+def _primitive(x: Fraction | None, rate: int) -> arb:
+    """Return a primitive of e^{λx}, 0 at the infinite end where it is integrable."""
+    if x is None:
+        return arb(0)
+    return (rate * ball(x)).exp() / rate if rate else ball(x)
+
+
+@final
+@dataclass(frozen=True)
+class AboveThresholdPair(Pair):
+    """All pairs of streams: their largest loss, and outputs that bound H(ε) from below.
+
+    The scales are in units of the sensitivity; `variant` is "standard", "fresh-threshold" or
+    "noisy-values".
+    """
+
+    threshold: Fraction
+    query: Fraction
+    count: int
+    monotone: bool
+    variant: str
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the supremum of the losses where it is finite."""
+        if self.variant == "noisy-values":
+            return None
+        part = (1 if self.monotone else 2) / self.query
+        if self.variant == "fresh-threshold":
+            return ExactReal.of_rational(self.count * (1 / self.threshold + part))
+        return ExactReal.of_rational(1 / self.threshold + self.count * part)
+
+    def max_loss(self) -> arb:
+        """Return it, or +∞."""
+        known = self.exact_max_loss()
+        return arb.pos_inf() if known is None else known.ball()
+
+    def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb]]:
+        """Yield P and Q of outputs whose loss is large."""
+        if self.variant == "noisy-values":  # ∫ f(v) ∫_{z ≤ v} f(z/s)/s F(z)^m dz dv over v ≤ 0
+            s, r = 1 / self.threshold, 1 / self.query
+            m = max(1, math.floor(float(epsilon) / float(r)) + 1)
+            p = ball(s * r / ((s + m * r) * (s + (m + 1) * r))) / arb(2) ** (m + 2)
+            yield p, p * ball(-m * r).exp()
+            return
+        fresh = self.variant == "fresh-threshold"
+        c, times = (1, self.count) if fresh else (min(self.count, _MOST_ABOVE), 1)
+        m = c + math.floor(self.query / self.threshold) + 2
+        scales, raised = (self.threshold, self.query), Fraction(0 if self.monotone else 1)
+        for place in _PLACES:
+            a = place * self.query
+            p = _chance(scales, (m, a), (c, raised))
+            q = _chance(scales, (m, a + 1), (c, Fraction(0)))
+            yield p**times, q**times
+
+    def _best(self, epsilon: ExactReal) -> tuple[arb, arb]:
+        """Return P and Q of the output that shows the largest H(ε)."""
+        factor = epsilon.ball().exp()
+        return max(self._outputs(epsilon), key=lambda pq: float((pq[0] - factor * pq[1]).mid()))
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball from the best output up to what the largest loss allows."""
+        least, largest = -epsilon.ball().expm1(), self.exact_max_loss()
+        if largest is not None and epsilon >= largest:
+            return arb(0)
+        if largest is not None and epsilon <= -largest:
+            return least
+        with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
+            factor, (p, q) = epsilon.ball().exp(), self._best(epsilon)
+            low = (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
+            if largest is None:
+                return low.union(arb(1))
+            t = largest.ball()
+            return low.union((t.exp() - factor) / (t.exp() + 1))
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of the best output against all others."""
+        p, q = self._best(epsilon)
+        return Tails(p, 1 - p, q, 1 - q)
+
+    def renyi(self, order: arb) -> arb:
+        """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
+        return arb(0).union(order * self.rho_bound())
+
+    def kullback_leibler(self) -> arb:
+        """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
+        return arb(0).union(self.rho_bound())
+
+    def closed_rho(self) -> arb:
+        """Return the same wide ball."""
+        return self.kullback_leibler()
+
+    def rho_bound(self) -> arb:
+        """Return t²/2, for a loss in [−t, t]."""
+        return self.max_loss() ** 2 / 2
+
+    def reverse(self) -> AboveThresholdPair:
+        """Return the pair itself: neighbours change places."""
+        return self
+
+    def law(self) -> dict[str, object]:
+        """Return the scales, the count and the variant."""
+        return {
+            "law": "above-threshold",
+            "threshold": str(ExactReal.of_rational(self.threshold)),
+            "query": str(ExactReal.of_rational(self.query)),
+            "count": self.count,
+            "monotone": self.monotone,
+            "fresh": self.variant == "fresh-threshold",
+            "values": self.variant == "noisy-values",
+        }
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the outputs that are tried."""
+        return (
+            "that the first answers are below the threshold, and the others above: the first rise "
+            "by the sensitivity under Q, and the others under P unless answers are monotone"
+        )

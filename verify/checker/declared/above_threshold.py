@@ -1,0 +1,166 @@
+"""The sparse vector technique: answers of a stream against a noisy threshold, until c are above.
+
+With noise of scale s on the threshold and r on the answers, in units of the sensitivity: move the
+threshold by 1, which costs e^{1/s}; no answer below becomes less probable, and an answer above, at
+most 2 nearer to it, or 1 where answers move in one direction, costs e^{2/r} or e^{1/r}. So the loss
+is at most 1/s + 2c/r, or 1/s + c/r. Streams come near to it: m answers at a are below, then c at 1
+(or 0) above, against a + 1 and 0. Their probabilities are integrals over the noisy threshold, here
+by Arb's quadrature between the places where the integrand is not analytic; the accountant adds up
+exponentials.
+
+A fresh threshold after each answer above makes c independent parts. If a noisy value v is shown,
+v ≤ 0 says that the threshold is lower, where each of m answers, at 0 or at 1, is below it with
+probabilities of the ratio e^{1/r}. An endless stream, or one without noise on its answers, tells
+neighbours apart: of many answers at one place the shares that are above tell which half has moved;
+and of answers that rise slowly, which half is above first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from flint import acb, arb
+
+from verify.checker.arithmetic import largest
+from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.notation import (
+    Argument,
+    Noise,
+    both,
+    integer,
+    name_of,
+    not_negative,
+    positive,
+    rational,
+    switch,
+)
+from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, hull
+
+_BITS = 60
+"""Of an integral."""
+_PLACES = (0, 1, 2, 4, 8, 16, 32, 64)
+"""Places of the answers below that are tried, in units of r."""
+_MOST_ABOVE = 16
+"""Answers above in an output that is tried."""
+
+
+def _pair(noise: Noise) -> Pair:
+    """Return the scales in units of the sensitivity; certainty where nothing is hidden."""
+    if noise["variant"] == "endless" or noise["query_scale"] == 0:
+        one, none = Fraction(1), Fraction(0)
+        return {"law": "finite", "p": [one, none], "q": [none, one]}
+    return {
+        "law": "above-threshold",
+        "threshold": noise["threshold_scale"] / noise["sensitivity"],
+        "query": noise["query_scale"] / noise["sensitivity"],
+        "count": noise["count"],
+        "monotone": noise["monotone"],
+        "fresh": noise["variant"] == "fresh-threshold",
+        "values": noise["variant"] == "noisy-values",
+    }
+
+
+def _largest_loss(pair: Pair) -> Any:
+    if pair["values"]:
+        return INFINITE
+    first, part = 1 / pair["threshold"], (1 if pair["monotone"] else 2) / pair["query"]
+    return pair["count"] * (first + part) if pair["fresh"] else first + pair["count"] * part
+
+
+def _chance(pair: Pair, m: int, a: Fraction, c: int, b: Fraction) -> arb:
+    """Return P(m answers at a are below, c answers at b above)."""
+    s, r = ball(pair["threshold"]), ball(pair["query"])
+    places = sorted({Fraction(0), a, b})
+    far = _BITS / (1 / s + m / r)
+    ends = [-far, *map(ball, places), ball(places[-1]) + _BITS / (1 / s + c / r)]
+    found = arb(0)
+    for low, high in pairwise(ends):
+        middle = (low + high) / 2
+
+        def tail(x: acb, left: bool) -> acb:
+            return x.exp() / 2 if left else 1 - (-x).exp() / 2
+
+        def integrand(z: acb, _: bool, middle: arb = middle) -> acb:
+            density = (z / s if middle < 0 else -z / s).exp() / (2 * s)
+            under = tail((z - ball(a)) / r, bool(middle < ball(a)))
+            over = tail((ball(b) - z) / r, bool(middle > ball(b)))
+            return density * under**m * over**c
+
+        found += acb.integral(
+            integrand, low, high, rel_tol=arb(2) ** -_BITS, abs_tol=arb(2) ** (-100 * _BITS)
+        ).real
+    under = (-far / s).exp() / 2 * (((-far - ball(a)) / r).exp() / 2) ** m
+    over = (-ends[-1] / s).exp() / 2 * (((ball(b) - ends[-1]) / r).exp() / 2) ** c
+    return found + arb(0).union(under + over)
+
+
+def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
+    """Yield the probabilities under P and Q of outputs that are tried."""
+    count, r = int(pair["count"]), pair["query"]
+    if pair["values"]:
+        # with S = 1/s and R = 1/r: ∫ (R/2)e^{Rv} ∫ (S/2)e^{Sz} (e^{Rz}/2)^m dz dv, z < v < 0
+        first, each = 1 / pair["threshold"], 1 / r
+        m = max(1, math.floor(float(ball(epsilon)) / float(each)) + 1)
+        p = ball(first * each / ((first + m * each) * (first + (m + 1) * each)))
+        p /= arb(2) ** (m + 2)
+        yield p, p * ball(exp(-m * each))
+        return
+    c, times = (1, count) if pair["fresh"] else (min(count, _MOST_ABOVE), 1)
+    m = c + math.floor(r / pair["threshold"]) + 2
+    raised = Fraction(0 if pair["monotone"] else 1)
+    for place in _PLACES:
+        p = _chance(pair, m, place * r, c, raised)
+        q = _chance(pair, m, place * r + 1, c, Fraction(0))
+        yield p**times, q**times
+
+
+def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    """Return P and Q of the output with the largest P − e^ε Q."""
+    factor = ball(exp(epsilon))
+    p, q = max(_outputs(pair, epsilon), key=lambda each: float(each[0] - factor * each[1]))
+    return Real(p), Real(q)
+
+
+def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
+    """Return what lies between the best output and what a loss of at most t allows."""
+    t = _largest_loss(pair)
+    if not pair["values"] and epsilon >= t:
+        return Fraction(0)
+    if not pair["values"] and epsilon <= -t:
+        return 1 - exp(epsilon)
+    p, q = _tails(pair, epsilon)
+    high = Fraction(1) if pair["values"] else (exp(t) - exp(epsilon)) / (exp(t) + 1)
+    return hull(largest([p - exp(epsilon) * q, 1 - exp(epsilon), Fraction(0)]), high)
+
+
+def _unknown(*_: Any) -> Any:
+    raise UnknownError("the divergences of the sparse vector technique are not known")
+
+
+ABOVE_THRESHOLD = DeclaredLaw(
+    mechanism="AboveThreshold",
+    arguments={
+        "threshold_scale": Argument(both(rational, positive)),
+        "query_scale": Argument(both(rational, not_negative)),
+        "count": Argument(integer(1), Fraction(1)),
+        "sensitivity": Argument(both(rational, positive), Fraction(1)),
+        "monotone": Argument(switch, False),
+        "variant": Argument(
+            name_of(("standard", "fresh-threshold", "noisy-values", "endless")), "standard"
+        ),
+    },
+    name="above-threshold",
+    parameters=("threshold", "query", "count", "monotone", "fresh", "values"),
+    pair=_pair,
+    tails=_tails,
+    renyi=_unknown,
+    largest_loss=_largest_loss,
+    variance=_unknown,
+    quantile=_unknown,
+    only_alone=True,
+    hockey_stick=_hockey_stick,
+)

@@ -32,8 +32,9 @@ from typing import final
 from flint import arb
 
 from accountant.core.pair import Pair, Tails
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, ball
+from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from accountant.numbers.precision import ctx
 
 Terms = list[tuple[arb, int]]
@@ -157,6 +158,23 @@ class AboveThresholdPair(Pair):
                 return low.union(arb(1))
             t = largest.ball()
             return low.union((t.exp() - factor) / (t.exp() + 1))
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Raise UndecidedError, with what the largest loss and the event of all outputs allow."""
+        low, high = enclose(lambda: arb.log1p(-delta.ball())), Interval.of_ball(arb.pos_inf())
+        if self.exact_max_loss() is not None:
+            high = enclose(
+                lambda: (
+                    (-delta.ball() - delta.ball() * (-self.max_loss()).exp()).log1p()
+                    + self.max_loss()
+                )
+            )
+        found = Interval(low.lower, max(low.upper, high.upper))
+        raise UndecidedError(
+            f"The epsilon of the sparse vector technique lies in {found}: no profile is known.",
+            reached=float(found.relative_width or math.inf),
+            interval=found,
+        )
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of the best output against all others."""

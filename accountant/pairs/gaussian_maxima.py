@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.pair import Pair, Tails
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
 from accountant.numbers.precision import ctx
@@ -63,6 +64,8 @@ _ABOVE = 1e-4
 """How far above it, in units of 1/t, a tangent is taken that shows that a size is not worst."""
 _TIED = 1 - 1e-9
 """Share of the largest H from which on floats count another one as equal."""
+_MOST_EPSILON = 700.0
+"""Largest ε of which floats know the exponential."""
 _STEPS, _SETTLED = 30, 1e-14
 """Most steps towards an ε in floats, and the relative size of the last one."""
 _STARTS = 4
@@ -137,7 +140,11 @@ def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]
         return np.asarray(found * size * step / math.sqrt(2 * math.pi))
 
     found = mass(low)
-    return low[:, 0], (mass(low + distance) - np.exp(epsilon) * found)[:, 0], found[:, 0]
+    return (
+        low[:, 0],
+        (mass(low + distance) - np.exp(min(epsilon, _MOST_EPSILON)) * found)[:, 0],
+        found[:, 0],
+    )
 
 
 @final
@@ -192,7 +199,9 @@ class GaussianMaximaPair(Pair):
             if rise >= 0 and p_end - factor * q_end <= 0:
                 above = value + rise * (q_high - q)
                 return value.max(p_high - factor * q_high).union(above), (low, high)
-        return value.union(arb(1)), None
+        if ctx.prec >= _MOST_PRECISION:
+            raise UndecidedError(f"The best event at epsilon={epsilon} is too rare to be found.")
+        return value.max(arb(0)).union(self.bound(epsilon)), None
 
     def _bits(self) -> int:
         width = asked_width.get()
@@ -214,13 +223,19 @@ class GaussianMaximaPair(Pair):
         """Return the largest over the sizes of S."""
         return self._largest(epsilon)[0].max(-epsilon.ball().expm1()).max(arb(0))
 
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the H(ε) of the vector of noisy scores."""
+        mu = (2 * self.rho_bound()).sqrt()
+        half, cut = mu / 2, epsilon.ball() / mu
+        return (normal_cdf(half - cut) - epsilon.ball().exp() * normal_cdf(-half - cut)).upper()
+
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε ≥ 0 with ln H(ε) = log_delta in floats, by steps of Newton."""
         epsilon = 0.0
         for _ in range(_STEPS):
             _, values, masses = _levels(self.candidates, float(self.distance), epsilon)
             best = values.argmax()
-            if not values[best] > 0:
+            if not (values[best] > 0 and masses[best] > 0 and epsilon < _MOST_EPSILON):
                 return None
             value = float(values[best])
             step = (math.log(value) - log_delta) * value / (math.exp(epsilon) * masses[best])

@@ -27,12 +27,16 @@ _WIDE = Fraction(1, 64)
 HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
+_TIE = arb(2) ** -128
+"""A value that is not told from 0 at the highest precision is a root if it is less, else wide."""
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
 """Widths of the answers that are tried, of the largest one."""
 
 
 def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
     """Find low < high with function(low) ≥ 0 ≥ function(high), by steps that double.
+
+    A point whose sign is not known, since the ball there is wide, is neither end.
 
     Parameters
     ----------
@@ -44,15 +48,26 @@ def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None
         A point below which the search never goes; without it, negative points are tried too.
     """
     origin = Fraction(0) if floor is None else floor
-    downward = floor is None and _sign(function, origin) < 0
-    near = origin
+    first = 1 if floor is not None else _sign(function, origin)
+    low = origin if first is not None and first >= 0 else None
+    high = origin if first is not None and first < 0 else None
+    distance = step
     for _ in range(_MAX_DOUBLINGS):
-        far = origin - step if downward else origin + step
-        if downward and _sign(function, far) >= 0:
-            return far, near
-        if not downward and _sign(function, far) <= 0:
-            return near, far
-        near, step = far, 2 * step
+        if low is not None and high is not None:
+            return low, high
+        if high is None:
+            sign = _sign(function, origin + distance)
+            if sign is not None and sign > 0:
+                low = origin + distance
+            elif sign is not None:
+                high = origin + distance
+        if low is None:
+            sign = _sign(function, origin - distance)
+            if sign is not None and sign >= 0:
+                low = origin - distance
+            elif sign is not None:
+                high = origin - distance
+        distance, step = distance + 2 * step, 2 * step
     raise UndecidedError(f"No change of sign was found within 2^{_MAX_DOUBLINGS} of {origin}.")
 
 
@@ -61,8 +76,8 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
 
     A fast approximation (regula falsi on ball midpoints) is followed by a proof: the function
     is certainly positive at the lower end of the answer and certainly negative at the upper
-    end, or the end is one of `between`. A root that the ladder cannot tell from 0 is enclosed to
-    an absolute width, about the fourth power of the relative one.
+    end, or the end is one of `between`, and not told from a root. A root that the ladder cannot
+    tell from 0 is enclosed to an absolute width, about the fourth power of the relative one.
 
     Raises
     ------
@@ -76,9 +91,18 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
 
     def around(guess: Fraction, slack: Fraction) -> Interval | None:
         lower, upper = max(low, guess - slack), min(high, guess + slack)
-        proved_low = lower == low or _sign(function, lower) > 0
-        proved = proved_low and (upper == high or _sign(function, upper) < 0)
-        return _hull(lower, upper, bits) if proved else None
+        if is_end(lower, low, 1) and is_end(upper, high, -1):
+            return _hull(lower, upper, bits)
+        if (lower, upper) == between:
+            raise UndecidedError(
+                f"No root is proved to lie in [{float(low):.6g}, {float(high):.6g}]: the values at "
+                "the ends are known too little."
+            )
+        return None
+
+    def is_end(point: Fraction, outer: Fraction, side: int) -> bool:
+        sign = _sign(function, point)
+        return sign == side or (point == outer and sign == 0)
 
     for precision in [(2 * bits + 64) << doublings for doublings in range(_PRECISIONS)]:
         with ctx.workprec(precision), within():
@@ -129,8 +153,8 @@ def _hull(lower: Fraction, upper: Fraction, bits: int) -> Interval:
     return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
 
 
-def _sign(function: Function, point: Fraction) -> int:
-    """Sign at a point; 0 if the ladder cannot tell the point from a root."""
+def _sign(function: Function, point: Fraction) -> int | None:
+    """Sign at a point; 0 if the ladder cannot tell it from a root, None where the ball is wide."""
     exact, precision = ExactReal.of_rational(point), 128
     while True:
         with ctx.workprec(precision), within():
@@ -139,8 +163,10 @@ def _sign(function: Function, point: Fraction) -> int:
             return 1
         if ball < 0:
             return -1
-        if precision >= MAX_PRECISION // 8 or ball.is_zero():
+        if ball.is_zero():
             return 0
+        if precision >= MAX_PRECISION // 8:
+            return 0 if ball.abs_upper() < _TIE else None
         precision *= 2
 
 

@@ -154,8 +154,8 @@ class LaplaceProductPair(JointPair):
 
     @cached_property
     def _continuous(self) -> float:
-        unit = float(self.unit)
-        return math.fsum(n * math.tanh(t * unit / 2) for t, n in self.groups)
+        sizes = ((float(ExactReal.of_rational(t) * self.unit), n) for t, n in self.groups)
+        return math.fsum(n * math.tanh(size / 2) for size, n in sizes)
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         """Enclose ε(δ) where the sums are too long; None elsewhere."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
+from accountant.core.adjacency import Adjacency
+from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
 _MOST_RATIONAL = 4096
 """Steps of exact variances: beyond they have thousands of digits."""
+
+
+_MOST_DISTANCES = 64
+"""Steps up to which the product of Laplace laws is known in seconds: their distances share a unit
+of two bits a step."""
 
 
 @final
@@ -85,6 +92,19 @@ class SquareRootFactorization(LinearCounter):
             for i in range(self.steps)
         ]
         return rows, rows
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of the first column; no matter which relation.
+
+        Raises NotApplicableError for several contributions, and for Laplace noise and many steps.
+        """
+        if self.epsilon is not None and self.steps > _MOST_DISTANCES:
+            raise NotApplicableError(
+                f"The exact profile of {self!r} takes too long: it has {self.steps} different "
+                f"distances, and is known up to {_MOST_DISTANCES} steps. It is at most that of "
+                f"Guaranteed(epsilon={self.epsilon}): ask about that."
+            )
+        return super().worst_case(adjacency)
 
     @property
     def spread(self) -> float:

@@ -90,6 +90,23 @@ def test_bracket_directions_and_floor() -> None:
         solve.bracket(lambda _: arb(1), Fraction(1))
 
 
+@pytest.mark.parametrize("middle", [300, -300, 0, 14])
+def test_a_wide_ball_proves_no_end(middle: int) -> None:
+    """The root may be anywhere within 200 of the middle: no end lies inside."""
+
+    def wide(x: ExactReal) -> arb:
+        return arb(middle, 200) - x.ball()
+
+    low, high = solve.bracket(wide, Fraction(1))
+    assert low <= middle - 200
+    assert middle + 200 <= high
+    with pytest.raises(UndecidedError) as refusal:
+        find(wide)
+    assert refusal.value.interval is not None
+    assert refusal.value.interval.lower <= middle - 200
+    assert refusal.value.interval.upper >= middle + 200
+
+
 def test_the_near_end_of_a_plateau_counts_as_the_root() -> None:
     # on [1, 2] the function is 0 but for its rounding; from ≥ 0 to ≤ 0 it passes at 1
     def plateau(x: ExactReal) -> arb:

@@ -40,6 +40,7 @@ BY_PARTS = (
 
 _MOST_LAPLACE: Final = 100_000
 _MOST_SHIFTS: Final = 1000
+_MOST_DISTANCES: Final = 64
 _LISTS = ("finite", "discrete-laplace")
 _NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
 """A release that says nothing."""
@@ -145,6 +146,8 @@ def _counter(noise: Noise) -> Law:
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
     if noise.name == "SquareRootFactorization":
+        if noise["steps"] > _MOST_DISTANCES:
+            raise ValueError(f"SquareRootFactorization of over {_MOST_DISTANCES} steps")
         column = square_root_column(noise)
         unit = noise["epsilon"] / sum(column, Fraction(0))
         return {"law": "laplace-product", "distances": sorted(unit * x for x in column)}

@@ -23,15 +23,14 @@ def test_three_hundred_digits_are_refused(count: int, question: object, at: str)
     assert callable(question)
     releases = dpassay.Composed(STEP, count)
     near = question(releases, at, adjacency="add-remove")
-    with pytest.raises(UndecidedError, match=r"Reached \[") as refusal:
+    with pytest.raises(UndecidedError, match="Reached ") as refusal:
         question(releases, at, adjacency="add-remove", relative_width=Fraction(1, 10**300))
     found = refusal.value.interval
     assert found is not None
     assert near.overlaps(dpassay.Interval(found.lower, found.upper))
-    assert f"[{found.lower}, {found.upper}]" in str(refusal.value)
+    assert f"Reached {dpassay.Interval(found.lower, found.upper)}" in str(refusal.value)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_thirty_digits_of_epsilon() -> None:
     releases = dpassay.Composed(STEP, 7032)

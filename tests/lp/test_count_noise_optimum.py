@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpq
 from scipy.optimize import linprog
 
 from accountant.errors import InvalidInputError
 from accountant.numbers.interval import Interval
+from lp.certificate import Ratio, dual_bound
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem
+from lp.program import ONE, ZERO, Coefficient, Program, Row
 from lp.search import Search, first_magnitude
 
 
@@ -134,6 +137,22 @@ def test_counts_that_begin_late_may_each_need_a_law(
 def test_bad_input_names_the_argument(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message.replace("'", ".")):
         CountNoiseProblem(**arguments)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("multipliers", [(3, 1, 0), (3, 1, -1), (6, 3, 0), (-1, -2, 4)])
+@pytest.mark.parametrize("digits", [None, 1])
+def test_any_multipliers_prove_a_valid_bound(
+    multipliers: tuple[int, ...], digits: int | None
+) -> None:
+    """Of: minimise δ where x = 1, δ ≥ E x and x ≥ 0; it is E, at least 2 of all that is known."""
+    rows = (
+        Row(((1, ONE),), ONE, True),
+        Row(((0, ONE), (1, Coefficient(0, -1))), ZERO),
+        Row(((1, ONE),), ZERO),
+    )
+    guess = [fmpq(value) for value in multipliers]
+    program = Program({0: Fraction(1)}, rows, (0, 0))
+    assert dual_bound(program, guess, Ratio(fmpq(2), fmpq(3)), [None, 0], digits).bound <= 2
 
 
 def by_formula(problem: CountNoiseProblem, bits: int) -> tuple[Interval, Fraction | None]:

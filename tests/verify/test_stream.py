@@ -126,6 +126,7 @@ def test_every_way_to_write_a_number(shell: Shell) -> None:
         ("0 1", "item='0 1' to be a number"),
         ("٠", "item='٠' to be a number"),
         ("1.5", "item='1.5' in [0, 1]"),
+        ("2", "item='2' in [0, 1]"),
         ("-1e-9", "item='-1e-9' in [0, 1]"),
         ("1e999", "item='1e999' in [0, 1]"),
     ],

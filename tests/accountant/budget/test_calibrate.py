@@ -229,6 +229,8 @@ def test_a_schedule_of_unequal_noise_shares_the_budget() -> None:
     assert laplace.mechanism == Laplace(scale="1.5")
     tree = calibrate("KaryTree", EpsilonDelta(1), steps=9, arity=3, schedule=[1, 3])
     assert tree.least.ball().overlaps(arb(3) / 4)
+    integers = calibrate("DiscreteGaussian", Rho("1/10"), schedule=[2])  # 4 times σ²
+    assert integers.least.ball().overlaps(arb(5) / 4)
 
 
 def test_a_schedule_of_noise_has_to_be_positive() -> None:

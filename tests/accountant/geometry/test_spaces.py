@@ -67,6 +67,27 @@ def test_sparse_box_against_all_vertices(covariance: Matrix, k: int, signed: boo
     assert norm.exact == brute(covariance, sparse(4, k, Fraction(3, 2), signed=signed))
 
 
+@pytest.mark.parametrize(
+    ("d", "off"), [(1, "0"), (3, "1/2"), (4, "1/2"), (4, "-1/5"), (5, "9/10"), (5, "-1/5")]
+)
+def test_closed_forms_of_exchangeable_noise(d: int, off: str) -> None:
+    noise = Exchangeable(d, 1, off)
+    for k in range(1, d + 1):
+        for signed in (True, False):
+            norm = SparseBox(d, k, 1, signed).largest_norm(noise)
+            assert norm.exact == brute(noise, sparse(d, k, Fraction(1), signed=signed))
+    for bounds in ([Fraction(2, 3)] * d, [Fraction(j + 1, 2) for j in range(d)]):
+        assert Box(bounds).largest_norm(noise).exact == brute(noise, corners(bounds))
+
+
+def test_closed_forms_of_independent_noise() -> None:
+    noise, bounds = Diagonal(["1/2", 3, 2, "1/3"]), [Fraction(b) for b in (1, 2, 0, 3)]
+    assert Box(bounds).largest_norm(noise).exact == brute(noise, corners(bounds))
+    for k in range(1, 5):
+        vertices = sparse(4, k, Fraction(1), signed=False)
+        assert SparseBox(4, k).largest_norm(noise).exact == brute(noise, vertices)
+
+
 @given(positive_definite(3), st.lists(st.tuples(ENTRIES, ENTRIES, ENTRIES), min_size=1, max_size=4))
 def test_finite_set(covariance: Matrix, vectors: list[tuple[Fraction, ...]]) -> None:
     if not any(any(v) for v in vectors):

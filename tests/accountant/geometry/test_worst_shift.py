@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from accountant.errors import InvalidInputError
 from accountant.geometry.worst_shift import BoundedShifts, least_scale
 from accountant.mechanisms import Gaussian, LaplaceVector
+from accountant.numbers.exact import exact
 from accountant.questions import guarantees, profile
 from tests.quick import quick
 
@@ -81,6 +82,18 @@ def test_the_found_shift_lies_in_the_set(l1: int, l2: int, epsilon: str) -> None
     assert found.attained.upper <= found.bound.lower
     for other in ([1], [Fraction(1, 2)] * 4):
         assert profile.delta(LaplaceVector(1, other), epsilon).lower <= found.attained.upper * 2
+
+
+def test_norms_that_imply_each_other() -> None:
+    wide, narrow = BoundedShifts(1, 100, 1, 4), BoundedShifts(1, 1, 100, 4)
+    assert wide.norms() == (exact(2), exact(1))
+    assert narrow.norms() == (exact(1), exact(1))
+
+
+def test_one_coordinate_of_the_whole_size_is_worst_where_the_norms_agree() -> None:
+    found = BoundedShifts(2, 3, 3, 5).worst("0.4")
+    assert found.shifts[0][1] == 1
+    assert found.bound.overlaps(profile.delta(LaplaceVector(2, [3]), "0.4"))
 
 
 def test_nothing_is_lost_from_the_l1_norm_on() -> None:

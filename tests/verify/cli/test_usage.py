@@ -101,6 +101,7 @@ convert --zcdp 0.1 --delta 0                            | delta
 convert --pure 1 --fpr 2                                | alpha
 convert --pure 1 --delta 1e-5 --baselines               | --renyi R,V and --delta
 TRAIN --sampling shufle                                 | shuffle
+TRAIN --group 1.5                                        | --group 1.5 to be a whole number
 NOISE --eta 0 --support 4                               | eta='0' to be rational and in (0, 1)
 NOISE --eta 1 --support 4                              | eta='1'
 NOISE --eta 1.5 --support 4                             | eta='1.5'

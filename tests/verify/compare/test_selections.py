@@ -14,8 +14,9 @@ import pytest
 from scipy.stats import laplace, norm
 
 import dpassay
+from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import KeyedCounts
+from accountant.geometry.workload import KeyedCounts, Quantile, Selection
 from accountant.mechanisms import (
     ExponentialMechanism,
     GaussianThreshold,
@@ -49,6 +50,13 @@ def test_no_scores_are_farther_from_the_best(candidates: int, monotone: bool) ->
     for _ in range(50):
         scores = -rng.exponential(t, candidates - 1)
         assert beyond([0.0, *scores], t) <= 0.1 * (1 + 1e-12)
+
+
+def test_a_quantile_is_a_choice_by_ranks() -> None:
+    added, replaced = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+    assert Quantile(9, "3/4").plain(added) == Selection(9, "3/4")
+    assert Quantile(9, "1/5").plain(added) == Selection(9, "4/5")
+    assert Quantile(9, "1/5").plain(replaced) == Selection(9, 1)
 
 
 @pytest.mark.parametrize("budget", quick([{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}], 1))

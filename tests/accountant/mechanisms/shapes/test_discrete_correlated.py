@@ -92,6 +92,8 @@ def test_samples_have_the_covariance_matrix() -> None:
     draws = 100_000
     mechanism = DiscreteCorrelatedGaussian(2, "3/2", "3/2")
     noise = mechanism.sample(draws, rng=np.random.default_rng(7))
+    released = mechanism.release([0, 0, 0], draws, rng=np.random.default_rng(7))
+    assert (released == noise).all()  # a release has the noise of a sample
     expected = np.array([[float(e) for e in row] for row in mechanism.covariance_matrix()])
     observed = noise.T @ noise / draws
     diagonal = np.diag(expected)

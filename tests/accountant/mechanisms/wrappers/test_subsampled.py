@@ -245,3 +245,12 @@ def test_renyi_divergences_that_large_losses_make_up(order: str) -> None:
         slack = abs(truth) * mpmath.mpf(10) ** -28
         assert mpmath.mpf(str(found.lower)) <= truth + slack
         assert mpmath.mpf(str(found.upper)) >= truth - slack
+
+
+def test_only_the_loss_of_an_added_record_is_bounded() -> None:
+    step = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
+    added = profile.epsilon(step, 0, adjacency="add-remove", direction=Direction.ADD)
+    with ctx.workprec(200):
+        assert added.ball().overlaps(-(-exact("256/60000").ball()).log1p())
+    removed = profile.epsilon(step, 0, adjacency="add-remove", direction=Direction.REMOVE)
+    assert removed.lower.is_infinite()

@@ -8,6 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,6 +183,8 @@ def test_notation_and_arrays() -> None:
 
 def test_it_has_the_guarantee_and_no_better_one() -> None:
     one = Guaranteed(epsilon="1.5", delta="1e-3")
+    with ctx.workprec(128):  # below −ε all outcomes but those of P alone count against P
+        assert profile.delta(one, -2).ball().overlaps(1 - arb(-2).exp() * (1 - arb(1) / 1000))
     assert Fraction(1, 1000) in profile.delta(one, "1.5")
     assert profile.delta(one, "1.499").lower > Fraction(1, 1000)
     assert str(profile.epsilon(one, "1e-3")) == "1.5"

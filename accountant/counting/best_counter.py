@@ -10,6 +10,8 @@ from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, final
 
+from flint import arb
+
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from accountant.core.validate import integer
@@ -27,7 +29,7 @@ from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, enclose
 from accountant.questions import utility
 
 if TYPE_CHECKING:
@@ -250,12 +252,27 @@ def _gaussian(steps: int, heights: range) -> Iterator[tuple[Build, dict[str, Any
 def _calibrated(
     build: Build, target: EpsilonDelta, arguments: dict[str, Any], *, pure: bool
 ) -> LinearCounter:
-    if pure:
-        counter: LinearCounter = build(**arguments, epsilon=target.epsilon)
+    if pure or arguments["contributions"] > 1:
+        epsilon = target.epsilon if pure else _largest_epsilon(target)
+        counter: LinearCounter = build(**arguments, epsilon=epsilon)
         return counter
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)
     return found
+
+
+def _largest_epsilon(target: EpsilonDelta) -> ExactReal:
+    """Return ln((e^ε + δ)/(1 − δ)), rounded down: all that is so pure is (ε, δ)-DP.
+
+    Randomised response of ε' is the worst of it: δ = (e^ε' − e^ε)/(e^ε' + 1).
+    """
+    epsilon, delta = target.epsilon, target.delta
+
+    def largest() -> arb:
+        return ((epsilon.ball().exp() + delta.ball()) / (1 - delta.ball())).log()
+
+    most = enclose(largest)
+    return exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most.lower))
 
 
 def _gaussian_mu(target: Target) -> ExactReal:

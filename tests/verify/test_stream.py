@@ -303,6 +303,10 @@ def test_bad_lines_state_and_length(counter: str, bare: Shell, tmp_path: Path) -
             marks=pytest.mark.slow,
         ),
         (["--epsilon", "1", "--steps", "99", "--contributions", "3"], "contributions=3"),
+        (
+            ["--epsilon", "1", "--delta", "1e-6", "--steps", "1000", "--contributions", "3"],
+            "contributions=3",
+        ),
     ],
 )
 def test_the_best_for_a_budget(options: list[str], mechanism: str, bare: Shell) -> None:

@@ -97,10 +97,12 @@ def ellipse(name: str) -> Draw:
     return draw
 
 
-def counter(name: str, more: Callable[[random.Random], str] = lambda rng: "") -> Draw:
+def counter(
+    name: str, more: Callable[[random.Random], str] = lambda rng: "", most: int = 40
+) -> Draw:
     def draw(rng: random.Random) -> str:
         law = rng.choice(["epsilon", "mu"])
-        steps = rng.randint(5, 40)
+        steps = rng.randint(5, most)
         return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)})"
 
     return draw
@@ -317,7 +319,8 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, "replace-one"),
     ),
     "SmoothBinary": (counter("SmoothBinary"), (None, *BOTH)),
-    "SquareRootFactorization": (counter("SquareRootFactorization"), (None, *BOTH)),
+    # of more than twenty different shifts the sums over all signs are not formed
+    "SquareRootFactorization": (counter("SquareRootFactorization", most=18), (None, *BOTH)),
     "Staircase": (
         lambda r: (
             f"Staircase(epsilon={rational(r)}, gamma='{r.randint(0, 10)}/10', "

@@ -74,9 +74,8 @@ def write(folder: Path, *, plots: bool = True) -> list[str]:
         lines += ["", f"## {GROUPS[group]}", "", "| mechanism | law |", "|---|---|"]
         for mechanism, relation in listed:
             name = type(mechanism).__name__
-            (folder / f"{name}.md").write_text(page(mechanism, relation, plots), encoding="utf-8")
-            if plots:
-                _draw(mechanism, relation, folder / f"{name}.svg")
+            drawn = plots and _draw(mechanism, relation, folder / f"{name}.svg")
+            (folder / f"{name}.md").write_text(page(mechanism, relation, drawn), encoding="utf-8")
             lines.append(f"| [{name}]({name}.md) | {_cell(_paragraphs(mechanism)[0])} |")
             names.append(name)
     lines += ["", "```{toctree}", ":hidden:", "", *names, "```", ""]
@@ -139,16 +138,17 @@ def _answer(ask: Callable[[], Interval]) -> str:
         return text if len(text) <= SHORT else text[:SHORT].rsplit(" ", 1)[0] + " …"
 
 
-def _draw(mechanism: Mechanism, relation: str | None, path: Path) -> None:
+def _draw(mechanism: Mechanism, relation: str | None, path: Path) -> bool:
+    """Draw the profile; return whether it is known well enough for that."""
     from figures import profile as plotted
     from figures import style
 
     try:
         table = plotted.compute(mechanism, adjacency=relation, least=LEAST)
     except DpassayError:
-        table = None
-    if table is not None:
-        style.save(plotted.draw(table), path)
+        return False
+    style.save(plotted.draw(table), path)
+    return True
 
 
 def _adjacency(relation: str | None) -> object:

@@ -41,12 +41,8 @@ def show(
     screen.soft_wrap = False
     screen.print(Text(output.headline(found), style="bold"))
     screen.print()
-    named = Table.grid(padding=(0, 2))
-    named.add_column(style="dim", no_wrap=True)
-    named.add_column(overflow="fold")
-    for name, text in facts:
-        named.add_row(name, Text(text))
-    screen.print(named)
+    for name, text in facts:  # code in one piece: what is copied has no line ends of ours
+        screen.print(Text.assemble((f"{name:8}  ", "dim"), text), soft_wrap=True)
     screen.print()
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     shown = [

@@ -43,7 +43,9 @@ def test_it_fits_and_keeps_every_row(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm-256color")
     lines = ESCAPE.sub("", shown(found)).splitlines()
-    assert max(len(line.rstrip()) for line in lines) <= columns
+    code = [line for line in lines if line.startswith("release ")]
+    assert code[0].endswith(").release(answers)")  # in one piece, to be copied
+    assert max(len(line.rstrip()) for line in lines if line not in code) <= columns
     text = "\n".join(lines)
     assert text.startswith("Use `Gaussian(")
     for row in found.rows:

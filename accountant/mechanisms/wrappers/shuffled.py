@@ -147,10 +147,12 @@ class Shuffled(Mechanism, FiniteLaws):
                 "Name adjacency='replace-one', or none."
             )
         if not self._is_listed:
-            pure = not isinstance(self.mechanism, RandomizedResponse)
-            categories = 0 if pure else self._response.categories
+            response = self.mechanism
+            assert isinstance(response, (RandomizedResponse, Guaranteed))
+            known = isinstance(response, RandomizedResponse)
+            categories = self._response.categories if known else 0
             return WorstCase.symmetric(
-                ShuffledReports(self.mechanism.epsilon, categories, self.users),  # type: ignore[attr-defined]  # of both
+                ShuffledReports(response.epsilon, categories, self.users),
                 "Every other user sends, with some probability, what might be a report of user 1: "
                 "an upper bound; the lower one is of datasets in which all others are alike.",
             )

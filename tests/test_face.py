@@ -138,6 +138,7 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("convert(approximate=(1, 0.1), rho=True)", "No finite rho follows"),
         ("convert(gdp=1, delta=0.1)", "Did you mean 'zcdp'?"),
         ("check('claim.json')", "For a file: dpassay check"),
+        ("check({'claim': {1, 2}})", "a certificate as JSON has it"),
         ("certify('Gaussian(1)')", "epsilon=1, delta=1e-5"),
         ("dpsgd(1, 10, 100, delta='1e-5')", "epochs=30 (--epochs 30) or steps=7032"),
         ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='poison')", "'poisson'?"),
@@ -313,6 +314,8 @@ class TestFloats:
         assert dpassay.check(certificate).outcome.value == "VALID"
         certificate["claim"]["mechanism"] = "Gaussian(float(1.1), 'float(1e400)')"
         assert dpassay.check(certificate).outcome.value == "INVALID"
+        odd: dict[Any, Any] = {1: 2}
+        assert dpassay.check(odd).outcome.value == "INVALID"
 
     def test_a_decimal_that_is_no_float_is_shown_whole(self) -> None:
         digits = "0.1" + 25 * "0" + "1"

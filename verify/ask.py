@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -229,7 +230,11 @@ def check(certificate: Mapping[str, Any]) -> Checked:
         raise InvalidInputError(
             f"Expected a certificate, not {type(certificate).__name__}. For a file: dpassay check."
         )
-    return checker.check(certificate)
+    try:
+        plain = json.loads(json.dumps(dict(certificate)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(f"Expected a certificate as JSON has it: {error}.") from None
+    return checker.check(plain)
 
 
 def _target(

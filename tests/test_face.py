@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import dpassay
 from accountant.errors import InvalidInputError
 from accountant.numbers.interval import Interval
+from verify import report
 
 NOISE = dpassay.Gaussian("1.1")
 WIDE = Interval(Decimal("0.0512"), Decimal("0.0559"))
@@ -408,3 +410,12 @@ class TestAuditsInWords:
     def test_what_is_no_claim_is_answered_with_one(self, words: dict[str, Any]) -> None:
         with pytest.raises(InvalidInputError, match="Name one claim: epsilon=1"):
             dpassay.audit("Laplace(1)", **words)
+
+
+def test_an_event_shows_its_own_difference_where_the_true_delta_is_only_bounded() -> None:
+    found = dpassay.verify("Shuffled(Guaranteed(1), users=2000) is (0.01, 1e-6)-DP")
+    shown = dict(report.details(found))
+    p, q = (float(text) for text in shown["P(S), Q(S)"].partition(":")[0].split(", "))
+    excess = float(shown["P(S), Q(S)"].rpartition(" = ")[2])
+    assert excess == pytest.approx(p - math.exp(0.01) * q, rel=1e-8, abs=0)
+    assert " to " in shown["true delta"].rpartition(": ")[2]  # times: both ends

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
-from accountant.numbers.exact import floats_in_short
-from accountant.numbers.interval import Interval
+from accountant.numbers.exact import exact, floats_in_short
+from accountant.numbers.interval import Interval, enclose
 from verify.remedy import remedy
 from verify.ruler import Ruler
 from verify.tables import Row, columns, console, is_pretty
@@ -23,6 +23,7 @@ __all__ = [
     "comparisons",
     "counts",
     "details",
+    "event_excess",
     "interval",
     "middle",
     "panel",
@@ -59,6 +60,8 @@ VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
 _NEARLY_ONE = Decimal("1e-3")
+_FEW_DIGITS = 4
+"""Digits below which a number is shown by both of its ends."""
 
 
 @final
@@ -77,11 +80,15 @@ class Comparison:
         """true/claimed; empty where that means nothing."""
         if self.other is None:
             return ""
+        wide = self.true.digits < _FEW_DIGITS
         if self.true.overlaps(self.other):
-            return "1.000"
+            return "" if wide else "1.000"
         if self.true.lower <= 0 or self.other.lower <= 0:
             return ""
         try:
+            if wide:
+                ends = (self.true.lower, self.true.upper)
+                return " to ".join(_ratio(end / middle(self.other)) for end in ends)
             return _ratio(middle(self.true) / middle(self.other))
         except (InvalidOperation, ZeroDivisionError):
             return ""
@@ -284,13 +291,21 @@ def _event(finding: Finding) -> list[tuple[str, str]]:
     p, q = interval(witness["p"]), interval(witness["q"])
     excess = ""
     if "delta" in finding.true:
-        value = interval(finding.true["delta"])
-        excess = f": P(S) - e^{witness['loss_above']} Q(S) = {value}"
+        excess = f": P(S) - e^{witness['loss_above']} Q(S) = {event_excess(finding)}"
     return [
         ("worst case", str(witness.get("worst_case", ""))),
         ("event S", str(witness["description"])),
         ("P(S), Q(S)", f"{p}, {q}{excess}"),
     ]
+
+
+def event_excess(finding: Finding) -> Interval:
+    """Return P(S) − e^ε Q(S) of the event: the true δ, where that is not only bounded."""
+    witness, true = finding.witness, interval(finding.true["delta"])
+    if true.digits >= _FEW_DIGITS:
+        return true
+    growth = enclose(lambda: exact(witness["loss_above"]).ball().exp())
+    return interval(witness["p"]) - growth * interval(witness["q"])
 
 
 def _case(case: Mapping[str, str]) -> str:

@@ -102,7 +102,7 @@ def _event(finding: Finding) -> dict[str, Any] | None:
         "loss": witness["loss_above"],
         "p": report.interval(witness["p"]),
         "q": report.interval(witness["q"]),
-        "excess": report.interval(finding.true["delta"]) if "delta" in finding.true else None,
+        "excess": report.event_excess(finding) if "delta" in finding.true else None,
         "delta": finding.claimed.get("delta", "0"),
     }
 

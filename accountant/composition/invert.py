@@ -25,6 +25,7 @@ from accountant.numbers.interval import (
     ball,
     enclose,
     narrowed,
+    nonnegative,
     sign,
     within,
 )
@@ -248,6 +249,10 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
     Where estimates say which is the largest, the others are only proved to be below it.
     """
+    return nonnegative(_largest(pairs, epsilon))
+
+
+def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
     if len(pairs) == 1:
         return pairs[0].hockey_stick(epsilon)
     found = [pair.estimate_log_delta(float(epsilon)) for pair in pairs]

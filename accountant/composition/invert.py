@@ -233,6 +233,8 @@ def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
     """Return it of one pair; where its tails are too wide, what they have in common with 1 − H."""
+    if pair.only_bounded:
+        return nonnegative(1 - pair.hockey_stick(epsilon))
     tails = pair.tails(epsilon)
     value = tails.p_below + epsilon.ball().exp() * tails.q_above
     asked = asked_width.get()

@@ -102,6 +102,11 @@ class ShuffledReports(_Reports):
     categories: int
     users: int
 
+    @property
+    def only_bounded(self) -> bool:
+        """Which reports of the others are worst is not known."""
+        return True
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
         return self.lower(epsilon).lower().max(arb(0)).union(self.upper(epsilon).upper())

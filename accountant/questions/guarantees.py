@@ -14,7 +14,7 @@ from accountant.composition.invert import least, most
 from accountant.composition.joint import Factor, JointPair
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
+from accountant.core.pair import Pair, loss_tails
 from accountant.errors import BetweenError, UndecidedError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import (
@@ -67,7 +67,10 @@ def loss_cdf(
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
-        lambda: least([pair.tails(at).p_below for pair in pairs]), relative_width, pairs, _share
+        lambda: least([loss_tails(pair, at).p_below for pair in pairs]),
+        relative_width,
+        pairs,
+        _share,
     )
 
 
@@ -89,7 +92,10 @@ def loss_survival(
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
-        lambda: most([pair.tails(at).p_above for pair in pairs]), relative_width, pairs, _share
+        lambda: most([loss_tails(pair, at).p_above for pair in pairs]),
+        relative_width,
+        pairs,
+        _share,
     )
 
 

@@ -81,6 +81,14 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     return total([p for p, _ in above]), total([q for _, q in above])
 
 
+def loss_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return P(L > ε) and Q(L > ε), or raise UnknownError where H is only bounded."""
+    declared = BY_LAW.get(law["law"])
+    if declared is not None and declared.only_bounded:
+        raise UnknownError(f"the loss of {law['law']!r}")
+    return tails(law, epsilon)
+
+
 def whole_part(x: Any) -> Fraction:
     """Return ⌊x⌋; raise FewDigitsError where the ball holds two answers."""
     if isinstance(x, Fraction):
@@ -267,7 +275,7 @@ def trade_off(law: Law, alpha: Any) -> Any:
     tests {L > ε} of both give points of a convex curve: β is below their chord, and it falls.
     """
     low, high = _support(law, alpha)
-    ends = [tails(law, end) for end in (low, high)]
+    ends = [loss_tails(law, end) for end in (low, high)]
     lines = [1 - p + exp(end) * (q - alpha) for end, (p, q) in zip((low, high), ends, strict=True)]
     (p, q), (less_p, less_q) = ends
     bounds = [1 - less_p]
@@ -290,7 +298,7 @@ def enveloped_trade_off(laws: list[Law], alpha: Any) -> Any:
 def _support(law: Law, alpha: Any) -> tuple[Fraction, Fraction]:
     if composed.composite(law):
         raise UnknownError("the trade-off function of a composition")
-    return _crossing(lambda loss: tails(law, loss)[1] - alpha)
+    return _crossing(lambda loss: loss_tails(law, loss)[1] - alpha)
 
 
 def least_epsilon(laws: list[Law], delta: Any) -> Any:

@@ -23,6 +23,7 @@ from accountant.numbers.interval import (
     Interval,
     ball,
     enclose,
+    nonnegative,
     within,
 )
 from accountant.numbers.precision import ctx
@@ -141,7 +142,9 @@ def renyi(
     enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
 
     def ask(width: Fraction) -> Interval:
-        found = enclose(lambda: most([divergence(pair) for pair in pairs]), relative_width=width)
+        found = enclose(
+            lambda: nonnegative(most([divergence(pair) for pair in pairs])), relative_width=width
+        )
         if not enveloped:
             return found
         with within():
@@ -233,7 +236,7 @@ def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
 
 def _known(rho: arb | None) -> arb:
     assert rho is not None
-    return rho
+    return nonnegative(rho)
 
 
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:

@@ -15,16 +15,15 @@ values are balls, and the first condition is certain for them.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.choose import is_numerical
-from accountant.composition.fourier.pair import SmoothPair
-from accountant.composition.grid.pair import GridPair
-from accountant.composition.joint import JointPair
+from accountant.composition import choose
+from accountant.composition.grid import bracket
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -69,21 +68,14 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
     try:
         return tradeoff(pair, level, width, power=power)
     except UndecidedError as refusal:
-        if _grid(pair, width) is not None and refusal.interval is not None:
+        if choose.grid(pair, width) is not None and refusal.interval is not None:
             raise
         return None
 
 
-def _grid(pair: Pair, width: Fraction) -> GridPair | None:
-    """Return the grid that answers for a pair, if it is one that does."""
-    if isinstance(pair, SmoothPair):
-        return pair.quick(width)
-    return pair if isinstance(pair, GridPair) else None
-
-
 def applies(pair: Pair, width: Fraction) -> bool:
     """Whether values of H to a width are all that the engine of a pair has."""
-    return width >= FINEST and isinstance(pair, JointPair) and is_numerical(pair)
+    return width >= FINEST and choose.is_numerical(pair)
 
 
 def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
@@ -93,12 +85,13 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     """
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
-    grid = _grid(pair, width)
+    grid = choose.grid(pair, width)
     if grid is None:
         rough = _estimates(pair)
         left, right = _LEAST_EPSILON, max(-math.log(float(alpha)), _CLOSE)
     else:
-        rough, start = grid.rough, grid.start(math.log(float(alpha)))
+        rough = functools.partial(bracket.rough, grid)
+        start = bracket.start(grid, math.log(float(alpha)))
         left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
     epsilon = _best(rough, float(alpha), float(width), left, right)
     epsilon, drop = _vertex(rough, epsilon, float(alpha))
@@ -108,7 +101,9 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
         raise UndecidedError("Floats do not tell the type II error from 0 or 1.")
     wanted = float(width) * size / _SHARE
     relative = min(wanted / max(_float(rough(epsilon)), 1e-300), 0.25)
-    values = _values(pair, relative) if grid is None else grid.values_near(epsilon, relative)
+    values = (
+        _values(pair, relative) if grid is None else bracket.values_near(grid, epsilon, relative)
+    )
     found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
     made = epsilon
     known: dict[float, arb] = {}
@@ -126,7 +121,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
 
     for _ in range(_ATTEMPTS):
         if grid is not None and abs(epsilon - made) > abs(made) / 8:  # where its bounds are worse
-            made, values = epsilon, grid.values_near(epsilon, relative)
+            made, values = epsilon, bracket.values_near(grid, epsilon, relative)
         step = math.sqrt(wanted * _SHARE / 8 / drop)
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
         found = reached_by(points)
@@ -136,7 +131,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
         epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
     best = max(known, key=lambda point: _float(known[point]))
     if grid is not None:
-        values = grid.values_near(best, relative)
+        values = bracket.values_near(grid, best, relative)
     known = dict.fromkeys((best - _FAR, best, best + _FAR), arb(0))
     for point in known:
         with ctx.workprec(_PRECISION):

@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from flint import arb
 
 from accountant.composition.invert import least, most
-from accountant.composition.joint import hockey_stick_at, hull, tails_at
 from accountant.composition.losses.finite import SubsampledLaws, finite
 from accountant.composition.losses.transform import MixtureTransform
+from accountant.composition.product import hockey_stick_at, hull, tails_at
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair

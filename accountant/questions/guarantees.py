@@ -11,7 +11,7 @@ from functools import partial
 from flint import arb
 
 from accountant.composition.invert import least, most
-from accountant.composition.joint import Factor, JointPair
+from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, loss_tails
@@ -295,7 +295,7 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
 
 def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
     """Return Σ D_a/a of the Gaussian factors, which is the same at every order, and the others."""
-    if not isinstance(pair, JointPair):
+    if not isinstance(pair, Product):
         return arb(0), [(pair, 1)]
     gaussian = [part for part in pair.factors if isinstance(part[0], GaussianPair)]
     steady = sum((count * _known(part.closed_rho()) for part, count in gaussian), start=arb(0))

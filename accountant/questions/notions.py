@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.joint import ends
+from accountant.composition.product import ends
 from accountant.core.validate import probability
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian

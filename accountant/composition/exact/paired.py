@@ -26,9 +26,9 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
 from accountant.composition.losses.finite import finite
 from accountant.composition.losses.lists import LossList, loss_list
+from accountant.composition.product import Engine, Factor, Product, UnsuitedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import asked_width, ball
@@ -59,31 +59,21 @@ def applies(factors: Sequence[Factor]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class PairedPair(FactorsPair):
-    """A product of pairs that `applies` to."""
+class Halves(Engine):
+    """Sums over pairs of sums, for products that `applies` to."""
 
-    @property
-    def is_numerical(self) -> bool:
-        """Return False: the sums are balls of any precision."""
-        return False
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε), at flint's precision.
 
         Raises UnsuitedError where lists that lack less than the width allows are too long.
         """
         ledger.note("lists")
-        known = self.exact_max_loss()
-        if known is not None and epsilon >= known:
-            return arb(0)
-        infinity = self.infinity_mass()
-        if epsilon.ball() >= self.max_finite_loss():
-            return infinity
+        infinity = product.infinity_mass()
         asked = asked_width.get()
         enough = ball(asked) / _SHARE if asked else arb(2) ** -ctx.prec
         log_missing = _FIRST
         while True:
-            halves = _halves(self.any_factors, log_missing, ctx.prec)
+            halves = _halves(product.factors, log_missing, ctx.prec)
             value = halves.at(epsilon.ball())[0]
             total = infinity + (arb(0) if value is None else value)
             narrow = halves.missing.is_zero() or halves.missing <= enough * total
@@ -93,14 +83,14 @@ class PairedPair(FactorsPair):
             if value is not None:
                 log_missing = min(log_missing, _rounded(float((enough * total).log().mid())))
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return about ε(e^log_delta), by Newton's method for ln H between bounds that close in."""
         with ctx.workprec(_PRECISION):
             try:
-                halves = _halves(self.any_factors, _rounded(log_delta - _SPARE), _PRECISION)
+                halves = _halves(product.factors, _rounded(log_delta - _SPARE), _PRECISION)
             except UnsuitedError:
                 return None
-            infinity = self.infinity_mass()
+            infinity = product.infinity_mass()
             high = float(halves.first.losses[-1] + halves.second.losses[-1])
             low = float(halves.first.losses[0] + halves.second.losses[0])
             near = min(max(low, 0.0), high)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from accountant.composition.fourier.cut import chosen, start
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -23,8 +24,8 @@ from accountant.composition.fourier.estimates import (
     PUT,
 )
 from accountant.composition.fourier.measure import estimator
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.numeric.search import Strip
+from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 
 SMALL_DELTA = -2.5
@@ -70,12 +71,12 @@ NONE = Share(-math.inf, 0.0, -math.inf)
 
 @final
 class FloatCurve:
-    """One pair with a smooth loss."""
+    """One product of smooth losses."""
 
-    def __init__(self, pair: SmoothPair) -> None:
-        self._loss = pair.loss()
+    def __init__(self, product: Product) -> None:
+        self._loss = FOURIER.loss(product)
         self._engine = estimator(self._loss)
-        largest, least = pair.max_loss(), -pair.reverse().max_loss()
+        largest, least = product.max_loss(), -product.reverse().max_loss()
         self._largest = float(largest.mid()) if largest.is_finite() else math.inf
         self._least = float(least.mid()) if least.is_finite() else -math.inf
         _, self._mean, variance = self._engine.cumulants(0.0)

@@ -12,8 +12,8 @@ from flint import arb
 
 from accountant.composition.grid import survival as tails
 from accountant.composition.grid.survival import NormalMixtures, Survival
-from accountant.composition.joint import Factor, apart
 from accountant.composition.losses.finite import finite
+from accountant.composition.product import Factor, apart
 from accountant.composition.subsampling import EnvelopePair, Family, SubsampledPair, two_directions
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError

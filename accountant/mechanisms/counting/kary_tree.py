@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_counts
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
@@ -108,7 +108,7 @@ class KaryTree(SymmetricDensity):
             )
         unit = self.epsilon / ExactReal.of_rational(height)
         return WorstCase.symmetric(
-            LaplaceProductPair(unit, (1,) * height),
+            of_counts({unit: height}),
             f"One input lies under at most one vertex of each of the {height} levels and moves "
             f"each by at most 1, in units of 1/{height} epsilon of its noise. The first input "
             "moves the outputs at the powers of the arity, which are one vertex each, all by 1.",

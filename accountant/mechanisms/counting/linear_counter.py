@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flint import arb, fmpq
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
@@ -138,7 +138,7 @@ class LinearCounter(SymmetricDensity, ABC):
                 "the noise is as large as mu asks for.",
             )
         return WorstCase.symmetric(
-            LaplaceProductPair.of_distances([d / self.scale for d in self.distances]),
+            of_distances([d / self.scale for d in self.distances]),
             "One position moves the measured sums by a column of R, each entry in units of the "
             "noise scale; no column exceeds this one, and smaller differences are a "
             "post-processing of larger ones.",

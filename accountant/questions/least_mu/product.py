@@ -26,7 +26,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.joint import JointPair
+from accountant.composition.product import Product
 from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.numbers.exact import ExactReal
@@ -45,7 +45,7 @@ _HALVINGS = 5
 Least = Callable[[Pair, Fraction], arb]
 
 
-def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
+def least_mu(pair: Product, width: Fraction, of_factor: Least) -> arb:
     """Enclose the least μ, to a relative width if that succeeds.
 
     It is at most √Σ μ_i² (Dong, Roth and Su 2022, Corollary 3.3), and that is it where it is also
@@ -69,7 +69,7 @@ def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
     return least(delta, floor, together, _Ends(known), width)
 
 
-def _discrete(pair: JointPair, width: Fraction) -> arb | None:
+def _discrete(pair: Product, width: Fraction) -> arb | None:
     """Return that of several discrete Gaussian releases alike, where their sum is nearly one."""
     (part, count), *others = pair.factors
     if others or not isinstance(part, DiscreteGaussianPair):

@@ -10,8 +10,8 @@ import mpmath
 from flint import arb
 from mpmath import mp, mpf
 
-from accountant.composition.joint import Factor
 from accountant.composition.losses.finite import finite
+from accountant.composition.product import Factor
 from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair

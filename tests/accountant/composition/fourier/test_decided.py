@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
+from accountant.composition.choose import smooth
 from accountant.composition.fourier.certified import Kernel
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL
 from accountant.composition.fourier.jumps_integral import jump_integral
-from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.fourier.measure import Loss
 from accountant.composition.fourier.sure import decided_integral
 from accountant.core.adjacency import Adjacency
 from accountant.errors import UndecidedError
@@ -36,10 +38,10 @@ def composed(*parts: tuple[str, str, int]) -> Composed:
     )
 
 
-def removal(mechanism: Composed) -> SmoothPair:
-    pair = mechanism.worst_case(Adjacency.ADD_REMOVE).remove[0]
-    assert isinstance(pair, SmoothPair)
-    return pair
+def removal(mechanism: Composed) -> Loss:
+    product = smooth(mechanism.worst_case(Adjacency.ADD_REMOVE).remove[0])
+    assert product is not None
+    return FOURIER.loss(product)
 
 
 @pytest.mark.parametrize(("kernel", "strip"), KERNELS)
@@ -58,7 +60,7 @@ def removal(mechanism: Composed) -> SmoothPair:
 def test_it_agrees_with_other_lines(
     parts: list[tuple[str, str, int]], epsilon: str, kernel: Kernel, strip: object
 ) -> None:
-    loss, at = removal(composed(*parts)).loss(), exact(epsilon)
+    loss, at = removal(composed(*parts)), exact(epsilon)
     assert strip in {CALL, ABOVE_P, ABOVE_Q}
     with ctx.workprec(160):
         found = decided_integral(loss, kernel, kernel.strip(1.0), at, 40)
@@ -73,7 +75,7 @@ def test_it_agrees_with_other_lines(
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", quick(["1e-4", "0.0066", "0.02"], 1))
 def test_the_profile_is_the_difference_of_the_tails(epsilon: str) -> None:
-    loss, at = removal(composed(MIXED)).loss(), exact(epsilon)
+    loss, at = removal(composed(MIXED)), exact(epsilon)
     with ctx.workprec(160):
         call, above_p, above_q = (
             decided_integral(loss, kernel, strip, at, 50) for kernel, strip in KERNELS
@@ -135,6 +137,6 @@ def test_far_below_the_scale_of_the_losses() -> None:
 
 @pytest.mark.parametrize("epsilon", ["0", "-0.01"])
 def test_nothing_decides_at_or_below_zero(epsilon: str) -> None:
-    loss = removal(composed(MIXED)).loss()
+    loss = removal(composed(MIXED))
     with pytest.raises(UndecidedError, match="decides alone"):
         decided_integral(loss, Kernel.CALL, CALL, exact(epsilon), 40)

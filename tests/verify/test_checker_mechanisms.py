@@ -278,6 +278,13 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ("add-remove",),
     ),
     "OptimalEllipse": (ellipse("OptimalEllipse"), BOTH),
+    "OptimalGroups": (
+        lambda r: (
+            f"OptimalGroups(groups={r.randint(1, 9)}, counts={r.randint(1, 30)}, "
+            f"mu={rational(r)}, adjacency='{r.choice(BOTH)}')"
+        ),
+        (None, *BOTH),
+    ),
     "OneSidedGaussian": (
         lambda r: (
             f"OneSidedGaussian(bounds=[{', '.join(rational(r) for _ in range(r.randint(1, 5)))}], "

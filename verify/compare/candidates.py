@@ -155,11 +155,12 @@ def _(workload: GroupedCounts, budget: Budget) -> Found:
     yield Candidate(
         "disjoint groups (Lebeda)",
         "correlated noise inside each group; the sizes of the groups are released too",
-        partial(_disjoint_groups, groups=m, dimension=d),
+        partial(calibrated, "DisjointGroupsGaussian", groups=m, dimension=d),
     )
-    yield LeftOut(
-        "optimal ellipse",
-        "for groups no exact least-variance shape is known; sparsity d ignores them",
+    yield Candidate(
+        "optimal groups",
+        "the Gaussian noise of least variance for such counts, without the sizes of the groups",
+        partial(calibrated, "OptimalGroups", groups=m, counts=d),
     )
 
 
@@ -497,10 +498,6 @@ def _published(value: object) -> str:
     """Return a published amount of noise, rounded up to some digits."""
     found = enclose(value)  # type: ignore[arg-type]
     return str(Context(prec=_PUBLISHED_DIGITS, rounding=ROUND_UP).plus(found.upper))
-
-
-def _disjoint_groups(budget: Budget, *, groups: int, dimension: int) -> Calibrated:
-    return calibrated("DisjointGroupsGaussian", budget, groups=groups, dimension=dimension)
 
 
 def _naive_stream(budget: Budget, *, steps: int) -> Calibrated:

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify.audit import features
-from verify.audit.bit_features import Atoms, BitCell, BitScore
+from verify.audit.bit_features import Atoms, BitCell
+from verify.audit.boosted import Boosted
 from verify.audit.features import Feature, Values
-from verify.audit.joint_bits import JointBits
 from verify.audit.outputs import Matrix
 from verify.audit.smooth import clipped, smoothed
-from verify.audit.vectors import Trees
 
 Array: TypeAlias = NDArray[Any]
 
@@ -37,7 +36,7 @@ _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
 _LUCK_OF_A_RAMP = 1.5
 """Standard deviations of what is uncertain in a line between two constants."""
-_SLOW = (BitCell, BitScore, Atoms, JointBits, Trees)
+_SLOW = (BitCell, Atoms, Boosted)
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from verify.audit import bits, features, hedged, promise, vectors
+from verify.audit import bits, boosted, features, hedged, promise, vectors
 from verify.audit.cells import LUCK, Cells, cells_of, intervals
 from verify.audit.exact_test import Design
 from verify.audit.features import Feature, Proposer, Values
@@ -46,7 +46,7 @@ Array: TypeAlias = NDArray[Any]
 DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
     features.plain,
     vectors.geometry,
-    vectors.trees,
+    boosted.trees,
     bits.propose,
 )
 _PAIRS = 72

@@ -39,6 +39,7 @@ them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,9 +52,10 @@ from scipy import special, stats
 from accountant.errors import InvalidInputError, expected
 from verify.audit import binomial
 from verify.audit.exact_test import LARGEST_MU, gaussian_delta, last, least
-from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
+from verify.audit.guarantee import Claim, Guarantee, Point, epsilon_delta, guarantee
 from verify.audit.result import Outcome
 from verify.audit.rows import real_numbers
+from verify.seal import seal
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -61,14 +63,36 @@ _LARGEST_EPSILON = 60.0
 """Where bounds of ε end: as many canaries as any machine holds prove no more."""
 _MOST_CANARIES = 1 << 30
 """Where the search for a number of canaries ends: no run holds a billion."""
+_LEAST = 1e-290
+"""Probabilities below it are close to where doubles underflow: they count as so much."""
 _FEWEST = 8
 """Guesses that are worth trying."""
 _SHARES = (1, 4, 16, 64)
 """The usual numbers of guesses are the canaries over these."""
 _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
+_IN_A_TEXT = 500
+"""Canaries in one text of a certificate, which may have 20,000 characters."""
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 120)])
 """Where δ_μ(ε) is asked for a bound of μ."""
+
+
+@final
+@dataclass(frozen=True, repr=False, eq=False)
+class Evidence:
+    """What a certificate of one run holds besides the result."""
+
+    scores: NDArray[Any]
+    included: NDArray[np.bool_]
+    seed: int
+    guarantee: Guarantee | None
+    tested: Point | None
+    """The point of the claim where the bound is least."""
+    epsilon_guesses: int
+    """The number of guesses that the bound of ε rests on."""
+    mu_guesses: int
+    mu_epsilon: float
+    """The same for μ, and the ε at which (ε, δ_μ(ε))-DP is refuted."""
 
 
 @final
@@ -92,6 +116,7 @@ class OneRunResult:
     p_value: float | None
     """Of the claim, times the numbers of guesses that were tried; None without a claim."""
     significance: float
+    evidence: Evidence
 
     @property
     def refuted(self) -> bool:
@@ -114,6 +139,37 @@ class OneRunResult:
             "p_value": self.p_value,
             "significance": self.significance,
         }
+
+    def certificate(self) -> dict[str, Any]:
+        """Return scores, coins and result as plain data under a seal, for `dpassay check`.
+
+        Raises InvalidInputError where nothing was claimed.
+        """
+        held = self.evidence
+        if held.guarantee is None or held.tested is None:
+            raise InvalidInputError(
+                "A certificate needs a claim: name one, such as claim=(1, 1e-5)."
+            )
+        parts = range(0, self.canaries, _IN_A_TEXT)
+        data = {
+            **self.to_json(),
+            "kind": "one-run-audit",
+            "claim": held.guarantee.to_json(),
+            "tested": held.tested.to_json(),
+            "epsilon_guesses": held.epsilon_guesses,
+            "mu_guesses": held.mu_guesses,
+            "mu_epsilon": held.mu_epsilon,
+            "seed": str(held.seed),
+            "scores": [
+                " ".join(map(repr, held.scores[start : start + _IN_A_TEXT].tolist()))
+                for start in parts
+            ],
+            "included": [
+                "".join("01"[coin] for coin in held.included[start : start + _IN_A_TEXT].tolist())
+                for start in parts
+            ],
+        }
+        return {**data, "seal": seal(data)}
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
@@ -154,12 +210,13 @@ def tail_bound(
     below = np.minimum(1.0, binomial.at_most(right - 1, guesses, chance) * up)
     mass = binomial.masses(np.array([right]), guesses, chance)[:, 0] / up
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Where both underflow: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w is at
-        # most that of a geometric series.
+        # Where one of them underflows: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w
+        # is at most that of a geometric series.
         falling = np.exp(eps) * ((guesses - right) / (right + 1))
         series = np.where(falling < 1, 1 / (1 - falling), np.inf)
-        odds = np.where(mass > 0, beta / mass, series)
+        odds = np.where(np.minimum(mass, beta) > _LEAST, beta / mass, series)
         added = np.where(most > 0, canaries / right * most * odds * below * up, 0.0)
+    beta = np.maximum(beta, _LEAST)
     found: Floats = np.minimum(1.0, beta + np.where(beta < 1, added, 0.0))
     return found
 
@@ -222,11 +279,12 @@ def audit_one_run(
     epsilons = {r: _epsilon(v, r, m, delta, level) for r, v in right.items()}
     mus = {r: _mu(v, r, m, level) for r, v in right.items()}
     best = max(numbers, key=lambda r: (epsilons[r], mus[r]))
-    p_value = None
+    of_epsilon, of_mu = (max(numbers, key=each.__getitem__) for each in (epsilons, mus))
+    p_value = tested = None
     if whole is not None:
-        found = {r: bound_of_claim(v, r, m, whole) for r, v in right.items()}
-        best = min(numbers, key=lambda r: found[r])
-        p_value = min(1.0, len(numbers) * found[best])
+        found = {r: _least_bound(v, r, m, whole) for r, v in right.items()}
+        best = min(numbers, key=lambda r: found[r][0])
+        p_value, tested = min(1.0, len(numbers) * found[best][0]), found[best][1]
     outcome = None
     if p_value is not None:
         outcome = Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
@@ -242,6 +300,16 @@ def audit_one_run(
         mu=max(mus.values()),
         p_value=p_value,
         significance=significance,
+        evidence=Evidence(
+            values,
+            coins,
+            seed,
+            whole,
+            tested,
+            of_epsilon,
+            of_mu,
+            float(_EPSILONS[_bounds_of_mu(mus[of_mu], right[of_mu], of_mu, m).argmin()]),
+        ),
     )
 
 
@@ -282,9 +350,17 @@ def canaries_needed(
 
 def bound_of_claim(right: int, guesses: int, canaries: int, claim: Guarantee) -> float:
     """Return a bound of P(V ≥ right) under a claim: the least over points of its curve."""
+    return _least_bound(right, guesses, canaries, claim)[0]
+
+
+def _least_bound(right: int, guesses: int, m: int, claim: Guarantee) -> tuple[float, Point | None]:
+    """Return the least bound over points of a claimed curve, and its point."""
     points = claim.candidates(_LARGEST_EPSILON)
     epsilons, deltas = ([float(getattr(p, name)) for p in points] for name in ("epsilon", "delta"))
-    return float(tail_bound(right, guesses, canaries, epsilons, deltas).min(initial=1.0))
+    bounds = tail_bound(right, guesses, m, epsilons, deltas)
+    if not len(bounds):
+        return 1.0, None
+    return float(bounds.min()), points[int(bounds.argmin())]
 
 
 def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -347,7 +423,7 @@ def _require_enough(
         return
     needed = least(enough, _MOST_CANARIES)
     if needed is None:
-        raise InvalidInputError("No number of canaries can refute this claim.")
+        raise InvalidInputError("More than a billion canaries are needed to refute this claim.")
     raise InvalidInputError(
         f"{m} canaries are too few: even if every guess were right, nothing would be refuted at "
         f"this significance. From {needed} on something can be."
@@ -357,9 +433,12 @@ def _require_enough(
 def _right(values: NDArray[Any], coins: NDArray[np.bool_], guesses: int, seed: int) -> int:
     """Count the right guesses: the canaries with the largest scores are in, the least are out.
 
-    Equal scores are put in an order that does not depend on the coins.
+    Equal scores are put in an order that does not depend on the coins: by SHA-256 of seed and
+    place, which whoever checks a certificate can compute again.
     """
-    lots = np.random.default_rng([seed, 1]).permutation(len(values))
+    lots = np.zeros(len(values), "S32")
+    if len(np.unique(values)) < len(values):
+        lots[:] = [hashlib.sha256(f"{seed} {i}".encode()).digest() for i in range(len(values))]
     order = np.lexsort((lots, values))
     out = guesses // 2
     inside = order[len(values) - (guesses - out) :]
@@ -377,12 +456,13 @@ def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> fl
 
 def _mu(right: int, guesses: int, m: int, level: float) -> float:
     """Return the largest μ that is refuted; 0 where there is none."""
+    return _largest(lambda mu: float(_bounds_of_mu(mu, right, guesses, m).min()), level, LARGEST_MU)
 
-    def bound(mu: float) -> float:
-        deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
-        return float(tail_bound(right, guesses, m, _EPSILONS, deltas).min())
 
-    return _largest(bound, level, LARGEST_MU)
+def _bounds_of_mu(mu: float, right: int, guesses: int, m: int) -> Floats:
+    """Return the bounds of P(V ≥ right) that (ε, δ_μ(ε))-DP gives at each ε."""
+    deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
+    return tail_bound(right, guesses, m, _EPSILONS, deltas)
 
 
 def _largest(bound: Callable[[float], float], level: float, top: float) -> float:

@@ -175,6 +175,8 @@ KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 """Mechanisms that say which keys are released."""
 CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax")
 """Mechanisms that choose by scores."""
+REPORTS = ("HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection", "UnaryEncoding")
+"""Mechanisms that report a set of categories."""
 
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "profile": {("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds"},
@@ -191,7 +193,11 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
         ("AboveThreshold", "ReportNoisyMax"): "not exactly: `dominated_by` bounds it",
         KEYS: "not exactly, for the same reason",
-        ("Channel", "RandomizedResponse"): "never: it reports one record, and none is left out",
+        (
+            "Channel",
+            "RandomizedResponse",
+            *REPORTS,
+        ): "never: it reports one record, and none is left out",
         ("Shuffled",): "never: the number of users is given, and none is left out",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
@@ -224,6 +230,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *CHOICES,
         ): ("never: outputs are names"),
         KEYS: "never: keys are left out",
+        REPORTS: "never: a report is a set; `variance` is that of an estimated count",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
     "audit": {
@@ -259,6 +266,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *CHOICES,
         ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
+        REPORTS: "never: it reports one record; the table of docs/local.md compares them",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {

@@ -74,6 +74,11 @@ from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian as Ra
 from accountant.mechanisms.wrappers.channel import Channel as Channel
 from accountant.mechanisms.wrappers.composed import Composed as Composed
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed as Guaranteed
+from accountant.mechanisms.wrappers.local import HadamardResponse as HadamardResponse
+from accountant.mechanisms.wrappers.local import LocalHashing as LocalHashing
+from accountant.mechanisms.wrappers.local import Rappor as Rappor
+from accountant.mechanisms.wrappers.local import SubsetSelection as SubsetSelection
+from accountant.mechanisms.wrappers.local import UnaryEncoding as UnaryEncoding
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation as RandomAllocation
 from accountant.mechanisms.wrappers.randomized_response import (
     RandomizedResponse as RandomizedResponse,

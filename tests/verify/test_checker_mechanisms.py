@@ -97,6 +97,13 @@ def ellipse(name: str) -> Draw:
     return draw
 
 
+def local(name: str, own: tuple[str, ...]) -> Draw:
+    def draw(rng: random.Random) -> str:
+        return f"{name}(epsilon={rational(rng)}, categories={rng.randint(3, 9)}{rng.choice(own)})"
+
+    return draw
+
+
 def counter(
     name: str, more: Callable[[random.Random], str] = lambda rng: "", most: int = 40
 ) -> Draw:
@@ -336,7 +343,23 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     "Channel": (
-        lambda r: f"Channel(matrix=[{simplex(r, 3)}, {simplex(r, 3)}, {simplex(r, 3)}])",
+        lambda r: (
+            f"Channel(matrix=[{simplex(r, 3)}, {simplex(r, 3)}, {simplex(r, 3)}]"
+            f"{r.choice(['', ', neighbours=[[0, 2]]', ', neighbours=[[0, 1], [2, 1]]'])})"
+        ),
+        (None, "replace-one"),
+    ),
+    **{
+        name: (local(name, own), (None, "replace-one"))
+        for name, own in (
+            ("HadamardResponse", ("",)),
+            ("LocalHashing", ("", ", buckets=2", ", buckets=5")),
+            ("SubsetSelection", ("", ", size=1", ", size=2")),
+            ("UnaryEncoding", ("", ", optimised=True")),
+        )
+    },
+    "Rappor": (
+        lambda r: f"Rappor(flip='{r.randint(1, 8)}/9', categories={r.randint(2, 9)})",
         (None, "replace-one"),
     ),
     "Tabulated": (lambda r: f"Tabulated(p={simplex(r, 4)}, q={simplex(r, 4)})", (None, *BOTH)),
@@ -619,6 +642,14 @@ WRONG = [
     "Channel(matrix=[[1, 0], [1]])",
     "Channel(matrix=[[1, 0], ['1/2', '1/3']])",
     "Channel(matrix=[[1, 0], ['3/2', '-1/2']])",
+    "Channel(matrix=[[1, 0], [0, 1]], neighbours=[[0, 2]])",
+    "Channel(matrix=[[1, 0], [0, 1]], neighbours=[[0, 0]])",
+    "Channel(matrix=[[1, 0], [0, 1]], neighbours=[[1]])",
+    "Rappor(flip=1, categories=3)",
+    "SubsetSelection(epsilon=1, categories=3, size=3)",
+    "LocalHashing(epsilon=1, categories=3, buckets=1)",
+    "HadamardResponse(epsilon=0, categories=3)",
+    "UnaryEncoding(epsilon=1, categories=1)",
     "Laplace()",
     "Gaussian(standard_deviation=1, scale=2)",
     "Elsewhere(epsilon=1)",

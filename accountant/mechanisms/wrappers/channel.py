@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, permutations
+from itertools import accumulate, combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
@@ -14,7 +15,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
-from accountant.core.validate import Field, exact_list, rational
+from accountant.core.validate import Field, exact_list, integer, rational
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -28,17 +29,25 @@ if TYPE_CHECKING:
     from accountant.core.randomness import Randomness
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
+Edges: TypeAlias = tuple[tuple[int, int], ...]
 _MOST_INPUTS = 100
 """Inputs: 9,900 ordered pairs of rows, each of which every question looks at."""
+_MOST_BYTES = 10_000_000
+"""Of a file: a larger one is no table of so few inputs."""
 
 
 @final
-class Stochastic(Field[Rows, Sequence[Sequence[Any]]]):
-    """Two or more rows of rational numbers ≥ 0, of one length, each of sum exactly 1."""
+class Stochastic(Field[Rows, Any]):
+    """Two or more rows of rational numbers ≥ 0, of one length, each of sum exactly 1.
 
-    def read(self, value: Sequence[Sequence[Any]]) -> Rows:
+    Given as a list of rows, as an array, or as the name of a file, .csv or .npy, that has it.
+    """
+
+    def read(self, value: Any) -> Rows:
         """Convert every row, naming the entry or the row that is wrong."""
         name = self._name
+        if isinstance(value, (str, Path)):
+            value = self._file(Path(value))
         listed = value.tolist() if hasattr(value, "tolist") else value
         if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence):
             raise expected(name, value, "to be a list of rows", 'Write [["3/4", "1/4"], …].')
@@ -53,6 +62,27 @@ class Stochastic(Field[Rows, Sequence[Sequence[Any]]]):
                     f"{name}[{i}]", list(listed[i]), f"to have {len(rows[0])} entries, as the first"
                 )
         return rows
+
+    def _file(self, path: Path) -> Any:
+        """Read a table of numbers: the text of each cell of a .csv, or the array of an .npy."""
+        import csv
+
+        kind = path.suffix.lower()
+        if kind not in (".csv", ".npy") or not path.is_file():
+            raise expected(
+                self._name, str(path), "to be rows, or a file of them that ends in .csv or .npy"
+            )
+        if path.stat().st_size > _MOST_BYTES:
+            raise expected(self._name, str(path), f"to be a file of at most {_MOST_BYTES} bytes")
+        try:
+            if kind == ".csv":
+                with path.open(newline="", encoding="utf-8-sig") as file:
+                    return [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+            import numpy as np
+
+            return np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError, csv.Error):
+            raise expected(self._name, str(path), "to be a table of numbers") from None
 
     @staticmethod
     def _row(name: str, given: Sequence[Any]) -> tuple[Fraction, ...]:
@@ -69,6 +99,29 @@ class Stochastic(Field[Rows, Sequence[Sequence[Any]]]):
 
 
 @final
+class Graph(Field[Edges | None, Any]):
+    """Pairs of different whole numbers ≥ 0; None for all."""
+
+    def read(self, value: Any) -> Edges | None:
+        """Convert every pair, naming the one that is wrong."""
+        if value is None:
+            return None
+        listed = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence) or not listed:
+            raise expected(self._name, value, "to be a list of pairs", "Write [[0, 1], [1, 2]].")
+        found = []
+        for index, pair in enumerate(listed):
+            name = f"{self._name}[{index}]"
+            if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise expected(name, pair, "to be a pair of inputs", "Write [0, 1].")
+            i, j = (integer(f"{name}[{k}]", entry, least=0) for k, entry in enumerate(pair))
+            if i == j:
+                raise expected(name, pair, "to be two different inputs")
+            found.append((i, j))
+        return tuple(found)
+
+
+@final
 @dataclass(frozen=True, repr=False)
 class Channel(Mechanism, FiniteLaws):
     """Report an outcome j of an input i with probability matrix[i][j].
@@ -77,32 +130,42 @@ class Channel(Mechanism, FiniteLaws):
     ----------
     matrix
         A row for each input, a column for each outcome: rational numbers ≥ 0, each row of sum
-        exactly 1.
+        exactly 1. A list of rows, an array, or a file that ends in .csv or .npy.
+    neighbours
+        Pairs [i, j] of inputs, counted from 0; without it every two inputs are neighbours.
 
     Notes
     -----
-    The input is one record, so neighbours replace it, and every two inputs are neighbours (local
-    differential privacy). The profile is the maximum over all ordered pairs of rows. A pair with
-    the same entries (p, q) as another one, in another order, has the same profile, and is listed
-    once.
+    Without `neighbours` the input is one record, so neighbours replace it (local differential
+    privacy). With it the inputs may be datasets, and the pairs are the relation, whatever its name.
+    The profile is the maximum over all pairs of rows, in both orders. A pair with the same entries
+    (p, q) as another one, in another order, has the same profile, and is listed once.
     """
 
     example = "Channel(matrix=[['2/3', '1/3'], ['1/4', '3/4']])"
 
     matrix: Stochastic = Stochastic()
+    neighbours: Graph = Graph(None)
+
+    def __post_init__(self) -> None:
+        """Require that neighbours are inputs."""
+        for pair in self.neighbours or ():
+            if max(pair) >= len(self.matrix):
+                raise expected("neighbours", list(pair), f"to be in 0..{len(self.matrix) - 1}")
 
     @cached_property
     def _different(self) -> list[int]:
         """The numbers i·inputs + j of ordered pairs of rows, one of each profile."""
         found: dict[tuple[tuple[Fraction, Fraction], ...], int] = {}
-        for i, j in permutations(range(len(self.matrix)), 2):
+        edges = self.neighbours or combinations(range(len(self.matrix)), 2)
+        for i, j in sorted({way for a, b in edges for way in ((a, b), (b, a))}):
             entries = sorted(zip(self.matrix[i], self.matrix[j], strict=True))
             found.setdefault(tuple(entries), i * len(self.matrix) + j)
         return list(found.values())
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the ordered pairs of rows. Raises AdjacencyError for add/remove."""
-        if adjacency is Adjacency.ADD_REMOVE:
+        """Return the ordered pairs of rows. Raises AdjacencyError for a record that is added."""
+        if adjacency is Adjacency.ADD_REMOVE and self.neighbours is None:
             raise AdjacencyError(
                 "Channel takes exactly one record, which cannot be added or removed. "
                 "Name adjacency='replace-one', or none."
@@ -111,8 +174,8 @@ class Channel(Mechanism, FiniteLaws):
         return WorstCase(
             pairs,
             pairs,
-            "Every two inputs are neighbours: all ordered pairs of rows are listed, those with "
-            "the same entries in another order once.",
+            "All ordered pairs of rows of neighbours are listed, those with the same entries in "
+            "another order once.",
         )
 
     def outcomes(self, index: int) -> Sequence[object]:

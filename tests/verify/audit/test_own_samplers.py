@@ -106,20 +106,25 @@ def test_every_mechanism_is_listed() -> None:
         "ExponentialMechanism",  # is drawn by its selection itself
         "GaussianThreshold",
         "Guaranteed",
+        "HadamardResponse",
         "IntegerNoise",
         "LaplaceThreshold",
+        "LocalHashing",
         "MixtureOfGaussians",
         "PartitionSelection",
         "PermuteAndFlip",  # as the exponential mechanism
         "PoissonSubsampled",
         "RandomAllocation",
         "RandomizedResponse",
+        "Rappor",
         "ReportNoisyMax",  # draws its noise digit by digit
         "SampledWithoutReplacement",
         "Shuffled",
+        "SubsetSelection",
         "Tabulated",
         "TruncatedGeometric",
         "TruncatedLaplace",
+        "UnaryEncoding",
     }
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared import BY_MECHANISM
-from verify.checker.mechanisms import matrices
+from verify.checker.mechanisms import local, matrices
 from verify.checker.mechanisms.keys import KEYS
 from verify.checker.mechanisms.quadratic import pivots
 from verify.checker.notation import (
@@ -84,7 +84,10 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "output_scales": Argument(each(rational)),
         "decays": Argument(each(rational)),
     },
-    "Channel": {"matrix": Argument(each(each(both(rational, not_negative))))},
+    "Channel": {
+        "matrix": Argument(each(each(both(rational, not_negative)))),
+        "neighbours": Argument(optional(each(each(integer(0)))), None),
+    },
     "Composed": {"mechanism": Argument(mechanisms), "count": _STEP},
     "CorrelatedGaussian": {
         "dimension": _COUNT,
@@ -221,6 +224,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "high": Argument(integer()),
         "sensitivity": _STEP,
     },
+    **local.ARGUMENTS,
     **{name: law.arguments for name, law in BY_MECHANISM.items()},
 }
 """The arguments of every mechanism, covariance and sensitivity space, in their order."""
@@ -287,6 +291,11 @@ def _rows(noise: Noise) -> str:
     rows = noise["matrix"]
     if not 2 <= len(rows) <= _MOST_ROWS or any(len(row) != len(rows[0]) for row in rows):
         return f"rows of different lengths, or not 2 to {_MOST_ROWS} of them"
+    if any(
+        len(set(e)) != len(e) or len(e) != 2 or max(e) >= len(rows)
+        for e in noise["neighbours"] or ()
+    ):
+        return "neighbours that are no two inputs"
     return "a row of a sum other than 1" if any(sum(row) != 1 for row in rows) else ""
 
 
@@ -399,6 +408,7 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
         else "what is no randomised response, and is not ε-DP by its name"
     ),
     "SparseBox": _sparse,
+    "SubsetSelection": local.misfit,
     "Tabulated": _whole("p", "q"),
     "TruncatedGeometric": _truncated,
 }

@@ -12,7 +12,7 @@ from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import both_sides
 from verify.checker.masses import masses, mixed
-from verify.checker.mechanisms import matrices
+from verify.checker.mechanisms import local, matrices
 from verify.checker.mechanisms.arguments import WRAPPERS
 from verify.checker.mechanisms.counters import (
     COUNTERS,
@@ -78,7 +78,7 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
         case "Channel":
-            return _channel(noise["matrix"])
+            return _channel(noise["matrix"], noise["neighbours"])
         case "Shuffled":
             listed: list[Law] = [*shuffled(noise)]
             return listed, listed
@@ -101,6 +101,9 @@ def _symmetric(noise: Noise) -> Law:
         return {"law": "gaussian", "mu": gaussian_mu(noise)}
     if noise.name in COUNTERS:
         return _counter(noise)
+    if noise.name in local.ARGUMENTS:
+        p = local.response(noise)
+        return {"law": "finite", "p": p, "q": p[::-1]}
     if noise.name in BY_MECHANISM:
         return BY_MECHANISM[noise.name].pair(noise)
     match noise.name:
@@ -228,10 +231,12 @@ def _shifted(listed: list[Fraction], sensitivity: int) -> tuple[list[Law], list[
     return _both_ways(*found)
 
 
-def _channel(rows: list[list[Fraction]]) -> tuple[list[Law], list[Law]]:
+def _channel(rows: list[list[Fraction]], listed: Any) -> tuple[list[Law], list[Law]]:
     """Return the ordered pairs of rows; the first of those that have the same outcomes, sorted."""
     found: dict[Any, Law] = {}
-    for p, q in itertools.permutations(rows, 2):
+    edges = listed or itertools.combinations(range(len(rows)), 2)
+    for i, j in sorted({way for a, b in edges for way in ((int(a), int(b)), (int(b), int(a)))}):
+        p, q = rows[i], rows[j]
         outcomes = tuple(sorted(zip(p, q, strict=True)))
         found.setdefault(outcomes, {"law": "finite", "p": p, "q": q})
     laws = list(found.values())
@@ -428,6 +433,10 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
     """
     match noise.name:
         case "RandomizedResponse" | "Shuffled":  # a given number of records
+            return adjacency != "add-remove"
+        case "Channel" if noise["neighbours"] is None:
+            return adjacency != "add-remove"
+        case _ if noise.name in local.ARGUMENTS:
             return adjacency != "add-remove"
         case "SampledWithoutReplacement":
             return adjacency != "add-remove" and fits(noise["mechanism"], "replace-one")

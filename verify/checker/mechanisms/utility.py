@@ -10,7 +10,7 @@ from typing import Any, Final
 from verify.checker.arithmetic import UnknownError, total
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import sum_of_squares, theta
-from verify.checker.mechanisms import arguments, counters, matrices
+from verify.checker.mechanisms import arguments, counters, local, matrices
 from verify.checker.mechanisms.counters import COUNTERS
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.ellipse import ellipse
@@ -158,6 +158,8 @@ def _variance(noise: Noise, index: int) -> Any:
             return _tree_noise(noise) * counters.output_units(_continuous(noise), index + 1)
         case _ if noise.name in COUNTERS:
             return counters.unit_variance(noise) * counters.output_units(noise, index + 1)
+        case _ if noise.name in local.ARGUMENTS:
+            return local.variance(noise)
     raise ValueError(f"{noise.name} has no variance of its own")
 
 
@@ -173,6 +175,8 @@ def mean_squared_error(noise: Noise) -> Any:
             return sum(errors, Fraction(0)) / sum(map(dimension, releases))
         case "IntegerNoise":
             return _moment(noise, 2)
+        case _ if noise.name in local.ARGUMENTS:
+            return local.mean_squared_error(noise)
         case "RandomizedResponse" if noise["categories"] == 2:
             return 1 / (1 + exp(noise["epsilon"]))
         case "MatrixMechanism":
@@ -218,6 +222,8 @@ def dimension(noise: Noise) -> Any:
             return noise["groups"] * noise["counts"]
         case "Shuffled":
             return Fraction(noise["mechanism"]["categories"])
+        case _ if noise.name in local.ARGUMENTS:
+            return noise["categories"]
         case "GeneralGaussian":
             return Fraction(arguments.dimension(noise["space"]))
         case "MatrixVariateGaussian":

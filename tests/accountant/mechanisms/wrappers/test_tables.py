@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -171,7 +172,7 @@ def test_reports_have_the_row_of_their_input() -> None:
 
 def test_notation_and_arrays() -> None:
     assert notation.parse(repr(THREE)) == THREE
-    assert Channel(np.array([[0.5, 0.5], [0.25, 0.75]])).matrix[1] == (  # type: ignore[arg-type]
+    assert Channel(np.array([[0.5, 0.5], [0.25, 0.75]])).matrix[1] == (
         Fraction(1, 4),
         Fraction(3, 4),
     )
@@ -179,6 +180,63 @@ def test_notation_and_arrays() -> None:
         THREE.worst_case(Adjacency.ADD_REMOVE)
     with pytest.raises(NotApplicableError, match="names"):
         THREE.variances()
+
+
+def test_a_graph_lists_the_neighbours() -> None:
+    """A path: only rows that are next to each other count, in both orders."""
+    path = Channel(THREE.matrix, [[2, 1], [0, 1], [0, 1]])
+    assert notation.parse(repr(path)) == path
+    pairs = [Tabulated(*rows) for rows in itertools.pairwise(THREE.matrix)]
+    for epsilon in ("0", "1/2", "1"):
+        assert profile.delta(path, epsilon) == profile.delta(pairs[0], epsilon)
+    assert profile.delta(THREE, 1).lower > profile.delta(path, 1).upper
+    assert path.worst_case(Adjacency.ADD_REMOVE) == path.worst_case(None)
+    assert set(path.worst_answers()) <= {(0, 1), (1, 0), (1, 2), (2, 1)}
+
+
+def test_tables_are_read_from_files(tmp_path: Path) -> None:
+    table, array = tmp_path / "table.csv", tmp_path / "table.npy"
+    table.write_text("\ufeff3/4, 0.25, 0\n1/4,1/2,0.25\n\n0,1/4,75e-2\n", encoding="utf-8")
+    np.save(array, np.array([[0.5, 0.5], [0.25, 0.75]]))
+    assert Channel(table) == Channel(str(table)) == THREE
+    assert notation.parse(f"Channel(matrix='{array}')") == Channel([["1/2"] * 2, ["1/4", "3/4"]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1/2,1/3\n0,1\n", r"matrix\[0\] of sum 1, not 5/6"),
+        ("1,0\n3/2,-1/2\n", r"matrix\[1\]\[1\]=-0.5 ≥ 0"),
+        ("1,0\nnan,1\n", r"matrix\[1\]\[0\]='nan' to be a number"),
+        ("1,0\n1\n", r"matrix\[1\]=\['1'\] to have 2 entries, as the first"),
+        ("a,b\n1,0\n", r"matrix\[0\]\[0\]='a' to be a number"),
+        ("1,0\n", "2 to 100 rows, not 1"),
+        ("", "2 to 100 rows, not 0"),
+        ("1,0\n1,\xff\n", "to be a table of numbers"),
+    ],
+)
+def test_bad_tables_have_one_line_each(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidInputError, match=message) as refusal:
+        Channel(path)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "neighbours", "message"),
+    [
+        ("nowhere.csv", None, "to be rows, or a file of them"),
+        (np.array([[0.5, np.nan], [0.5, 0.5]]), None, r"matrix\[0\]\[1\]=nan to be finite"),
+        (THREE.matrix, [[0, 3]], r"neighbours=\[0, 3\] to be in 0\.\.2"),
+        (THREE.matrix, [[0, 0]], r"neighbours\[0\]=\[0, 0\] to be two different inputs"),
+        (THREE.matrix, [[0]], r"neighbours\[0\]=\[0\] to be a pair"),
+        (THREE.matrix, [], "to be a list of pairs"),
+    ],
+)
+def test_bad_arguments(matrix: object, neighbours: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Channel(matrix, neighbours)
 
 
 def test_it_has_the_guarantee_and_no_better_one() -> None:

@@ -1,0 +1,193 @@
+"""Reports of sets of categories: the pair against every report listed from its definition."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+
+from accountant.core.adjacency import Adjacency
+from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.mechanisms import (
+    Channel,
+    Composed,
+    HadamardResponse,
+    LocalHashing,
+    RandomizedResponse,
+    Rappor,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from accountant.mechanisms.wrappers.local import LocalReport
+from accountant.notation import parse
+from accountant.questions import guarantees, profile, utility
+
+Report = tuple[int, ...]
+CASES = [
+    UnaryEncoding(1, 3),
+    UnaryEncoding("1/2", 4, optimised=True),
+    Rappor("1/2", 3),
+    LocalHashing(1, 3),
+    LocalHashing("3/2", 4, buckets=3),
+    SubsetSelection(1, 5),
+    SubsetSelection("1/3", 5, size=3),
+    SubsetSelection(2, 2),
+    HadamardResponse(1, 3),
+    HadamardResponse("0.7", 5),
+]
+
+
+def coins(chances: list[float]) -> Iterator[tuple[Report, float]]:
+    for bits in itertools.product((0, 1), repeat=len(chances)):
+        yield bits, float(np.prod([c if b else 1 - c for b, c in zip(bits, chances, strict=True)]))
+
+
+def hadamard(size: int) -> np.ndarray:
+    found = np.ones((1, 1), dtype=int)
+    while len(found) < size:
+        found = np.block([[found, found], [found, -found]])
+    return found
+
+
+def reports(mechanism: LocalReport, truth: int) -> Iterator[tuple[object, Report, float]]:
+    """List what is reported, the set it stands for, and its probability, by the definition."""
+    k = mechanism.categories
+    e = float(np.exp(float(getattr(mechanism, "epsilon", 0))))
+    match mechanism:
+        case UnaryEncoding():
+            keep = 0.5 if mechanism.optimised else e**0.5 / (1 + e**0.5)
+            lie = 1 / (1 + e) if mechanism.optimised else 1 - keep
+            for bits, chance in coins([keep if j == truth else lie for j in range(k)]):
+                yield bits, bits, chance
+        case Rappor():
+            f = float(mechanism.flip)
+            for bits, chance in coins([(j == truth) * (1 - f) + f / 2 for j in range(k)]):
+                yield bits, bits, chance
+        case LocalHashing():
+            g = mechanism.buckets or round(e) + 1
+            for hashed in itertools.product(range(g), repeat=k):
+                for said in range(g):
+                    bits = tuple(int(each == said) for each in hashed)
+                    chance = (e if hashed[truth] == said else 1) / (e + g - 1) / g**k
+                    yield (hashed, said), bits, chance
+        case SubsetSelection():
+            d = mechanism.size or max(1, round(k / (e + 1)))
+            whole = comb(k - 1, d - 1) * e + comb(k - 1, d)
+            for chosen in itertools.combinations(range(k), d):
+                bits = tuple(int(j in chosen) for j in range(k))
+                yield chosen, bits, (e if truth in chosen else 1) / whole
+        case HadamardResponse():
+            size = 1 << k.bit_length()
+            matrix = hadamard(size)
+            for column in range(size):
+                plus = matrix[1 : k + 1, column] > 0
+                chance = (e if plus[truth] else 1) * 2 / size / (1 + e)
+                yield column, tuple(map(int, plus)), chance
+
+
+@pytest.mark.parametrize("mechanism", CASES, ids=repr)
+def test_the_pair_is_that_of_all_reports(mechanism: LocalReport) -> None:
+    laws: list[dict[object, float]] = [{}, {}]
+    for law, truth in zip(laws, (1, 0), strict=True):
+        for report, _, chance in reports(mechanism, truth):
+            law[report] = law.get(report, 0) + chance
+    assert sum(laws[0].values()) == pytest.approx(1, rel=1e-13, abs=0)
+    for epsilon in ("-1/3", "0", "1/4", "0.45"):
+        factor = float(mpmath.exp(mpmath.mpf(float(Fraction(epsilon)))))
+        expected = sum(max(p - factor * laws[1][report], 0) for report, p in laws[0].items())
+        found = profile.delta(mechanism, epsilon)
+        assert float(found.lower) == pytest.approx(expected, rel=1e-12, abs=0)
+    largest = max(np.log(p / laws[1][report]) for report, p in laws[0].items())
+    assert float(profile.epsilon(mechanism, 0).lower) == pytest.approx(largest, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("mechanism", CASES, ids=repr)
+def test_reports_are_drawn_and_estimated(mechanism: LocalReport) -> None:
+    law: dict[Report, float] = defaultdict(float)
+    for _, bits, chance in reports(mechanism, 1):
+        law[bits] += chance
+    p = sum(chance for bits, chance in law.items() if bits[1])
+    q = sum(chance for bits, chance in law.items() if bits[0])
+    drawn = mechanism.release(np.full(20_000, 1), rng=np.random.default_rng(3))
+    assert drawn.shape == (20_000, mechanism.categories)
+    counted = dict.fromkeys(law, 0)
+    for row in drawn:
+        counted[tuple(map(int, row))] += 1  # a set that has no probability is a KeyError
+    for bits, chance in law.items():
+        # six standard deviations of each of at most 16 sets in 10 cases: a false alarm below 1e-6
+        assert abs(counted[bits] - 20_000 * chance) <= 6 * (20_000 * chance * (1 - chance)) ** 0.5
+    assert mechanism.estimate(drawn)[1] == pytest.approx((drawn[:, 1].sum() - 2e4 * q) / (p - q))
+    k = mechanism.categories
+    for value, expected in (
+        (utility.variance(mechanism)[0], q * (1 - q) / (p - q) ** 2),
+        (
+            utility.mean_squared_error(mechanism),
+            (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2 / k,
+        ),
+    ):
+        assert float(value.lower) == pytest.approx(expected, rel=1e-11, abs=0)
+
+
+def test_known_equalities() -> None:
+    """Subsets of one are randomised response; RAPPOR is a table of rational numbers."""
+    one, other = SubsetSelection("1.3", 6, size=1), RandomizedResponse("1.3", 6)
+    for epsilon in ("-1", "0", "1"):
+        assert profile.delta(one, epsilon).overlaps(profile.delta(other, epsilon))
+    f = Fraction(2, 5)
+    table = [
+        [
+            (1 - f / 2) ** (2 - lies) * (f / 2) ** lies
+            for bits in itertools.product((0, 1), repeat=2)
+            for lies in [sum(b != (j == truth) for j, b in enumerate(bits))]
+        ]
+        for truth in range(2)
+    ]
+    permanent, full = Rappor(f, 7), Channel(table)
+    for times in (1, 40):
+        found = profile.delta(Composed(permanent, times), 3)
+        assert found == profile.delta(Composed(full, times), 3)
+    assert guarantees.rho(permanent) == guarantees.rho(full)
+    # ε = 2 ln((2 − f)/f) = 2 ln 4
+    assert abs(float(profile.epsilon(permanent, 0).lower) - 4 * np.log(2)) < 1e-11
+
+
+def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
+    def variance(mechanism: LocalReport) -> Fraction:
+        return Fraction(utility.variance(mechanism)[0].lower)
+
+    optimised = variance(UnaryEncoding(2, 50, optimised=True))
+    assert variance(UnaryEncoding(2, 50)) > optimised
+    hashed = [variance(LocalHashing(2, 50, buckets=g)) for g in range(2, 20)]
+    assert variance(LocalHashing(2, 50)) == min(hashed)
+    subsets = [variance(SubsetSelection(2, 50, size=d)) for d in range(1, 50)]
+    assert variance(SubsetSelection(2, 50)) <= min(subsets) * Fraction(101, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("UnaryEncoding(epsilon=0, categories=3)", "epsilon='?0'? > 0"),
+        ("Rappor(flip=1, categories=3)", "flip=1 < 1"),
+        ("Rappor(flip='sqrt(2)/2', categories=3)", "flip"),
+        ("SubsetSelection(epsilon=1, categories=3, size=3)", r"size=3 in 1\.\.2"),
+        ("HadamardResponse(epsilon=1, categories=1)", "categories=1 ≥ 2"),
+    ],
+)
+def test_bad_arguments(text: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        parse(text)
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInputError, match="too large for this epsilon"):
+        profile.delta(LocalHashing(2000, 3), 1)
+    with pytest.raises(InvalidInputError, match=r"value\[1\]=3 in 0\.\.2"):
+        UnaryEncoding(1, 3).release([0, 3])
+    with pytest.raises(AdjacencyError, match="one record"):
+        HadamardResponse(1, 3).worst_case(Adjacency.ADD_REMOVE)

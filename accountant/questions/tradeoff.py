@@ -164,12 +164,12 @@ class _Question:
         if self.level.sign != 0 and _covers_p(pair, self.level):
             return Interval.of_exact(int(self.power))
         if pair.only_bounded:
-            found = _between(pair, self.level.ball(), power=self.power)
+            known = _between(pair, self.level.ball(), power=self.power)
             raise UndecidedError(
-                f"Only bounds are known: {'power' if self.power else 'beta'} lies in {found}, by "
+                f"Only bounds are known: {'power' if self.power else 'beta'} lies in {known}, by "
                 "events that are known and by bounds of delta. Ask for a larger relative_width.",
-                reached=float(found.relative_width or math.inf),
-                interval=found,
+                reached=float(known.relative_width or math.inf),
+                interval=known,
             )
         if hasattr(pair, "factors"):  # a product; one release loads no engine
             from accountant.composition.dual import by_values

@@ -157,8 +157,7 @@ def _(mechanism: DisjointGroupsGaussian | OptimalGroups, workload: Workload, bud
             f"{type(mechanism).__name__} releases GroupedCounts, not {workload!r}."
         )
     wanted = (workload.groups, workload.dimension)
-    optimal = isinstance(mechanism, OptimalGroups)
-    each = mechanism.counts if optimal else mechanism.dimension
+    each = mechanism.counts if isinstance(mechanism, OptimalGroups) else mechanism.dimension
     _require(mechanism, "(groups, dimension)", (mechanism.groups, each), wanted)
     return 1
 

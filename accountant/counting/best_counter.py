@@ -17,6 +17,7 @@ from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from accountant.core.validate import integer
 from accountant.counting.bridge import Grids
 from accountant.counting.delannoy import best_levels
+from accountant.counting.least_error import least_units
 from accountant.counting.tree import Digits, Tree
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -62,6 +63,10 @@ class BestCounter:
     """Why it is the best, against what."""
     others: tuple[tuple[LinearCounter, Interval], ...]
     """What else was considered, in the order of the errors."""
+    bound: Interval
+    """No factorisation L R with noise of the law `bound_law` has less than its lower end."""
+    bound_law: str
+    """"Laplace" for pure ε-DP, else "Gaussian"."""
 
 
 def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1) -> BestCounter:
@@ -71,7 +76,8 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     number of levels (better than every tree of "Count on Your Elders"), the smooth binary
     mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
     with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is the best
-    of those, not of all: no lower bound is claimed.
+    of those, not of all: `bound` is what no factorisation can go below
+    (`accountant.counting.least_error`).
 
     Parameters
     ----------
@@ -96,7 +102,9 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     found.sort(key=lambda entry: entry[0])
     (_, best, error), *rest = found
     others = tuple((counter, other) for _, counter, other in rest)
-    return BestCounter(best, error, _reason(best, error, others), others)
+    law, bound = _bound(steps, _target(budget), contributions)
+    reason = f"{_reason(best, error, others)} {_against(error, law, bound)}"
+    return BestCounter(best, error, reason, others, bound, law)
 
 
 def named_counter(
@@ -289,6 +297,30 @@ def _gaussian_mu(target: Target) -> ExactReal:
     assert deviation is not None
     most = Interval.of_exact(1 / deviation).lower
     return exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most))
+
+
+def _bound(steps: int, target: Target, contributions: int) -> tuple[str, Interval]:
+    """Return a law of noise, and what no factorisation with it goes below."""
+    units = ExactReal.of_rational(least_units(steps, contributions))
+    if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
+        return "Laplace", enclose(lambda: 2 * units.ball() / target.epsilon.ball() ** 2)
+    if isinstance(target, EpsilonDelta):
+        deviation = exact(calibrate(Gaussian, target).least.lower)
+        return "Gaussian", enclose(lambda: units.ball() * deviation.ball() ** 2)
+    if isinstance(target, Mu):
+        return "Gaussian", enclose(lambda: units.ball() / target.mu.ball() ** 2)
+    assert isinstance(target, Rho)
+    return "Gaussian", enclose(lambda: units.ball() / (2 * target.rho.ball()))
+
+
+def _against(error: Interval, law: str, bound: Interval) -> str:
+    """Compare the best error with the bound."""
+    ratio = float(error.upper / bound.lower)
+    if ratio < 1:
+        return f"Every factorisation with {law} noise has at least {1 / ratio:.4g} times as much."
+    more = f"{ratio:.3g} times that" if ratio >= 2 else f"{100 * (ratio - 1):.3g} % more"
+    low = float(bound.lower)
+    return f"No factorisation with {law} noise has less than {low:.4g}; this has {more}."
 
 
 def _reason(

@@ -58,7 +58,7 @@ class End(NamedTuple):
 
 def rare_ends(cells: Cells, points: Sequence[Point]) -> Iterable[End]:
     """Yield for either dataset the rare end of some cells that exceeds the claim most."""
-    if isinstance(cells.feature, Boosted) or cells.draws is not None or cells.ramp:
+    if isinstance(cells.feature, Boosted) or cells.draws is not None:
         return  # slow on every fresh run, or no counts
     sides, size = (cells.first, cells.second), len(cells.first)
     for favoured in (0, 1):

@@ -35,6 +35,7 @@ Jagielski, "Privacy auditing with one (1) training run", 2023, Theorem 5.2).
 Nothing is assumed about how the canaries depend on each other given S: a mechanism may spoil all of
 them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(ε))-DP at every ε, and
 (1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
+So is the one that uses another ε at every count (`verify.audit.curve_bound`): the less is taken.
 """
 
 from __future__ import annotations
@@ -43,21 +44,26 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from accountant.errors import InvalidInputError, expected
+from accountant.numbers.exact import exact
 from verify.audit import binomial
+from verify.audit.curve_bound import Curve, curve_bound
 from verify.audit.exact_test import LARGEST_MU, gaussian_delta, last, least
-from verify.audit.guarantee import Claim, Guarantee, Point, epsilon_delta, guarantee
+from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.result import Outcome
 from verify.audit.rows import real_numbers
 from verify.seal import seal
 
 Floats: TypeAlias = NDArray[np.float64]
+Steps: TypeAlias = list[tuple[str, str, bool]]
+"""Points (ε, δ), and whether they are used in the other order: for j = v, v − 1, …; a single one
+may also stand for equation (1)."""
 
 _LARGEST_EPSILON = 60.0
 """Where bounds of ε end: as many canaries as any machine holds prove no more."""
@@ -67,14 +73,16 @@ _LEAST = 1e-290
 """Probabilities below it are close to where doubles underflow: they count as so much."""
 _FEWEST = 8
 """Guesses that are worth trying."""
-_SHARES = (1, 4, 16, 64)
+_SHARES = (1, 2, 4, 16, 64)
 """The usual numbers of guesses are the canaries over these."""
 _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
 _IN_A_TEXT = 500
 """Canaries in one text of a certificate, which may have 20,000 characters."""
-_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 120)])
-"""Where δ_μ(ε) is asked for a bound of μ."""
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 1500)])
+"""Where δ_μ(ε) is asked for: with fewer, bounds that use many of them lose some per mille each."""
+_NARROW = 1e-6
+"""Relative width to which bounds of μ are searched."""
 
 
 @final
@@ -86,13 +94,13 @@ class Evidence:
     included: NDArray[np.bool_]
     seed: int
     guarantee: Guarantee | None
-    tested: Point | None
-    """The point of the claim where the bound is least."""
+    tested: Steps
+    """The points of the claim that the p-value rests on."""
     epsilon_guesses: int
     """The number of guesses that the bound of ε rests on."""
     mu_guesses: int
-    mu_epsilon: float
-    """The same for μ, and the ε at which (ε, δ_μ(ε))-DP is refuted."""
+    mu_tested: Steps
+    """The same for μ, and the points of its curve."""
 
 
 @final
@@ -146,7 +154,7 @@ class OneRunResult:
         Raises InvalidInputError where nothing was claimed.
         """
         held = self.evidence
-        if held.guarantee is None or held.tested is None:
+        if held.guarantee is None:
             raise InvalidInputError(
                 "A certificate needs a claim: name one, such as claim=(1, 1e-5)."
             )
@@ -155,10 +163,10 @@ class OneRunResult:
             **self.to_json(),
             "kind": "one-run-audit",
             "claim": held.guarantee.to_json(),
-            "tested": held.tested.to_json(),
+            "tested": [_written(*step) for step in held.tested],
             "epsilon_guesses": held.epsilon_guesses,
             "mu_guesses": held.mu_guesses,
-            "mu_epsilon": held.mu_epsilon,
+            "mu_tested": [_written(*step) for step in held.mu_tested],
             "seed": str(held.seed),
             "scores": [
                 " ".join(map(repr, held.scores[start : start + _IN_A_TEXT].tolist()))
@@ -185,6 +193,25 @@ class OneRunResult:
         )
 
     __repr__ = __str__
+
+
+def _written(epsilon: str, delta: str, back: bool) -> dict[str, Any]:
+    return {"epsilon": epsilon, "delta": delta, "reversed": back}
+
+
+class _Points(NamedTuple):
+    """Points of a curve, with what they are called where floats are not exact."""
+
+    epsilons: Floats
+    deltas: Floats
+    texts: list[tuple[str, str]] | None
+
+    def step(self, place: int) -> tuple[str, str, bool]:
+        """Return the point at a place of `Curve.of`."""
+        back, at = divmod(place, len(self.epsilons))
+        if self.texts is not None:
+            return *self.texts[at], back > 0
+        return repr(float(self.epsilons[at])), repr(float(self.deltas[at])), back > 0
 
 
 def tail_bound(
@@ -247,7 +274,7 @@ def audit_one_run(
         δ at which ε is bounded.
     guesses
         How many guesses are made: the largest half of them says "included", the least "excluded".
-        Several numbers may be given, and pay for each other. By default m, m/4, m/16 and m/64.
+        Several numbers may be given, and pay for each other. By default m, m/2, m/4, m/16 and m/64.
     significance
         The largest probability with which a private mechanism is accused.
     seed
@@ -280,9 +307,10 @@ def audit_one_run(
     mus = {r: _mu(v, r, m, level) for r, v in right.items()}
     best = max(numbers, key=lambda r: (epsilons[r], mus[r]))
     of_epsilon, of_mu = (max(numbers, key=each.__getitem__) for each in (epsilons, mus))
-    p_value = tested = None
+    p_value, tested = None, []
     if whole is not None:
-        found = {r: _least_bound(v, r, m, whole) for r, v in right.items()}
+        points = _points(whole)
+        found = {r: _least_bound(v, r, m, points, level) for r, v in right.items()}
         best = min(numbers, key=lambda r: found[r][0])
         p_value, tested = min(1.0, len(numbers) * found[best][0]), found[best][1]
     outcome = None
@@ -308,7 +336,7 @@ def audit_one_run(
             tested,
             of_epsilon,
             of_mu,
-            float(_EPSILONS[_bounds_of_mu(mus[of_mu], right[of_mu], of_mu, m).argmin()]),
+            _least_bound(right[of_mu], of_mu, m, _of_mu(mus[of_mu]), level)[1],
         ),
     )
 
@@ -348,19 +376,42 @@ def canaries_needed(
     return needed
 
 
-def bound_of_claim(right: int, guesses: int, canaries: int, claim: Guarantee) -> float:
-    """Return a bound of P(V ≥ right) under a claim: the least over points of its curve."""
-    return _least_bound(right, guesses, canaries, claim)[0]
+def bound_of_claim(
+    right: int, guesses: int, canaries: int, claim: Guarantee, level: float = 0.05
+) -> float:
+    """Return a bound of P(V ≥ right) under a claim, least where it is near a level."""
+    return _least_bound(right, guesses, canaries, _points(claim), level)[0]
 
 
-def _least_bound(right: int, guesses: int, m: int, claim: Guarantee) -> tuple[float, Point | None]:
-    """Return the least bound over points of a claimed curve, and its point."""
+def _points(claim: Guarantee) -> _Points:
+    """Return points of a claimed curve."""
+    if claim.kind == "gaussian":
+        return _of_mu(math.nextafter(float(exact(claim.parameter, "mu").ball()), math.inf))
     points = claim.candidates(_LARGEST_EPSILON)
-    epsilons, deltas = ([float(getattr(p, name)) for p in points] for name in ("epsilon", "delta"))
-    bounds = tail_bound(right, guesses, m, epsilons, deltas)
+    texts = [(str(p.epsilon), str(p.delta)) for p in points]
+    deltas = [math.nextafter(float(p.delta), 1.0) if p.delta else 0.0 for p in points]
+    return _Points(np.array([float(p.epsilon) for p in points]), np.array(deltas), texts)
+
+
+def _of_mu(mu: float) -> _Points:
+    deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
+    return _Points(_EPSILONS, deltas, None)
+
+
+def _least_bound(
+    right: int, guesses: int, m: int, points: _Points, level: float
+) -> tuple[float, Steps]:
+    """Return the least bound of P(V ≥ right) along a curve, and the points that it rests on."""
+    bounds = tail_bound(right, guesses, m, points.epsilons, points.deltas)
     if not len(bounds):
-        return 1.0, None
-    return float(bounds.min()), points[int(bounds.argmin())]
+        return 1.0, [("0", "1", False)]
+    best, places = float(bounds.min()), [int(bounds.argmin())]
+    if len(bounds) > 1 and right > 0:
+        curve = Curve.of(points.epsilons, points.deltas)
+        value, along = curve_bound(right, guesses, m, curve, level)
+        if value < best:
+            best, places = value, along
+    return best, [points.step(place) for place in places]
 
 
 def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -456,17 +507,15 @@ def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> fl
 
 def _mu(right: int, guesses: int, m: int, level: float) -> float:
     """Return the largest μ that is refuted; 0 where there is none."""
-    return _largest(lambda mu: float(_bounds_of_mu(mu, right, guesses, m).min()), level, LARGEST_MU)
+    return _largest(
+        lambda mu: _least_bound(right, guesses, m, _of_mu(mu), level)[0], level, LARGEST_MU, _NARROW
+    )
 
 
-def _bounds_of_mu(mu: float, right: int, guesses: int, m: int) -> Floats:
-    """Return the bounds of P(V ≥ right) that (ε, δ_μ(ε))-DP gives at each ε."""
-    deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
-    return tail_bound(right, guesses, m, _EPSILONS, deltas)
-
-
-def _largest(bound: Callable[[float], float], level: float, top: float) -> float:
+def _largest(
+    bound: Callable[[float], float], level: float, top: float, width: float = 1e-9
+) -> float:
     """Return where a growing bound passes the level, from below."""
     if bound(0.0) > level:
         return 0.0
-    return last(lambda x: bound(x) <= level, 0.0, top, width=1e-9)
+    return last(lambda x: bound(x) <= level, 0.0, top, width=width)

@@ -139,13 +139,22 @@ class SequentialAudit(_Tested, frozen=True, kw_only=True, tag="sequential-audit"
     rounds: Annotated[list[Round], Meta(max_length=100_000)]
 
 
+class Step(Point, frozen=True, kw_only=True):
+    """A point of a claimed curve, or what it implies in the other order."""
+
+    reversed: bool
+
+
+Steps = Annotated[list[Step], Meta(min_length=1, max_length=1000)]
+
+
 class OneRunAudit(Strict, frozen=True, kw_only=True, tag_field="kind", tag="one-run-audit"):
     """Guesses of fair coins from one run."""
 
     schema_version: Literal[1]
     verdict: Literal["REFUTED", "NOT_REFUTED"]
     claim: Guarantee
-    tested: Point
+    tested: Steps
     canaries: Count
     guesses: Count
     right: Count
@@ -155,7 +164,7 @@ class OneRunAudit(Strict, frozen=True, kw_only=True, tag_field="kind", tag="one-
     epsilon_guesses: Count
     mu_lower_bound: Annotated[float, Meta(ge=0, le=60)]
     mu_guesses: Count
-    mu_epsilon: Annotated[float, Meta(ge=0, le=60)]
+    mu_tested: Steps
     p_value: Share
     significance: Level
     seed: Annotated[str, Meta(pattern=r"^-?[0-9]{1,40}(?![\s\S])")]

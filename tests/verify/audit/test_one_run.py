@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from accountant.errors import InvalidInputError
 from tests.verify.forge import sealed
 from verify import checker
 from verify.audit import audit_one_run, canaries_needed
+from verify.audit.curve_bound import Curve, bound, curve_bound
+from verify.audit.exact_test import gaussian_delta
 from verify.audit.guarantee import gaussian
 from verify.audit.one_run import bound_of_claim, tail_bound
 from verify.audit.result import Outcome
@@ -26,7 +27,7 @@ ROUNDING = 1e-5
 """Relative: what the bound adds for rounding, and what the solver of linear programs loses."""
 
 
-def best_mechanism(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+def best_mechanism(m: int, r: int, v: int, points: list[tuple[float, float]]) -> float:
     """Return max P(at least v of r guesses are right) over all mechanisms, by a linear program."""
     inputs = list(itertools.product((-1, 1), repeat=m))
     outputs = [t for t in itertools.product((-1, 0, 1), repeat=m) if sum(map(abs, t)) == r]
@@ -39,20 +40,19 @@ def best_mechanism(m: int, r: int, v: int, epsilon: float, delta: float) -> floa
     entries: list[float] = []
     limits: list[float] = []
     slack = len(at)
-    for s in inputs:
-        for j in range(m):
-            other = (*s[:j], -s[j], *s[j + 1 :])
-            first = slack
-            for t in outputs:  # p_s(t) − e^ε p_s'(t) ≤ z
-                rows += [len(limits)] * 3
-                columns += [at[s, t], at[other, t], slack]
-                entries += [1.0, -math.exp(epsilon), -1.0]
-                limits.append(0.0)
-                slack += 1
-            rows += [len(limits)] * len(outputs)
-            columns += range(first, slack)
-            entries += [1.0] * len(outputs)
-            limits.append(delta)
+    for s, j, (epsilon, delta) in itertools.product(inputs, range(m), points):
+        other = (*s[:j], -s[j], *s[j + 1 :])
+        first = slack
+        for t in outputs:  # p_s(t) − e^ε p_s'(t) ≤ z
+            rows += [len(limits)] * 3
+            columns += [at[s, t], at[other, t], slack]
+            entries += [1.0, -math.exp(epsilon), -1.0]
+            limits.append(0.0)
+            slack += 1
+        rows += [len(limits)] * len(outputs)
+        columns += range(first, slack)
+        entries += [1.0] * len(outputs)
+        limits.append(delta)
     sums = sparse.csr_array(
         (
             np.ones(len(at)),
@@ -82,9 +82,28 @@ def test_the_bound_is_the_best_that_any_mechanism_does(
     m: int, r: int, v: int, epsilon: float, delta: float
 ) -> None:
     found = float(tail_bound(v, r, m, epsilon, delta)[0])
-    best = best_mechanism(m, r, v, epsilon, delta)
+    best = best_mechanism(m, r, v, [(epsilon, delta)])
     assert best <= found * (1 + ROUNDING)
     assert found <= best * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize(("m", "r", "v"), [(1, 1, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2), (3, 3, 3)])
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+def test_no_mechanism_with_a_curve_does_more_than_its_bound(
+    m: int, r: int, v: int, mu: float
+) -> None:
+    epsilons = np.array([0.0, 0.4, 1.0, 2.0, 3.5])
+    curve = gaussian_delta(mu, epsilons)
+    best = best_mechanism(m, r, v, list(zip(epsilons.tolist(), curve.tolist(), strict=True)))
+    both = Curve.of(epsilons, curve)
+    single = float(tail_bound(v, r, m, epsilons, curve).min())
+    found, places = curve_bound(v, r, m, both, 0.5)
+    assert best <= min(single, found) * (1 + ROUNDING)
+    assert min(single, found) <= 1.15 * best  # sets of counts that are no tails would give the rest
+    rng = np.random.default_rng(1)
+    for _ in range(20):  # any points of the curve make it true
+        some = rng.integers(0, 2 * len(epsilons), len(places) or 1).tolist()
+        assert best <= bound(v, r, m, both, some) * (1 + ROUNDING)
 
 
 def test_the_bound_where_masses_underflow() -> None:
@@ -102,7 +121,7 @@ def test_the_bound_is_that_of_many_digits(missed: int) -> None:
         for delta in (0.0, 1e-9, 0.34):
             found = float(tail_bound(r - missed, r, m, epsilon, delta)[0])
             with mp.workdps(40):
-                exact = float(checker_bound(r - missed, r, m, Fraction(epsilon), mp.mpf(delta)))
+                exact = float(checker_bound(r - missed, r, m, [(mp.mpf(epsilon), mp.mpf(delta))]))
             assert exact <= found <= max(exact * (1 + ROUNDING), 1e-289)
 
 
@@ -211,7 +230,8 @@ FORGED: list[tuple[str, dict[str, Any]]] = [
     ("included", {"included": ["2" * 500, "1" * 100]}),
     ("epsilon_lower_bound", {"epsilon_lower_bound": 9.0}),
     ("mu_lower_bound", {"mu_lower_bound": 9.0}),
-    ("tested.delta", {"tested": {"epsilon": "1", "delta": "0"}}),
+    ("tested.delta", {"tested": [{"epsilon": "1", "delta": "0", "reversed": False}]}),
+    ("mu_lower_bound", {"mu_tested": [{"epsilon": "1", "delta": "0", "reversed": False}]}),
 ]
 
 

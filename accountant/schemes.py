@@ -342,7 +342,9 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
             "Lower end: all other gradients are -C*u for one direction u, the record's is C*u; "
             f"the event: {event} along u."
         )
-        others = [Gaussian(sigma * ExactReal.of_root(Fraction(done * most)), k * done)]
+        others: list[Mechanism] = [
+            Gaussian(sigma * ExactReal.of_root(Fraction(done * most)), k * done)
+        ]
         if done == 1:
             others.append(_allocated(sigma, most, 1))
         even = max(_of(each, Adjacency.ADD_REMOVE, delta).lower for each in others)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
+from verify.checker import allocation
 from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
 from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
@@ -71,7 +72,10 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
         case "subsampled":
             return _subsampled_tails(law, epsilon)
         case "random-allocation":  # P(L > ε) ≥ H(ε), and Q(L > ε) ≤ e^{−ε} P(L > ε)
-            return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
+            try:
+                return allocation.tails(law, epsilon)
+            except UnknownError:
+                return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
         case "others-alike":
@@ -118,7 +122,10 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
             return found
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
     if law["law"] == "random-allocation":
-        return hull(*_allocated(law, epsilon))
+        try:
+            return allocation.hockey_stick(law, epsilon)
+        except UnknownError:
+            return hull(*_allocated(law, epsilon))
     if law["law"] == "shuffled-reports" or (
         law["law"] == "others-alike" and (law["held"] == 2 or not 0 <= epsilon < law["epsilon"])
     ):

@@ -49,8 +49,10 @@ _NEAR_BY = 1 / 64
 """Share of a rough ε by which it may be off."""
 _MOST_BLIND = 5
 """Grids on which a width may stay above a half."""
-_MOST_FINER = 16
-"""Times as many points on the next grid: widths fall faster than they promise on coarse ones."""
+_SMOOTH, _LEAST_ORDER = 1.4, 0.7
+"""Order of the fall from which on it is taken to be 2, that of densities, and the least one."""
+_FIRST_FINER, _MOST_FINER = 4, 64
+"""Times as many points on the second grid, which tells how the width falls, and on later ones."""
 _CACHED = 6
 """Sums that are kept, up to 2^21 points each: more take memory, fewer are summed again."""
 
@@ -236,11 +238,13 @@ def next_points(
         return None
     order = 2.0
     if len(widths) > 1 and widths[-1] < widths[-2]:
-        order = min(max(math.log(widths[-2] / widths[-1]) / math.log(4.0), 0.7), 2.2)
+        found = math.log(widths[-2] / widths[-1]) / math.log(_FIRST_FINER)
+        order = 2.0 if found > _SMOOTH else max(found, _LEAST_ORDER)
     if not math.isfinite(widths[-1]) or widths[-1] > 0.5:
         return min(4 * points, limit) if len(widths) < _MOST_BLIND else None
-    factor = (1.2 * widths[-1] / wanted) ** (1 / order)
+    factor = (widths[-1] / wanted) ** (1 / order)
     if points * factor > 8 * limit and len(widths) > 2:
         return None
-    needed = points * 2.0 ** math.ceil(math.log2(min(max(factor, 2.0), _MOST_FINER)))
+    most_finer = _FIRST_FINER if len(widths) == 1 else _MOST_FINER
+    needed = points * 2.0 ** math.ceil(math.log2(min(max(factor, 2.0), most_finer)))
     return int(min(needed, limit))

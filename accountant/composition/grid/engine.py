@@ -68,16 +68,20 @@ class Bracket:
 
     def bounds(self, epsilon: arb) -> tuple[arb, arb]:
         """Return a lower and an upper bound of H(ε)."""
+        return self.bound(epsilon, above=False), self.bound(epsilon, above=True)
+
+    def bound(self, epsilon: arb, *, above: bool) -> arb:
+        """Return an upper bound of H(ε), or a lower one."""
         with ctx.workprec(_PRECISION):
-            floor = (-epsilon.expm1()).max(arb(0))
-            low = arb(0) if self.lower is None else self.lower.below(epsilon)
-            high = arb(1) if self.upper is None else self.upper.above(epsilon)
+            sure, doubtful = arb(0), arb(0)
             if self.large is not None:
                 sure, doubtful = self.large.parts(epsilon)
-                low, high = (low + sure).max(arb(0)), high + sure + doubtful
-            low = low.lower().max(floor.lower())
-            high = high.upper() if high.is_finite() else arb(1)
-            return low, high.min(arb(1))
+            if above:
+                high = arb(1) if self.upper is None else self.upper.above(epsilon)
+                high += sure + doubtful
+                return high.upper().min(arb(1)) if high.is_finite() else arb(1)
+            low = arb(0) if self.lower is None else self.lower.below(epsilon)
+            return (low + sure).lower().max((-epsilon.expm1()).lower()).max(arb(0))
 
 
 @final
@@ -166,7 +170,7 @@ def crossing(
     """
 
     def excess(at: float) -> float:
-        value = found.bounds(arb(at))[above]
+        value = found.bound(arb(at), above=above)
         with ctx.workprec(_PRECISION):
             if not value > 0:
                 return -1e4
@@ -189,20 +193,21 @@ def crossing(
         at_low = excess(low)
     if not at_low > 0 >= at_high:
         return None
+    side = 0
     for turn in range(_STEPS):
         if high - low <= settled * max(abs(low), abs(high)):
             break
         share = at_low / (at_low - at_high) if turn % 4 < 3 else 0.5
-        middle = low + (high - low) * min(max(share, 1e-3), 1 - 1e-3)
-        if turn % 4 == 1:  # a step past the root, for a bracket that is narrow on both sides
-            middle += (1 if above else -1) * settled / 4 * max(abs(low), abs(high))
+        middle = low + (high - low) * share
+        if turn % 4 < 3:  # past the root, seen from the last end, for a bracket that is narrow
+            middle += side * settled / 4 * max(abs(low), abs(high))
         if not low < middle < high:
             middle = (low + high) / 2
         value = excess(middle)
         if value > 0:
-            low, at_low = middle, value
+            low, at_low, side = middle, value, 1
         else:
-            high, at_high = middle, value
+            high, at_high, side = middle, value, -1
     return Fraction(high if above else low)
 
 

@@ -105,6 +105,13 @@ def is_numerical(pair: Pair) -> bool:
     return isinstance(pair, Product) and pair.is_numerical
 
 
+def first(pair: Pair) -> Product | None:
+    """Return a product for the first of its engines, None for any other pair."""
+    if not isinstance(pair, Product):
+        return None
+    return pair.engine.rungs[0] if isinstance(pair.engine, Ladder) else pair
+
+
 def smooth(pair: Pair) -> Product | None:
     """Return a product of smooth losses for contour integrals; None for any other pair."""
     if not (isinstance(pair, Product) and isinstance(pair.engine, Ladder)):

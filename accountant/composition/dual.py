@@ -15,7 +15,7 @@ values are balls, and the first condition is certain for them.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -23,7 +23,9 @@ from fractions import Fraction
 from flint import arb
 
 from accountant.composition import choose
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.grid import bracket
+from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -47,6 +49,12 @@ _LEAST_EPSILON = -30.0
 """Where the search for the best ε begins: H is 1 − e^ε to 13 digits or more below."""
 _CLOSE = 0.05
 """How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
+_SETTLED = 1 / 32
+"""Error of the log-odds of Q(L > ε) before the last step to the best ε: that leaves its square."""
+_DOUBLINGS, _BISECTIONS = 6, 10
+"""Times that a range for that ε moves on, and bisections of it: one step by the slope follows."""
+_ASIDE = 1 / 16
+"""Distance of the points of that slope, as a share of ε: grids tell H no finer."""
 _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
 _FAR = 0.1
@@ -86,15 +94,8 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
     grid = choose.grid(pair, width)
-    if grid is None:
-        rough = _estimates(pair)
-        left, right = _LEAST_EPSILON, max(-math.log(float(alpha)), _CLOSE)
-    else:
-        rough = functools.partial(bracket.rough, grid)
-        start = bracket.start(grid, math.log(float(alpha)))
-        left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
-    epsilon = _best(rough, float(alpha), float(width), left, right)
-    epsilon, drop = _vertex(rough, epsilon, float(alpha))
+    rough = _estimates(pair) if grid is None else bracket.roughly(grid)
+    epsilon, drop = _start(pair, grid, rough, float(alpha), float(width))
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not 0 < size < 1:
@@ -149,6 +150,49 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
         reached=math.inf if reached is None else float(reached),
         interval=found,
     )
+
+
+def _start(
+    pair: Pair, grid: Product | None, rough: Values, alpha: float, width: float
+) -> tuple[float, float]:
+    """Return about the ε where g is largest, and c as in `_vertex`."""
+    if grid is None:
+        if (known := _stationary(pair, alpha)) is not None:
+            return known
+        left, right = _LEAST_EPSILON, max(-math.log(alpha), _CLOSE)
+    else:
+        start = bracket.start(grid, math.log(alpha))
+        left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
+        if (known := _between(rough, alpha, left, right)) is not None:
+            return known
+    return _vertex(rough, _best(rough, alpha, width, left, right), alpha)
+
+
+def _between(rough: Values, alpha: float, left: float, right: float) -> tuple[float, float] | None:
+    """Return the same by bisection for Q(L > ε) = α, with differences of H; None without a root."""
+
+    def log_above(at: float, step: float) -> float:
+        fall = _float(rough(at - step)) - _float(rough(at + step))
+        return math.log(max(fall, 1e-300) / (math.exp(at + step) - math.exp(at - step)))
+
+    for _ in range(_DOUBLINGS):
+        if not log_above(right, (right - left) / 8) > math.log(alpha):
+            break
+        left, right = right, 2 * right - left
+    low, high = left, right
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        above = log_above(middle, (high - low) / 8) > math.log(alpha)
+        low, high = (middle, high) if above else (low, middle)
+    if low == left or high == right:
+        return None
+    step = _ASIDE * (abs(low) + (right - left) / 64)
+    first, last = (log_above(at, step / 2) for at in (low - step, low + step))
+    fall = (first - last) / (2 * step)
+    if not fall > 0:
+        return None
+    epsilon = low + ((first + last) / 2 - math.log(alpha)) / fall
+    return epsilon, fall * alpha * math.exp(epsilon) / 2
 
 
 def _bounds(z: list[arb], g: list[arb]) -> tuple[arb, arb]:
@@ -249,6 +293,20 @@ def _vertex(rough: Values, epsilon: float, alpha: float) -> tuple[float, float]:
         if bend > 1e-5 * max(peak, 1e-3) and abs(right - left) < 4 * bend:
             return epsilon + step * (right - left) / (4 * bend), bend / step**2
     return epsilon, 1.0
+
+
+def _stationary(pair: Pair, alpha: float) -> tuple[float, float] | None:
+    """Return the ε with Q(L > ε) = α, where g is largest, and c as in `_vertex`; None if lost."""
+    first = choose.first(pair)
+    if first is None or first.engine != FOURIER:
+        return None
+    from accountant.composition.fourier.float_curve import FloatCurve
+
+    with contextlib.suppress(UndecidedError, ArithmeticError):
+        curve = FloatCurve(first)
+        epsilon = curve.quantile_of_q(alpha, _SETTLED)
+        return epsilon, -curve.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
+    return None
 
 
 def _around(known: Mapping[float, arb]) -> list[list[float]]:

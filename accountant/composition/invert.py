@@ -255,6 +255,8 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 
 def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+    if epsilon.sign == 0 and len(pairs) == 2 and pairs[0].reverse() == pairs[1]:
+        pairs = pairs[1:]  # total variation is symmetric
     if len(pairs) == 1:
         return pairs[0].hockey_stick(epsilon)
     found = [pair.estimate_log_delta(float(epsilon)) for pair in pairs]

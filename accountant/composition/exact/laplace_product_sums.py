@@ -186,6 +186,8 @@ _ROUGH = 60
 """Bits of the values of an estimate."""
 _SECANTS = 12
 """Steps of an estimate: secants settle in half as many, or not at all."""
+_SETTLED = 1e-7
+"""Relative size of its last step: what is left is far smaller."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
 """Microseconds up to which exact sums are preferred to a grid; and, for widths below `_FINE`, sums
 over halves, which a grid does not replace."""
@@ -446,7 +448,7 @@ def estimate_epsilon(groups: Groups, unit: ExactReal, log_delta: float) -> float
         there = here - value / slope
         if not 0 <= there < floats.top:
             return None
-        if abs(there - here) <= 1e-11 * abs(there):
+        if abs(there - here) <= _SETTLED * abs(there):
             return there
         after = miss(there)
         if after != value:

@@ -56,8 +56,6 @@ from accountant.numbers.solve import shortened
 MOST_NODES = 40_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
-_ROUGH = 56
-"""Bits of an aliasing bound, besides those of the count: a bound needs few digits."""
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
@@ -65,6 +63,8 @@ _MOST_GROWTH = 2.0
 _CAUTION = 0.75
 """Power of the fall that is missing by which a line is made longer: ½ is right for a normal law, 1
 for one that falls exponentially."""
+_COARSE = 0.75
+"""Grain of a rounded saddle at most, in its widths: neighbouring questions share a line."""
 _STEEP = 0.4
 """Slope at a rounded saddle, in its widths, up to which the line hardly gets longer."""
 _FINEST = 2.0**-10
@@ -184,8 +184,8 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
 
 
 def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
-    """Return E(s)/(e^{distance·B} − 1)."""
-    with ctx.workprec(_ROUGH + loss.count.bit_length()):
+    """Return E(s)/(e^{distance·B} − 1), a bound that needs few digits."""
+    with ctx.workprec(guard(loss.count, loss.cumulants(float(s))[0])):
         moment = _log_upper(loss, s, ctx.prec)
         bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
         return bound.upper()
@@ -300,7 +300,7 @@ def _rest(kernel: Kernel, t: float) -> float:
 def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
     """Round the saddle to few bits, where the slope is still small against the curvature."""
     width = 1 / math.sqrt(point.curvature)
-    quantum = Fraction(2) ** (math.frexp(0.25 * width)[1] - 1)
+    quantum = Fraction(2) ** (math.frexp(_COARSE * width)[1] - 1)
     while True:
         c = round(Fraction(point.c) / quantum) * quantum
         if c not in kernel.poles:

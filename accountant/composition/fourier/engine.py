@@ -16,16 +16,18 @@ from typing import TypeAlias, final
 
 from flint import arb
 
+from accountant.composition.fourier import certified
 from accountant.composition.fourier.certified import (
     Contour,
     Kernel,
     accuracy,
     below_all,
     integral,
+    plan_contour,
 )
 from accountant.composition.fourier.cut import chosen, coarse, cut_off, lost, near, start
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, PUT
-from accountant.composition.fourier.measure import LOSS, Loss, estimator
+from accountant.composition.fourier.measure import LOSS, Alike, Loss, estimator
 from accountant.composition.invert import rough_root
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip
@@ -49,6 +51,8 @@ _CLOSE = 1e-7
 """Relative size of the last step of Newton's method: the next one would be its square."""
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
+_LONG_LINE = 1500
+"""Nodes of a straight line above which other contours come first: planning these takes as long."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -153,12 +157,22 @@ class Fourier(Contour):
             return value * epsilon.ball().exp()
         problem, bits = UndecidedError("No contour was found."), accuracy()
         loss = self.loss(product)
-        for way in _ways(product, strip, epsilon, bits):
+        for way in _ways(product, kernel, strip, epsilon, bits):
             try:
                 return way(loss, kernel, strip, epsilon, bits)
             except UndecidedError as error:
                 problem = error
         raise problem if is_smooth(product) else UnsuitedError(str(problem))
+
+    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
+        """Return ln H(ε) by the float engine, with large losses taken apart where it fails."""
+        known = super().estimate_log_delta(product, epsilon)
+        if known is None and epsilon >= 0 and takes_apart(product):
+            from accountant.composition.fourier import sure
+
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                return sure.estimate(self.loss(product), CALL, epsilon)[0]
+        return known
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return ε with ln H(ε) = log_delta, None for a δ that is not small.
@@ -177,6 +191,11 @@ def is_smooth(product: Product) -> bool:
     return all(transform(pair) is not None for pair in product.pairs)
 
 
+def takes_apart(product: Product) -> bool:
+    """Whether large losses may be rare, and all others are smooth."""
+    return _sides(product) == {True} and is_smooth(product)
+
+
 def _sides(product: Product) -> set[bool]:
     """Return for which pairs the mixture is the first law: none, some, or all."""
     return {pair.mixed_first for pair in product.pairs if isinstance(pair, SubsampledPair)}
@@ -192,7 +211,9 @@ def _loss(product: Product) -> Loss:
     return Loss(tuple(parts))
 
 
-def _ways(product: Product, strip: Strip, epsilon: ExactReal, bits: int) -> Sequence[Way]:
+def _ways(
+    product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+) -> Sequence[Way]:
     """Return the contours that may serve, the best first."""
     sides = _sides(product)
     if not is_smooth(product) or False in sides or not math.isinf(strip.high):
@@ -204,7 +225,23 @@ def _ways(product: Product, strip: Strip, epsilon: ExactReal, bits: int) -> Sequ
 
         if cancel(cut, strip, at, planned):
             return [_apart, _straight, _decided]
-    return [_straight, _apart, _decided]
+    if _is_short(cut, kernel, strip, epsilon, bits):
+        return [_straight, _apart, _decided]
+    from accountant.composition.fourier.sure import decided_cut
+
+    with contextlib.suppress(UndecidedError):
+        decided = decided_cut(whole, strip, float(epsilon), planned)
+        if _is_short(decided, kernel, strip, epsilon, bits):
+            return [_decided, _apart, _straight]
+    return [_apart, _decided, _straight]
+
+
+def _is_short(cut: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> bool:
+    """Whether a straight line has so few nodes that no other contour is likely shorter."""
+    with contextlib.suppress(UndecidedError):
+        plan = plan_contour(Alike(cut), kernel, strip, certified.near(float(epsilon)), bits)
+        return plan.line.count <= _LONG_LINE
+    return False
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
@@ -245,6 +282,11 @@ def _estimate(product: Product, log_delta: float) -> float | None:
     loss = FOURIER.loss(product)
     with contextlib.suppress(UndecidedError, ArithmeticError):
         return estimator(loss).epsilon(log_delta)
+    if takes_apart(product):
+        from accountant.composition.fourier import sure
+
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            return sure.root(loss, log_delta, start(loss, log_delta))
     if _sides(product):
         from accountant.composition.fourier import jumps_integral as jumps
 

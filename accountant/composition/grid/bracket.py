@@ -12,7 +12,7 @@ from typing import TypeVar, final
 from flint import arb
 
 from accountant.composition.grid import engine
-from accountant.composition.grid.engine import Releases
+from accountant.composition.grid.engine import Bracket, Releases
 from accountant.composition.grid.factors import releases
 from accountant.composition.grid.plan import guess, plan
 from accountant.composition.product import Engine, Product
@@ -37,6 +37,9 @@ _SOUGHT = 1 / 64
 """Share of the asked width to which the roots of both bounds are sought."""
 _PLACE_BITS = 4
 """Bits of the ε of a coarse grid: with fewer they are made anew less often, and are less exact."""
+_REUSED, _ENOUGH = 0.75, 1.02
+"""Share of the sizes of two points by which a coarse grid for one serves the other, below it, and
+the ratio of its bounds there: beyond, another grid is made."""
 _ABOVE = 0.25
 """Share of ε by which sums for several points are made for one above them."""
 _ROOM = 0.98
@@ -131,13 +134,22 @@ def start(product: Product, log_delta: float) -> float:
     return guess(_releases(product), log_delta)
 
 
-def rough(product: Product, epsilon: float) -> arb:
-    """Return H on a coarse grid that is made for a point not far above."""
-    place = shortened(epsilon, _PLACE_BITS, math.ceil)
-    lower, upper = engine.bracket(plan(_releases(product), place), engine.LEAST).bounds(
-        arb(epsilon)
-    )
-    return lower.union(upper)
+def roughly(product: Product) -> Callable[[float], arb]:
+    """Return H on coarse grids, each made for a point above and used while it says enough."""
+    made: list[tuple[float, Bracket]] = []
+
+    def value(epsilon: float) -> arb:
+        for place, known in made:
+            if epsilon <= place <= epsilon + _REUSED * (abs(place) + abs(epsilon)):
+                lower, upper = known.bounds(arb(epsilon))
+                if upper < _ENOUGH * lower:
+                    return lower.union(upper)
+        place = shortened(epsilon + abs(epsilon) / 2, _PLACE_BITS, math.ceil)
+        made.append((place, engine.bracket(plan(_releases(product), place), engine.LEAST)))
+        lower, upper = made[-1][1].bounds(arb(epsilon))
+        return lower.union(upper)
+
+    return value
 
 
 def values_near(product: Product, epsilon: float, relative: float) -> Callable[[float], arb]:

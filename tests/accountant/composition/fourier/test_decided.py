@@ -10,12 +10,12 @@ import pytest
 from flint import arb, ctx
 
 from accountant.composition.choose import smooth
-from accountant.composition.fourier.certified import Kernel
+from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL
 from accountant.composition.fourier.jumps_integral import jump_integral
-from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.sure import decided_integral
+from accountant.composition.fourier.measure import LOSS, Loss
+from accountant.composition.fourier.sure import decided_integral, estimate
 from accountant.core.adjacency import Adjacency
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -135,8 +135,21 @@ def test_far_below_the_scale_of_the_losses() -> None:
     assert (first - second) / arb("6e-6") > arb("0.40")
 
 
-@pytest.mark.parametrize("epsilon", ["0", "-0.01"])
-def test_nothing_decides_at_or_below_zero(epsilon: str) -> None:
+def test_nothing_decides_below_zero() -> None:
     loss = removal(composed(MIXED))
     with pytest.raises(UndecidedError, match="decides alone"):
-        decided_integral(loss, Kernel.CALL, CALL, exact(epsilon), 40)
+        decided_integral(loss, Kernel.CALL, CALL, exact("-0.01"), 40)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.02", "0.3"])
+def test_a_line_with_losses_taken_apart_agrees_with_a_straight_one(epsilon: str) -> None:
+    """Also the estimate of ln δ, and of the tails of the loss, with its slope."""
+    loss, at, bits = removal(composed(("0.9", "0.003", 400))), exact(epsilon), 30
+    for kernel, strip in KERNELS:
+        first, second = (way(loss, kernel, strip, at, bits) for way in (decided_integral, integral))
+        assert first.overlaps(second)
+        assert first.rel_accuracy_bits() >= bits - LOSS
+        value, slope = estimate(loss, strip, float(epsilon))
+        assert abs(value - float(second.log().mid())) < 1e-7
+        beside = estimate(loss, strip, float(epsilon) + 1e-5)[0]
+        assert math.isclose((beside - value) / 1e-5, slope, rel_tol=1e-2, abs_tol=1e-3)

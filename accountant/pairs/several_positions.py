@@ -13,7 +13,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.product import Product
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
@@ -32,7 +32,12 @@ class SeveralPositionsPair(Pair):
         The positions that have the largest loss.
     """
 
-    attaining: LaplaceProductPair
+    attaining: Product
+
+    @property
+    def only_bounded(self) -> bool:
+        """True."""
+        return True
 
     def max_loss(self) -> arb:
         """Return T."""
@@ -76,7 +81,7 @@ class SeveralPositionsPair(Pair):
         """Raise NotApplicableError."""
         raise self._refused()
 
-    def attained(self, epsilon: ExactReal) -> LaplaceProductPair:
+    def attained(self, epsilon: ExactReal) -> Product:
         """Return the positions with the largest loss."""
         return self.attaining
 
@@ -85,7 +90,7 @@ class SeveralPositionsPair(Pair):
         return self
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "several-positions"} with what `LaplaceProductPair.law` has."""
+        """Return {"law": "several-positions"} with what `the law of the product` has."""
         return {**self.attaining.law(), "law": "several-positions"}
 
     def _refused(self) -> NotApplicableError:

@@ -135,7 +135,7 @@ class LinearCounter(SymmetricDensity, ABC):
         if self.contributions > 1 and self.mu is None:
             distances = [ExactReal.of_rational(d) / self.scale for d in self._worst_positions()]
             return WorstCase.symmetric(
-                SeveralPositionsPair(LaplaceProductPair.of_distances(distances)),
+                SeveralPositionsPair(of_distances(distances)),
                 "R has no negative entry: the ℓ1 norms of the columns of a person's positions add "
                 "up, and no others have a larger sum.",
             )

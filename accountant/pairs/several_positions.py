@@ -43,8 +43,8 @@ class SeveralPositionsPair(Pair):
         """Return T."""
         return self.attaining.max_loss()
 
-    def exact_max_loss(self) -> ExactReal:
-        """Return T."""
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return T: the distances have rational ratios."""
         return self.attaining.exact_max_loss()
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -54,7 +54,7 @@ class SeveralPositionsPair(Pair):
     def _upper(self, epsilon: ExactReal) -> arb:
         """Return H(ε) of randomised response of T: (e^T − e^ε)/(e^T + 1) for |ε| ≤ T."""
         largest = self.exact_max_loss()
-        if not epsilon < largest:
+        if largest is not None and epsilon >= largest:
             return arb(0)
         x, odds = epsilon.ball().exp(), self.max_loss().exp()
         return ((odds - x) / (odds + 1)).max(1 - x).max(arb(0))

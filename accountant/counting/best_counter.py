@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flint import arb
@@ -231,7 +232,19 @@ def _candidates(steps: int, target: Target, contributions: int) -> Iterator[Line
         return
     mu = _gaussian_mu(target)
     for build, arguments in _gaussian(steps, heights):
-        yield build(**fixed, **arguments, mu=mu)
+        yield _scaled(partial(build, **fixed, **arguments), mu)
+
+
+def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
+    """Return the counter that is μ-GDP: with less noise where its worst positions are known."""
+    counter: LinearCounter = build(mu=mu)
+    if counter.contributions == 1 or counter.worst_positions() is None:
+        return counter
+    true = counter.exact_gaussian_mu(None)
+    assert true is not None
+    most = enclose((mu * mu / true).ball).lower
+    scaled: LinearCounter = build(mu=exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most)))
+    return scaled
 
 
 def _laplace(steps: int, heights: range | None) -> Iterator[tuple[Build, dict[str, Any]]]:

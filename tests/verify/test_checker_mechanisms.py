@@ -111,7 +111,9 @@ def counter(
     def draw(rng: random.Random) -> str:
         law = rng.choice(["epsilon", "mu"])
         steps = rng.randint(5, most)
-        return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)})"
+        known = law == "mu" and name in ("BridgedTree", "SquareRootFactorization")
+        times = f", contributions={rng.randint(1, 50)}" if known else ""
+        return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)}{times})"
 
     return draw
 

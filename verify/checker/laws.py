@@ -126,12 +126,24 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
             return allocation.hockey_stick(law, epsilon)
         except UnknownError:
             return hull(*_allocated(law, epsilon))
+    if law["law"] == "several-positions":
+        return _several_positions(law, epsilon)
     if law["law"] == "shuffled-reports" or (
         law["law"] == "others-alike" and (law["held"] == 2 or not 0 <= epsilon < law["epsilon"])
     ):
         return reports.bounded(law, epsilon)
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
+
+
+def _several_positions(law: Law, epsilon: Any) -> Any:
+    """Return a number between H(ε) of the positions with the largest loss and what that allows."""
+    largest_loss = sum(law["distances"], _ZERO)
+    if epsilon >= largest_loss:
+        return _ZERO
+    response, listed = exp(largest_loss), {**law, "law": "laplace-product"}
+    most = (response - exp(epsilon)) / (response + 1)
+    return hull(hockey_stick(listed, epsilon), largest([most, 1 - exp(epsilon), _ZERO]))
 
 
 def _allocated(law: Law, epsilon: Any) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
 from accountant.counting.tree_walk import nodes, parent, path
 from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.counting.linear_counter import require_one_contribution
+from accountant.mechanisms.counting.linear_counter import unknown_positions
 from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ class KaryTree(SymmetricDensity):
         Raises NotApplicableError for the numbers of steps at which the product is not attained, and
         for several contributions.
         """
-        require_one_contribution(self, self.contributions, f"Guaranteed(epsilon={self.epsilon})")
+        if self.contributions > 1:
+            bound = f"Guaranteed(epsilon={self.epsilon})"
+            raise unknown_positions(self, self.contributions, bound)
         tree = self.tree
         height = tree.height
         least = tree.arity ** (height - 1)

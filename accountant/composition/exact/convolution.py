@@ -63,7 +63,7 @@ class Sums(Engine):
                 return on_circle.hockey_stick(epsilon)
         table = _table(of_finite(product.factors), ctx.prec)
         bound = epsilon.ball()
-        below, above = table.cut(epsilon)
+        below, above = table.cut(epsilon.ball())
         total = table.p_from[above] - bound.exp() * table.q_from[above]
         for value in table.values[below:above]:
             total += value.excess(epsilon)
@@ -75,7 +75,7 @@ class Sums(Engine):
             with contextlib.suppress(UndecidedError):
                 return on_circle.tails(epsilon)
         table = _table(of_finite(product.factors), ctx.prec)
-        below, above = table.cut(epsilon)
+        below, above = table.cut(epsilon.ball())
         p_above, q_above = table.p_from[above], table.q_from[above]
         p_below, q_below = table.p_upto[below], table.q_upto[below]
         for value in table.values[below:above]:
@@ -149,7 +149,7 @@ class Value:
 
 @final
 @dataclass(frozen=True)
-class _Table:
+class Table:
     """The values with a finite loss, and the running sums of their masses."""
 
     values: list[Value]
@@ -163,7 +163,7 @@ class _Table:
     q_upto: list[arb]
 
     @staticmethod
-    def of(values: list[Value]) -> _Table:
+    def of(values: list[Value]) -> Table:
         """Sort the values and add up their masses from both ends."""
         values = sorted(values, key=lambda value: value.loss.lower())
         tops: list[arb] = []
@@ -172,7 +172,7 @@ class _Table:
             tops.append(tops[-1] if tops and tops[-1] > top else top)
         p, q = [value.p for value in values], [value.q for value in values]
         zero = arb(0)
-        return _Table(
+        return Table(
             values,
             [value.loss.lower() for value in values],
             tops,
@@ -182,9 +182,8 @@ class _Table:
             list(itertools.accumulate(q, initial=zero)),
         )
 
-    def cut(self, epsilon: ExactReal) -> tuple[int, int]:
-        """Return i ≤ j: values before i are at most ε, values from j on exceed it."""
-        threshold = epsilon.ball()
+    def cut(self, threshold: arb) -> tuple[int, int]:
+        """Return i ≤ j: values before i are at most a threshold, values from j on exceed it."""
         above = bisect_right(self.lowest, threshold.upper())
         return min(bisect_right(self.highest, threshold.lower()), above), above
 
@@ -240,10 +239,10 @@ def _difference(vector: Vector, other: Vector) -> Vector:
 
 
 @functools.lru_cache(maxsize=8)
-def _table(factors: Finite, precision: int) -> _Table:
+def _table(factors: Finite, precision: int) -> Table:
     plan = _plan(factors)
     if any(all(point is None for point in row) for row in plan.points):
-        return _Table.of([])
+        return Table.of([])
     number = min(plan.box, plan.multisets)
     if number > MAX_VALUES:
         raise NotApplicableError(
@@ -266,7 +265,7 @@ def _table(factors: Finite, precision: int) -> _Table:
             if entry:
                 loss += entry * value
         values.append(Value(loss, plan.generators.exact(vector), p, p * (-loss).exp()))
-    return _Table.of(values)
+    return Table.of(values)
 
 
 def _merged(row: Sequence[Vector | None], masses: Sequence[arb]) -> dict[Vector, arb]:

@@ -20,7 +20,8 @@ from typing import final
 from flint import arb
 
 from accountant.composition.exact import laplace_product_sums as sums
-from accountant.composition.exact.laplace_product_plan import Groups, Kernel
+from accountant.composition.exact.laplace_product_plan import Floats, Groups, Kernel
+from accountant.composition.invert import rough_root
 from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair, Tails
 from accountant.errors import InvalidInputError, UndecidedError
@@ -34,6 +35,8 @@ _GUARD_BITS = 16
 _FEW_CONTINUOUS = 25.0
 """x above which all coordinates are on atoms with a probability below e^−25: then |M| falls to that
 on a line, and it is tried first."""
+_WIDTH, _CLOSE = Fraction(1, 10**12), 1e-6
+"""Relative width of the values of an estimate, and of its last step: the next would be finer."""
 _FEW_SHIFTS = 16
 """Coordinates of a vector for which all digits come at once."""
 
@@ -92,7 +95,11 @@ class LaplaceSums(Engine):
         found = None if line is None else line.estimate_epsilon(log_delta)
         if found is not None:
             return found
-        return sums.estimate_epsilon(law.groups, law.unit, log_delta)
+        first = Floats(law.groups, float(law.unit), 0.0, Kernel.EXCESS).start(log_delta)[0]
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            profile = functools.partial(law.above, kernel=Kernel.EXCESS)
+            return rough_root(profile, log_delta, first, _WIDTH, _CLOSE)
+        return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return both tails, an atom at ε counted on the side ≤; the smaller one is computed."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import final
 
 from flint import arb
 
+from accountant.composition.exact.convolution import Table, Value
 from accountant.composition.losses.finite import finite
 from accountant.composition.losses.lists import LossList, loss_list
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError
@@ -91,8 +91,8 @@ class Halves(Engine):
             except UnsuitedError:
                 return None
             infinity = product.infinity_mass()
-            high = float(halves.first.losses[-1] + halves.second.losses[-1])
-            low = float(halves.first.losses[0] + halves.second.losses[0])
+            high = float(halves.first.values[-1].loss + halves.second.values[-1].loss)
+            low = float(halves.first.values[0].loss + halves.second.values[0].loss)
             near = min(max(low, 0.0), high)
             for _ in range(_NEWTON):
                 value, second = halves.at(arb(near))
@@ -109,51 +109,22 @@ class Halves(Engine):
         return None
 
 
-@final
-@dataclass(frozen=True)
-class _Half:
-    """Sums in ascending order, with their masses; and the masses from each on."""
-
-    losses: list[arb]
-    p: list[arb]
-    q: list[arb]
-    lowest: list[arb]
-    """The lower ends of the losses."""
-    highest: list[arb]
-    """Their largest upper end so far."""
-    p_from: list[arb]
-    q_from: list[arb]
-
-    @staticmethod
-    def of(terms: Sequence[tuple[arb, arb]]) -> _Half:
-        """Sort losses with masses under P; those that are not told apart become one."""
-        losses: list[arb] = []
-        p: list[arb] = []
-        for loss, mass in sorted(terms, key=lambda term: term[0].lower()):
-            if losses and losses[-1].overlaps(loss):
-                losses[-1], p[-1] = losses[-1].union(loss), p[-1] + mass
-            else:
-                losses.append(loss)
-                p.append(mass)
-        q = [mass * (-loss).exp() for mass, loss in zip(p, losses, strict=True)]
-        tops = list(itertools.accumulate((loss.upper() for loss in losses), _larger))
-        zero = arb(0)
-        return _Half(
-            losses,
-            p,
-            q,
-            [loss.lower() for loss in losses],
-            tops,
-            list(itertools.accumulate(reversed(p), initial=zero))[::-1],
-            list(itertools.accumulate(reversed(q), initial=zero))[::-1],
-        )
+def _told_apart(terms: Sequence[tuple[arb, arb]]) -> Table:
+    """Return losses with masses under P as a table; those that are not told apart become one."""
+    found: list[tuple[arb, arb]] = []
+    for loss, mass in sorted(terms, key=lambda term: term[0].lower()):
+        if found and found[-1][0].overlaps(loss):
+            found[-1] = found[-1][0].union(loss), found[-1][1] + mass
+        else:
+            found.append((loss, mass))
+    return Table.of([Value(loss, None, p, p * (-loss).exp()) for loss, p in found])
 
 
 @final
 @dataclass(frozen=True)
 class _Halves:
-    first: _Half
-    second: _Half
+    first: Table
+    second: Table
     missing: arb
     """m, a number."""
 
@@ -163,17 +134,16 @@ class _Halves:
         The former is None where no sum exceeds ε.
         """
         other, total, second, found = self.second, arb(0), arb(0), False
-        for a, p, q in zip(self.first.losses, self.first.p, self.first.q, strict=True):
-            threshold = epsilon - a
-            above = bisect_right(other.lowest, threshold.upper())
-            below = min(bisect_right(other.highest, threshold.lower()), above)
-            if below == len(other.losses):
+        for value in self.first.values:
+            threshold = epsilon - value.loss
+            below, above = other.cut(threshold)
+            if below == len(other.values):
                 continue
             found = True
-            total += p * other.p_from[above]
-            second += q * other.q_from[above]
-            for b, mass in zip(other.losses[below:above], other.p[below:above], strict=True):
-                total -= p * mass * (threshold - b).expm1().min(arb(0))
+            total += value.p * other.p_from[above]
+            second += value.q * other.q_from[above]
+            for each in other.values[below:above]:
+                total -= value.p * each.p * (threshold - each.loss).expm1().min(arb(0))
         second *= epsilon.exp()
         return (total - second if found else None), second
 
@@ -181,10 +151,6 @@ class _Halves:
 def _rounded(log_missing: float) -> float:
     """Return a step at or below it, so that neighbours share their lists."""
     return min(_FIRST, _STEP * math.floor(log_missing / _STEP))
-
-
-def _larger(one: arb, other: arb) -> arb:
-    return one if one > other else other
 
 
 def _shares(factors: Sequence[Factor]) -> list[tuple[int, int]]:
@@ -234,7 +200,7 @@ def _halves(factors: tuple[Factor, ...], log_missing: float, precision: int) -> 
             least = arb(log_missing).exp() / len(sides[half])
             missing += sum((p for _, p in sides[half] if p < least), start=arb(0))
             sides[half] = [(a, p) for a, p in sides[half] if not p < least]
-        return _Halves(_Half.of(sides[0]), _Half.of(sides[1]), missing.upper())
+        return _Halves(_told_apart(sides[0]), _told_apart(sides[1]), missing.upper())
 
 
 def _sums(terms: Sequence[tuple[arb, arb]], count: int) -> list[tuple[arb, arb]]:

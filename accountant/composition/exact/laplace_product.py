@@ -96,8 +96,11 @@ class LaplaceSums(Engine):
         if found is not None:
             return found
         first = Floats(law.groups, float(law.unit), 0.0, Kernel.EXCESS).start(log_delta)[0]
+
+        def profile(at: ExactReal) -> arb:
+            return arb(0) if product.is_beyond(at) else law.above(at, Kernel.EXCESS)
+
         with contextlib.suppress(UndecidedError, ArithmeticError):
-            profile = functools.partial(law.above, kernel=Kernel.EXCESS)
             return rough_root(profile, log_delta, first, _WIDTH, _CLOSE)
         return None
 

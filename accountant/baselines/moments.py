@@ -11,7 +11,6 @@ from typing import final
 from flint import arb
 
 from accountant.composition.invert import most
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
@@ -20,6 +19,7 @@ from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions import notions
 from accountant.questions.guarantees import enveloped_renyi
 

@@ -32,12 +32,12 @@ from flint import arb
 from accountant.composition import choose
 from accountant.composition.grid.bracket import GRID, POINTS, bounds, lower_epsilon, upper_epsilon
 from accountant.composition.product import Engine, Product
-from accountant.composition.subsampling import EnvelopePair, Family, envelope, two_directions
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width, ball, narrowed
 from accountant.numbers.precision import ctx
+from accountant.pairs.subsampled import EnvelopePair, Family, envelope, two_directions
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""

@@ -36,7 +36,6 @@ from accountant.composition.grid.bracket import GRID, SELDOM_BELOW, Grid, refuse
 from accountant.composition.invert import inverse_by_values
 from accountant.composition.losses.finite import finite
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -45,6 +44,7 @@ from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
 """Names of engines that a question may insist on; "auto" lets the losses choose."""

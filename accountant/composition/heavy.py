@@ -30,7 +30,6 @@ from typing import final
 from flint import arb
 
 from accountant.composition.product import Engine, Factor, Product
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.chernoff import log_peak
@@ -39,6 +38,7 @@ from accountant.numbers.interval import Interval, asked_width, ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.rank_one.pair import RankOnePair
+from accountant.pairs.subsampled import SubsampledPair
 
 _PRECISION = 53
 """Bits of both bounds: they are apart by more than that."""

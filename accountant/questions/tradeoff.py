@@ -121,7 +121,7 @@ def _envelope(
     """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
     if direction is not None or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
         return None
-    from accountant.composition.subsampling import envelope
+    from accountant.pairs.subsampled import envelope
 
     return envelope(tuple(pairs))
 

@@ -32,7 +32,6 @@ from accountant.composition.invert import rough_root
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip
 from accountant.composition.product import Product, UnsuitedError
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -42,6 +41,7 @@ from accountant.numbers.interval import asked_width, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.subsampled import SubsampledPair
 
 _SMALL_DELTA = -2.5
 """ln δ from which on no estimate is made: its saddle nears the pole at 0."""

@@ -14,7 +14,6 @@ from accountant.composition.grid import survival as tails
 from accountant.composition.grid.survival import NormalMixtures, Survival
 from accountant.composition.losses.finite import finite
 from accountant.composition.product import Factor, apart
-from accountant.composition.subsampling import EnvelopePair, Family, SubsampledPair, two_directions
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -23,6 +22,7 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions
 
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""

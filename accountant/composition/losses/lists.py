@@ -32,13 +32,13 @@ from accountant.composition.losses.finite import finite
 from accountant.composition.losses.float_mixture import log_one_plus
 from accountant.composition.losses.transform import Quadrature, Transform
 from accountant.composition.numeric import kernels
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.pairs.theta import theta, upper_tail
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from flint import arb
 
 from accountant.composition.invert import most
 from accountant.composition.product import Product
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -20,6 +19,7 @@ from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPa
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import (
     bounded,
     discrete,

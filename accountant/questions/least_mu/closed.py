@@ -8,10 +8,10 @@ from flint import arb
 
 from accountant.composition.invert import most
 from accountant.composition.product import Product
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import mixture
 
 

@@ -27,7 +27,6 @@ from typing import final
 from flint import arb
 
 from accountant.composition.product import Product
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -35,6 +34,7 @@ from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import closed, discrete, discrete_sum, mixture
 from accountant.questions.least_mu.scores import stretch
 from accountant.questions.least_mu.search import Tail, least

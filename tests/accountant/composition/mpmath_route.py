@@ -8,10 +8,10 @@ from accountant.composition.exact.convolution import SUMS, Sums, of_finite
 from accountant.composition.exact.laplace_product import LaplaceSums
 from accountant.composition.fourier.engine import Fourier
 from accountant.composition.product import Product
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.numbers.exact import exact
 from accountant.numbers.reference import Reference
+from accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.composition.mpmath_laplace import LaplaceProductReference
 from tests.accountant.composition.mpmath_lines import SmoothReference
 from tests.accountant.composition.mpmath_products import Mixed, Subsampled, multisets

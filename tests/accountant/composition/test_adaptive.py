@@ -12,7 +12,6 @@ from flint import arb, ctx
 
 from accountant.composition.adaptive import Adaptive
 from accountant.composition.product import Product
-from accountant.composition.subsampling import EnvelopePair, envelope
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.pair import Pair
 from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
@@ -24,6 +23,7 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.exact import exact
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.subsampled import EnvelopePair, envelope
 from accountant.questions import profile
 from tests.quick import quick
 from verify.cli import main

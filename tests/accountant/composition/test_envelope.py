@@ -17,11 +17,11 @@ from accountant.composition.grid.dominate import Place, above
 from accountant.composition.grid.factors import releases
 from accountant.composition.grid.survival import in_balls
 from accountant.composition.product import Product
-from accountant.composition.subsampling import EnvelopePair, envelope, two_directions
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
 from accountant.numbers.exact import exact
+from accountant.pairs.subsampled import EnvelopePair, envelope, two_directions
 from accountant.training import dpsgd
 
 SAMPLES = [

@@ -199,6 +199,21 @@ class OptimalGroups(GaussianNoise):
 
         return LatticeSampler(LinearNoise(rows, m * d + m))
 
+    def worst_shift(self) -> Any:
+        """Return a difference of norm μ, in the first group.
+
+        A record with the worst number of ones; or signs whose sum is 0 or 1.
+        """
+        import numpy as np
+
+        d = self.counts
+        shift = np.zeros(self.dimension)
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            shift[: optimal_ellipse(d, d).weights[0][0]] = 1
+        else:
+            shift[:d] = 1 - 2 * (np.arange(d) % 2)
+        return shift
+
     def _roots(self) -> tuple[arb, arb, arb]:
         """Return √γ, √(β/d) and (√(α/d) − √(β/d))/m, over μ: what makes the noise of `sample`."""
         along, between, across = (axis.ball().sqrt() / self.mu.ball() for axis in self.axes)

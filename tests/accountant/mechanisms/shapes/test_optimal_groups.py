@@ -6,7 +6,7 @@ import itertools
 from fractions import Fraction
 
 import pytest
-from flint import arb, ctx
+from flint import arb, arb_mat, ctx
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError
@@ -96,3 +96,13 @@ def test_large_releases_are_refused_and_large_variances_known() -> None:
         assert mechanism.variances()[0].overlaps(1002 + arb(999) / 1001)
         odd = OptimalGroups(1000, 3, 1, REPLACE)
         assert odd.variances()[0] < 4
+
+
+@pytest.mark.parametrize("made_for", Adjacency)
+@pytest.mark.parametrize(("m", "d"), [(1, 1), (1, 4), (3, 2), (2, 5), (7, 3)])
+def test_the_worst_shift_has_the_norm_of_the_mechanism(m: int, d: int, made_for: Adjacency) -> None:
+    mechanism = OptimalGroups(m, d, 2, made_for)
+    with ctx.workprec(128):
+        column = arb_mat([[arb(int(x))] for x in mechanism.worst_shift()])
+        solved = arb_mat(mechanism.covariance_matrix()).solve(column)
+        assert (column.transpose() * solved)[0, 0].overlaps(arb(4))

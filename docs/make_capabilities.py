@@ -239,7 +239,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "DisjointGroupsGaussian",
             "GeneralGaussian",
             "KnownSizeGaussian",
-            "OptimalGroups",
         ): ("not yet: name two answers with `pairs=`"),
         ("DiscreteCorrelatedGaussian", "MixtureOfGaussians", "SampledWithoutReplacement"): (
             "not yet: name two answers with `pairs=`"

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
@@ -327,13 +327,22 @@ def _bound(steps: int, target: Target, contributions: int) -> tuple[str, Interva
 
 
 def _against(error: Interval, law: str, bound: Interval) -> str:
-    """Compare the best error with the bound."""
-    ratio = float(error.upper / bound.lower)
+    """Compare the best error with the bound, rounded so that all that is said is proved."""
+    ratio = Fraction(error.upper) / Fraction(bound.lower)
     if ratio < 1:
-        return f"Every factorisation with {law} noise has at least {1 / ratio:.4g} times as much."
-    more = f"{ratio:.3g} times that" if ratio >= 2 else f"{100 * (ratio - 1):.3g} % more"
-    low = float(bound.lower)
-    return f"No factorisation with {law} noise has less than {low:.4g}; this has {more}."
+        times = _rounded(1 / ratio, ROUND_FLOOR)
+        return f"Every factorisation with {law} noise has at least {times} times as much."
+    more = f"{_rounded(100 * (ratio - 1), ROUND_CEILING)} % more"
+    if ratio >= 2:
+        more = f"{_rounded(ratio, ROUND_CEILING)} times that"
+    low = _rounded(Fraction(bound.lower), ROUND_FLOOR)
+    return f"No factorisation with {law} noise has less than {low}; this has at most {more}."
+
+
+def _rounded(value: Fraction, rounding: str) -> Decimal:
+    """Return four digits."""
+    context = Context(prec=4, rounding=rounding)
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def _reason(

@@ -44,6 +44,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Relation
+from accountant.errors import InvalidInputError
 from accountant.geometry.ellipse import Ellipse, optimal_ellipse
 from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.numbers.exact import ExactReal
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from accountant.release.lattice import LatticeSampler
+
+
+_MOST_TERMS = 4_000_000
+"""Coefficients of the noise of an exact release: balls of a gigabyte."""
 
 
 @final
@@ -173,6 +178,12 @@ class OptimalGroups(GaussianNoise):
         from accountant.release.lattice import LatticeSampler, LinearNoise
 
         m, d = self.groups, self.counts
+        if m * d * (m + d) > _MOST_TERMS:
+            raise InvalidInputError(
+                f"Expected groups·counts·(groups + counts) = {m * d * (m + d)} to be at most "
+                f"{_MOST_TERMS} for an exact release. Release fewer groups at a time, or simulate "
+                "with sample."
+            )
 
         def rows() -> list[list[tuple[int, arb]]]:
             own, each, common = self._roots()
@@ -187,6 +198,21 @@ class OptimalGroups(GaussianNoise):
             return found
 
         return LatticeSampler(LinearNoise(rows, m * d + m))
+
+    def worst_shift(self) -> Any:
+        """Return a difference of norm μ, in the first group.
+
+        A record with the worst number of ones; or signs whose sum is 0 or 1.
+        """
+        import numpy as np
+
+        d = self.counts
+        shift = np.zeros(self.dimension)
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            shift[: optimal_ellipse(d, d).weights[0][0]] = 1
+        else:
+            shift[:d] = 1 - 2 * (np.arange(d) % 2)
+        return shift
 
     def _roots(self) -> tuple[arb, arb, arb]:
         """Return √γ, √(β/d) and (√(α/d) − √(β/d))/m, over μ: what makes the noise of `sample`."""

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.budget.target import EpsilonDelta, Mu, Rho
+from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from accountant.counting.best_counter import best_counter
 from accountant.counting.least_error import least_units
 from accountant.errors import InvalidInputError
+from accountant.numbers.exact import Number
 
 
 def both_ends(steps: int, rounds: int = 40) -> tuple[float, float]:
@@ -56,8 +57,8 @@ def test_it_grows_with_the_contributions(steps: int, times: int) -> None:
 @pytest.mark.parametrize("steps", [1, 2, 9, 1000])
 @pytest.mark.parametrize("budget", [1, Mu(2), Rho("1/8"), EpsilonDelta(1, "1e-6")])
 @pytest.mark.parametrize("contributions", [1, 3])
-def test_no_counter_is_below(steps: int, budget: object, contributions: int) -> None:
-    found = best_counter(steps, budget, contributions=contributions)  # type: ignore[arg-type]  # budgets of all kinds
+def test_no_counter_is_below(steps: int, budget: Target | Number, contributions: int) -> None:
+    found = best_counter(steps, budget, contributions=contributions)
     assert found.bound_law == ("Laplace" if budget == 1 else "Gaussian")
     for counter, error in [(found.mechanism, found.error), *found.others]:
         if (counter.mu is None) == (found.bound_law == "Laplace"):
@@ -68,11 +69,13 @@ def test_no_counter_is_below(steps: int, budget: object, contributions: int) -> 
 
 
 def test_what_the_answer_says() -> None:
-    assert "10.8 % more" in best_counter(1000, Mu(1)).reason
-    assert "7.09 times that" in best_counter(1000, 1).reason
-    assert (
-        "Every factorisation with Gaussian noise has at least 3.0"
-        in best_counter(1000, EpsilonDelta(1, "1e-12")).reason
-    )
+    """Bounds are rounded down, and how far the best is from them up."""
+    said: dict[str, Target | Number] = {
+        "less than 8.684; this has at most 10.83 % more": Mu(1),
+        "less than 17.36; this has at most 7.095 times that": 1,
+        "Every factorisation with Gaussian noise has at least 3.030": EpsilonDelta(1, "1e-12"),
+    }
+    for words, budget in said.items():
+        assert words in best_counter(1000, budget).reason
     with pytest.raises(InvalidInputError, match="steps=0 ≥ 1"):
         least_units(0)

@@ -6,9 +6,10 @@ import itertools
 from fractions import Fraction
 
 import pytest
-from flint import arb, ctx
+from flint import arb, arb_mat, ctx
 
 from accountant.core.adjacency import Adjacency
+from accountant.errors import InvalidInputError
 from accountant.geometry.spaces import FiniteSet
 from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
 from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
@@ -85,3 +86,23 @@ def test_under_add_remove_groups_are_apart() -> None:
         assert mechanism.variances()[0].overlaps(OptimalEllipse(5, 5, "1/2").variances()[0])
         assert mechanism.covariance_matrix()[0][5].contains(0)
     assert mechanism.exact_gaussian_mu(ADD) == mechanism.mu
+
+
+def test_large_releases_are_refused_and_large_variances_known() -> None:
+    mechanism = OptimalGroups(1000, 1002, 1, REPLACE)
+    with pytest.raises(InvalidInputError, match="at most 4000000"):
+        mechanism.release([0] * mechanism.dimension)
+    with ctx.workprec(128):
+        assert mechanism.variances()[0].overlaps(1002 + arb(999) / 1001)
+        odd = OptimalGroups(1000, 3, 1, REPLACE)
+        assert odd.variances()[0] < 4
+
+
+@pytest.mark.parametrize("made_for", Adjacency)
+@pytest.mark.parametrize(("m", "d"), [(1, 1), (1, 4), (3, 2), (2, 5), (7, 3)])
+def test_the_worst_shift_has_the_norm_of_the_mechanism(m: int, d: int, made_for: Adjacency) -> None:
+    mechanism = OptimalGroups(m, d, 2, made_for)
+    with ctx.workprec(128):
+        column = arb_mat([[arb(int(x))] for x in mechanism.worst_shift()])
+        solved = arb_mat(mechanism.covariance_matrix()).solve(column)
+        assert (column.transpose() * solved)[0, 0].overlaps(arb(4))

@@ -10,16 +10,17 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
 from accountant.core.validate import Field, Positive
 from accountant.density import accuracy
 from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
 from accountant.pairs.own_density import OwnDensityPair
+from accountant.pairs.own_shifts import OwnShiftsPair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,25 +29,18 @@ if TYPE_CHECKING:
 
 @final
 class Density(Field[str, str]):
-    """A formula of a density in x with one mode, not normalised."""
+    """A formula of a density in x, not normalised."""
 
     def read(self, value: str) -> str:
-        """Require what is proved to be a density with one mode."""
-        found = law(value, self._name)
-        place = second_rise(found.pieces)
-        if place is not None:
-            raise InvalidInputError(
-                f"{self._name} is not proved to have one mode: near x = {place:.6g} it may rise "
-                "after it fell. The worst shift of a density with several modes may lie inside, "
-                "and is not searched. Give one that rises and then falls."
-            )
+        """Require what is proved to be a density."""
+        law(value, self._name)
         return value.strip()
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class AdditiveNoise(Mechanism):
-    """Release the true scalar answer plus scale·X, X of any density with one mode.
+    """Release the true scalar answer plus scale·X, X of any density.
 
     Parameters
     ----------
@@ -62,8 +56,10 @@ class AdditiveNoise(Mechanism):
 
     Notes
     -----
-    That the density has one mode is proved, from enclosures of the slope of ln f over the whole
-    line (`accountant.density.pieces`). Then the full shift is worst. Let I_y = {f ≥ y}, intervals
+    δ(ε) is the supremum over all shifts up to the sensitivity. Whether the density has one mode is
+    proved, from enclosures of the slope of ln f over the whole line (`accountant.density.pieces`);
+    where it has several, a sweep over the shift finds the worst with proof
+    (`accountant.density.shifts`). Of one mode the full shift is worst. Let I_y = {f ≥ y}, intervals
     that shrink as y grows, and c = e^ε ≥ 1. (a − cb)⁺ is the length of {y : cb < y ≤ a}, so that
     for a shift t
 
@@ -97,15 +93,37 @@ class AdditiveNoise(Mechanism):
         assert found is not None
         return found
 
+    @cached_property
+    def _has_one_mode(self) -> bool:
+        return second_rise(self._law.pieces) is None
+
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two laws at the full distance, to both sides where the density is lopsided."""
+        """Return two laws at the worst distance, to both sides where the density is lopsided."""
         sides = (False,) if self._law.is_symmetric else (False, True)
-        pairs = tuple(OwnDensityPair(self.density, self._distance, side) for side in sides)
-        return WorstCase(
-            pairs,
-            pairs,
-            "The density is proved to have one mode: its level sets are intervals, of which a "
-            "larger shift moves out more, so the worst pair is at distance sensitivity.",
+        if self._has_one_mode:
+            pairs: tuple[Pair, ...] = tuple(
+                OwnDensityPair(self.density, self._distance, side) for side in sides
+            )
+            reason = (
+                "The density is proved to have one mode: its level sets are intervals, of which a "
+                "larger shift moves out more, so the worst pair is at distance sensitivity."
+            )
+        else:
+            pairs = tuple(OwnShiftsPair(self.density, self._distance, side) for side in sides)
+            reason = (
+                "The noise does not depend on the data, so a pair of neighbours is a shift of the "
+                "density; the worst of all shifts up to sensitivity is proved by a sweep."
+            )
+        return WorstCase(pairs, pairs, reason)
+
+    @property
+    def only_alone(self) -> str:
+        """Of several modes: which shift is worst depends on ε."""
+        if self._has_one_mode:
+            return ""
+        return (
+            "Its density has several modes, so that the worst shift depends on epsilon, and no one "
+            "pair is worst for a composition. Ask for it alone."
         )
 
     @property
@@ -130,8 +148,14 @@ class AdditiveNoise(Mechanism):
         return drawn
 
     def worst_shift(self) -> float:
-        """Return the full distance."""
-        return float(self.sensitivity)
+        """Return the full distance; of several modes, the worst at ε = 1."""
+        if self._has_one_mode:
+            return float(self.sensitivity)
+        one = ExactReal.of_rational(1)
+        pairs = (OwnShiftsPair(self.density, self._distance, side) for side in (False, True))
+        found = max(pairs, key=lambda pair: pair.worst(one).lower)
+        shift = float(found.worst(one).shift or self._distance) * float(self.scale)
+        return -shift if found.mirrored else shift
 
     def variances(self) -> list[arb]:
         """Return [s² (E X² − (E X)²)], ∞ where a tail is too heavy."""

@@ -203,9 +203,13 @@ class _Reader:
             if high - low == 1:
                 return ZERO if low < 0 or high > len(parts) else parts[low]
             middle = (low + high) // 2
-            test = less(X, num(places[middle]))
             joined = name != "steps" and 0 < middle < len(parts)
-            return branch(test, chosen(middle, high), chosen(low, middle), joined=joined)
+            before, after = chosen(low, middle), chosen(middle, high)
+            if (
+                middle == len(parts) and name != "steps"
+            ):  # the last point belongs to what is before it
+                return branch(less(X, num(places[middle])), after, before)
+            return branch(less(num(places[middle]), X), before, after, joined=joined)
 
         return chosen(-1, len(parts) + 1)
 
@@ -223,9 +227,11 @@ class _Reader:
                 for op, a, b in zip(ops, sides, sides[1:], strict=False):
                     if not isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
                         raise self._refused(repr(self._shown(test)), "Compare by <, <=, > or >=.")
-                    rise = less(b, a) if isinstance(op, (ast.Lt, ast.LtE)) else less(a, b)
-                    equal = rise == ZERO and isinstance(op, (ast.LtE, ast.GtE))
-                    found = found if equal else branch(rise, found, no)
+                    larger, smaller = (b, a) if isinstance(op, (ast.Lt, ast.LtE)) else (a, b)
+                    if isinstance(op, (ast.Lt, ast.Gt)):
+                        found = branch(less(larger, smaller), found, no)
+                    else:  # unless the smaller one is larger
+                        found = branch(less(smaller, larger), no, found)
                 return found
         raise self._refused(
             f"the condition {self._shown(test)!r}", "Write a comparison such as x < 1."

@@ -19,7 +19,7 @@ _LONGEST = 2000
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+    if not isinstance(value, str) or not len(value) <= _LONGEST:
         raise ValueError("a formula in x")
     return value
 
@@ -35,7 +35,11 @@ def _pair(noise: Noise) -> Pair:
 
 
 def both_sides(noise: Noise) -> list[Pair]:
-    """Return the shifts to both sides."""
+    """Return the shifts to both sides. Raises UnknownError for masses."""
+    if bool(noise["mass"]) == bool(noise["density"]):
+        raise ValueError("either a density or masses")
+    if noise["mass"]:
+        raise UnknownError("masses that are written as a formula")
     return [_pair(noise), {**_pair(noise), "mirrored": True}]
 
 
@@ -59,9 +63,10 @@ def _unknown(*_: Any) -> Any:
 OWN_DENSITY = DeclaredLaw(
     mechanism="AdditiveNoise",
     arguments={
-        "density": Argument(_text),
+        "density": Argument(_text, ""),
         "scale": Argument(positive, Fraction(1)),
         "sensitivity": Argument(positive, Fraction(1)),
+        "mass": Argument(_text, ""),
     },
     name="own-density",
     parameters=("density", "distance", "mirrored"),

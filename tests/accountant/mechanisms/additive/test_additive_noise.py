@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import dpassay
 from accountant import notation
 from accountant.core.mechanism import Mechanism
+from accountant.density.integers import integer_law
 from accountant.density.law import law
 from accountant.density.pieces import pieces, second_rise
 from accountant.density.ranges import Ranges
@@ -23,7 +24,10 @@ from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import (
     AdditiveNoise,
     Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
     Gaussian,
+    IntegerNoise,
     Laplace,
     Logistic,
     TruncatedLaplace,
@@ -385,3 +389,80 @@ def test_a_slope_that_tends_to_its_bound_tells_a_pure_guarantee_from_a_smaller_o
     assert found.upper - found.lower < Decimal("1e-4")
     assert dpassay.verify(noise, epsilon="0.99").verdict.value == "REFUTED"
     assert dpassay.verify(noise, epsilon="1.01").verdict.value == "HOLDS"
+
+
+MASSES: list[tuple[str, int, Mechanism]] = [
+    ("exp(-abs(x)/2)", 2, DiscreteLaplace(2, sensitivity=2)),
+    ("exp(-x**2/8)", 1, DiscreteGaussian(4)),
+    (
+        "steps((0,1),(1,3),(2,0),(4,2),(5,0))",
+        3,
+        IntegerNoise(["1/6", "1/2", 0, 0, "1/3"], 0, 3),
+    ),
+    ("1/2 if x >= 0 and x <= 1 else 0", 1, IntegerNoise(["1/2", "1/2"], 0)),
+    ("linear((0,1),(2,3))", 1, IntegerNoise(["1/6", "1/3", "1/2"], 0)),
+]
+
+
+@pytest.mark.parametrize(("mass", "sensitivity", "known"), MASSES)
+def test_masses_of_known_laws_have_their_answers(
+    mass: str, sensitivity: int, known: Mechanism
+) -> None:
+    own = AdditiveNoise(mass=mass, sensitivity=sensitivity)
+    assert notation.parse(repr(own)) == own
+    for epsilon in ("0", "1/3", "-1/2", "2"):
+        found = profile.delta(own, epsilon)
+        assert found.overlaps(profile.delta(known, epsilon))
+        assert found.upper == 0 or narrow(found)
+    for ours, exact in (
+        (profile.epsilon(own, "1/100"), profile.epsilon(known, "1/100")),
+        (tradeoff.beta(own, "1/10"), tradeoff.beta(known, "1/10")),
+        (utility.variance(own)[0], utility.variance(known)[0]),
+        (accuracy.mean_absolute_error(own), accuracy.mean_absolute_error(known)),
+        (utility.quantile(own, "9/10"), utility.quantile(known, "9/10")),
+    ):
+        assert ours.overlaps(exact)
+    drawn, other = (
+        np.sort(each.release(np.zeros(4000, dtype=int), rng=np.random.default_rng(5)))
+        for each in (own, known)
+    )
+    # two samples of n: each within √(ln(4/α)/2n) of the law
+    bound = 2 * np.sqrt(np.log(4 / FALSE_ALARM) / (2 * len(drawn)))
+    for z in range(-6, 7):
+        shares = [np.searchsorted(each, z, side="right") / len(each) for each in (drawn, other)]
+        assert abs(shares[0] - shares[1]) <= bound
+
+
+@pytest.mark.parametrize("mass", ["1/(1+x**2)", "exp(-abs(x)**1.5)", "(1+x**2/3)**-2"])
+def test_sums_of_tails_agree_with_mpmath(mass: str) -> None:
+    found = integer_law(mass)
+    names = {"exp": mpmath.exp, "abs": abs}
+
+    def f(z: Any) -> Any:
+        return eval(mass, {"__builtins__": {}}, {**names, "x": mpmath.mpf(z)})
+
+    with mpmath.workdps(30):
+        whole = f(0) + 2 * mpmath.nsum(f, [1, mpmath.inf])
+        assert abs(mpmath.mpf(found.total().mid().str(30, radius=False)) / whole - 1) < 1e-14
+    assert found.total().rel_accuracy_bits() > 45
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "either density"),
+        ({"density": "exp(-abs(x))", "mass": "exp(-abs(x))"}, "either density"),
+        ({"mass": "exp(-abs(x))", "scale": 2}, "scale"),
+        ({"mass": "exp(-abs(x))", "sensitivity": "1/2"}, "integer"),
+        ({"mass": "1 if x > 1/4 and x < 1/2 else 0"}, "0 at every integer"),
+        ({"mass": "1 if abs(x) < 1e9 else 0"}, "at most"),
+    ],
+)
+def test_what_is_no_law_of_integers_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        AdditiveNoise(**arguments)
+
+
+def test_a_density_is_not_released() -> None:
+    with pytest.raises(NotApplicableError, match="mass="):
+        AdditiveNoise("exp(-abs(x))").release(0.0)

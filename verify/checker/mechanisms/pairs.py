@@ -259,7 +259,7 @@ def assumptions(noise: Noise) -> list[str]:
         found.append("that what Guaranteed stands for has the guarantee it names")
     if noise.name == "AdditiveNoise":
         found.append(
-            "that the density of AdditiveNoise has one mode, and its integrals as they are written"
+            "that the worst shift of AdditiveNoise, and its integrals, are as they are written"
         )
     return found
 

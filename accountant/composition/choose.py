@@ -32,7 +32,7 @@ from flint import arb
 from accountant.composition.allocations import together
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
-from accountant.composition.grid.bracket import GRID, SELDOM_BELOW, Grid, refuse_seldom
+from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
 from accountant.composition.invert import inverse_by_values
 from accountant.composition.losses.finite import finite
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
@@ -334,6 +334,8 @@ class Ladder(Engine):
 
         def ask(rung: Product) -> arb:
             if isinstance(rung.engine, Grid) and smooth(product) is not None:
+                from accountant.composition.grid.bracket import refuse_seldom
+
                 refuse_seldom(rung, epsilon)
             return rung.hockey_stick(epsilon)
 

@@ -333,7 +333,8 @@ class Ladder(Engine):
                 return quick.hockey_stick(epsilon)
 
         def ask(rung: Product) -> arb:
-            if isinstance(rung.engine, Grid) and smooth(product) is not None:
+            fine = asked is not None and asked < SELDOM_BELOW
+            if fine and isinstance(rung.engine, Grid) and smooth(product) is not None:
                 from accountant.composition.grid.bracket import refuse_seldom
 
                 refuse_seldom(rung, epsilon)

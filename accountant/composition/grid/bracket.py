@@ -14,7 +14,6 @@ from accountant.composition.grid import engine
 from accountant.composition.grid.engine import Bracket, Releases
 from accountant.composition.grid.factors import releases
 from accountant.composition.grid.plan import guess, plan
-from accountant.composition.grid.product import SELDOM_BELOW, Grid
 from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
@@ -44,7 +43,7 @@ _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
 
-def profile(product: Product, epsilon: ExactReal) -> arb:
+def profile(product: Product, epsilon: ExactReal, most: int | None) -> arb:
     """Return a ball around the two bounds.
 
     Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
@@ -62,11 +61,13 @@ def profile(product: Product, epsilon: ExactReal) -> arb:
         found = float((upper - lower) / lower) if lower > 0 else math.inf
         return (0.0 if upper.is_zero() else found), (lower, upper)
 
-    lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, _most(product))
+    lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, most or engine.MOST)
     return lower.union(upper)
 
 
-def inverse(product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
+def inverse(
+    product: Product, delta: ExactReal, relative_width: Fraction, most: int | None
+) -> Interval:
     """Enclose ε(δ) by the points at which the two bounds pass δ.
 
     Raises UndecidedError as for `profile`.
@@ -93,17 +94,11 @@ def inverse(product: Product, delta: ExactReal, relative_width: Fraction) -> Int
         widths.append(reached)
         return reached, (low, high)
 
-    found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, _most(product))
+    found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, most or engine.MOST)
     answer = _between(found)
     if answer is None:
         raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
     return answer
-
-
-def _most(product: Product) -> int:
-    """Return how many points a grid for a product has at most."""
-    said = product.engine.most if isinstance(product.engine, Grid) else None
-    return engine.MOST if said is None else said
 
 
 @functools.lru_cache(maxsize=64)
@@ -139,7 +134,9 @@ def roughly(product: Product) -> Callable[[float], arb]:
     return value
 
 
-def values_near(product: Product, epsilon: float, relative: float) -> Callable[[float], arb]:
+def values_near(
+    product: Product, epsilon: float, relative: float, most: int | None
+) -> Callable[[float], arb]:
     """Return H near a point, to a relative width there or as narrow as grids have it.
 
     All values are from one pair of sums, made for a point a little above: bounds hold at every
@@ -160,7 +157,7 @@ def values_near(product: Product, epsilon: float, relative: float) -> Callable[[
         widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
         if widths[-1] <= relative:
             break
-        following = engine.next_points(points, widths, relative, _most(product))
+        following = engine.next_points(points, widths, relative, most or engine.MOST)
     return value
 
 
@@ -195,13 +192,10 @@ def bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]
 
 
 def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
-    """Raise UndecidedError where a width below `SELDOM_BELOW` is asked for and is not near.
+    """Raise UndecidedError where a width that grids seldom have is asked for and is not near.
 
     The coarsest grid then knows H(ε) of losses with densities to less than a factor of two.
     """
-    wanted = asked_width.get()
-    if wanted is None or wanted >= SELDOM_BELOW:
-        return
     lower, upper = bounds(product, epsilon, POINTS[0])
     if not upper < 2 * lower:
         shown = _ends((lower, upper))

@@ -36,13 +36,13 @@ class Grid(Engine):
         """Return a ball around the two bounds."""
         from accountant.composition.grid import bracket
 
-        return bracket.profile(product, epsilon)
+        return bracket.profile(product, epsilon, self.most)
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by the points at which the two bounds pass δ."""
         from accountant.composition.grid import bracket
 
-        return bracket.inverse(product, delta, relative_width)
+        return bracket.inverse(product, delta, relative_width, self.most)
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""

@@ -34,7 +34,6 @@ from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
 from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
 from accountant.composition.invert import inverse_by_values
-from accountant.composition.losses.finite import finite
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
@@ -44,6 +43,7 @@ from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")

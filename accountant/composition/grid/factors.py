@@ -12,7 +12,6 @@ from flint import arb
 
 from accountant.composition.grid import survival as tails
 from accountant.composition.grid.survival import NormalMixtures, Survival
-from accountant.composition.losses.finite import finite
 from accountant.composition.product import Factor, apart
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
@@ -20,6 +19,7 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -95,3 +96,16 @@ def test_no_lower_bound_is_said_to_be_known_where_none_was_found() -> None:
     with pytest.raises(UndecidedError, match=r"Reached epsilon in \[-Infinity, ") as caught:
         profile.epsilon(Composed(NOISE, 10), "0.999999", relative_width=Fraction(1, 10))
     assert caught.value.reached == math.inf
+
+
+def test_many_losses_below_a_threshold_are_bounded_without_those_above_it() -> None:
+    """The law is the same whether k releases are one factor or two, and one is known exactly."""
+    sampled = PoissonSubsampled(RankOneGaussian(dimension=5, sigma_star=400), "0.01")
+    found = profile.delta(Composed(sampled, 10), 4, adjacency="add-remove")
+    assert Decimal("3.7e-4") < found.lower < found.upper < Decimal("5.5e-4")
+    (pair,) = sampled.worst_case(Adjacency.ADD_REMOVE).remove
+    split = Product(((pair, 4), (pair, 6)), Heavy())
+    assert split.bound(exact(4)) < 5.5e-4
+    with ctx.workprec(53):
+        single = pair.hockey_stick(exact(4))
+    assert single <= Product(((pair, 1),), Heavy()).bound(exact(4)) < 1.5 * single

@@ -156,7 +156,8 @@ class _Sums:
         centre = np.full((len(side), 1), float(self.eta))
         law = np.hstack([side[:, ::-1], centre, side])
         with np.errstate(divide="ignore"):
-            return np.maximum(np.log(law), _NEVER)
+            logs: Array = np.maximum(np.log(law), _NEVER)
+        return logs
 
     def exactly(self, alpha: tuple[Fraction, ...]) -> arb:
         """Return δ of a law, as a ball."""
@@ -176,7 +177,7 @@ class _Sums:
 def _exact(alpha: Array) -> tuple[Fraction, ...]:
     """Return shares near the given ones whose sum is 1."""
     rest = [Fraction(max(round(float(share) * _DIGITS), 0), _DIGITS) for share in alpha[1:]]
-    return (1 - sum(rest), *rest)
+    return (1 - sum(rest, start=Fraction(0)), *rest)
 
 
 def _by_boxes(
@@ -224,7 +225,8 @@ def _searched(sums: _Sums, problem: CountNoiseProblem) -> Array:
 
     def shares(logs: Array) -> Array:
         weights = np.exp(np.concatenate([[0.0], logs]) - max(0.0, float(logs.max())))
-        return weights / weights.sum()
+        law: Array = weights / weights.sum()
+        return law
 
     def value(logs: Array) -> float:
         law = shares(logs)[np.newaxis]
@@ -233,8 +235,13 @@ def _searched(sums: _Sums, problem: CountNoiseProblem) -> Array:
     places = np.arange(1.0, problem.support)
     starts = [-sums.log_ratio * share / sums.count * places for share in (0.7, 1, 1.5, 2.5)]
     # Nelder and Mead's method needs no slopes, which δ has not everywhere
-    found = [minimize(value, start, method="Nelder-Mead", options=_SEARCH) for start in starts]
+    found = [
+        minimize(
+            value,
+            start,
+            method="Nelder-Mead",
+            options={"maxiter": 2000, "xatol": 1e-7, "fatol": 1e-14},
+        )
+        for start in starts
+    ]
     return shares(min(found, key=lambda each: each.fun).x)
-
-
-_SEARCH = {"maxiter": 2000, "xatol": 1e-7, "fatol": 1e-14}

@@ -56,6 +56,8 @@ _BATCH = 1 << 22
 """Numbers held at once while boxes are looked at."""
 _BITS = 128
 """Precision of the δ that is returned."""
+_SHOWN = 12
+"""Digits of the bounds."""
 _DIGITS = 10**9
 """Denominator of the α that are returned."""
 
@@ -112,8 +114,8 @@ def optimal_for_queries(
         ratio=problem.ratio,
     )
     with ctx.workprec(_BITS):
-        upper = Interval.of_ball(sums.exactly(alpha)).upper
-        lower = max(Interval.of_ball(arb(low)).lower, optimal_count_noise(one).delta.lower)
+        upper = Interval.of_ball(sums.exactly(alpha), _SHOWN).upper
+        lower = max(Interval.of_ball(arb(low), _SHOWN).lower, optimal_count_noise(one).delta.lower)
     return ManyQueries(count, Interval(min(lower, upper), upper), alpha, problem.eta)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +16,7 @@ from accountant.questions import profile
 from lp.count_noise import optimal_count_noise
 from lp.many_queries import optimal_for_queries
 from lp.problem import CountNoiseProblem
+from verify.cli import main
 
 
 def brute_force(alpha: list[float], eta: float, ratio: float, count: int) -> float:
@@ -78,3 +80,15 @@ def test_what_cannot_be_asked_is_refused(changes: dict[str, int], count: int) ->
     fields = {"ratio": 2, "eta": "1/2", "support": 3, **changes}
     with pytest.raises(InvalidInputError, match="Expected"):
         optimal_for_queries(CountNoiseProblem(**fields), count)  # type: ignore[arg-type]
+
+
+def test_the_command_line_asks_for_several_queries(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["optimal", "count-noise", "--epsilon", "2", "--eta", "1/2", "--support", "3"]
+    assert main([*asked, "--queries", "2", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert 0.101 < float(answer["delta"]["lower"]) < float(answer["delta"]["upper"]) < 0.1024
+    assert sum(map(Fraction, answer["alpha"])) == 1
+    assert main([*asked, "--queries", "2"]) == 0
+    assert "least delta of 2 answers" in capsys.readouterr().out
+    for wrong in (["--queries", "x"], ["--queries", "1/2"], ["--queries", "2", "--eta", "1/3"]):
+        assert main([*asked, *wrong]) == 2

@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
             (f"least delta of {count} answers", f"between {ends['lower']} and {ends['upper']}"),
             (
                 "at every epsilon at least",
-                f"{float(found.floor):.6g} (no error may be D)",
+                f"{float(found.floor):.6g} (errors of D are seen)",
             ),
             *((f"α_{j}", f"{float(share):.9g}") for j, share in enumerate(found.alpha, start=1)),
             ("mechanism for each", repr(found.mechanism)),

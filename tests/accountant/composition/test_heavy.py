@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import ctx
 
@@ -109,3 +110,20 @@ def test_many_losses_below_a_threshold_are_bounded_without_those_above_it() -> N
     with ctx.workprec(53):
         single = pair.hockey_stick(exact(4))
     assert single <= Product(((pair, 1),), Heavy()).bound(exact(4)) < 1.5 * single
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dimension", "sigma_star", "epsilon"), [(5, 400, 1), (10, 10**4, 4)])
+def test_drawn_losses_agree_with_the_bounds(dimension: int, sigma_star: int, epsilon: int) -> None:
+    """The mean of (1 − e^{ε−L})⁺ over draws; five of its deviations: one false alarm in 10⁶."""
+    rng, draws, kappa = np.random.default_rng(5), 100_000, sigma_star**-0.5
+    loss = np.zeros(draws)
+    for _ in range(10):
+        own, normal = abs(rng.standard_normal(draws)), rng.standard_normal(draws)
+        cosine = normal / np.sqrt(normal**2 + rng.chisquare(dimension - 1, draws))
+        other = np.sqrt(own**2 + 2 * kappa * own * cosine + kappa**2)
+        loss += (dimension - 1) * np.log(other / own) + (other**2 - own**2) / 2
+    shown = np.maximum(0, -np.expm1(epsilon - loss))
+    room = 5 * shown.std() / draws**0.5
+    found = profile.delta(Composed(RankOneGaussian(dimension, sigma_star), 10), epsilon)
+    assert float(found.lower) - room <= shown.mean() <= float(found.upper) + room

@@ -139,7 +139,6 @@ def test_bad_arguments_are_named(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "relation", "words"),
     [
-        (RandomAllocation(Gaussian(1), 4, 2), RELATION, "participations"),
         (RandomAllocation(Laplace(1), 4), RELATION, "Gaussian noise"),
         (RandomAllocation(Gaussian(1), 4), Adjacency.REPLACE_ONE, "add-remove"),
         (RandomAllocation(Gaussian(1), 4), None, "adjacency"),
@@ -150,6 +149,28 @@ def test_what_is_not_known_is_refused(
 ) -> None:
     with pytest.raises(DpassayError, match=words):
         mechanism.worst_case(relation)
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
+    """W = Σ_{i<j} X_i X_j / C(t, 2) in 10^5 runs: six standard errors."""
+    two, t, at = RandomAllocation(Gaussian(1), 8, 2), 8, Fraction(1, 2)
+    direction = Direction.REMOVE if remove else Direction.ADD
+    found = profile.delta(two, at, adjacency=RELATION, direction=direction)
+    x = np.exp(np.random.default_rng(3).normal(-0.5, 1, (100_000, t)))
+    ratio = (x.sum(axis=1) ** 2 - (x**2).sum(axis=1)) / (t * (t - 1))
+    gain = np.maximum(ratio - np.exp(0.5) if remove else 1 - np.exp(0.5) * ratio, 0.0)
+    error = 6 * gain.std() / np.sqrt(len(gain))
+    assert float(found.lower) - error < gain.mean() < float(found.upper) + error
+    assert found.upper < profile.delta(Composed(Gaussian(1), 2), at, adjacency=RELATION).upper
+
+
+def test_several_participations_are_asked_alone() -> None:
+    with pytest.raises(DpassayError, match="known between two ends only"):
+        Composed(RandomAllocation(Gaussian(1), 4, 2), 3)
+    ends = profile.epsilon(RandomAllocation(Gaussian(2), 5, 4), "1e-5", adjacency=RELATION)
+    whole = profile.epsilon(Composed(Gaussian(2), 4), "1e-5", adjacency=RELATION)
+    assert ends.lower < ends.upper <= whole.upper
 
 
 def test_outputs_have_the_answer_in_one_step() -> None:

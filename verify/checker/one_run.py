@@ -130,7 +130,7 @@ def _recounted(data: Mapping[str, Any], problems: Problems) -> None:
             problems.append(("mu_lower_bound", f"is refuted only at {mp.nstr(p_value, 6)}"))
 
 
-def _delta_of(law: Mapping[str, Any], epsilon: Fraction) -> Any:
+def _delta_of(law: dict[str, Any], epsilon: Fraction) -> Any:
     return rounded(settle(lambda: [hockey_stick(law, epsilon)])[0])
 
 

@@ -134,7 +134,7 @@ class Engine(ABC):
 
     def lower_bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a proved lower bound of H(ε) that takes little time: that of all outcomes."""
-        return (-epsilon.ball().expm1()).max(arb(0))
+        return -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)
 
     def width(self, product: Product) -> Fraction:
         """Return the relative width of answers for which none is named: most reach it soon."""

@@ -159,7 +159,7 @@ class Pair(ABC):
 
     def lower_bound(self, epsilon: ExactReal) -> arb:
         """Return a proved lower bound of H(ε) that takes little time: that of all outcomes."""
-        return (-epsilon.ball().expm1()).max(arb(0))
+        return -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return a pair of two datasets that shows H at ε, where this one only bounds them."""

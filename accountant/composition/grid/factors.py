@@ -47,6 +47,8 @@ class Release:
     """Whether the loss has a density without steps between its ends."""
     mu: float | None = None
     """The shift, of normal laws."""
+    lowest: float | None = None
+    """At most 0 and every loss, also of outcomes that P never has; None where there is none."""
 
 
 def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
@@ -74,14 +76,17 @@ def _release(pair: Pair) -> Release:
         known = _survival(pair)
         mass = float(pair.infinity_mass().lower().max(arb(0)))
         infinity = math.nextafter(mass, 0.0) if mass else 0.0
+        bottom = _end(pair.reverse(), -1)
+        bounded = bottom is not None and pair.reverse().infinity_mass().is_zero()
         return Release(
             pair,
             known or tails.in_balls(pair),
             infinity,
             _end(pair, 1),
-            _end(pair.reverse(), -1),
+            bottom,
             slow=known is None,
             smooth=isinstance(known, NormalMixtures),
+            lowest=min(bottom, 0.0) if bottom is not None and bounded else None,
         )
 
 

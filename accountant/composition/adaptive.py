@@ -12,6 +12,10 @@ most 1, so that it is the profile of a pair, the *envelope* of F_i, which domina
 every history (Zhu, Dong and Wang 2022, Proposition 7 and Theorem 10). The product of the
 envelopes dominates all releases together.
 
+Where the pairs are tables of rational numbers, and neighbours have no others, the envelope is one
+too, and moments give a second bound from above, which many releases make the better one
+(`accountant.composition.tables`).
+
 So a guarantee that holds for the product of envelopes holds, and one that fails for a sequence
 fails; between the two nothing is said. The two ends meet where one pair is the worst at all ε that
 matter, which many releases bring about: they do not close at any precision in general.
@@ -25,25 +29,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flint import arb
 
+from accountant.composition import tables
 from accountant.composition.choose import product
 from accountant.composition.grid.pair import POINTS, GridPair
+from accountant.composition.invert import most
 from accountant.composition.joint import Factor, JointPair
-from accountant.composition.subsampling import Family, envelope, two_directions
+from accountant.composition.subsampling import NO_FORM, Family, envelope, two_directions
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width, ball, narrowed
-from accountant.numbers.precision import ctx
-
-if TYPE_CHECKING:
-    pass
+from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import fraction
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
+_LARGEST = 6
+"""Tables with the largest losses that are tried alone and by two: 21 choices."""
 _ENOUGH = Fraction(1, 10**6)
 """Relative width that a product is asked for where its grid says nothing: finer is slower."""
 _PRECISION = 128
@@ -76,14 +82,39 @@ class AdaptivePair(JointPair):
 
     families: tuple[tuple[Family, int], ...]
 
-    @property
+    @cached_property
     def factors(self) -> tuple[Factor, ...]:
         """The envelopes and their counts."""
         found: dict[Pair, int] = {}
         for family, count in self.families:
-            pair = envelope(family)
+            listed = tables.tables(family) if len(family) > 1 else None
+            pair = envelope(family) if listed is None else tables.envelope_of(listed)
             found[pair] = found.get(pair, 0) + count
         return tuple(found.items())
+
+    @cached_property
+    def _are_tables(self) -> bool:
+        """Whether moments bound the releases too."""
+        return all(tables.tables(family) is not None for family, _ in self.families)
+
+    def renyi(self, order: arb) -> arb:
+        """Return the sum of the largest D_order, of tables; else that of no choice is known."""
+        self._require_tables()
+        return tables.largest_renyi(self.families, order)
+
+    def kullback_leibler(self) -> arb:
+        """Return the sum of the largest KL(P‖Q), of tables."""
+        self._require_tables()
+        values = [(most([p.kullback_leibler() for p in f]), n) for f, n in self.families]
+        return sum((count * value for value, count in values), arb(0))
+
+    def closed_rho(self) -> arb | None:
+        """Return None: it is searched."""
+        return None
+
+    def _require_tables(self) -> None:
+        if not self._are_tables:
+            raise NotApplicableError(NO_FORM)
 
     @property
     def _levels(self) -> tuple[int, ...]:
@@ -105,6 +136,7 @@ class AdaptivePair(JointPair):
             least, upper = GridPair(self.factors).bounds(epsilon, cells)
             if upper.is_zero():
                 return arb(0)
+            upper = upper.min(self._by_moments(epsilon))
             lower = self._below(epsilon, cells, sequences)
             scale = lower if lower > 0 else least.min(arb(1))
             if upper - lower <= ball(wanted) * _SPARE * scale:
@@ -116,8 +148,11 @@ class AdaptivePair(JointPair):
 
     def bounds(self, epsilon: ExactReal, cells: int) -> tuple[arb, arb]:
         """Return a lower bound by the sequences, and an upper one by the product of envelopes."""
-        above = GridPair(self.factors).bounds(epsilon, cells)[1]
+        above = GridPair(self.factors).bounds(epsilon, cells)[1].min(self._by_moments(epsilon))
         return self._below(epsilon, cells, list(self.sequences())), above
+
+    def _by_moments(self, epsilon: ExactReal) -> arb:
+        return tables.upper_delta(self.families, epsilon) if self._are_tables else arb(1)
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with W(ε) = δ, by the points at which both bounds pass δ.
@@ -127,6 +162,10 @@ class AdaptivePair(JointPair):
         last, sequences = math.inf, list(self.sequences())
         for cells in self._levels:
             high = GridPair(self.factors).upper_epsilon(delta, cells)
+            if self._are_tables and (also := tables.upper_epsilon(self.families, delta)) < ball(
+                high
+            ):
+                high = fraction(also.upper())
             lows = [(GridPair(s).lower_epsilon(delta, cells), s) for s in sequences]
             lows.sort(key=lambda entry: entry[0], reverse=True)
             low, sequences = lows[0][0], [s for _, s in lows[:_KEPT]]
@@ -175,7 +214,7 @@ class AdaptivePair(JointPair):
         """
         choices = [list(_splits(len(family), count)) for family, count in self.families]
         if math.prod(map(len, choices)) > MOST_SEQUENCES:
-            choices = [list(_even_splits(len(family), count)) for family, count in self.families]
+            choices = [list(_even_splits(family, count)) for family, count in self.families]
         for chosen in itertools.islice(itertools.product(*choices), MOST_SEQUENCES):
             found: dict[Pair, int] = {}
             for (family, _), split in zip(self.families, chosen, strict=True):
@@ -202,10 +241,12 @@ def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
         yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
 
 
-def _even_splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
-    for kind in range(kinds):
+def _even_splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
+    kinds, listed = len(family), tables.tables(family)
+    best = range(kinds) if listed is None else tables.by_size(listed)[:_LARGEST]
+    for kind in best:
         yield tuple(count if i == kind else 0 for i in range(kinds))
-    for one, other in itertools.combinations(range(kinds), 2):
+    for one, other in itertools.combinations(best, 2):
         shares = {one: count - count // 2, other: count // 2}
         yield tuple(shares.get(i, 0) for i in range(kinds))
 

@@ -313,7 +313,7 @@ class SubsampledPair(Pair):
 
 Family: TypeAlias = tuple[Pair, ...]
 
-_NO_FORM = (
+NO_FORM = (
     "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
     "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
 )
@@ -388,11 +388,11 @@ class EnvelopePair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(_NO_FORM)
+        raise NotApplicableError(NO_FORM)
 
     def kullback_leibler(self) -> arb:
         """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(_NO_FORM)
+        raise NotApplicableError(NO_FORM)
 
     def reverse(self) -> EnvelopePair:
         """Return the envelope of the reversed pairs: H of (Q, P) is 1 − e^ε + e^ε H(−ε)."""

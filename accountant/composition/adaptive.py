@@ -36,7 +36,7 @@ from flint import arb
 from accountant.composition import tables
 from accountant.composition.choose import product
 from accountant.composition.grid.pair import POINTS, GridPair
-from accountant.composition.invert import most
+from accountant.composition.invert import inverse, most
 from accountant.composition.joint import Factor, JointPair
 from accountant.composition.subsampling import NO_FORM, Family, envelope, two_directions
 from accountant.core.pair import Pair
@@ -48,6 +48,8 @@ from accountant.numbers.solve import fraction
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
+_POOR = 0.1
+"""Relative width from which grids are taken to fail, not the bounds to differ."""
 _LARGEST = 6
 """Tables with the largest losses that are tried alone and by two: 21 choices."""
 _ENOUGH = Fraction(1, 10**6)
@@ -162,10 +164,9 @@ class AdaptivePair(JointPair):
         last, sequences = math.inf, list(self.sequences())
         for cells in self._levels:
             high = GridPair(self.factors).upper_epsilon(delta, cells)
-            if self._are_tables and (also := tables.upper_epsilon(self.families, delta)) < ball(
-                high
-            ):
-                high = fraction(also.upper())
+            if self._are_tables:
+                also = tables.upper_epsilon(self.families, delta).upper()
+                high = min(high, fraction(also)) if also.is_finite() else high
             lows = [(GridPair(s).lower_epsilon(delta, cells), s) for s in sequences]
             lows.sort(key=lambda entry: entry[0], reverse=True)
             low, sequences = lows[0][0], [s for _, s in lows[:_KEPT]]
@@ -176,9 +177,30 @@ class AdaptivePair(JointPair):
             if width > _GAIN * last:
                 break
             last = width
+        if self._are_tables and width > _POOR:
+            plain = sorted(self.sequences(), key=len)[:_KEPT]
+            low = max([low, *self._attained_epsilons(plain, delta)])
+            width = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+            if width <= relative_width:
+                return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
         raise _refusal(
             "epsilon", Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20)), width
         )
+
+    @staticmethod
+    def _attained_epsilons(
+        sequences: Sequence[tuple[Factor, ...]], delta: ExactReal
+    ) -> Iterator[Fraction]:
+        """Yield an ε at which some sequences have δ, by their own engines.
+
+        Of few different losses grids know little: H has few corners.
+        """
+        for factors in sequences:
+            try:
+                yield Fraction(inverse([product(factors)], delta, _ENOUGH).lower)
+            except UndecidedError as refusal:
+                if refusal.interval is not None:
+                    yield Fraction(refusal.interval.lower)
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return the product of pairs with the largest H(ε) of those that are tried."""

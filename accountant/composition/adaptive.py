@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -113,6 +114,20 @@ class AdaptivePair(JointPair):
     def closed_rho(self) -> arb | None:
         """Return None: it is searched."""
         return None
+
+    def law(self) -> dict[str, object]:
+        """Return that of a product of envelopes: a table that is one is named as such.
+
+        A checker that multiplies the tables would find their product, which only bounds W.
+        """
+        factors = []
+        for pair, _ in self.factors:
+            law = pair.law()
+            if law["law"] == "finite":
+                law = {"law": "envelope", "pairs": [json.dumps(law)]}
+            factors.append(json.dumps(law))
+        counts = [count for _, count in self.factors]
+        return {"law": "product", "counts": counts, "factors": factors}
 
     def _require_tables(self) -> None:
         if not self._are_tables:

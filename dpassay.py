@@ -66,7 +66,7 @@ _HOME = {
         ),
         "accountant.ask",
     ),
-    "convert": "accountant.questions.conversion",
+    "convert": "accountant.questions.convert",
     "Interval": "accountant.numbers.interval",
     "parse": "accountant.notation",
     "exact": "accountant.numbers.exact",

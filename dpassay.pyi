@@ -57,7 +57,7 @@ from accountant.mechanisms import *
 from accountant.notation import parse as parse
 from accountant.numbers.exact import exact as exact
 from accountant.numbers.interval import Interval as Interval
-from accountant.questions.conversion import convert as convert
+from accountant.questions.convert import convert as convert
 from accountant.summary import Profile as Profile
 from accountant.summary import profile as profile
 from accountant.training import Training as Training

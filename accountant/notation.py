@@ -40,9 +40,9 @@ def parse(text: str) -> Mechanism:
     """
     described = parse_description(text)
     if not isinstance(described, Mechanism):
-        raise InvalidInputError(
-            f"Expected a mechanism, not the {type(described).__name__} in {_shown(text)}. {_REMEDY}"
-        )
+        name = type(described).__name__
+        remedy = "compare finds mechanisms for it." if name in WORKLOADS else _REMEDY
+        raise InvalidInputError(f"Expected a mechanism, not the {name} in {_shown(text)}. {remedy}")
     return described
 
 
@@ -61,6 +61,8 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         why = ": its brackets do not match" if _unmatched(source) else ""
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}{why}. {remedy}") from None
+    if isinstance(tree, ast.Name) and noun in _NOUNS:  # a name alone says which arguments it needs
+        tree = ast.Call(tree, [], [])
     if not isinstance(tree, ast.Call):
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}")
     if noun in _NOUNS and isinstance(tree.func, ast.Name) and tree.func.id not in _KNOWN:

@@ -7,7 +7,8 @@ sampling comes with its own neighbouring relation:
 * "poisson": every record is in a batch with probability q = batch_size/dataset_size, independently
   of all else; neighbours by add-remove. One step is `PoissonSubsampled(Gaussian(noise_multiplier),
   q)`; with `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a
-  step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too.
+  step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too. (Other schemes
+  have two ends for groups: `accountant.groups`.)
 * "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
   where there are more; neighbours by add-remove. ε has two ends, which nearly meet where hardly
   any batch is cut (`accountant.truncated_batches`).
@@ -37,24 +38,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import final
 
-from accountant import ask
+from accountant import ask, groups
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import integer
-from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
+from accountant.errors import InvalidInputError, expected, suggestion
+from accountant.groups import times
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
-from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval
 from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.truncated_batches import TruncatedBatches
+from accountant.truncated_batches import TruncatedBatches, sampled
 
 TRUNCATED = "truncated-poisson"
 """The sampling that needs a limit of its batches."""
@@ -159,8 +160,6 @@ class Scheme:
     assumptions: tuple[str, ...]
     steps: int
     share: Fraction
-    below: Callable[[ExactReal], tuple[Interval, str]] | None = None
-    """A lower bound of ε(δ) and its reason, where the mechanism gives the upper one only."""
     ends: Callable[[ExactReal], tuple[Interval, str]] | None = None
     """An enclosure of ε(δ) and what its ends rest on, where the mechanism is not all there is."""
 
@@ -168,23 +167,18 @@ class Scheme:
         """Enclose ε(δ), and say what its ends rest on where they differ in kind."""
         if self.ends is not None:
             return self.ends(delta)
-        asked = self.of(self.mechanism, delta)
-        if self.below is None:
-            return asked, ""
-        lower, reason = self.below(delta)
-        return Interval(min(lower.lower, asked.lower), asked.upper), reason
+        return _of(self.mechanism, self.adjacency, delta), ""
 
-    def of(self, mechanism: Mechanism, delta: ExactReal) -> Interval:
-        """Enclose ε(δ) of a mechanism for these neighbours."""
-        found: Interval = ask.epsilon(mechanism, delta, adjacency=self.adjacency)
-        return found
+
+def _of(mechanism: Mechanism, adjacency: Adjacency, delta: ExactReal) -> Interval:
+    found: Interval = ask.epsilon(mechanism, delta, adjacency=adjacency)
+    return found
 
 
 def scheme(sampling: str, sigma: ExactReal, loop: Loop) -> Scheme:
     """Return what a run releases.
 
-    Raises InvalidInputError for an unknown sampling or a limit of batches that does not fit it,
-    NotApplicableError for a group of which nothing is proved.
+    Raises InvalidInputError for an unknown sampling or a limit of batches that does not fit it.
     """
     if sampling not in SCHEMES:
         raise InvalidInputError(
@@ -199,30 +193,15 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop) -> Scheme:
             else f"Expected sampling={TRUNCATED!r} with truncated_batch_size={loop.most}, not "
             f"{sampling!r}."
         )
-    if loop.group != 1 and sampling != "poisson":
-        raise NotApplicableError(
-            f"group={loop.group} is answered for sampling='poisson' only. Leave group out."
-        )
     return SCHEMES[sampling](sigma, loop)
-
-
-def _times(release: Mechanism, count: int) -> Mechanism:
-    return release if count == 1 else Composed(release, count)
 
 
 def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
     """Each of a person's records is in each step with probability q."""
     q, group = loop.share, loop.group
-    release: Mechanism = PoissonSubsampled(Gaussian(sigma), ExactReal.of_rational(q))
-    if group > 1:
-        law = [
-            math.comb(group, taken) * q**taken * (1 - q) ** (group - taken)
-            for taken in range(group + 1)
-        ]
-        release = MixtureOfGaussians(sigma, list(range(group + 1)), law)
     records = "one record is" if group == 1 else f"{group} records are"
     return Scheme(
-        _times(release, loop.steps),
+        times(sampled(sigma, q, group), loop.steps),
         Adjacency.ADD_REMOVE,
         (
             f"Every step takes each record with probability {loop.batch}/{loop.size}, "
@@ -238,7 +217,7 @@ def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
 def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
     """Where batches are cut, a record that is kept may take the place of another one."""
     assert loop.most is not None
-    cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps)
+    cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps, loop.group)
     whole = _poisson(sigma, loop)
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
@@ -264,82 +243,131 @@ def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
 
 
 def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
+    k = loop.group
     release = SampledWithoutReplacement(Gaussian(sigma, 2), loop.batch, loop.size)
+    alone, always = times(release, loop.steps), times(Gaussian(sigma, 2 * k), loop.steps)
+
+    def ends(delta: ExactReal) -> tuple[Interval, str]:
+        least = groups.drawn(sigma, loop.batch, loop.size, loop.steps, k)
+        found: Interval = ask.epsilon(least, delta, adjacency=Adjacency.ADD_REMOVE)
+        rule = groups.by_rule(partial(_of, alone, Adjacency.REPLACE_ONE), k, delta)
+        upper = min(rule, _of(always, Adjacency.REPLACE_ONE, delta).upper)
+        return Interval(found.lower, upper), (
+            f"Lower end: all other gradients are -C*u for one direction u, those of the {k} "
+            f"records C*u. Upper end: they are replaced one after the other, or are in all batches."
+        )
+
+    records = "one record is replaced" if k == 1 else f"{k} records are replaced, each"
     return Scheme(
-        _times(release, loop.steps),
+        alone if k == 1 else always,
         Adjacency.REPLACE_ONE,
         (
             f"Every step draws {loop.batch} of the {loop.size} records, all subsets equally "
             "likely, independently of the steps before.",
-            "Neighbours: one record is replaced by another, which moves a sum by up to 2C.",
+            f"Neighbours: {records} by another, which moves a sum by up to 2C.",
             loop.steps_in_words,
         ),
         loop.steps,
         loop.share,
+        None if k == 1 else ends,
     )
 
 
 def _allocated(sigma: ExactReal, steps: int, epochs: int) -> Mechanism:
-    return _times(RandomAllocation(Gaussian(sigma), steps), epochs)
+    return times(RandomAllocation(Gaussian(sigma), steps), epochs)
 
 
 def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
-    (_, epochs), t = loop.whole_epochs, loop.full_batches
+    (_, epochs), t, k = loop.whole_epochs, loop.full_batches, loop.group
+    alone = _allocated(sigma, t, epochs)
+    shared = groups.shared_noise(sigma, t, epochs, k)
+
+    def ends(delta: ExactReal) -> tuple[Interval, str]:
+        of = partial(_of, adjacency=Adjacency.ADD_REMOVE, delta=delta)
+        below = [of(each).lower for each in groups.gathered(sigma, t, epochs, k)]
+        rule = groups.by_rule(partial(_of, alone, Adjacency.ADD_REMOVE), k, delta)
+        return Interval(max(below), min(rule, of(shared).upper)), (
+            "Lower end: the gradients of the records are orthogonal, or one, and all others 0. "
+            "Upper end: each record has its part of the noise, or they are left out one after the "
+            "other."
+        )
+
     return Scheme(
-        _allocated(sigma, t, epochs),
+        alone if k == 1 else shared,
         Adjacency.ADD_REMOVE,
         (
             "In every epoch each record is in one step, each step equally likely, independently "
             "of the other records and epochs: batches differ in size, and none is cut or filled "
             "up.",
-            "Neighbours: one record is added or removed, or has the gradient 0; the number of "
-            "steps and what sums are divided by stay.",
+            f"Neighbours: {_zeroed(k, 'added or removed')}; the number of steps and what sums "
+            "are divided by stay.",
             loop.epochs_in_words,
         ),
         loop.given_steps or epochs * t,
         Fraction(1, t),
+        None if k == 1 else ends,
     )
 
 
-def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
-    done, begun = loop.whole_epochs
-    most = math.ceil(1 / loop.share)
+def _zeroed(group: int, changed: str = "") -> str:
+    """Say by whom neighbours differ."""
+    if group == 1:
+        who, is_, has = "one record", "is", "has"
+    else:
+        who, is_, has = f"{group} records", "are", "have"
+    first = f"{who} {is_} {changed}, or" if changed else who
+    return f"{first} {has} the gradient 0"
 
-    def below(delta: ExactReal) -> tuple[Interval, str]:
+
+def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
+    (done, begun), k = loop.whole_epochs, loop.group
+    most = math.ceil(1 / loop.share)
+    whole = times(Gaussian(sigma, k), begun)
+
+    def ends(delta: ExactReal) -> tuple[Interval, str]:
+        if k == 1:
+            upper = _of(whole, Adjacency.ADD_REMOVE, delta).upper
+        else:
+            together = Fraction(loop.batch - 1, max(1, loop.size - 1))
+            upper = groups.shuffled(sigma, begun, k, together, delta)
+        lower, reason = below(delta)
+        return Interval(min(lower, upper), upper), reason
+
+    def below(delta: ExactReal) -> tuple[Decimal, str]:
         if done == 0 or delta.sign == 0:
-            return Interval.of_exact(0), "Lower end: 0, as no epoch is whole."
+            return Decimal(0), "Lower end: 0, as no epoch is whole."
         found, event = ShuffledBatches(sigma, loop.batch, loop.size, done).lower(delta)
-        first = Interval.of_ball(found)
+        first = Interval.of_ball(found).lower
         reason = (
             "Lower end: all other gradients are -C*u for one direction u, the record's is C*u; "
             f"the event: {event} along u."
         )
-        if done > 1:
-            return first, reason
-        even: Interval = ask.epsilon(
-            _allocated(sigma, most, 1), delta, adjacency=Adjacency.ADD_REMOVE
-        )
-        if even.lower > first.lower:
+        others: list[Mechanism] = [
+            Gaussian(sigma * ExactReal.of_root(Fraction(done * most)), k * done)
+        ]
+        if done == 1:
+            others.append(_allocated(sigma, most, 1))
+        even = max(_of(each, Adjacency.ADD_REMOVE, delta).lower for each in others)
+        if even > first:
             return even, (
-                "Lower end: all other gradients are 0, and a test tells in which batches the "
-                "record is, as for random allocation."
+                "Lower end: all other gradients are 0, and a test tells in which batches a record "
+                "is, as for random allocation, or adds up all sums."
             )
         return first, reason
 
-    whole = "" if loop.size % loop.batch == 0 else ", the last batch being smaller"
+    smaller = "" if loop.size % loop.batch == 0 else ", the last batch being smaller"
     return Scheme(
-        _times(Gaussian(sigma), begun),
+        whole,
         Adjacency.ADD_REMOVE,
         (
             "In every epoch the records are put into a random order and cut into batches of "
-            f"{loop.batch}{whole}; the order does not depend on the gradients.",
-            "Neighbours: one record has the gradient 0 in one of them; batches and what sums are "
-            "divided by stay.",
+            f"{loop.batch}{smaller}; the order does not depend on the gradients.",
+            f"Neighbours: {_zeroed(k)} in one of them; batches and what sums are divided by stay.",
             loop.epochs_in_words,
         ),
         loop.given_steps or begun * most,
         loop.share,
-        below,
+        ends,
     )
 
 

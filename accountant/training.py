@@ -160,7 +160,8 @@ def dpsgd(
         neighbours differ in a gradient that is 0 in one of them). Where ε is between two bounds
         the answer says what each rests on; `accountant.schemes` has the proofs.
     group
-        How many records a person has: neighbours differ in all of them. Poisson sampling only.
+        How many records a person has: neighbours differ in all of them. Exact for Poisson sampling,
+        two ends elsewhere (`accountant.groups`).
     truncated_batch_size
         How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
 
@@ -168,8 +169,6 @@ def dpsgd(
     ------
     InvalidInputError
         For settings out of range, or a sampling that is unknown.
-    NotApplicableError
-        For a sampling of which no guarantee is proved here.
 
     Examples
     --------
@@ -255,12 +254,12 @@ def dpsgd_noise(
     )
     least = getattr(found.mechanism, found.argument)
     aim = float(budget.ball().mid())
-    if allocated:
-        return _between(run, _near(float(least), loop), aim, _CLOSEST)
-    if not sampled or (sampling == "poisson" and group == 1):
+    if group == 1 and sampling in {"poisson", "shuffle"}:
         return run(least)
-    moves = 2 if sampling == "without-replacement" else group
-    return _between(run, moves * float(least), aim, _CLOSE)
+    start = group * (_near(float(least), loop) if allocated else float(least))
+    if sampling == "without-replacement":
+        start *= 2  # what a replaced record moves
+    return _between(run, start, aim, _CLOSEST if allocated and group == 1 else _CLOSE)
 
 
 @forgiving
@@ -273,8 +272,12 @@ def training_schemes(
     epsilon: Number | None = None,
     epochs: Number | None = None,
     steps: int | None = None,
+    group: int = 1,
+    truncated_batch_size: int | None = None,
 ) -> Schemes:
     """Answer `dpsgd`, or `dpsgd_noise` for a budget `epsilon`, for every sampling.
+
+    Truncated batches are among them where their limit is given.
 
     Examples
     --------
@@ -296,9 +299,11 @@ def training_schemes(
                 epochs=epochs,
                 steps=steps,
                 sampling=sampling,
+                group=group,
+                truncated_batch_size=truncated_batch_size if sampling == TRUNCATED else None,
             )
             for sampling in SCHEMES
-            if sampling != TRUNCATED  # whose limit is another setting
+            if sampling != TRUNCATED or truncated_batch_size is not None
         )
     )
 

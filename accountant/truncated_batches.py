@@ -17,15 +17,22 @@ with k, for all m_0 < … < m_l,
 where t_i = P(K > m_i) and t_{−1} = 1. The last sum increases with every t_i, so that upper bounds
 may stand for them.
 
+A person with k records: batches are cut at most where J > B − k, and i records of the sample, of
+which Bin(k, q) are, then move the sum by at most 2i. (A step of which i records move the sum by at
+most s_i is no worse where they do so on a line, and H grows with every s_i: the best events are
+half-lines.)
+
 **Below.** Let the common records have the gradient 0. Then one neighbour releases noise alone, the
 other noise plus the new record's gradient in the steps where it is kept, which has probability
 q' ≥ q · P(J < B), independently: an untruncated run with q' for q. Its δ increases with q', as the
 pair of a smaller one is that of the larger one after each step is replaced by noise alone with
-probability 1 − q'/q.
+probability 1 − q'/q. With k records on a line, as many as are in the sample are kept where
+J ≤ B − k; that none is kept elsewhere makes half-lines tell less.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -39,6 +46,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
@@ -55,7 +63,9 @@ _USUAL = Fraction(1, 4)
 """The first m_0 is exceeded with at most this probability: what usually happens weighs most."""
 _WIDTH = Fraction(1, 10**5)
 """Relative width of the profiles δ_m: they are of mixed releases, and ten digits take long."""
-_SLACKS = (Fraction(1, 10**5), Fraction(1, 10**3))
+_NEAR = 1e-6
+"""Relative distance from the root at which floats stop."""
+_SLACKS = (Fraction(1, 50_000), Fraction(1, 10**3))
 """Relative distances from the root that floats find at which an ε is tried."""
 
 
@@ -69,12 +79,15 @@ class TruncatedBatches:
     share: Fraction
     most: int
     steps: int
+    group: int = 1
 
-    def run(self, crowded: int, share: Fraction | None = None) -> Mechanism:
-        """Return an untruncated run in which some of the steps have sensitivity 2."""
-        q = ExactReal.of_rational(self.share if share is None else share)
+    def run(self, crowded: int, kept: Fraction = Fraction(1)) -> Mechanism:
+        """Return an untruncated run in which some of the steps have sensitivity 2.
+
+        Of a step nothing but noise is left with probability 1 − `kept`.
+        """
         parts: list[Mechanism] = [
-            Composed(PoissonSubsampled(Gaussian(self.sigma, sensitivity), q), count)
+            Composed(sampled(self.sigma, self.share, self.group, sensitivity, kept), count)
             for sensitivity, count in ((1, self.steps - crowded), (2, crowded))
             if count
         ]
@@ -86,7 +99,7 @@ class TruncatedBatches:
 
     def lower(self, delta: ExactReal) -> Decimal:
         """Return a lower bound of ε(δ)."""
-        kept = self.share * (1 - self._crowded)
+        kept = 1 - self._crowded
         return _epsilon(self.run(0, kept), delta).lower if kept else Decimal(0)
 
     def upper(self, delta: ExactReal) -> tuple[Decimal, int]:
@@ -102,7 +115,7 @@ class TruncatedBatches:
             falling = list(accumulate((tail for _, tail in reversed(levels)), max))
             tails = [Fraction(1), *reversed(falling)]  # bounds, of which each is at least the next
             weights = [before - after for before, after in pairwise(tails)]
-            for at in self._candidates(runs, weights, float(left.ball().mid()), float(bound)):
+            for at in self._candidates(runs, weights, left, bound):
                 if at >= bound:
                     break
                 proved = beyond + sum(
@@ -115,8 +128,8 @@ class TruncatedBatches:
 
     @property
     def _crowded(self) -> Fraction:
-        """An upper bound of P(J ≥ B)."""
-        return _tail(self.size, self.share, self.most)
+        """An upper bound of P(J > B − k)."""
+        return _tail(self.size, self.share, self.most - self.group + 1)
 
     def _levels(self, delta: ExactReal) -> list[tuple[int, Fraction]]:
         """Return m_i and upper bounds of t_i, the last one at most δ/_SHARE."""
@@ -133,24 +146,46 @@ class TruncatedBatches:
             found[high] = _tail(self.steps, self._crowded, high + 1)
         return sorted(found.items())
 
-    @staticmethod
     def _candidates(
-        runs: list[Mechanism], weights: list[Fraction], left: float, most: float
+        self, runs: list[Mechanism], weights: list[Fraction], left: ExactReal, most: Decimal
     ) -> list[Decimal]:
-        """Return what may be an ε that is little above the least one, from floats."""
+        """Return what may be an ε that is little above the least one, from floats.
+
+        Estimates of mixtures of several shifts take longer than bounds of their profiles.
+        """
         from scipy.optimize import brentq
 
-        def excess(epsilon: float) -> float:
-            each = (
-                float(ask.estimate_delta(run, epsilon, adjacency=Adjacency.ADD_REMOVE))
-                for run in runs
-            )
-            return sum(float(w) * value for w, value in zip(weights, each, strict=True)) - left
+        relation = Adjacency.ADD_REMOVE
+        aim = math.log(float(left.ball().mid()))
 
-        if not excess(0.0) > 0 > excess(most):
+        def excess(epsilon: float) -> float:
+            total = sum(
+                float(w)
+                * float(
+                    ask.estimate_delta(run, epsilon, adjacency=relation)
+                    if self.group == 1
+                    else _delta(run, Decimal(epsilon))
+                )
+                for w, run in zip(weights, runs, strict=True)
+            )
+            return math.log(total) - aim if total else -math.inf
+
+        least, highest = float(_epsilon(runs[0], left).lower), float(most)
+        if not excess(least) > 0 > excess(highest) > -math.inf:
             return []
-        root = Fraction(float(brentq(excess, 0.0, most, rtol=1e-10)))
+        root = Fraction(float(brentq(excess, least, highest, rtol=_NEAR)))
         return [Interval.of_exact(root * (1 + slack)).upper for slack in _SLACKS]
+
+
+def sampled(
+    sigma: ExactReal, q: Fraction, group: int, moves: int = 1, kept: Fraction = Fraction(1)
+) -> Mechanism:
+    """Return a step to which each of k records adds up to `moves` if it is in a Poisson sample."""
+    if group == 1:
+        return PoissonSubsampled(Gaussian(sigma, moves), ExactReal.of_rational(q * kept))
+    law = [kept * math.comb(group, i) * q**i * (1 - q) ** (group - i) for i in range(group + 1)]
+    law[0] += 1 - kept
+    return MixtureOfGaussians(sigma, [moves * i for i in range(group + 1)], law)
 
 
 def _epsilon(mechanism: Mechanism, delta: ExactReal) -> Interval:

@@ -44,9 +44,10 @@ import numpy as np
 from accountant.budget.allotment import Share, largest_sampling_prob, most_releases
 from accountant.budget.calibrate import Calibration, calibrate
 from accountant.budget.target import EpsilonDelta
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.measure import estimator
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.losses.transform import float_mixture
+from accountant.composition.product import Product
 from accountant.core.adjacency import Direction
 from accountant.errors import DpassayError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -410,11 +411,11 @@ def gaussian(options: argparse.Namespace) -> None:
             release = Gaussian(standard_deviation=100)
             closed = profile.epsilon(Composed(release, count), delta)
             (pair,) = release.worst_case(None).remove
-            smooth = SmoothPair(((pair, count),))
+            smooth = Product(((pair, count),), FOURIER)
             guess = smooth.estimate_epsilon(math.log(float(delta)))
             assert guess is not None
             at = Interval(closed.lower, closed.lower).ball()
-            from accountant.composition.joint import ends
+            from accountant.composition.product import ends
 
             value = smooth.hockey_stick(ends(at)[0])
             print(

@@ -11,13 +11,13 @@ import numpy as np
 from scipy import special, stats
 
 from benchmarks.audit_pairs import Case, cases
-from verify.audit import AuditResult, audit, features, vectors
+from verify.audit import AuditResult, audit, boosted, features, vectors
 from verify.audit.exact_test import Counts, Design, epsilon_lower_bound
 from verify.audit.guarantee import Point
 from verify.audit.promise import sides
 from verify.audit.target import PerBlock
 
-VALUES = (features.plain, vectors.learned)
+VALUES = (features.plain, vectors.geometry, boosted.trees)
 """The value channel: the bits of numpy's float noise are another matter."""
 LEVEL = 0.05
 GOAL = 1.15

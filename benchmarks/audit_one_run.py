@@ -28,7 +28,7 @@ from verify.audit.one_run import bound_of_claim
 
 LEVEL = 0.05
 CANARIES = 1000
-GUESSES = (1000, 250, 62, 15)
+GUESSES = (1000, 500, 250, 62, 15)
 """What `audit_one_run` tries for so many canaries."""
 
 

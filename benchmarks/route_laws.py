@@ -463,6 +463,13 @@ def DisjointGroupsGaussian(rng: random.Random, s: float) -> Made:
     return text, gaussian(float(mu) * math.sqrt(square))
 
 
+@kind(CORNERS, adjacency=ADD)
+def OptimalGroups(rng: random.Random, s: float) -> Made:
+    m, d = rng.randrange(1, 6), rng.randrange(1, 9)
+    text = f"OptimalGroups({m}, {d}, mu='{decimal(s)}', adjacency='replace-one')"
+    return shape(text, [(1.0,) * j + (0.0,) * (m * d - j) for j in range(1, d + 1)])
+
+
 @kind("masses, a product", adjacency=ADD)
 def DiscreteCorrelatedGaussian(rng: random.Random, s: float) -> Made:
     d, mu = rng.randrange(1, 5), decimal(max(s, 0.01))

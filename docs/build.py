@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -112,9 +113,13 @@ def gallery() -> str:
         code = path.read_text("utf-8")
         title, _, rest = (ast.get_docstring(ast.parse(code)) or path.stem).partition("\n")
         body = code.split('"""', 2)[2].strip()
-        printed = subprocess.run(
-            [sys.executable, path], capture_output=True, text=True, check=True, cwd=ROOT
-        ).stdout
+        missing = [name for name in ("jax", "torch") if f"import {name}\n" in code]
+        if any(find_spec(name) is None for name in missing):
+            printed = f"(not run here: it needs {' and '.join(missing)})\n"
+        else:
+            printed = subprocess.run(
+                [sys.executable, path], capture_output=True, text=True, check=True, cwd=ROOT
+            ).stdout
         parts.append(
             f"## {title.rstrip('.')}\n\n{rest.strip()}\n\n```python\n{body}\n```\n\n"
             f"```text\n{printed}```"

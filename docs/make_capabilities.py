@@ -126,7 +126,7 @@ def _compare(mechanism: Mechanism, adjacency: Relation) -> object:
         lambda: Counts(d, getattr(given, "sparsity", d)),
         lambda: BoundedSum(getattr(given, "sensitivities", None) or given.shifts),
         lambda: BoundedSum(given.bounds, signed=False),
-        lambda: GroupedCounts(given.groups, given.dimension),
+        lambda: GroupedCounts(given.groups, getattr(given, "counts", d)),
         lambda: PrefixSums(given.steps),
         lambda: VectorSum(d, l2_sensitivity="1/1000"),
         lambda: MatrixRelease(
@@ -234,9 +234,12 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
     "audit": {
-        (*COUNTERS, "DisjointGroupsGaussian", "GeneralGaussian", "KnownSizeGaussian"): (
-            "not yet: name two answers with `pairs=`"
-        ),
+        (
+            *COUNTERS,
+            "DisjointGroupsGaussian",
+            "GeneralGaussian",
+            "KnownSizeGaussian",
+        ): ("not yet: name two answers with `pairs=`"),
         ("DiscreteCorrelatedGaussian", "MixtureOfGaussians", "SampledWithoutReplacement"): (
             "not yet: name two answers with `pairs=`"
         ),

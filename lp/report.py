@@ -9,6 +9,7 @@ from flint import fmpq
 
 from lp.count_noise import Solution
 from lp.laws import Law
+from lp.one_law import counts_for_one_law
 from lp.problem import to_fraction
 from lp.weights import mixture_weights
 
@@ -22,7 +23,8 @@ def to_json(solution: Solution) -> dict[str, Any]:
     "law" lists the laws with the counts that each is for; "exact" is a fraction or None; "alphas"
     lists the weights α_{i1,i2,n} that are not 0, "below" i1 and "above" i2, of each law at its
     first count n; "alpha_star" the α_j of one law for all counts, or None; "mechanism" is this law
-    in the notation of mechanisms, or None.
+    in the notation of mechanisms, or None; "counts_for_one_law" the number of counts n ≥ D from
+    which on this law is optimal among laws that differ by count, or None (see `lp.one_law`).
     """
     mechanism = solution.mechanism()
     return {
@@ -35,6 +37,9 @@ def to_json(solution: Solution) -> dict[str, Any]:
         "alphas": _alphas(solution),
         "alpha_star": None if solution.alpha_star is None else [*map(str, solution.alpha_star)],
         "mechanism": None if mechanism is None else repr(mechanism),
+        "counts_for_one_law": None
+        if mechanism is None or solution.problem.objective != "singular"
+        else counts_for_one_law(solution.problem),
         "seconds": round(solution.seconds, 6),
     }
 

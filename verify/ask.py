@@ -34,14 +34,14 @@ _ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1
 
 
 _SENTENCE = re.compile(
-    r"(?P<mechanism>.+\))\s+is\s+(?P<numbers>.+?)-(?P<kind>DP|GDP|zCDP)"
-    r"(?:,?\s+for neighbours by (?P<adjacency>[\w-]+))?\.?",
+    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)-(?P<kind>DP|GDP|zCDP)"
+    r"(?:,?\s+(?:under|for neighbours by) (?P<adjacency>[\w-]+))?\.?",
     re.DOTALL,
 )
 _VERB = re.compile(r"\b(?:is|are|satisfies)\s")
 _FORMS = (
     'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP" or "… is 0.5-GDP", and nothing after it '
-    'but ", for neighbours by add-remove" (or replace-one).'
+    'but ", for neighbours by add-remove" (or "under replace-one").'
 )
 _WORD_OF = {"DP": "epsilon", "GDP": "mu", "zCDP": "rho"}
 

@@ -14,6 +14,7 @@ from flint import arb, fmpq
 from accountant.composition import invert
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
+from accountant.core.pair import loss_tails
 from accountant.counting import tree
 from accountant.errors import InvalidInputError, expected
 from accountant.geometry.dual import defects
@@ -213,7 +214,7 @@ _QUESTIONS: dict[str, Callable[..., arb]] = {
     "rho": _asked_of("guarantees", "rho", _SEARCHED),
     "mu": lambda m, a: m.gaussian_mu(a),
     "max_loss": lambda m, a: invert.most([pair.max_loss() for pair in _pairs(m, a)]),
-    "loss_above": lambda m, a, x: invert.most([p.tails(x).p_above for p in _pairs(m, a)]),
+    "loss_above": lambda m, a, x: invert.most([loss_tails(p, x).p_above for p in _pairs(m, a)]),
     "total_variation": _asked_of("guarantees", "total_variation"),
     "variance": _coordinate_variance,
     "mse": lambda m, _: m.mean_squared_error(),

@@ -38,10 +38,12 @@ def _noise(finding: Finding) -> str:
             return ""
         from verify.ask import calibrate
 
+        kinds = [n for n in (argument, mechanism.gaussian_noise_argument) if n]
+        argument = next((n for n in kinds if getattr(mechanism, n) is not None), argument)
         others = {
             name: getattr(mechanism, name)
             for name in notation.argument_names(type(mechanism).__name__)
-            if name not in (argument, "adjacency") and getattr(mechanism, name) is not None
+            if name not in (*kinds, "adjacency") and getattr(mechanism, name) is not None
         }
         words: dict[str, Any] = {n: finding.claimed[n] for n in _WORDS if n in finding.claimed}
         found = calibrate(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
+from accountant.numbers import reading
 from accountant.numbers.exact import exact, floats_in_short
 from accountant.numbers.interval import Interval, enclose
 from verify.remedy import remedy
@@ -59,7 +60,6 @@ VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
 """The words of the verdicts, what a reader wants to know first."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
-_NEARLY_ONE = Decimal("1e-3")
 _FEW_DIGITS = 4
 """Digits below which a number is shown by both of its ends."""
 
@@ -81,15 +81,17 @@ class Comparison:
         if self.other is None:
             return ""
         wide = self.true.digits < _FEW_DIGITS
+        if self.true == self.other or (wide and self.true.overlaps(self.other)):
+            return ""
         if self.true.overlaps(self.other):
-            return "" if wide else "1.000"
+            return "1.000"
         if self.true.lower <= 0 or self.other.lower <= 0:
             return ""
         try:
             if wide:
                 ends = (self.true.lower, self.true.upper)
-                return " to ".join(_ratio(end / middle(self.other)) for end in ends)
-            return _ratio(middle(self.true) / middle(self.other))
+                return " to ".join(reading.ratio(end / middle(self.other)) for end in ends)
+            return reading.ratio(middle(self.true) / middle(self.other))
         except (InvalidOperation, ZeroDivisionError):
             return ""
 
@@ -243,14 +245,7 @@ def _remedy(finding: Finding) -> str:
 def _factor(finding: Finding) -> str:
     """Return the factor by which the worst case exceeds what is claimed: above 1 it fails."""
     value = finding.margin.get("factor")
-    return "" if value is None else _ratio(middle(interval(value)))
-
-
-def _ratio(value: Decimal) -> str:
-    """Print four digits, or what is beside 1."""
-    if not value.is_finite():
-        return ""
-    return f"1{value - 1:+.2g}" if 0 < abs(value - 1) < _NEARLY_ONE else f"{value:.4g}"
+    return "" if value is None else reading.ratio(middle(interval(value)))
 
 
 def _ruler(finding: Finding) -> Ruler | None:
@@ -274,6 +269,8 @@ def _in_words(entry: Comparison, finding: Finding) -> str:
         text += f" against {entry.other_name} {entry.other}"
     else:
         text += f" ({entry.other} claimed{_beside(entry.name, finding)})"
+    if entry.true == entry.other:
+        return f"{text}: equal"
     return f"{text}: {entry.factor} times" if entry.factor else text
 
 

@@ -11,7 +11,6 @@ from typing import final
 from flint import arb
 
 from accountant.composition.invert import most
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
@@ -20,7 +19,8 @@ from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
-from accountant.questions import convert
+from accountant.pairs.subsampled import SubsampledPair
+from accountant.questions import notions
 from accountant.questions.guarantees import enveloped_renyi
 
 ORDERS: tuple[Fraction, ...] = (
@@ -30,9 +30,9 @@ ORDERS: tuple[Fraction, ...] = (
 """The orders that are tried unless others are given."""
 
 CONVERSIONS = {
-    "classic": convert.classic_epsilon_of_renyi,
-    "improved": convert.improved_epsilon_of_renyi,
-    "optimal": convert.epsilon_of_renyi,
+    "classic": notions.classic_epsilon_of_renyi,
+    "improved": notions.improved_epsilon_of_renyi,
+    "optimal": notions.epsilon_of_renyi,
 }
 _WIDTH = Fraction(1, 10**15)
 _NEAREST = 4

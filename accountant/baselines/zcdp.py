@@ -22,7 +22,7 @@ def zcdp(
 ) -> Interval:
     """Enclose ρ + 2√(ρ ln(1/δ)) (their Proposition 1.3) for the sum ρ of the parts' least ρ.
 
-    `accountant.questions.convert.epsilon_of_zcdp` converts the same ρ better. +∞ where a part has
+    `accountant.questions.notions.epsilon_of_zcdp` converts the same ρ better. +∞ where a part has
     no ρ.
     """
     target = probability("delta", delta)

@@ -17,7 +17,9 @@ from flint import arb
 from accountant.baselines.kairouz import kairouz_delta
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta, ProfileBelow, Target
-from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.choose import smooth
+from accountant.composition.fourier.engine import FOURIER
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
@@ -183,12 +185,10 @@ def _below_a_profile(
     return near.count
 
 
-def _smooth(mechanism: Mechanism, relation: Adjacency | None) -> SmoothPair | None:
+def _smooth(mechanism: Mechanism, relation: Adjacency | None) -> Product | None:
     """Return the first pair of two releases where all are products of smooth losses, else None."""
     pair, *others = Composed(mechanism, 2).worst_case(relation).pairs(None)
-    if not isinstance(pair, SmoothPair) or not all(isinstance(p, SmoothPair) for p in others):
-        return None
-    return pair
+    return None if None in map(smooth, others) else smooth(pair)
 
 
 def _search_count(excess: Callable[[int], float], count: int) -> _Count:
@@ -211,9 +211,9 @@ def _search_count(excess: Callable[[int], float], count: int) -> _Count:
     return _Count(low, _SIGN_WIDTH)
 
 
-def _normal_count(pair: SmoothPair, epsilon: float, log_delta: float) -> int:
+def _normal_count(pair: Product, epsilon: float, log_delta: float) -> int:
     """Return the count for which ε is as far out as δ, were the losses of a pair of two normal."""
-    _, mean, variance = pair.loss().cumulants(0.0)
+    _, mean, variance = FOURIER.loss(pair).cumulants(0.0)
     spread = -2 * log_delta * variance / 2
     root = (math.sqrt(spread + 2 * mean * max(epsilon, 0.0)) - math.sqrt(spread)) / mean
     return min(max(round(root * root), 2), MOST_RELEASES - 1)

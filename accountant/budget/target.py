@@ -218,10 +218,10 @@ class Mu(Target):
         self, family: Family, first: Fraction, relative_width: Fraction
     ) -> Found | None:
         """Enclose the argument at which the profile of bounded losses keeps below δ_μ."""
-        from accountant.composition.exact.laplace_product import LaplaceProductPair
+        from accountant.composition.exact.laplace_product import is_laplace
 
         pairs = family(ExactReal.of_rational(first))
-        if not all(isinstance(pair, LaplaceProductPair) for pair in pairs):
+        if not all(map(is_laplace, pairs)):
             return None
         curve = self._profile().curve()
         found = touching(family, curve, None, first, relative_width=relative_width)
@@ -383,11 +383,11 @@ class ProfileBelow(Target):
 
         Raises UndecidedError where the profiles come too near each other, or estimates fail.
         """
-        from accountant.composition.fourier.pair import SmoothPair  # slow to import
+        from accountant.composition.choose import smooth  # slow to import
 
         stop = self.end()
         pairs = family(ExactReal.of_rational(first))
-        if stop is None or not all(isinstance(pair, SmoothPair) for pair in pairs):
+        if stop is None or None in map(smooth, pairs):
             return None
         found = touching(family, self.curve(), stop, first, relative_width=relative_width)
         if found is None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,18 +33,17 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition import tables
-from accountant.composition.choose import product
-from accountant.composition.grid.pair import POINTS, GridPair
-from accountant.composition.invert import inverse, most
-from accountant.composition.joint import Factor, JointPair
-from accountant.composition.subsampling import NO_FORM, Family, envelope, two_directions
+from accountant.composition import choose, tables
+from accountant.composition.grid.bracket import GRID, POINTS, bounds, lower_epsilon, upper_epsilon
+from accountant.composition.invert import inverse
+from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width, ball, narrowed
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
+from accountant.pairs.subsampled import EnvelopePair, Family, envelope, two_directions
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
@@ -74,71 +72,16 @@ _LEAST_SIZE = Fraction(1, 10**9)
 
 @final
 @dataclass(frozen=True)
-class AdaptivePair(JointPair):
-    """The pair with the profile W: every release may be any pair of its family.
+class Adaptive(Engine):
+    """The profile W, for a product of envelopes: every release may be any pair of its family.
 
     Its balls contain W; they do not get narrower than the two bounds of the module. Largest losses
     and masses at infinity are exact: the worst choice for each is one choice.
     """
 
-    is_product = False
+    of_choices = True
 
-    families: tuple[tuple[Family, int], ...]
-
-    @cached_property
-    def factors(self) -> tuple[Factor, ...]:
-        """The envelopes and their counts."""
-        found: dict[Pair, int] = {}
-        for family, count in self.families:
-            listed = tables.tables(family) if len(family) > 1 else None
-            pair = envelope(family) if listed is None else tables.envelope_of(listed)
-            found[pair] = found.get(pair, 0) + count
-        return tuple(found.items())
-
-    @cached_property
-    def _are_tables(self) -> bool:
-        """Whether moments bound the releases too."""
-        return all(tables.tables(family) is not None for family, _ in self.families)
-
-    def renyi(self, order: arb) -> arb:
-        """Return the sum of the largest D_order, of tables; else that of no choice is known."""
-        self._require_tables()
-        return tables.largest_renyi(self.families, order)
-
-    def kullback_leibler(self) -> arb:
-        """Return the sum of the largest KL(P‖Q), of tables."""
-        self._require_tables()
-        values = [(most([p.kullback_leibler() for p in f]), n) for f, n in self.families]
-        return sum((count * value for value, count in values), arb(0))
-
-    def closed_rho(self) -> arb | None:
-        """Return None: it is searched."""
-        return None
-
-    def law(self) -> dict[str, object]:
-        """Return that of a product of envelopes: a table that is one is named as such.
-
-        A checker that multiplies the tables would find their product, which only bounds W.
-        """
-        factors = []
-        for pair, _ in self.factors:
-            law = pair.law()
-            if law["law"] == "finite":
-                law = {"law": "envelope", "pairs": [json.dumps(law)]}
-            factors.append(json.dumps(law))
-        counts = [count for _, count in self.factors]
-        return {"law": "product", "counts": counts, "factors": factors}
-
-    def _require_tables(self) -> None:
-        if not self._are_tables:
-            raise NotApplicableError(NO_FORM)
-
-    @property
-    def _levels(self) -> tuple[int, ...]:
-        fast = all(len(family) == 1 or two_directions(family) for family, _ in self.families)
-        return _FAST_LEVELS if fast else _LEVELS
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds of W(ε).
 
         Raises UndecidedError, with what was reached, where a width is asked for that is not.
@@ -146,15 +89,17 @@ class AdaptivePair(JointPair):
         wanted = asked_width.get()
         if wanted is None:
             level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
-            lower, upper = self.bounds(epsilon, self._levels[level])
+            cells = _levels(product)[level]
+            upper = bounds(product, epsilon, cells)[1].min(_by_moments(product, epsilon))
+            lower = _below(epsilon, cells, list(sequences(product)))
             return lower.lower().max(arb(0)).union(upper.upper())
-        sequences = list(self.sequences())
-        for cells in self._levels:
-            least, upper = GridPair(self.factors).bounds(epsilon, cells)
+        chosen = list(sequences(product))
+        for cells in _levels(product):
+            least, upper = bounds(product, epsilon, cells)
             if upper.is_zero():
                 return arb(0)
-            upper = upper.min(self._by_moments(epsilon))
-            lower = self._below(epsilon, cells, sequences)
+            upper = upper.min(_by_moments(product, epsilon))
+            lower = _below(epsilon, cells, chosen)
             scale = lower if lower > 0 else least.min(arb(1))
             if upper - lower <= ball(wanted) * _SPARE * scale:
                 return lower.lower().max(arb(0)).union(upper.upper())
@@ -163,28 +108,20 @@ class AdaptivePair(JointPair):
         width = float((upper - lower) / lower) if lower > 0 else math.inf
         raise _refusal("delta", Interval.between(lower.max(arb(0)), upper.min(arb(1)), 20), width)
 
-    def bounds(self, epsilon: ExactReal, cells: int) -> tuple[arb, arb]:
-        """Return a lower bound by the sequences, and an upper one by the product of envelopes."""
-        above = GridPair(self.factors).bounds(epsilon, cells)[1].min(self._by_moments(epsilon))
-        return self._below(epsilon, cells, list(self.sequences())), above
-
-    def _by_moments(self, epsilon: ExactReal) -> arb:
-        return tables.upper_delta(self.families, epsilon) if self._are_tables else arb(1)
-
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with W(ε) = δ, by the points at which both bounds pass δ.
 
-        Raises UndecidedError as for `hockey_stick`.
+        Raises UndecidedError as for `profile`.
         """
-        last, sequences = math.inf, list(self.sequences())
-        for cells in self._levels:
-            high = GridPair(self.factors).upper_epsilon(delta, cells)
-            if self._are_tables:
-                also = tables.upper_epsilon(self.families, delta).upper()
+        last, chosen = math.inf, list(sequences(product))
+        for cells in _levels(product):
+            high = upper_epsilon(product, delta, cells)
+            if _are_tables(product):
+                also = tables.upper_epsilon(_families(product), delta).upper()
                 high = min(high, fraction(also)) if also.is_finite() else high
-            lows = [(GridPair(s).lower_epsilon(delta, cells), s) for s in sequences]
+            lows = [(lower_epsilon(each, delta, cells), each) for each in chosen]
             lows.sort(key=lambda entry: entry[0], reverse=True)
-            low, sequences = lows[0][0], [s for _, s in lows[:_KEPT]]
+            low, chosen = lows[0][0], [each for _, each in lows[:_KEPT]]
             size = max(min(abs(low), abs(high)), _LEAST_SIZE)
             width = float((high - low) / size)
             if width <= relative_width:
@@ -192,9 +129,9 @@ class AdaptivePair(JointPair):
             if width > _GAIN * last:
                 break
             last = width
-        if self._are_tables and width > _POOR:
-            plain = sorted(self.sequences(), key=len)[:_KEPT]
-            low = max([low, *self._attained_epsilons(plain, delta)])
+        if width > _POOR and _are_tables(product):
+            plain = sorted(sequences(product), key=lambda each: len(each.factors))[:_KEPT]
+            low = max([low, *_attained_epsilons(plain, delta)])
             width = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
             if width <= relative_width:
                 return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
@@ -202,69 +139,88 @@ class AdaptivePair(JointPair):
             "epsilon", Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20)), width
         )
 
-    @staticmethod
-    def _attained_epsilons(
-        sequences: Sequence[tuple[Factor, ...]], delta: ExactReal
-    ) -> Iterator[Fraction]:
-        """Yield an ε at which some sequences have δ, by their own engines.
-
-        Of few different losses grids know little: H has few corners.
-        """
-        for factors in sequences:
-            try:
-                yield Fraction(inverse([product(factors)], delta, _ENOUGH).lower)
-            except UndecidedError as refusal:
-                if refusal.interval is not None:
-                    yield Fraction(refusal.interval.lower)
-
-    def attained(self, epsilon: ExactReal) -> Pair:
+    def attained(self, product: Product, epsilon: ExactReal) -> Pair:
         """Return the product of pairs with the largest H(ε) of those that are tried."""
-        return product(self._best(epsilon, self._levels[0])[0])
+        cells = _levels(product)[0]
+        best = max(sequences(product), key=lambda each: float(_below(epsilon, cells, [each])))
+        return choose.product(best.factors)
 
-    def _best(self, epsilon: ExactReal, cells: int) -> list[tuple[Factor, ...]]:
-        """Return the sequences, those with the largest H(ε) first."""
-        rated = [(float(self._below(epsilon, cells, [s])), s) for s in self.sequences()]
-        rated.sort(key=lambda entry: entry[0], reverse=True)
-        return [sequence for _, sequence in rated]
 
-    @staticmethod
-    def _below(epsilon: ExactReal, cells: int, sequences: Sequence[tuple[Factor, ...]]) -> arb:
-        """Return a lower bound of the largest H(ε) among sequences, by grids.
+def adaptive(families: Sequence[tuple[Family, int]]) -> Product:
+    """Return the product of which every release may be any pair of its family."""
+    found: dict[Pair, int] = {}
+    for family, count in families:
+        pair = envelope(family)
+        found[pair] = found.get(pair, 0) + count
+    return Product(tuple(found.items()), Adaptive())
 
-        Where floats do not tell it from 0, the engine of the product is asked.
-        """
-        found = arb(0)
-        with ctx.workprec(_PRECISION), narrowed(_ENOUGH):
-            for factors in sequences:
-                value = GridPair(factors).bounds(epsilon, cells)[0]
-                if not value > 0:
-                    with contextlib.suppress(NotApplicableError, UndecidedError):
-                        value = product(factors).hockey_stick(epsilon)
-                if value.is_finite():
-                    found = found.max(value.lower())
-        return found
 
-    def sequences(self) -> Iterator[tuple[Factor, ...]]:
-        """Return some choices of a pair for every release, as products: all where they are few.
+def _families(product: Product) -> list[tuple[Family, int]]:
+    return [(p.family if isinstance(p, EnvelopePair) else (p,), n) for p, n in product.factors]
 
-        Else in every family one pair throughout, or two in equal shares.
-        """
-        choices = [list(_splits(len(family), count)) for family, count in self.families]
-        if math.prod(map(len, choices)) > MOST_SEQUENCES:
-            choices = [list(_even_splits(family, count)) for family, count in self.families]
-        for chosen in itertools.islice(itertools.product(*choices), MOST_SEQUENCES):
-            found: dict[Pair, int] = {}
-            for (family, _), split in zip(self.families, chosen, strict=True):
-                for pair, count in zip(family, split, strict=True):
-                    if count:
-                        found[pair] = found.get(pair, 0) + count
-            yield tuple(found.items())
 
-    def reverse(self) -> AdaptivePair:
-        """Return the same with every pair reversed."""
-        return AdaptivePair(
-            tuple((tuple(pair.reverse() for pair in family), n) for family, n in self.families)
-        )
+def _are_tables(product: Product) -> bool:
+    """Whether moments bound the releases too."""
+    return all(tables.tables(family) is not None for family, _ in _families(product))
+
+
+def _by_moments(product: Product, epsilon: ExactReal) -> arb:
+    if not _are_tables(product):
+        return arb(1)
+    return tables.upper_delta(_families(product), epsilon)
+
+
+def _attained_epsilons(chosen: Sequence[Product], delta: ExactReal) -> Iterator[Fraction]:
+    """Yield an ε at which some products have δ, by their own engines.
+
+    Of few different losses grids know little: H has few corners.
+    """
+    for each in chosen:
+        try:
+            yield Fraction(inverse([choose.product(each.factors)], delta, _ENOUGH).lower)
+        except UndecidedError as refusal:
+            if refusal.interval is not None:
+                yield Fraction(refusal.interval.lower)
+
+
+def _levels(product: Product) -> tuple[int, ...]:
+    fast = all(len(family) == 1 or two_directions(family) for family, _ in _families(product))
+    return _FAST_LEVELS if fast else _LEVELS
+
+
+def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:
+    """Return a lower bound of the largest H(ε) among products, by grids.
+
+    Where floats do not tell it from 0, the engine of the product is asked.
+    """
+    found = arb(0)
+    with ctx.workprec(_PRECISION), narrowed(_ENOUGH):
+        for each in chosen:
+            value = bounds(each, epsilon, cells)[0]
+            if not value > 0:
+                with contextlib.suppress(NotApplicableError, UndecidedError):
+                    value = choose.product(each.factors).hockey_stick(epsilon)
+            if value.is_finite():
+                found = found.max(value.lower())
+    return found
+
+
+def sequences(product: Product) -> Iterator[Product]:
+    """Return some choices of a pair for every release, as products: all where they are few.
+
+    Else in every family one pair throughout, or two in equal shares.
+    """
+    families = _families(product)
+    choices = [list(_splits(len(family), count)) for family, count in families]
+    if math.prod(map(len, choices)) > MOST_SEQUENCES:
+        choices = [list(_even_splits(family, count)) for family, count in families]
+    for chosen in itertools.islice(itertools.product(*choices), MOST_SEQUENCES):
+        found: dict[Pair, int] = {}
+        for (family, _), split in zip(families, chosen, strict=True):
+            for pair, count in zip(family, split, strict=True):
+                if count:
+                    found[pair] = found.get(pair, 0) + count
+        yield Product(tuple(found.items()), GRID)
 
 
 def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:

@@ -7,12 +7,12 @@
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete_gaussian_product` |
 | Laplace laws whose distances have rational ratios | `exact.laplace_product` |
 | random allocations, and Gaussian laws with them | `allocations`: one sum on a line |
-| Gaussian laws, samples of them, and one of the former | `fourier.pair` |
+| Gaussian laws, samples of them, and one of the former | `fourier.engine` |
 | one of the former, or any single pair, and finite laws | `conditional`: a sum over these |
 | Laplace noise or bounded losses, and discrete Gaussian noise | `conditional`, over the latter |
 | lists of losses, few draws | `exact.paired`: sums over pairs of partial sums |
 | rank-one Gaussian noise, and all that is composed with it | `heavy`: two quick bounds |
-| few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.pair` |
+| few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.engine` |
 | everything else, and what the former refuse | `grid`: two discretised laws that bracket it |
 
 Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
@@ -20,31 +20,31 @@ Gaussian laws compose by their μ alone; the mechanism adds those up before it c
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TypeVar, final
 
 from flint import arb
 
 from accountant.composition.allocations import together
-from accountant.composition.fourier import pair as fourier
-from accountant.composition.fourier.pair import SmoothPair, transform
+from accountant.composition.fourier import engine as fourier
+from accountant.composition.fourier.engine import FOURIER, transform
+from accountant.composition.grid.bracket import GRID, SELDOM_BELOW, Grid, refuse_seldom
 from accountant.composition.invert import inverse_by_values
-from accountant.composition.joint import Factor, JointPair, UnsuitedError, apart
 from accountant.composition.losses.finite import finite
+from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, asked_width
+from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
-
-if TYPE_CHECKING:
-    from accountant.composition.conditional import MixedPair
+from accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
 """Names of engines that a question may insist on; "auto" lets the losses choose."""
@@ -59,6 +59,12 @@ FOR = {
 """Why an engine may not apply."""
 MAX_LAPLACE = 100_000
 """Most Laplace coordinates whose distances are listed."""
+MOST_FEW, RARE = 100, 2.0
+"""Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
+QUICK_WIDTH = Fraction(1, 10**7)
+"""The finest width that is asked of that grid."""
+MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 20
+"""Grid points of all its factors together, and of one: about two seconds."""
 FEW = 80
 """Releases up to which a sum over integers is faster than inversion."""
 T = TypeVar("T")
@@ -72,29 +78,55 @@ _BETTER = 1e-4
 def product(factors: Sequence[Factor]) -> Pair:
     """Return the pair (⊗ P_i^{k_i}, ⊗ Q_i^{k_i}).
 
-    Exactly where the losses have an exact sum that is short; else for an engine that reaches a
-    width.
+    Exactly where the losses have an exact sum that is short; else for engines that reach a width.
     """
     found = _exactly(apart(factors, coordinates=False))
     if found is None:
         single = apart(factors)
         found = _exactly(single) or _numerically(tuple(single))
-    return found.with_grid_first() if isinstance(found, SmoothPair) else found
+    if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
+        return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
+    return found
 
 
 def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
     """Return the product for the engine of a name; None where it does not apply."""
-    pairs = tuple(pair for pair, _ in factors)
     if method == "grid":
         return _on_grid(factors)
     if method == "exact":
-        return _paired(factors)
-    return SmoothPair(factors) if fourier.applies(pairs) else _on_circle(factors)
+        return _in_halves(factors)
+    if not fourier.applies([pair for pair, _ in factors]):
+        return _on_circle(factors)
+    return _on_lines(factors) if _is_smooth(factors) else Product(factors, FOURIER)
 
 
 def is_numerical(pair: Pair) -> bool:
     """Whether an engine answers to a width that it reaches, not to any width."""
-    return isinstance(pair, JointPair) and pair.is_numerical
+    return isinstance(pair, Product) and pair.is_numerical
+
+
+def first(pair: Pair) -> Product | None:
+    """Return a product for the first of its engines, None for any other pair."""
+    if not isinstance(pair, Product):
+        return None
+    return pair.engine.rungs[0] if isinstance(pair.engine, Ladder) else pair
+
+
+def smooth(pair: Pair) -> Product | None:
+    """Return a product of smooth losses for contour integrals; None for any other pair."""
+    if not (isinstance(pair, Product) and isinstance(pair.engine, Ladder)):
+        return None
+    first = pair.engine.rungs[0]
+    return first if first.engine == FOURIER and fourier.is_smooth(first) else None
+
+
+def grid(pair: Pair, width: Fraction) -> Product | None:
+    """Return the same pair for the grid, where that is asked first for a width."""
+    if not isinstance(pair, Product):
+        return None
+    if isinstance(pair.engine, Ladder):
+        return pair.engine.first(width)
+    return pair if isinstance(pair.engine, Grid) else None
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:
@@ -130,84 +162,97 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         return others[0][0]
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
-    from accountant.composition.conditional import MAX_VALUES as MAX_MIXED
-    from accountant.composition.conditional import MixedPair
-    from accountant.composition.exact.convolution import MAX_VALUES, ConvolvedPair
+    from accountant.composition import conditional
+    from accountant.composition.exact import convolution
 
-    sums = ConvolvedPair(tuple(listed.items()))
-    if sums.size() > (MAX_MIXED if others else MAX_VALUES):
+    sums = tuple(listed.items())
+    most = conditional.MAX_VALUES if others else convolution.MAX_VALUES
+    if convolution.size(sums) > most:
         return None
-    return MixedPair(others[0][0], sums) if others else sums
+    if others:
+        return Product((others[0], *sums), conditional.CONDITIONAL)
+    return Product(sums, convolution.SUMS)
 
 
-def _numerically(factors: tuple[Factor, ...]) -> Pair:
+def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
-    each = tuple(pair for pair, _ in factors)
-    rungs: list[JointPair] = []
-    if fourier.applies(each):
-        rungs.append(SmoothPair(factors))
+    rungs: list[Product] = []
+    if fourier.applies([pair for pair, _ in factors]):
+        rungs.append(Product(factors, FOURIER))
     elif (on_circle := _on_circle(factors)) is not None:
         rungs.append(on_circle)
     integer = _with_integers(factors)
     few = sum(count for _, count in factors) <= FEW
     if integer is not None and few:
         rungs.append(integer)
-    if (in_pairs := _paired(factors)) is not None:
-        rungs.append(in_pairs)
+    if (halves := _in_halves(factors)) is not None:
+        rungs.append(halves)
     rungs.append(_last(factors))
     if integer is not None and not few:
         rungs.append(integer)
-    return rungs[0] if len(rungs) == 1 else LadderPair(tuple(rungs))
+    return rungs[0] if len(rungs) == 1 else Product(factors, Ladder(tuple(rungs)))
 
 
-def _last(factors: tuple[Factor, ...]) -> JointPair:
+def _last(factors: tuple[Factor, ...]) -> Product:
     """Return the product for the engine that applies to all losses."""
     from accountant.composition import heavy
 
-    is_heavy = heavy.applies(tuple(pair for pair, _ in factors))
-    return heavy.HeavyPair(factors) if is_heavy else _on_grid(factors)
+    is_heavy = heavy.applies([pair for pair, _ in factors])
+    return Product(factors, heavy.Heavy()) if is_heavy else _on_grid(factors)
 
 
-def _on_grid(factors: tuple[Factor, ...]) -> JointPair:
-    from accountant.composition.grid.pair import GridPair
-
-    return GridPair(factors)
+def _on_grid(factors: tuple[Factor, ...]) -> Product:
+    return Product(factors, GRID)
 
 
-def _on_circle(factors: tuple[Factor, ...]) -> JointPair | None:
+def _on_lines(factors: tuple[Factor, ...]) -> Product:
+    """Return a product of smooth losses for contours, and for a grid where they are too long."""
+    return Product(factors, Ladder((Product(factors, FOURIER), _on_grid(factors))))
+
+
+def _are_few(pair: Product) -> bool:
+    """Whether a product is of few and rare samples, whose transforms decay slowly."""
+    samples = [(each, n) for each, n in pair.factors if isinstance(each, SubsampledPair)]
+    if smooth(pair) is None or len(samples) < len(pair.factors):
+        return False
+    share = sum(n * float(each.sampling_prob.ball().mid()) for each, n in samples)
+    return sum(n for _, n in samples) <= MOST_FEW and share <= RARE
+
+
+def _quick(pair: Product) -> Product:
+    """Return the same for a grid that takes about two seconds."""
+    most = min(MOST_CELLS // len(pair.factors), MOST_POINTS)
+    return pair.asked(Grid(1 << (most.bit_length() - 1)))
+
+
+def _on_circle(factors: tuple[Factor, ...]) -> Product | None:
     """Return the product for sums over the circle, None where it is on no lattice."""
     from accountant.composition.exact import circle
 
-    applies = circle.applies(tuple(pair for pair, _ in factors))
-    return circle.CirclePair(factors) if applies else None
+    return Product(factors, circle.CIRCLE) if circle.applies(factors) else None
 
 
-def _paired(factors: tuple[Factor, ...]) -> JointPair | None:
+def _in_halves(factors: tuple[Factor, ...]) -> Product | None:
     """Return the product for sums over pairs of lists, None where there are none, or long ones."""
     from accountant.composition.exact import paired
 
-    return paired.PairedPair(factors) if paired.applies(factors) else None
+    return Product(factors, paired.Halves()) if paired.applies(factors) else None
 
 
-def _with_integers(factors: tuple[Factor, ...]) -> MixedPair | None:
+def _with_integers(factors: tuple[Factor, ...]) -> Product | None:
     """Return discrete Gaussian noise of one kind composed with Laplace noise, or bounded losses."""
-    if not any(isinstance(pair, DiscreteGaussianPair) for pair, _ in factors):
+    integers = [factor for factor in factors if isinstance(factor[0], DiscreteGaussianPair)]
+    others = [factor for factor in factors if not isinstance(factor[0], DiscreteGaussianPair)]
+    if len(integers) != 1 or not others:
         return None
-    from accountant.composition.conditional import IntegerSums, MixedPair, meets_few, split
-    from accountant.composition.grid.pair import GridPair
+    from accountant.composition.conditional import CONDITIONAL, meets_few
 
-    found = split(factors)
-    if found is None:
-        return None
-    others, (integer, count) = found
-    assert isinstance(integer, DiscreteGaussianPair)
-    sums = IntegerSums(integer, count)
     if all(isinstance(pair, LaplacePair) for pair, _ in others):
         first = _exactly(others)
-        return None if first is None else MixedPair(first, sums)
-    first = _numerically(tuple(others))
-    quick = not isinstance(first, GridPair) and meets_few(first, integer)
-    return MixedPair(first, sums) if quick else None
+        return None if first is None else Product(((first, 1), *integers), CONDITIONAL)
+    whole = _numerically(tuple(others))
+    quick = not isinstance(whole.engine, Grid) and meets_few(whole, integers[0][0])
+    return Product(((whole, 1), *integers), CONDITIONAL) if quick else None
 
 
 def _coordinates(factors: Sequence[tuple[LaplacePair, int]]) -> int:
@@ -220,24 +265,28 @@ def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
     return all((size / sizes[0]).rational is not None for size in sizes)
 
 
+def _is_smooth(factors: Sequence[Factor]) -> bool:
+    return all(transform(pair) is not None for pair, _ in factors)
+
+
 def _smooth(factors: list[Factor]) -> list[Factor]:
     """Put smooth losses together, where there are several."""
-    smooth = [factor for factor in factors if transform(factor[0]) is not None]
-    if sum(count for _, count in smooth) < 2:
+    known = [factor for factor in factors if transform(factor[0]) is not None]
+    if sum(count for _, count in known) < 2:
         return factors
     rest = [factor for factor in factors if transform(factor[0]) is None]
-    return [(SmoothPair(tuple(smooth)), 1), *rest]
+    return [(_on_lines(tuple(known)), 1), *rest]
 
 
 def _laplace(factors: Sequence[tuple[LaplacePair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
-    from accountant.composition.exact.laplace_product import LaplaceProductPair
+    from accountant.composition.exact.laplace_product import of_counts
 
     distances: Counter[ExactReal] = Counter()
     for pair, count in factors:
         distances[pair.distance] += count
-    return LaplaceProductPair.of_counts(distances)
+    return of_counts(distances)
 
 
 def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair | None:
@@ -251,60 +300,85 @@ def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair | None:
 
 @final
 @dataclass(frozen=True)
-class LadderPair(JointPair):
-    """A product in the forms that its engines take, the best first."""
+class Ladder(Engine):
+    """A product in the forms that its engines take, the best first, and a grid of stated cost.
 
-    rungs: tuple[JointPair, ...]
+    A rung is asked where those before it refuse: a grid not for a width that it hardly ever has,
+    after minutes, where another rung has reached more than the first refusal of a grid says.
+    """
 
-    @property
-    def is_numerical(self) -> bool:
+    rungs: tuple[Product, ...]
+    quick: Product | None = None
+    """What is asked before all rungs for widths down to `QUICK_WIDTH`."""
+
+    on_contours = True
+
+    def first(self, width: Fraction | None) -> Product | None:
+        """Return the quick grid, where it is asked for a width."""
+        return None if width is None or width < QUICK_WIDTH else self.quick
+
+    def width(self, product: Product) -> Fraction:
+        """Return what comes within about a second."""
+        return super().width(product) if self.quick is None else GRID_WIDTH
+
+    def is_numerical(self, product: Product) -> bool:
         """Return True: the last rung is one that reaches a width."""
         return True
 
-    @property
-    def factors(self) -> Sequence[Factor]:
-        """The pairs and their counts."""
-        return self.rungs[0].factors
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""
         asked = asked_width.get()
-        return self._first(lambda rung: rung.hockey_stick(epsilon), asked or Fraction(1))
+        if (quick := self.first(asked)) is not None:
+            with contextlib.suppress(UndecidedError):
+                return quick.hockey_stick(epsilon)
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-        """Enclose ε(δ). Raises UndecidedError where every engine does."""
+        def ask(rung: Product) -> arb:
+            if isinstance(rung.engine, Grid) and smooth(product) is not None:
+                refuse_seldom(rung, epsilon)
+            return rung.hockey_stick(epsilon)
 
-        def ask(rung: JointPair) -> Interval:
+        return self._first(ask, asked or Fraction(1))
+
+    def inverse(
+        self, product: Product, delta: ExactReal, relative_width: Fraction
+    ) -> Interval | None:
+        """Enclose ε(δ); None where values are as fast. Raises UndecidedError where all do."""
+        if (quick := self.first(relative_width)) is not None:
+            with contextlib.suppress(UndecidedError):
+                return quick.inverse(delta, relative_width)
+        if smooth(product) is not None:
+            return None
+
+        def ask(rung: Product) -> Interval:
             known = rung.inverse(delta, relative_width)
             return known or inverse_by_values([rung], delta, relative_width)
 
         return self._first(ask, relative_width)
 
-    def tails(self, epsilon: ExactReal) -> Tails:
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails. Raises UndecidedError where every engine does."""
         return self._first(lambda rung: rung.tails(epsilon), asked_width.get() or Fraction(1))
 
-    def estimate_log_delta(self, epsilon: float) -> float | None:
+    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return what the best engine estimates."""
         return self.rungs[0].estimate_log_delta(epsilon)
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return what the best engine estimates."""
         return self.rungs[0].estimate_epsilon(log_delta)
 
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return the bound of the best engine."""
-        return self.rungs[0].bound(epsilon)
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return the bound of a coarse grid where that is asked first, else of the best engine."""
+        return (self.quick or self.rungs[0]).bound(epsilon)
 
-    def _first(self, ask: Callable[[JointPair], T], relative_width: Fraction) -> T:
+    def _first(self, ask: Callable[[Product], T], relative_width: Fraction) -> T:
         """Return the first answer, or raise the refusal that reached the narrowest enclosure.
 
-        Of several that say of none, the last one. A rung is not asked for a width that it hardly
-        ever has, after minutes, where another one has reached more than its first refusal says.
+        Of several that say of none, the last one.
         """
         refusals: list[UndecidedError] = []
         for rung in self.rungs:
-            hopeless = relative_width < rung.seldom_below
+            hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
             if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:
@@ -316,7 +390,7 @@ class LadderPair(JointPair):
         known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
         raise min(reversed(known or refusals), key=lambda refusal: refusal.reached)
 
-    def reverse(self) -> LadderPair:
-        """Return the product of the reversed pairs."""
-        turned = [rung.reverse() for rung in self.rungs]
-        return LadderPair(tuple(rung for rung in turned if isinstance(rung, JointPair)))
+    def reverse(self) -> Ladder:
+        """Return the same forms of the product of the reversed pairs."""
+        quick = None if self.quick is None else self.quick.reverse()
+        return Ladder(tuple(rung.reverse() for rung in self.rungs), quick)

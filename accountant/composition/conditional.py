@@ -24,12 +24,12 @@ from typing import final
 
 from flint import arb, arb_poly
 
-from accountant.composition.exact.convolution import ConvolvedPair, Value
-from accountant.composition.fourier.certified import ContourPair
+from accountant.composition.exact import convolution
+from accountant.composition.exact.convolution import Value
 from accountant.composition.invert import chernoff_epsilon, rough_root
-from accountant.composition.joint import (
-    Factor,
-    JointPair,
+from accountant.composition.product import (
+    Engine,
+    Product,
     UnsuitedError,
     ends,
     exact_sum,
@@ -40,7 +40,7 @@ from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import asked_width, ball, narrowed
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import theta
 
@@ -64,168 +64,146 @@ _FEW_STEPS = 8
 
 @final
 @dataclass(frozen=True)
-class IntegerSums:
-    """The sum of the losses of `count` releases of discrete Gaussian noise."""
+class Conditional(Engine):
+    """Sums over the values of all losses but the first, which are few.
 
-    integer: DiscreteGaussianPair
-    count: int
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pair and its count."""
-        return ((self.integer, self.count),)
-
-    def infinity_mass(self) -> arb:
-        """Return 0: every loss is finite."""
-        return arb(0)
-
-    def reverse(self) -> IntegerSums:
-        """Return the same: a discrete Gaussian pair is its own reverse."""
-        return self
-
-    def listed(self) -> tuple[Sequence[Value], arb]:
-        """Return the values that count, and at least the mass of all others under P and under Q.
-
-        Raises UnsuitedError for too many values.
-        """
-        return _integer_values(self, ctx.prec)
-
-
-@final
-@dataclass(frozen=True)
-class MixedPair(JointPair):
-    """P = P₁ ⊗ P₂, Q = Q₁ ⊗ Q₂, where the loss of the second pair has few values that count.
-
-    Terms that are negligible beside the sum so far are bounded, not computed; where H₁ is a contour
-    integral, and a width is asked for, small ones are asked for less.
+    Of the factors of the product the first stands alone; the others are finite pairs, or one of
+    discrete Gaussian noise. Terms that are negligible beside the sum so far are bounded, not
+    computed; where H₁ is a contour integral, and a width is asked for, small ones are asked for
+    less.
     """
 
-    first: Pair
-    second: ConvolvedPair | IntegerSums
+    def is_numerical(self, product: Product) -> bool:
+        """Whether the engine of the first pair is."""
+        first = product.pairs[0]
+        return isinstance(first, Product) and first.is_numerical
 
-    @property
-    def is_numerical(self) -> bool:
-        """Whether the first pair is."""
-        return isinstance(self.first, JointPair) and self.first.is_numerical
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The first pair, and those of the second."""
-        return (self.first, 1), *self.second.factors
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the sum over the values of the second loss, terms with the largest bounds first.
 
         Of n terms, one below a share x of the sum so far may have the relative width `asked`/(nx).
         """
-        asked = asked_width.get()
+        asked, first = asked_width.get(), product.pairs[0]
         share = arb(2) ** -ctx.prec if asked is None else ball(asked)
-        values, missing = self._listed()
-        terms, on_contours = [], asked is not None and isinstance(self.first, ContourPair)
+        values, missing = _listed(product)
+        terms, loose = [], asked is not None and is_contour(first)
         for value in values:
             rest = _difference(epsilon, value)
-            most = value.p * self._bound_at(rest) if on_contours else value.p
+            most = value.p * _bound_at(first, rest) if loose else value.p
             terms.append((most.upper(), value.p, rest))
-        total = self.second.infinity_mass() + arb(0).union(missing)
+        total = _infinity(product) + arb(0).union(missing)
         for most, p, rest in sorted(terms, key=lambda term: -float(term[0])):
             room = total.lower() * share / len(terms)
             if most.is_zero() or most <= room / _ENOUGH:
                 total += arb(0).union(most)
-            elif asked is not None and on_contours:
+            elif asked is not None and loose:
                 with narrowed(max(asked, Fraction(float((room / most).mid())))):
-                    total += p * self._at(rest)
+                    total += p * _at(first, rest)
             else:
-                total += p * self._at(rest)
+                total += p * _at(first, rest)
         return total
 
-    def _at(self, rest: ExactReal | arb) -> arb:
-        """Return H₁."""
-        least, largest = self._ends
-        at = rest.ball() if isinstance(rest, ExactReal) else rest
-        if at >= largest:
-            return self.first.infinity_mass()
-        if at <= least:
-            return -at.expm1()
-        if isinstance(rest, ExactReal):
-            return self.first.hockey_stick(rest)
-        return hockey_stick_at(self.first, rest)
-
-    @cached_property
-    def _ends(self) -> tuple[arb, arb]:
-        """Return a lower and an upper bound of the first loss."""
-        with ctx.workprec(_PRECISION):
-            least, largest = -self.first.reverse().max_loss(), self.first.max_loss()
-        return least.lower(), largest.upper()
-
-    def _bound_at(self, rest: ExactReal | arb) -> arb:
-        return self.first.bound(ends(rest)[0] if isinstance(rest, arb) else rest).min(arb(1))
-
-    def bound(self, epsilon: ExactReal) -> arb:
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the sum of bounds of the first pair; 1 where it knows none."""
-        values, missing = self._listed()
-        total = self.second.infinity_mass() + missing
+        values, missing = _listed(product)
+        total = _infinity(product) + missing
         for value in values:
-            total += value.p * self._bound_at(_difference(epsilon, value))
+            total += value.p * _bound_at(product.pairs[0], _difference(epsilon, value))
         return total.upper().min(arb(1))
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return ε with ln H(ε) = log_delta by Newton's method on rough enclosures.
 
         Only where H₁ is a contour integral; else values are found faster.
         """
-        if not isinstance(self.first, ContourPair) or log_delta >= _NEAR_ONE:
+        if not is_contour(product.pairs[0]) or log_delta >= _NEAR_ONE:
             return None
         try:
-            start = chernoff_epsilon(self, log_delta)
+            start = chernoff_epsilon(product, log_delta)
             if start is None:
                 return None
-            return rough_root(self.hockey_stick, log_delta, start, _ROUGH_WIDTH, _CLOSE)
+            return rough_root(product.hockey_stick, log_delta, start, _ROUGH_WIDTH, _CLOSE)
         except (UndecidedError, ArithmeticError):
             return None
 
-    def tails(self, epsilon: ExactReal) -> Tails:
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the sums over the values of the second loss, each on its own."""
-        values, missing = self._listed()
-        p_above = self.second.infinity_mass() + arb(0).union(missing)
-        q_below = self.second.reverse().infinity_mass() + arb(0).union(missing)
+        values, missing = _listed(product)
+        p_above = _infinity(product) + arb(0).union(missing)
+        q_below = _infinity(product.reverse()) + arb(0).union(missing)
         p_below = q_above = arb(0).union(missing)
         for value in values:
-            inner = self._tails_at(_difference(epsilon, value))
+            inner = _tails_at(product.pairs[0], _difference(epsilon, value))
             p_above += value.p * inner.p_above
             p_below += value.p * inner.p_below
             q_above += value.q * inner.q_above
             q_below += value.q * inner.q_below
         return Tails(p_above, p_below, q_above, q_below)
 
-    def _tails_at(self, rest: ExactReal | arb) -> Tails:
-        """Return the tails of the first loss."""
-        least, largest = self._ends
-        at = rest.ball() if isinstance(rest, ExactReal) else rest
-        if at >= largest:
-            return Tails(arb(0), arb(1), arb(0), arb(1))
-        if at < least:
-            return Tails(arb(1), arb(0), arb(1), arb(0))
-        return self.first.tails(rest) if isinstance(rest, ExactReal) else tails_at(self.first, rest)
 
-    def _listed(self) -> tuple[Sequence[Value], arb]:
-        """Return the values of the second loss, and at least the mass of what they lack.
+CONDITIONAL = Conditional()
 
-        Raises NotApplicableError or UnsuitedError if they are many.
-        """
-        if isinstance(self.second, IntegerSums):
-            return self.second.listed()
-        values = self.second.values()
-        if len(values) > MAX_VALUES:
-            raise NotApplicableError(
-                f"The finite losses of this composition have {len(values)} values, more than the "
-                f"{MAX_VALUES} that can be combined with another loss. Compose fewer releases of "
-                "finite laws."
-            )
-        return values, arb(0)
 
-    def reverse(self) -> MixedPair:
-        """Return the product of the reversed pairs."""
-        return MixedPair(self.first.reverse(), self.second.reverse())
+def is_contour(pair: Pair) -> bool:
+    """Whether H of a pair is a contour integral."""
+    return isinstance(pair, Product) and pair.engine.on_contours
+
+
+def _infinity(product: Product) -> arb:
+    """Return the mass at infinity of all losses but the first."""
+    return Product(product.factors[1:], CONDITIONAL).infinity_mass()
+
+
+def _at(first: Pair, rest: ExactReal | arb) -> arb:
+    """Return H₁."""
+    least, largest = _ends(first)
+    at = rest.ball() if isinstance(rest, ExactReal) else rest
+    if at >= largest:
+        return first.infinity_mass()
+    if at <= least:
+        return -at.expm1()
+    return first.hockey_stick(rest) if isinstance(rest, ExactReal) else hockey_stick_at(first, rest)
+
+
+@functools.lru_cache(maxsize=64)
+def _ends(first: Pair) -> tuple[arb, arb]:
+    """Return a lower and an upper bound of the first loss."""
+    with ctx.workprec(_PRECISION):
+        least, largest = -first.reverse().max_loss(), first.max_loss()
+    return least.lower(), largest.upper()
+
+
+def _bound_at(first: Pair, rest: ExactReal | arb) -> arb:
+    return first.bound(ends(rest)[0] if isinstance(rest, arb) else rest).min(arb(1))
+
+
+def _tails_at(first: Pair, rest: ExactReal | arb) -> Tails:
+    """Return the tails of the first loss."""
+    least, largest = _ends(first)
+    at = rest.ball() if isinstance(rest, ExactReal) else rest
+    if at >= largest:
+        return Tails(arb(0), arb(1), arb(0), arb(1))
+    if at < least:
+        return Tails(arb(1), arb(0), arb(1), arb(0))
+    return first.tails(rest) if isinstance(rest, ExactReal) else tails_at(first, rest)
+
+
+def _listed(product: Product) -> tuple[Sequence[Value], arb]:
+    """Return the values of all losses but the first, and at least the mass of what they lack.
+
+    Raises NotApplicableError or UnsuitedError if they are many.
+    """
+    second, count = product.factors[1]
+    if isinstance(second, DiscreteGaussianPair):
+        return _integer_values(second, count, ctx.prec)
+    values = convolution.values(convolution.of_finite(product.factors[1:]))
+    if len(values) > MAX_VALUES:
+        raise NotApplicableError(
+            f"The finite losses of this composition have {len(values)} values, more than the "
+            f"{MAX_VALUES} that can be combined with another loss. Compose fewer releases of "
+            "finite laws."
+        )
+    return values, arb(0)
 
 
 def _difference(epsilon: ExactReal, value: Value) -> ExactReal | arb:
@@ -237,24 +215,20 @@ def _difference(epsilon: ExactReal, value: Value) -> ExactReal | arb:
     return epsilon.ball() - value.loss
 
 
-def split(factors: Sequence[Factor]) -> tuple[list[Factor], Factor] | None:
-    """Return the other factors, and that of discrete Gaussian noise; None unless there is one."""
-    integers = [factor for factor in factors if isinstance(factor[0], DiscreteGaussianPair)]
-    others = [factor for factor in factors if not isinstance(factor[0], DiscreteGaussianPair)]
-    return (others, integers[0]) if len(integers) == 1 and others else None
-
-
-def meets_few(first: Pair, integer: DiscreteGaussianPair) -> bool:
+def meets_few(first: Pair, integer: Pair) -> bool:
     """Whether the range of the first loss is no longer than few of the steps s/v of the other."""
+    assert isinstance(integer, DiscreteGaussianPair)
     with ctx.workprec(_PRECISION):
         length = first.max_loss() + first.reverse().max_loss()
         return bool(length * integer.parameter.ball() <= _FEW_STEPS * integer.shift)
 
 
 @functools.lru_cache(maxsize=32)
-def _integer_values(sums: IntegerSums, precision: int) -> tuple[list[Value], arb]:
+def _integer_values(
+    integer: DiscreteGaussianPair, n: int, precision: int
+) -> tuple[list[Value], arb]:
     """Return the values (2sw + ns²)/2v with their masses, and what these lack."""
-    n, s, v = sums.count, sums.integer.shift, sums.integer.parameter
+    s, v = integer.shift, integer.parameter
     masses, missing = _masses(v, n, precision)
     found = []
     for w in range(1 - len(masses), len(masses)):

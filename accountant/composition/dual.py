@@ -15,16 +15,17 @@ values are balls, and the first condition is certain for them.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.choose import is_numerical
-from accountant.composition.fourier.pair import SmoothPair
-from accountant.composition.grid.pair import GridPair
-from accountant.composition.joint import JointPair
+from accountant.composition import choose
+from accountant.composition.fourier.engine import FOURIER
+from accountant.composition.grid import bracket
+from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -48,6 +49,12 @@ _LEAST_EPSILON = -30.0
 """Where the search for the best ε begins: H is 1 − e^ε to 13 digits or more below."""
 _CLOSE = 0.05
 """How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
+_SETTLED = 1 / 32
+"""Error of the log-odds of Q(L > ε) before the last step to the best ε: that leaves its square."""
+_DOUBLINGS, _BISECTIONS = 6, 10
+"""Times that a range for that ε moves on, and bisections of it: one step by the slope follows."""
+_ASIDE = 1 / 16
+"""Distance of the points of that slope, as a share of ε: grids tell H no finer."""
 _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
 _FAR = 0.1
@@ -69,21 +76,14 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
     try:
         return tradeoff(pair, level, width, power=power)
     except UndecidedError as refusal:
-        if _grid(pair, width) is not None and refusal.interval is not None:
+        if choose.grid(pair, width) is not None and refusal.interval is not None:
             raise
         return None
 
 
-def _grid(pair: Pair, width: Fraction) -> GridPair | None:
-    """Return the grid that answers for a pair, if it is one that does."""
-    if isinstance(pair, SmoothPair):
-        return pair.quick(width)
-    return pair if isinstance(pair, GridPair) else None
-
-
 def applies(pair: Pair, width: Fraction) -> bool:
     """Whether values of H to a width are all that the engine of a pair has."""
-    return width >= FINEST and isinstance(pair, JointPair) and is_numerical(pair)
+    return width >= FINEST and choose.is_numerical(pair)
 
 
 def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
@@ -93,22 +93,18 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     """
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
-    grid = _grid(pair, width)
-    if grid is None:
-        rough = _estimates(pair)
-        left, right = _LEAST_EPSILON, max(-math.log(float(alpha)), _CLOSE)
-    else:
-        rough, start = grid.rough, grid.start(math.log(float(alpha)))
-        left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
-    epsilon = _best(rough, float(alpha), float(width), left, right)
-    epsilon, drop = _vertex(rough, epsilon, float(alpha))
+    grid = choose.grid(pair, width)
+    rough = _estimates(pair) if grid is None else bracket.roughly(grid)
+    epsilon, drop = _start(pair, grid, rough, float(alpha), float(width))
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not 0 < size < 1:
         raise UndecidedError("Floats do not tell the type II error from 0 or 1.")
     wanted = float(width) * size / _SHARE
     relative = min(wanted / max(_float(rough(epsilon)), 1e-300), 0.25)
-    values = _values(pair, relative) if grid is None else grid.values_near(epsilon, relative)
+    values = (
+        _values(pair, relative) if grid is None else bracket.values_near(grid, epsilon, relative)
+    )
     found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
     made = epsilon
     known: dict[float, arb] = {}
@@ -126,7 +122,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
 
     for _ in range(_ATTEMPTS):
         if grid is not None and abs(epsilon - made) > abs(made) / 8:  # where its bounds are worse
-            made, values = epsilon, grid.values_near(epsilon, relative)
+            made, values = epsilon, bracket.values_near(grid, epsilon, relative)
         step = math.sqrt(wanted * _SHARE / 8 / drop)
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
         found = reached_by(points)
@@ -136,7 +132,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
         epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
     best = max(known, key=lambda point: _float(known[point]))
     if grid is not None:
-        values = grid.values_near(best, relative)
+        values = bracket.values_near(grid, best, relative)
     known = dict.fromkeys((best - _FAR, best, best + _FAR), arb(0))
     for point in known:
         with ctx.workprec(_PRECISION):
@@ -154,6 +150,49 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
         reached=math.inf if reached is None else float(reached),
         interval=found,
     )
+
+
+def _start(
+    pair: Pair, grid: Product | None, rough: Values, alpha: float, width: float
+) -> tuple[float, float]:
+    """Return about the ε where g is largest, and c as in `_vertex`."""
+    if grid is None:
+        if (known := _stationary(pair, alpha)) is not None:
+            return known
+        left, right = _LEAST_EPSILON, max(-math.log(alpha), _CLOSE)
+    else:
+        start = bracket.start(grid, math.log(alpha))
+        left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
+        if (known := _between(rough, alpha, left, right)) is not None:
+            return known
+    return _vertex(rough, _best(rough, alpha, width, left, right), alpha)
+
+
+def _between(rough: Values, alpha: float, left: float, right: float) -> tuple[float, float] | None:
+    """Return the same by bisection for Q(L > ε) = α, with differences of H; None without a root."""
+
+    def log_above(at: float, step: float) -> float:
+        fall = _float(rough(at - step)) - _float(rough(at + step))
+        return math.log(max(fall, 1e-300) / (math.exp(at + step) - math.exp(at - step)))
+
+    for _ in range(_DOUBLINGS):
+        if not log_above(right, (right - left) / 8) > math.log(alpha):
+            break
+        left, right = right, 2 * right - left
+    low, high = left, right
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        above = log_above(middle, (high - low) / 8) > math.log(alpha)
+        low, high = (middle, high) if above else (low, middle)
+    if low == left or high == right:
+        return None
+    step = _ASIDE * (abs(low) + (right - left) / 64)
+    first, last = (log_above(at, step / 2) for at in (low - step, low + step))
+    fall = (first - last) / (2 * step)
+    if not fall > 0:
+        return None
+    epsilon = low + ((first + last) / 2 - math.log(alpha)) / fall
+    return epsilon, fall * alpha * math.exp(epsilon) / 2
 
 
 def _bounds(z: list[arb], g: list[arb]) -> tuple[arb, arb]:
@@ -254,6 +293,20 @@ def _vertex(rough: Values, epsilon: float, alpha: float) -> tuple[float, float]:
         if bend > 1e-5 * max(peak, 1e-3) and abs(right - left) < 4 * bend:
             return epsilon + step * (right - left) / (4 * bend), bend / step**2
     return epsilon, 1.0
+
+
+def _stationary(pair: Pair, alpha: float) -> tuple[float, float] | None:
+    """Return the ε with Q(L > ε) = α, where g is largest, and c as in `_vertex`; None if lost."""
+    first = choose.first(pair)
+    if first is None or first.engine != FOURIER:
+        return None
+    from accountant.composition.fourier.float_curve import FloatCurve
+
+    with contextlib.suppress(UndecidedError, ArithmeticError):
+        curve = FloatCurve(first)
+        epsilon = curve.quantile_of_q(alpha, _SETTLED)
+        return epsilon, -curve.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
+    return None
 
 
 def _around(known: Mapping[float, arb]) -> list[list[float]]:

@@ -29,16 +29,16 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.joint import Factor, FactorsPair
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.product import Engine, Factor, Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width, ball
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.rank_one.pair import RankOnePair
+from accountant.pairs.subsampled import SubsampledPair
 
 _PRECISION = 53
 """Bits of both bounds: they are apart by more than that."""
@@ -69,10 +69,14 @@ def _rank_one(pair: Pair) -> RankOnePair | None:
 
 @final
 @dataclass(frozen=True)
-class HeavyPair(FactorsPair):
-    """A product that `applies` is true of, between the two bounds."""
+class Heavy(Engine):
+    """The two bounds, for products that `applies` is true of."""
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def is_numerical(self, product: Product) -> bool:
+        """Return True: the bounds stay apart."""
+        return True
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds.
 
         Raises UndecidedError, with what was reached, if a width is asked for that it has not.
@@ -80,81 +84,81 @@ class HeavyPair(FactorsPair):
         with ctx.workprec(_PRECISION):
             eps = epsilon.ball()
             lower = (-eps.expm1()).max(arb(0))
-            for pair, count in self._heavy():
+            for pair, count in _heavy(product):
                 for share in _PLACES:
                     p, q = _some(pair, count, max(epsilon.ball(), arb(0)) * ball(share))
                     lower = lower.max(p - eps.exp() * q)
-            lower, upper = lower.lower(), self.bound(epsilon)
+            lower, upper = lower.lower(), self.bound(product, epsilon)
             wanted = asked_width.get()
             if wanted is not None and not upper - lower <= lower * ball(wanted):
                 raise _refusal("delta", lower, upper)
             return lower.union(upper)
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by the points at which the bounds pass δ.
 
-        Raises UndecidedError as for `hockey_stick`.
+        Raises UndecidedError as for `profile`.
         """
         with ctx.workprec(_PRECISION):
             target = delta.ball()
-            lower = self._passed_below(target)
+            lower = _passed_below(product, target)
             upper = arb.pos_inf()
-            for c, log_size in self._chernoff:
+            for c, log_size in _chernoff(product):
                 upper = upper.min((log_size - target.log()) / ball(c))
             narrow = lower > 0 and upper - lower <= lower * ball(relative_width)
             if not (narrow and upper.is_finite()):
                 raise _refusal("epsilon", lower, upper)
             return Interval.of_ball(lower.union(upper))
 
-    def bound(self, epsilon: ExactReal) -> arb:
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound."""
         with ctx.workprec(_PRECISION):
             found = arb(1)
-            for c, log_size in self._chernoff:
+            for c, log_size in _chernoff(product):
                 found = found.min((log_size - ball(c) * epsilon.ball()).exp().upper())
             return found
 
-    @cached_property
-    def _chernoff(self) -> tuple[tuple[Fraction, arb], ...]:
-        """Some c, and ln E[e^{cL}] c^c/(1 + c)^{1 + c}."""
-        most = max(rank_one.dimension for rank_one in map(_rank_one, self._kinds()) if rank_one)
-        found = []
-        for share in _SHARES:
-            c = share / (most - 1)
-            try:
-                moment = sum((n * _log_moment(pair, c) for pair, n in self.factors), start=arb(0))
-            except (NotApplicableError, UndecidedError):
-                continue
-            found.append((c, moment + log_peak(ball(c))))
-        return tuple(found)
 
-    def _kinds(self) -> list[Pair]:
-        return [pair for pair, _ in self.any_factors]
+@functools.lru_cache(maxsize=16)
+def _chernoff(product: Product) -> tuple[tuple[Fraction, arb], ...]:
+    """Return some c, and ln E[e^{cL}] c^c/(1 + c)^{1 + c}."""
+    most = max(inner.dimension for inner in map(_rank_one, product.pairs) if inner)
+    found = []
+    for share in _SHARES:
+        c = share / (most - 1)
+        try:
+            moment = sum((n * _log_moment(pair, c) for pair, n in product.factors), start=arb(0))
+        except (NotApplicableError, UndecidedError):
+            continue
+        found.append((c, moment + log_peak(ball(c))))
+    return tuple(found)
 
-    def _heavy(self) -> Iterator[Factor]:
-        return ((pair, n) for pair, n in self.any_factors if _rank_one(pair) is not None)
 
-    def _passed_below(self, target: arb) -> arb:
-        """Return the largest ε found at which the lower bound is δ; it is near p = δ/k.
+def _heavy(product: Product) -> Iterator[Factor]:
+    return ((pair, n) for pair, n in product.factors if _rank_one(pair) is not None)
 
-        It is −∞ where none is found: for δ above H(0) it is below 0.
-        """
-        best = arb.neg_inf()
-        for pair, count in self._heavy():
-            low, high = Fraction(0), _START
-            for _ in range(_MOST_DOUBLINGS):
-                p, q = _some(pair, count, ball(high))
-                if not p > target or not q > 0:
-                    break
+
+def _passed_below(product: Product, target: arb) -> arb:
+    """Return the largest ε found at which the lower bound is δ; it is near p = δ/k.
+
+    It is −∞ where none is found: for δ above H(0) it is below 0.
+    """
+    best = arb.neg_inf()
+    for pair, count in _heavy(product):
+        low, high = Fraction(0), _START
+        for _ in range(_MOST_DOUBLINGS):
+            p, q = _some(pair, count, ball(high))
+            if not p > target or not q > 0:
+                break
+            best = best.max(((p - target) / q).log().lower())
+            low, high = high, 2 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            p, q = _some(pair, count, ball(middle))
+            if p > target and q > 0:
                 best = best.max(((p - target) / q).log().lower())
-                low, high = high, 2 * high
-            for _ in range(_HALVINGS):
-                middle = (low + high) / 2
-                p, q = _some(pair, count, ball(middle))
-                if p > target and q > 0:
-                    best = best.max(((p - target) / q).log().lower())
-                low, high = (middle, high) if p > 2 * target else (low, middle)
-        return best
+            low, high = (middle, high) if p > 2 * target else (low, middle)
+    return best
 
 
 def _some(pair: Pair, count: int, loss: arb) -> tuple[arb, arb]:

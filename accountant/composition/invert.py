@@ -25,6 +25,7 @@ from accountant.numbers.interval import (
     ball,
     enclose,
     narrowed,
+    nonnegative,
     sign,
     within,
 )
@@ -32,8 +33,8 @@ from accountant.numbers.precision import ctx
 
 _MOST_STEPS = 30
 """Secant steps of an estimate: it settles within ten; more only delay a refusal."""
-_ASIDE = Fraction(1, 1 << 17)
-"""Relative step of a slope: a larger one bends it, a smaller one loses it in the values' widths."""
+_ASIDE = 2.0**-12
+"""Relative step of a first slope: a larger one bends it, a smaller one loses it in the widths."""
 _ORDERS = tuple(1 + 2.0**k for k in range(-4, 24))
 """Orders of the Rényi divergences that a first ε is taken from."""
 _ROUGH = 64
@@ -232,6 +233,8 @@ def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
     """Return it of one pair; where its tails are too wide, what they have in common with 1 − H."""
+    if pair.only_bounded:
+        return nonnegative(1 - pair.hockey_stick(epsilon))
     tails = pair.tails(epsilon)
     value = tails.p_below + epsilon.ball().exp() * tails.q_above
     asked = asked_width.get()
@@ -248,6 +251,12 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
     Where estimates say which is the largest, the others are only proved to be below it.
     """
+    return nonnegative(_largest(pairs, epsilon))
+
+
+def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+    if epsilon.sign == 0 and len(pairs) == 2 and pairs[0].reverse() == pairs[1]:
+        pairs = pairs[1:]  # total variation is symmetric
     if len(pairs) == 1:
         return pairs[0].hockey_stick(epsilon)
     found = [pair.estimate_log_delta(float(epsilon)) for pair in pairs]
@@ -293,35 +302,32 @@ def rough_root(
 ) -> float | None:
     """Return the root of ln H(ε) − log_delta, from a point right of it; None if none is found.
 
-    Values are asked for with the relative `width`; a step of relative size `close` is the last.
+    Values are asked for with the relative `width`; a step of relative size `close` is the last. The
+    first slope is that beside the start, others are those of secants.
 
     Raises UndecidedError where H is not known, and ArithmeticError where it is constant.
     """
-    low, high, point = -math.inf, math.inf, start
+
+    def value(at: float) -> float:
+        with ctx.workprec(_ROUGH), narrowed(width):
+            found = profile(ExactReal.of_rational(Fraction(at))).log()
+        if not found.is_finite():
+            raise UndecidedError(f"No value was found at epsilon={at:.6g}.")
+        return float(found.mid())
+
+    low, high, last = -math.inf, math.inf, start
+    point = start + abs(start) * _ASIDE
+    here, before = value(point), value(last)
     for _ in range(_MOST_STEPS):
-        value, slope = _slope(profile, point, width)
-        low, high = (point, high) if value > log_delta else (low, point)
-        move = (log_delta - value) / slope
-        point, last = point + move, point
+        low, high = (point, high) if here > log_delta else (low, point)
+        move = (log_delta - here) * (point - last) / (here - before)
+        last, point, before = point, point + move, here
         if not low < point < high:
             point = 0.5 * (low + high)
         if abs(move) < close * abs(last):
             return last + move
+        here = value(point)
     return None
-
-
-def _slope(
-    profile: Callable[[ExactReal], arb], epsilon: float, width: Fraction
-) -> tuple[float, float]:
-    """Return ln H(ε) to a few digits, and its slope."""
-    near = Fraction(epsilon)
-    aside = near + abs(near) * _ASIDE
-    with ctx.workprec(_ROUGH), narrowed(width):
-        ends = [profile(ExactReal.of_rational(at)).log() for at in (near, aside)]
-    if not all(end.is_finite() for end in ends):
-        raise UndecidedError(f"No value was found at epsilon={epsilon:.6g}.")
-    first, second = (float(end.mid()) for end in ends)
-    return first, (second - first) / float(aside - near)
 
 
 def most(values: Sequence[arb]) -> arb:

@@ -56,7 +56,7 @@ def tables(family: Sequence[Pair]) -> list[Table] | None:
     return found
 
 
-def envelope_of(listed: Sequence[Table]) -> Pair:
+def envelope_of(listed: Sequence[Table]) -> FinitePair:
     """Return the table whose profile is the largest of theirs at every ε."""
     points = {(Fraction(1), Fraction(1))}
     for p, q in listed:

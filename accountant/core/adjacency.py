@@ -64,6 +64,6 @@ def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:
         raise AdjacencyError(
             f"Expected adjacency to be named for {type(mechanism).__name__}: its guarantee "
             "differs between neighbouring relations. "
-            "Give adjacency='add-remove' or adjacency='replace-one'."
+            "Give adjacency='add-remove' or 'replace-one' (--adjacency on the command line)."
         )
     return adjacency

@@ -50,6 +50,14 @@ class Pair(ABC):
         """Relative width of answers for which none is named: closed forms have the finest."""
         return RELATIVE_WIDTH
 
+    @property
+    def only_bounded(self) -> bool:
+        """Whether only two bounds of H are known: no loss has `tails`, which are of one event.
+
+        `attained` is then the pair of that event, whose P − e^ε Q is the lower bound at ε.
+        """
+        return False
+
     grid_width: ClassVar[Fraction] = GRID_WIDTH
     """Relative width that a grid of several releases reaches within about a second."""
 
@@ -205,3 +213,13 @@ class WorstCase:
         if direction is Direction.ADD:
             return self.add
         return self.remove + tuple(pair for pair in self.add if pair not in self.remove)
+
+
+def loss_tails(pair: Pair, epsilon: ExactReal) -> Tails:
+    """Return the tails of a loss; NotApplicableError where only bounds of H are known."""
+    if pair.only_bounded:
+        raise NotApplicableError(
+            "Only bounds of delta, epsilon and beta are known of this mechanism, not the law of "
+            "its privacy loss. Ask for one of these."
+        )
+    return pair.tails(epsilon)

@@ -6,8 +6,9 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flint import arb
@@ -17,6 +18,7 @@ from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from accountant.core.validate import integer
 from accountant.counting.bridge import Grids
 from accountant.counting.delannoy import best_levels
+from accountant.counting.least_error import least_units
 from accountant.counting.tree import Digits, Tree
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -62,6 +64,10 @@ class BestCounter:
     """Why it is the best, against what."""
     others: tuple[tuple[LinearCounter, Interval], ...]
     """What else was considered, in the order of the errors."""
+    bound: Interval
+    """No factorisation L R with noise of the law `bound_law` has less than its lower end."""
+    bound_law: str
+    """"Laplace" for pure ε-DP, else "Gaussian"."""
 
 
 def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1) -> BestCounter:
@@ -71,7 +77,8 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     number of levels (better than every tree of "Count on Your Elders"), the smooth binary
     mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
     with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is the best
-    of those, not of all: no lower bound is claimed.
+    of those, not of all: `bound` is what no factorisation can go below
+    (`accountant.counting.least_error`).
 
     Parameters
     ----------
@@ -96,7 +103,9 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     found.sort(key=lambda entry: entry[0])
     (_, best, error), *rest = found
     others = tuple((counter, other) for _, counter, other in rest)
-    return BestCounter(best, error, _reason(best, error, others), others)
+    law, bound = _bound(steps, _target(budget), contributions)
+    reason = f"{_reason(best, error, others)} {_against(error, law, bound)}"
+    return BestCounter(best, error, reason, others, bound, law)
 
 
 def named_counter(
@@ -223,7 +232,19 @@ def _candidates(steps: int, target: Target, contributions: int) -> Iterator[Line
         return
     mu = _gaussian_mu(target)
     for build, arguments in _gaussian(steps, heights):
-        yield build(**fixed, **arguments, mu=mu)
+        yield _scaled(partial(build, **fixed, **arguments), mu)
+
+
+def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
+    """Return the counter that is μ-GDP: with less noise where its worst positions are known."""
+    counter: LinearCounter = build(mu=mu)
+    if counter.contributions == 1 or counter.worst_positions() is None:
+        return counter
+    true = counter.exact_gaussian_mu(None)
+    assert true is not None
+    most = enclose((mu * mu / true).ball).lower
+    scaled: LinearCounter = build(mu=exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most)))
+    return scaled
 
 
 def _laplace(steps: int, heights: range | None) -> Iterator[tuple[Build, dict[str, Any]]]:
@@ -289,6 +310,39 @@ def _gaussian_mu(target: Target) -> ExactReal:
     assert deviation is not None
     most = Interval.of_exact(1 / deviation).lower
     return exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most))
+
+
+def _bound(steps: int, target: Target, contributions: int) -> tuple[str, Interval]:
+    """Return a law of noise, and what no factorisation with it goes below."""
+    units = ExactReal.of_rational(least_units(steps, contributions))
+    if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
+        return "Laplace", enclose(lambda: 2 * units.ball() / target.epsilon.ball() ** 2)
+    if isinstance(target, EpsilonDelta):
+        deviation = exact(calibrate(Gaussian, target).least.lower)
+        return "Gaussian", enclose(lambda: units.ball() * deviation.ball() ** 2)
+    if isinstance(target, Mu):
+        return "Gaussian", enclose(lambda: units.ball() / target.mu.ball() ** 2)
+    assert isinstance(target, Rho)
+    return "Gaussian", enclose(lambda: units.ball() / (2 * target.rho.ball()))
+
+
+def _against(error: Interval, law: str, bound: Interval) -> str:
+    """Compare the best error with the bound, rounded so that all that is said is proved."""
+    ratio = Fraction(error.upper) / Fraction(bound.lower)
+    if ratio < 1:
+        times = _rounded(1 / ratio, ROUND_FLOOR)
+        return f"Every factorisation with {law} noise has at least {times} times as much."
+    more = f"{_rounded(100 * (ratio - 1), ROUND_CEILING)} % more"
+    if ratio >= 2:
+        more = f"{_rounded(ratio, ROUND_CEILING)} times that"
+    low = _rounded(Fraction(bound.lower), ROUND_FLOOR)
+    return f"No factorisation with {law} noise has less than {low}; this has at most {more}."
+
+
+def _rounded(value: Fraction, rounding: str) -> Decimal:
+    """Return four digits."""
+    context = Context(prec=4, rounding=rounding)
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def _reason(

@@ -43,7 +43,8 @@ from flint import arb
 
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
+from accountant.composition.product import Product
 from accountant.core.validate import Integer, Positive
 from accountant.errors import expected
 from accountant.geometry.shifts import line_bound, majorant
@@ -174,11 +175,11 @@ class BoundedShifts:
                 if other > 0 and each > 0:
                     yield _rounded([(each, k), (other, 1)])
 
-    def _pair(self, shifts: Shifts) -> LaplaceProductPair:
+    def _pair(self, shifts: Shifts) -> Product:
         listed: list[ExactReal] = []
         for size, count in shifts:
             listed += [ExactReal.of_rational(size) / self.scale] * count
-        return LaplaceProductPair.of_distances(listed)
+        return of_distances(listed)
 
     def _log_moment(self, z: arb) -> arb:
         """Return κ g(t*)."""

@@ -70,6 +70,7 @@ from accountant.mechanisms.shapes.matrix_variate import (
 )
 from accountant.mechanisms.shapes.one_sided import OneSidedGaussian as OneSidedGaussian
 from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse as OptimalEllipse
+from accountant.mechanisms.shapes.optimal_groups import OptimalGroups as OptimalGroups
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian as RankOneGaussian
 from accountant.mechanisms.wrappers.channel import Channel as Channel
 from accountant.mechanisms.wrappers.composed import Composed as Composed

@@ -366,6 +366,14 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
+def nonnegative(value: arb) -> arb:
+    """Return the part of a ball that is at least 0: of a number that is known to be."""
+    if not value.is_finite() or value.lower() >= 0:
+        return value
+    half = arb(0, value.upper() / 2)
+    return half.rad() + half  # its lower end is 0, which the ball of [0, upper] misses
+
+
 def _shifted(value: Decimal, places: int) -> Fraction:
     """Return value·10^places of a finite decimal."""
     sign, digits, exponent = value.as_tuple()

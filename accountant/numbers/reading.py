@@ -40,6 +40,9 @@ _NUMBERS = (ExactReal, Fraction, Decimal, int, float)
 _LEAST_DIGITS = Fraction(1, 10)
 """A float stands for an enclosure of at most this relative width: one digit is certain."""
 
+_NEARLY_ONE = (Decimal("0.999"), Decimal("1.001"))
+"""Ratios between these are printed as 1 and what is beside it."""
+
 
 def certain_digits(width: Fraction | None) -> float:
     """Return how many significant digits a relative width leaves certain; +∞ for an exact number.
@@ -174,3 +177,12 @@ def undecided(lower: Decimal, upper: Decimal, number: object) -> UndecidedError:
         "two is larger is not known. Ask for a smaller relative_width, or compare x.lower or "
         "x.upper."
     )
+
+
+def ratio(value: Decimal) -> str:
+    """Print four digits of a ratio, or how far beside 1 it is; nothing for what is not finite."""
+    if not value.is_finite():
+        return ""
+    if _NEARLY_ONE[0] < value < _NEARLY_ONE[1] and value != 1:
+        return f"1{value - 1:+.2g}"
+    return f"{value:.4g}"

@@ -107,6 +107,11 @@ class AboveThresholdPair(Pair):
     monotone: bool
     variant: str
 
+    @property
+    def only_bounded(self) -> bool:
+        """Which streams are worst is not known."""
+        return True
+
     def exact_max_loss(self) -> ExactReal | None:
         """Return the supremum of the losses where it is finite."""
         if self.variant == "noisy-values":
@@ -121,13 +126,17 @@ class AboveThresholdPair(Pair):
         known = self.exact_max_loss()
         return arb.pos_inf() if known is None else known.ball()
 
-    def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb]]:
-        """Yield P and Q of outputs whose loss is large."""
+    def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb, str]]:
+        """Yield P and Q of outputs whose loss is large, and which streams and output these are."""
         if self.variant == "noisy-values":  # ∫ f(v) ∫_{z ≤ v} f(z/s)/s F(z)^m dz dv over v ≤ 0
             s, r = 1 / self.threshold, 1 / self.query
             m = max(1, math.floor(float(epsilon) / float(r)) + 1)
             p = ball(s * r / ((s + m * r) * (s + (m + 1) * r))) / arb(2) ** (m + 2)
-            yield p, p * ball(-m * r).exp()
+            yield (
+                p,
+                p * ball(-m * r).exp(),
+                f"{m} answers, 0 under P and 1 under Q, are below, and one at 0 is shown as v ≤ 0",
+            )
             return
         fresh = self.variant == "fresh-threshold"
         c, times = (1, self.count) if fresh else (min(self.count, _MOST_ABOVE), 1)
@@ -137,12 +146,19 @@ class AboveThresholdPair(Pair):
             a = place * self.query
             p = _chance(scales, (m, a), (c, raised))
             q = _chance(scales, (m, a + 1), (c, Fraction(0)))
-            yield p**times, q**times
+            yield (
+                p**times,
+                q**times,
+                f"{m} answers at {a} under P, {a + 1} under Q, are below, and then {c} at {raised} "
+                f"under P, 0 under Q, above{f', {times} times' if times > 1 else ''}",
+            )
 
-    def _best(self, epsilon: ExactReal) -> tuple[arb, arb]:
-        """Return P and Q of the output that shows the largest H(ε)."""
+    def _best(self, epsilon: ExactReal) -> tuple[arb, arb, str]:
+        """Return P and Q of the output that shows the largest H(ε), and which it is."""
         factor = epsilon.ball().exp()
-        return max(self._outputs(epsilon), key=lambda pq: float((pq[0] - factor * pq[1]).mid()))
+        return max(
+            self._outputs(epsilon), key=lambda each: float((each[0] - factor * each[1]).mid())
+        )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball from the best output up to what the largest loss allows."""
@@ -152,7 +168,7 @@ class AboveThresholdPair(Pair):
         if largest is not None and epsilon <= -largest:
             return least
         with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
-            factor, (p, q) = epsilon.ball().exp(), self._best(epsilon)
+            factor, (p, q, _) = epsilon.ball().exp(), self._best(epsilon)
             low = (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
             if largest is None:
                 return low.union(arb(1))
@@ -178,7 +194,7 @@ class AboveThresholdPair(Pair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of the best output against all others."""
-        p, q = self._best(epsilon)
+        p, q, _ = self._best(epsilon)
         return Tails(p, 1 - p, q, 1 - q)
 
     def renyi(self, order: arb) -> arb:
@@ -214,8 +230,5 @@ class AboveThresholdPair(Pair):
         }
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the outputs that are tried."""
-        return (
-            "that the first answers are below the threshold, and the others above: the first rise "
-            "by the sensitivity under Q, and the others under P unless answers are monotone"
-        )
+        """Describe the streams and the output that show most."""
+        return f"{self._best(epsilon)[2]}; in units of the sensitivity, from the threshold on"

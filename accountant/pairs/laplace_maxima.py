@@ -57,6 +57,8 @@ Law: TypeAlias = tuple[tuple[arb, tuple[Term, ...]], ...]
 """A distribution function: where each piece begins, from −∞ on, and its terms."""
 Sizes: TypeAlias = tuple[int, int, bool]
 """The sizes of S and of the others, and whether the scores in each are equal (else: envelopes)."""
+End: TypeAlias = tuple[arb, arb, arb, arb]
+"""F(a + t), f(a + t), F(a) and f(a)."""
 
 
 @lru_cache(maxsize=64)
@@ -167,27 +169,50 @@ class LaplaceMaximaPair(MaximumPair):
     distance: ExactReal
 
     @property
+    def only_bounded(self) -> bool:
+        """Which scores of more than two candidates are worst is not known."""
+        return self.candidates > _TWO
+
+    @property
     def usual_width(self) -> Fraction:
         """1e-12, for two candidates; for more the bounds are far apart."""
         return Fraction(1, 10**12)
 
-    def _bounds(self, sizes: Sizes, epsilon: ExactReal) -> tuple[arb, arb]:
-        """Return F(a + t) − e^ε F(a) near its maximum, and a bound of the maximum.
+    def _ends(self, sizes: Sizes, epsilon: ExactReal) -> tuple[End, End, bool]:
+        """Return two levels, and whether F(a + t) − e^ε F(a) is surely largest between them.
 
-        It is concave in F(a), with the slope f(a + t)/f(a) − e^ε: between a level where that is ≥ 0
-        and one where it is ≤ 0, the tangent at the first is above it.
+        It is concave in F(a), with the slope f(a + t)/f(a) − e^ε, which is ≥ 0 at the lower one and
+        ≤ 0 at the upper one.
         """
-        factor, near = epsilon.ball().exp(), _level(sizes, float(self.distance), float(epsilon))
+        t, factor = self.distance.ball(), epsilon.ball().exp()
+        near = _level(sizes, float(self.distance), float(epsilon))
         for aside in _ASIDE:
-            points = []
-            for a in (arb(near - aside), arb(near + aside)):
-                p, p_slope = _difference(*_laws(sizes), a + self.distance.ball())
-                q, q_slope = _difference(*_laws(sizes), a)
-                points.append((p - factor * q, q, p_slope - factor * q_slope, q_slope))
-            (value, q, rise, slope), (end, q_end, fall, _) = points
-            if rise >= 0 >= fall:
-                return value.max(end), value + rise / slope * (q_end - q)
-        return value, arb(1)
+            low, high = (
+                (*_difference(*_laws(sizes), a + t), *_difference(*_laws(sizes), a))
+                for a in (arb(near - aside), arb(near + aside))
+            )
+            if low[1] >= factor * low[3] and high[1] <= factor * high[3]:
+                return low, high, True
+        return low, high, False
+
+    def _bounds(self, sizes: Sizes, epsilon: ExactReal) -> tuple[arb, arb]:
+        """Return F(a + t) − e^ε F(a) near its maximum, and a bound of it: the tangent at a.
+
+        That is at most its value at the next level, or where that is not known at F(a) = 0 or 1.
+        """
+        factor = epsilon.ball().exp()
+        (p, p_slope, q, q_slope), (p_end, _, q_end, _), found = self._ends(sizes, epsilon)
+        value, slope = p - factor * q, p_slope / q_slope - factor
+        most = slope * (q_end - q) if found else (slope * (1 - q)).max(-slope * q)
+        return value.max(p_end - factor * q_end), value + most if most.is_finite() else arb(1)
+
+    def _best(self, epsilon: ExactReal) -> tuple[Sizes, tuple[End, End, bool]]:
+        """Return the equal scores whose event shows most, for |ε| < t, with their ends."""
+        few, factor = min(self.candidates, _EQUAL), epsilon.ball().exp()
+        known = [
+            ((s, few - s, True), self._ends((s, few - s, True), epsilon)) for s in range(1, few)
+        ]
+        return max(known, key=lambda entry: float((entry[1][0][0] - factor * entry[1][0][2]).mid()))
 
     def _below(self, epsilon: ExactReal) -> arb:
         """Return the best of some equal scores, for |ε| < t."""
@@ -246,10 +271,25 @@ class LaplaceMaximaPair(MaximumPair):
         )
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return wide balls: P(L > ε) is at least H(ε), and e^ε Q(L > ε) at most P(L > ε)."""
-        one, h = arb(1), self.hockey_stick(epsilon)
-        q = (one - h).min((-epsilon.ball()).exp()).upper()
-        return Tails(h.union(one), arb(0).union(one - h), arb(0).union(q), (1 - q).union(one))
+        """Return those of the event that shows most; for two candidates it is {L > ε}."""
+        if not -self.distance < epsilon < self.distance:
+            p = q = arb(int(epsilon.sign < 0))
+        else:
+            _, ((p, _, q, _), (p_end, _, q_end, _), found) = self._best(epsilon)
+            if not self.only_bounded:
+                p, q = (p.union(p_end), q.union(q_end)) if found else (arb(0).union(arb(1)),) * 2
+        return Tails(p, 1 - p, q, 1 - q)
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidates that rise."""
+        (s, others, equal), _ = self._best(epsilon)
+        level = _level((s, others, equal), float(self.distance), float(epsilon))
+        rest = "; all other scores are far below" if self.candidates > _EQUAL else ""
+        which = "a certain candidate" if s == 1 else f"one of {s} candidates of equal scores"
+        return (
+            f"{which} is reported, {level:.6g} scales of the noise above each of {others} others "
+            f"under Q, and {self.distance} more under P{rest}"
+        )
 
     def _lower(self, order: arb | None) -> arb:
         """Return the largest D_order that was found of two candidates (order 1 for None)."""

@@ -39,25 +39,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers import solve
+from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
+from accountant.pairs.two_ends import Bound, inverse_between
 
-Bound: TypeAlias = Callable[[ExactReal], arb]
-_ENDS = Fraction(1, 10**6)
-"""Relative width of each end of an ε: the ends differ by far more."""
-_LEAST = Decimal("1e-9")
-"""An ε that is smaller has a width relative to this one: else none is narrow at 0."""
 _LARGEST = 30.0
 """ε₀ up to which a first step is chosen by its exponential."""
 _BITS = 192
@@ -102,6 +96,11 @@ class ShuffledReports(_Reports):
     categories: int
     users: int
 
+    @property
+    def only_bounded(self) -> bool:
+        """Which reports of the others are worst is not known."""
+        return True
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
         return self.lower(epsilon).lower().max(arb(0)).union(self.upper(epsilon).upper())
@@ -132,23 +131,13 @@ class ShuffledReports(_Reports):
         odds = math.exp(min(float(self.epsilon), _LARGEST))
         # about the μ of randomised response among others who are all alike
         step = Fraction(min(float(self.epsilon) / 2, (odds - 1) / math.sqrt(self.users * odds)))
-        ends = []
-        for bound in (self.lower, self.upper):
-
-            def excess(epsilon: ExactReal, bound: Bound = bound) -> arb:
-                return bound(epsilon) - delta.ball()
-
-            between = solve.bracket(excess, step)
-            ends.append(solve.root(excess, between, relative_width=max(relative_width, _ENDS)))
-        found = ends[0].hull(ends[1])
-        width = float((found.upper - found.lower) / max(abs(found.lower), _LEAST))
-        if width <= relative_width:
-            return found
-        raise UndecidedError(
-            f"Reached epsilon in {found}: below by datasets in which all others are alike, above "
-            "by clones, a bound that is not attained. Ask for a larger relative_width.",
-            reached=width,
-            interval=found,
+        return inverse_between(
+            (self.lower, self.upper),
+            delta,
+            step,
+            relative_width,
+            "below by datasets in which all others are alike, above by clones, a bound that is not "
+            "attained",
         )
 
     def tails(self, epsilon: ExactReal) -> Tails:

@@ -1,333 +1,209 @@
-"""Conversions between Rényi divergence, zCDP, pure and approximate differential privacy.
+"""What follows from a guarantee alone: the other notions, of the worst mechanism that has it.
 
-One order a > 1 and one divergence D bound the profile of every pair with D_a(P‖Q) ≤ D. Two
-outcomes suffice for the worst of them: merging the outcomes inside and outside the best event S
-keeps P(S) − e^ε Q(S) and does not increase the divergence. With q = Q(S) and p = δ + e^ε q,
-
-    budget(a; ε, δ) = min over q of ln(p^a q^{1−a} + (1−p)^a (1−q)^{1−a})/(a − 1)
-
-is therefore the largest D for which D_a ≤ D implies (ε, δ)-DP: the optimal conversion in both
-directions (Asoodeh, Liao, Calmon, Kosut and Sankar 2020). The sum is convex in q, so its least
-value is where the derivative changes sign.
+Every answer encloses the best statement that follows; its upper end (for β the lower one) is proved
+for everything that has the guarantee.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias, final
 
-from flint import arb
-
-from accountant.composition.joint import ends
-from accountant.core.validate import probability
-from accountant.errors import expected
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, NotApplicableError, expected, forgiving
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose, sign
-from accountant.numbers.precision import ctx
-from accountant.questions import profile, tradeoff
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from accountant.numbers.exact import Number, exact
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, notions, profile, tradeoff
+from accountant.questions.gaussian_bounds import gaussian_bounds
 
-_ONE = ExactReal.of_rational(1)
-_ROOT_WIDTH = Fraction(1, 10**20)
-_SPARE_BITS = 16
-"""Bits for the rounding of a formula, besides those of 1 − δ."""
-_MOST_SQUARINGS = 15
-"""Squarings of a first δ: below 2^−16384 no budget is asked for."""
-_MOST_EPSILON = ExactReal.of_rational(10**6)
-_SMALLEST, _LARGEST = 1e-200, 1e200
-_GOLDEN = (math.sqrt(5) - 1) / 2
+Answers: TypeAlias = Mapping[str, Callable[[Number], Interval]]
+"""What follows, by the name of what is asked for."""
 
 
-def delta_of_renyi(
-    order: Number, divergence: Number, epsilon: Number, *, relative_width: Fraction = _ROOT_WIDTH
+@final
+@dataclass(frozen=True)
+class Given:
+    """A guarantee that can be converted."""
+
+    name: str
+    parts: tuple[str, ...]
+    """The names of its numbers."""
+    answers: Callable[..., Answers]
+    """What follows from its numbers."""
+
+    def answer(self, numbers: Sequence[Number], asked: str, at: Number) -> Interval:
+        """Answer one question; NotApplicableError where nothing finite follows."""
+        answers = self.answers(*numbers)
+        if asked not in answers:
+            raise NotApplicableError(
+                f"No finite {asked} follows from this {self.name} guarantee alone: some mechanism "
+                f"that has it has none. What follows: {', '.join(answers)}."
+            )
+        return answers[asked](at)
+
+
+ASKED = {
+    "epsilon": "delta",
+    "delta": "epsilon",
+    "alpha": "beta",
+    "tpr_at_fpr": "true_positive_rate",
+    "order": "renyi",
+    "rho": "rho",
+    "to_mu": "mu",
+}
+"""What each question asks for."""
+
+
+@forgiving
+def convert(
+    *,
+    mu: Number | None = None,
+    pure: Number | None = None,
+    approximate: Sequence[Number] | None = None,
+    renyi: Sequence[Number] | None = None,
+    zcdp: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    alpha: Number | None = None,
+    tpr_at_fpr: Number | None = None,
+    order: Number | None = None,
+    rho: bool = False,
+    to_mu: bool = False,
 ) -> Interval:
-    """Enclose the least δ such that D_order ≤ divergence implies (ε, δ)-DP, for ε ≥ 0.
+    """Enclose the best statement that follows from one guarantee, whatever mechanism has it.
 
-    Where it is below 10^−4932 it is enclosed between 0 and that.
+    Parameters
+    ----------
+    mu, pure, approximate, renyi, zcdp
+        What is given, one of: μ-GDP; ε-DP; (ε, δ)-DP; (order, divergence); ρ-zCDP.
+    epsilon, delta, alpha, tpr_at_fpr, order, rho, to_mu
+        What is asked, one of: δ at this ε; ε at this δ; β at this α; the largest power at this
+        false positive rate; the Rényi divergence of this order; the least ρ; the least μ.
+
+    Raises
+    ------
+    InvalidInputError
+        If not one is given and one asked, or a number is out of its range.
+    NotApplicableError
+        If nothing finite follows.
+
+    Examples
+    --------
+    >>> print(convert(mu=1, epsilon=1))
+    0.126936737507
     """
-    a, eps, most = _order(order), _epsilon(epsilon), _divergence(divergence)
-    if most.sign == 0:
-        return Interval.of_exact(0)
-
-    def room(delta: ExactReal) -> arb:
-        if delta.sign == 0 or delta == _ONE:
-            return arb.pos_inf() if delta.sign == 0 else arb.neg_inf()
-        return (most.ball() / budget(a.ball(), eps.ball(), delta.ball())).log()
-
-    def is_above(point: Fraction) -> bool:
-        return (sign(lambda: room(ExactReal.of_rational(point))) or 0) > 0
-
-    low = high = Fraction(1)
-    for k in range(_MOST_SQUARINGS):
-        low = Fraction(1, 1 << (1 << k))
-        if is_above(low):
-            break
-        high = low
-    else:
-        return Interval.of_exact(0).hull(Interval.of_exact(high, 2))
-    return solve.root(room, (low, high), relative_width=relative_width)
-
-
-def epsilon_of_renyi(
-    order: Number, divergence: Number, delta: Number, *, relative_width: Fraction = _ROOT_WIDTH
-) -> Interval:
-    """Enclose the least ε ≥ 0 such that D_order ≤ divergence implies (ε, δ)-DP.
-
-    The width is relative to 1 + ε: near 0 the root is no better known than the divergence.
-    """
-    a, target, most = _order(order), _delta(delta), _divergence(divergence)
-
-    def room(one_more: ExactReal) -> arb:
-        epsilon = one_more.ball() - 1
-        return (most.ball() / budget(a.ball(), epsilon, target.ball())).log()
-
-    if most.sign == 0 or room(_ONE) <= 0:
-        return Interval.of_exact(0)
-    between = solve.bracket(room, Fraction(1), floor=Fraction(1))
-    found = solve.root(room, between, relative_width=relative_width)
-    low = Interval.of_exact(max(Fraction(found.lower) - 1, Fraction(0)))
-    return low.hull(Interval.of_exact(Fraction(found.upper) - 1))
+    given = {"mu": mu, "pure": pure, "approximate": approximate, "renyi": renyi, "zcdp": zcdp}
+    asked = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "alpha": alpha,
+        "tpr_at_fpr": tpr_at_fpr,
+        "order": order,
+        "rho": 0 if rho else None,
+        "to_mu": 0 if to_mu else None,
+    }
+    known = [entry for entry in GIVEN if given[entry.name] is not None]
+    wanted = [name for name, at in asked.items() if at is not None]
+    if len(known) != 1 or len(wanted) != 1:
+        raise InvalidInputError(
+            f"Expected one guarantee ({', '.join(given)}) and one question ({', '.join(asked)}). "
+            'Write convert(zcdp="0.1", delta="1e-5").'
+        )
+    (entry,), (name,) = known, wanted
+    numbers = given[entry.name]
+    listed = [numbers] if len(entry.parts) == 1 else numbers
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        listed = ()
+    if len(listed) != len(entry.parts):
+        raise InvalidInputError(
+            f"Expected {entry.name}=({', '.join(entry.parts)}), not {numbers!r}."
+        )
+    return entry.answer(listed, ASKED[name], asked[name])  # type: ignore[arg-type]  # is not None
 
 
-def classic_epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interval:
-    """Enclose D + ln(1/δ)/(a − 1) (Mironov 2017, Proposition 3): valid, never the best."""
-    a, target, most = _order(order), _delta(delta), _divergence(divergence)
-    return enclose(lambda: most.ball() - target.ball().log() / (a.ball() - 1))
+def _of_mechanism(mechanism: Mechanism) -> Answers:
+    """Answer by the mechanism that is the worst of all with the guarantee."""
+    return {
+        "delta": lambda at: profile.delta(mechanism, at),
+        "epsilon": lambda at: profile.epsilon(mechanism, at),
+        "beta": lambda at: tradeoff.beta(mechanism, at),
+        "true_positive_rate": lambda at: tradeoff.power(mechanism, at),
+        "renyi": lambda at: guarantees.renyi(mechanism, at),
+        "rho": lambda _: guarantees.rho(mechanism),
+        "mu": lambda _: gaussian_bounds(mechanism).upper,
+    }
 
 
-def improved_epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interval:
-    """Enclose max(0, D + ln(1 − 1/a) − ln(δ a)/(a − 1)) (Canonne, Kamath and Steinke 2020).
-
-    It follows from E_P[e^{(a−1)L}] alone; `epsilon_of_renyi` also uses that P and Q have mass 1.
-    """
-    a, target, most = _order(order), _delta(delta), _divergence(divergence)
-
-    def value() -> arb:
-        x, d = a.ball(), target.ball()
-        return (most.ball() + (-1 / x).log1p() - (d * x).log() / (x - 1)).max(arb(0))
-
-    return enclose(value)
+def _of_mu(mu: Number) -> Answers:
+    shift = exact(mu, "mu")
+    if shift.sign < 0:
+        raise expected("mu", mu, "≥ 0")
+    return _of_mechanism(Gaussian(1, shift) if shift.sign else Guaranteed(0))
 
 
-def power_of_renyi(
-    order: Number, divergence: Number, alpha: Number, *, relative_width: Fraction = _ROOT_WIDTH
-) -> Interval:
-    """Enclose the largest power of a test of level α in [0, 1] where D_order(P‖Q) ≤ divergence.
-
-    The power and the level of a test are two outcomes of P and Q, whose divergence is no larger:
-    the power is at most the p with ln(p^a α^{1−a} + (1−p)^a (1−α)^{1−a}) = (a − 1)D, which two
-    outcomes attain.
-    """
-    a, most, level = _order(order), _divergence(divergence), probability("alpha", alpha)
-    if level.sign == 0 or level == _ONE or most.sign == 0:
-        return exactly(level)
-
-    def room(power: ExactReal) -> arb:
-        x, p, q = a.ball(), power.ball(), level.ball()
-        total = (x * p.log() + (1 - x) * q.log()).exp()
-        if power != _ONE:
-            total += (x * (-p).log1p() + (1 - x) * (-q).log1p()).exp()
-        return (x - 1) * most.ball() - total.log()
-
-    if room(_ONE) >= 0:
-        return Interval.of_exact(1)
-    least = Fraction(exactly(level).lower)
-    return solve.root(room, (least, Fraction(1)), relative_width=relative_width)
+def _of_pure(epsilon: Number) -> Answers:
+    return _of_mechanism(Guaranteed(epsilon))
 
 
-def power_of_zcdp(rho: Number, alpha: Number) -> Interval:
-    """Enclose the largest power of a test of level α under ρ-zCDP, as for `delta_of_zcdp`."""
-    budget_rho, level = _divergence(rho, "rho"), probability("alpha", alpha)
-    if budget_rho.sign == 0 or level.sign == 0 or level == _ONE:
-        return exactly(level)
-    best = math.sqrt(-_log(level) / _float(budget_rho))  # of the first of the two outcomes alone
-    order = 1 + Fraction(max(best - 1, 1e-3)).limit_denominator(10**6)
-    above = power_of_renyi(order, _rational(budget_rho) * order, level)
-    below = tradeoff.power(_gaussian(budget_rho), level)
-    return Interval(min(below.lower, above.upper), above.upper)
+def _of_approximate(epsilon: Number, delta: Number) -> Answers:
+    worst = Guaranteed(epsilon, delta)
+    answers = _of_mechanism(worst)
+    infinite = ("mu", "rho", "renyi") if worst.delta.sign else ()  # as its largest loss is
+    return {name: answer for name, answer in answers.items() if name not in infinite}
 
 
-def delta_of_zcdp(rho: Number, epsilon: Number) -> Interval:
-    """Enclose the least δ such that ρ-zCDP implies (ε, δ)-DP, for ρ > 0 and ε ≥ 0.
+def _of_renyi(order: Number, divergence: Number) -> Answers:
+    most, value = exact(order, "order"), exact(divergence, "divergence")
 
-    Below: a Gaussian mechanism is ρ-zCDP with equality at every order and has this δ. Above: the
-    optimal conversion at one order, which is near the best one. The two do not meet: which
-    mechanism is worst is not known.
-    """
-    budget_rho, eps = _divergence(rho, "rho"), _epsilon(epsilon)
-    if budget_rho.sign == 0:
-        return Interval.of_exact(0)
-    order = _best_order(_float(budget_rho), _float(eps))
-    above = delta_of_renyi(order, _rational(budget_rho) * order, eps)
-    below = profile.delta(_gaussian(budget_rho), eps)
-    return Interval(min(below.lower, above.upper), above.upper)
+    def renyi(at: Number) -> Interval:
+        if exact(at, "order") <= most and exact(at, "order").rational != 0:
+            return notions.exactly(value)
+        raise NotApplicableError(
+            f"A divergence of order {most} bounds those of smaller orders only, not of {at}."
+        )
 
-
-def epsilon_of_zcdp(rho: Number, delta: Number) -> Interval:
-    """Enclose the least ε ≥ 0 such that ρ-zCDP implies (ε, δ)-DP, as for `delta_of_zcdp`."""
-    budget_rho, target = _divergence(rho, "rho"), _delta(delta)
-    if budget_rho.sign == 0:
-        return Interval.of_exact(0)
-    r, log_inverse = _float(budget_rho), -_log(target)
-    order = _best_order(r, r + 2 * math.sqrt(r * log_inverse))
-    above = epsilon_of_renyi(order, _rational(budget_rho) * order, target)
-    below = profile.epsilon(_gaussian(budget_rho), target)
-    zero = Interval.of_exact(0).lower
-    return Interval(min(max(below.lower, zero), above.upper), above.upper)
+    return {
+        "delta": lambda at: notions.delta_of_renyi(most, value, at),
+        "epsilon": lambda at: notions.epsilon_of_renyi(most, value, at),
+        "beta": lambda at: _beta(notions.power_of_renyi(most, value, at)),
+        "true_positive_rate": lambda at: notions.power_of_renyi(most, value, at),
+        "renyi": renyi,
+    }
 
 
-def budget(a: arb, epsilon: arb, delta: arb) -> arb:
-    """Return the least divergence of order a > 1 between two pairs of outcomes that reach δ.
+def _of_zcdp(rho: Number) -> Answers:
+    slope = exact(rho, "rho")
 
-    At flint's current precision; +∞ where no pair reaches it.
-    """
-    if delta * a >= 1:  # the sum falls until p = 1, where it is q^{1−a}
-        return epsilon - (-delta).log1p()
-    with ctx.workprec(ctx.prec + _SPARE_BITS + _bits(1 - delta)):
-        return _least_divergence(a, epsilon, delta)
+    def renyi(at: Number) -> Interval:
+        order = exact(at, "order")
+        if order < exact(1):
+            raise expected("order", at, "≥ 1")
+        return notions.exactly(slope * order)
 
-
-def _least_divergence(a: arb, epsilon: arb, delta: arb) -> arb:
-    """Return the same where the sum has its least value between p = δ and p = 1."""
-    factor = epsilon.exp()
-    top = (1 - delta) / factor
-    low, high = (-top.abs_lower().log()).mid(), None  # −ln q: the derivative is < 0 far out
-    step = arb(1)
-    while high is None:
-        if _slope(a, factor, delta, (-(low + step)).exp()) < 0:
-            high = (low + step).mid()
-        else:
-            low, step = (low + step).mid(), 2 * step
-        if step > arb(2) ** 40:
-            return arb("nan")
-    for _ in range(2 * ctx.prec):
-        middle = ((low + high) / 2).mid()
-        slope = _slope(a, factor, delta, (-middle).exp())
-        if slope < 0:
-            high = middle
-        elif slope > 0:
-            low = middle
-        else:
-            break
-        if high - low < arb(2) ** (-ctx.prec + 8) * high:
-            break
-    return _divergence_at(a, factor, delta, (-low.union(high)).exp())
+    return {
+        "delta": lambda at: notions.delta_of_zcdp(slope, at),
+        "epsilon": lambda at: notions.epsilon_of_zcdp(slope, at),
+        "beta": lambda at: _beta(notions.power_of_zcdp(slope, at)),
+        "true_positive_rate": lambda at: notions.power_of_zcdp(slope, at),
+        "renyi": renyi,
+        "rho": lambda _: notions.exactly(slope),
+    }
 
 
-def _slope(a: arb, factor: arb, delta: arb, q: arb) -> arb:
-    """Return the derivative of p^a q^{1−a} + (1−p)^a (1−q)^{1−a} in q."""
-    p = delta + factor * q
-    if not p < 1:
-        return arb(1)  # right of the range, where the slope is positive up to its end
-    inside, outside = p / q, (1 - p) / (1 - q)
-    first = inside ** (a - 1) * (a * factor - (a - 1) * inside)
-    return first - outside ** (a - 1) * (a * factor - (a - 1) * outside)
+def _beta(power: Interval) -> Interval:
+    """Return 1 − power, rounded outward."""
+    low, high = (Interval.of_exact(1 - Fraction(end), 40) for end in (power.upper, power.lower))
+    return low.hull(high)
 
 
-def _divergence_at(a: arb, factor: arb, delta: arb, q: arb) -> arb:
-    """Return the divergence for every q in the ball.
-
-    The least value of a convex function lies between its values at the ends of the ball and the
-    lines that its slopes there continue: so narrowly, since it is flat there. Where the end of the
-    range, p = 1, is not told from the upper end, it is taken: for orders near 1 the least value may
-    be at 1 − p = e^−20000.
-    """
-    low, high = (end.ball() for end in ends(q))
-
-    def moment(at: arb) -> arb:
-        p = delta + factor * at
-        return p * (p / at) ** (a - 1) + (1 - p) * ((1 - p) / (1 - at)) ** (a - 1)
-
-    inside = delta + factor * high < 1
-    at_low = moment(low)
-    at_high = moment(high) if inside else (factor / (1 - delta)) ** (a - 1)
-    drop = (high - low) * _slope(a, factor, delta, low)
-    least = (at_low + drop.min(arb(0))).min(at_high)
-    return least.union(at_low.min(at_high)).log() / (a - 1)
-
-
-def _bits(value: arb) -> int:
-    """Return about −log₂ of a positive number below 1."""
-    lower = value.abs_lower()
-    return 0 if lower.is_zero() else max(0, 1 - int(lower.log().floor().fmpz() * 3 // 2))
-
-
-def _best_order(rho: float, epsilon: float) -> Fraction:
-    """Return an order near the one where ρ-zCDP gives the least δ: any order is valid."""
-
-    def log_delta(log_less: float) -> float:
-        less = math.exp(log_less)
-        a = 1 + less
-        return less * (a * rho - epsilon) + less * math.log(less / a) - math.log(a)
-
-    low, high = -20.0, 40.0
-    for _ in range(80):
-        width = high - low
-        left, right = high - _GOLDEN * width, low + _GOLDEN * width
-        low, high = (low, right) if log_delta(left) < log_delta(right) else (left, high)
-    return 1 + Fraction(math.exp((low + high) / 2)).limit_denominator(10**9)
-
-
-def _gaussian(rho: ExactReal) -> Gaussian:
-    """Return the Gaussian mechanism with μ²/2 = ρ (ρ rounded up if it is a root)."""
-    return Gaussian(
-        standard_deviation=1, l2_sensitivity=ExactReal.of_root(2 * _rational(rho, up=False))
-    )
-
-
-def _rational(number: ExactReal, *, up: bool = True) -> Fraction:
-    """Return the number, or if it is irrational a rational on the given side of it."""
-    if number.rational is not None:
-        return number.rational
-    interval = enclose(number.ball)
-    return Fraction(interval.upper if up else interval.lower)
-
-
-def exactly(number: ExactReal) -> Interval:
-    """Enclose an exact number: by itself where it is rational."""
-    if number.rational is not None:
-        return Interval.of_exact(number.rational)
-    return enclose(number.ball)
-
-
-def _float(number: ExactReal) -> float:
-    """Return a positive number as a float, the nearest one of those that orders are chosen by."""
-    with ctx.workprec(64):
-        return min(max(float(number.ball().mid()), _SMALLEST), _LARGEST)
-
-
-def _log(number: ExactReal) -> float:
-    """Return ln, also of what floats take for 0."""
-    with ctx.workprec(64):
-        return float(number.ball().log().mid())
-
-
-def _order(order: Number) -> ExactReal:
-    number = exact(order, "order")
-    if number <= _ONE:
-        raise expected("order", order, "> 1", "Order 1 alone implies no (epsilon, delta).")
-    return number
-
-
-def _epsilon(epsilon: Number) -> ExactReal:
-    number = exact(epsilon, "epsilon")
-    if number.sign < 0:
-        raise expected("epsilon", epsilon, "≥ 0")
-    if number > _MOST_EPSILON:
-        raise expected("epsilon", epsilon, "≤ 1e6", "So far out it has no meaning for privacy.")
-    return number
-
-
-def _delta(delta: Number) -> ExactReal:
-    number = probability("delta", delta)
-    if number.sign == 0 or number == _ONE:
-        raise expected("delta", delta, "in (0, 1)")
-    return number
-
-
-def _divergence(divergence: Number, name: str = "divergence") -> ExactReal:
-    number = exact(divergence, name)
-    if number.sign < 0:
-        raise expected(name, divergence, "≥ 0")
-    return number
+GIVEN = (
+    Given("mu", ("M",), _of_mu),
+    Given("pure", ("E",), _of_pure),
+    Given("approximate", ("E", "D"), _of_approximate),
+    Given("renyi", ("R", "V"), _of_renyi),
+    Given("zcdp", ("R",), _of_zcdp),
+)

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, final
 import numpy as np
 from flint import arb
 
+from accountant.composition.choose import smooth
 from accountant.composition.fourier.float_curve import FloatCurve
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, UndecidedError, expected
@@ -247,11 +247,11 @@ def _sources(
 ) -> tuple[_Source, ...]:
     """Return the float engine if there is one, and enclosures where its digits are lost."""
     pairs = profile.worst_pairs(mechanism, adjacency, direction)
-    smooth = [pair for pair in pairs if isinstance(pair, SmoothPair)]
+    known = [product for product in map(smooth, pairs) if product is not None]
     enclosures = _Enclosures(mechanism, Adjacency.read(adjacency), direction)
-    if len(smooth) < len(pairs):
+    if len(known) < len(pairs):
         return (enclosures,)
-    return _Curves([FloatCurve(pair) for pair in smooth]), enclosures
+    return _Curves([FloatCurve(product) for product in known]), enclosures
 
 
 @final

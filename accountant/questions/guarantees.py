@@ -11,10 +11,10 @@ from functools import partial
 from flint import arb
 
 from accountant.composition.invert import least, most
-from accountant.composition.joint import Factor, JointPair
+from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
+from accountant.core.pair import Pair, loss_tails
 from accountant.errors import BetweenError, UndecidedError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import (
@@ -23,6 +23,7 @@ from accountant.numbers.interval import (
     Interval,
     ball,
     enclose,
+    nonnegative,
     within,
 )
 from accountant.numbers.precision import ctx
@@ -67,7 +68,10 @@ def loss_cdf(
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
-        lambda: least([pair.tails(at).p_below for pair in pairs]), relative_width, pairs, _share
+        lambda: least([loss_tails(pair, at).p_below for pair in pairs]),
+        relative_width,
+        pairs,
+        _share,
     )
 
 
@@ -89,7 +93,10 @@ def loss_survival(
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
-        lambda: most([pair.tails(at).p_above for pair in pairs]), relative_width, pairs, _share
+        lambda: most([loss_tails(pair, at).p_above for pair in pairs]),
+        relative_width,
+        pairs,
+        _share,
     )
 
 
@@ -135,7 +142,9 @@ def renyi(
     enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
 
     def ask(width: Fraction) -> Interval:
-        found = enclose(lambda: most([divergence(pair) for pair in pairs]), relative_width=width)
+        found = enclose(
+            lambda: nonnegative(most([divergence(pair) for pair in pairs])), relative_width=width
+        )
         if not enveloped:
             return found
         with within():
@@ -227,7 +236,7 @@ def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
 
 def _known(rho: arb | None) -> arb:
     assert rho is not None
-    return rho
+    return nonnegative(rho)
 
 
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:
@@ -286,7 +295,7 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
 
 def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
     """Return Σ D_a/a of the Gaussian factors, which is the same at every order, and the others."""
-    if not isinstance(pair, JointPair):
+    if not isinstance(pair, Product):
         return arb(0), [(pair, 1)]
     gaussian = [part for part in pair.factors if isinstance(part[0], GaussianPair)]
     steady = sum((count * _known(part.closed_rho()) for part, count in gaussian), start=arb(0))

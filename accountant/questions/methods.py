@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accountant.composition.choose import FOR, METHODS, RENAMED, engine, is_numerical
-from accountant.composition.joint import apart
+from accountant.composition.product import apart
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair

@@ -16,7 +16,9 @@ gives the ε* whose supporting line proves it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -28,10 +30,18 @@ from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, Tails
 from accountant.core.validate import probability
-from accountant.errors import BetweenError
+from accountant.errors import BetweenError, NotApplicableError, UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import Interval, ball, bits_of, enclose, sign, within
+from accountant.numbers.interval import (
+    START_PRECISION,
+    Interval,
+    ball,
+    bits_of,
+    enclose,
+    sign,
+    within,
+)
 from accountant.numbers.precision import ctx
 from accountant.questions.answer import answer, joined, largest, smallest, usual
 from accountant.questions.profile import worst_pairs
@@ -42,6 +52,9 @@ _MAX_STEPS = 2000
 """Tests at most: atoms that are hard to tell apart take many."""
 _MAX_BLURS = 2
 """Times that a level may not be told from α before the bounds are as good as they get."""
+_LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 30.0
+"""Losses of each sign at which bounds of H are taken: from the largest, or from this one, on they
+fall by half so many times, and such parts of each are taken."""
 _WIDENINGS = 4
 """Steps away from such a test, each 16 times the last."""
 
@@ -108,7 +121,7 @@ def _envelope(
     """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
     if direction is not None or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
         return None
-    from accountant.composition.subsampling import envelope
+    from accountant.pairs.subsampled import envelope
 
     return envelope(tuple(pairs))
 
@@ -150,6 +163,14 @@ class _Question:
         """Enclose it for one pair."""
         if self.level.sign != 0 and _covers_p(pair, self.level):
             return Interval.of_exact(int(self.power))
+        if pair.only_bounded:
+            known = _between(pair, self.level.ball(), power=self.power)
+            raise UndecidedError(
+                f"Only bounds are known: {'power' if self.power else 'beta'} lies in {known}, by "
+                "events that are known and by bounds of delta. Ask for a larger relative_width.",
+                reached=float(known.relative_width or math.inf),
+                interval=known,
+            )
         if hasattr(pair, "factors"):  # a product; one release loads no engine
             from accountant.composition.dual import by_values
 
@@ -163,6 +184,33 @@ class _Question:
             return _search(pair, self.level, bits, power=self.power)
         power = pair.infinity_mass()  # reject only where Q has no mass
         return power if self.power else 1 - power
+
+
+def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
+    """Bound f(α), or 1 − f(α), where only bounds of H are known.
+
+    1 − H(ε) − e^ε α is at most f(α) for every ε. Events that are known are points above the curve,
+    as are the test that never rejects and the one that always does, and the chords between them.
+    """
+    with ctx.workprec(START_PRECISION):
+        largest_loss = pair.max_loss()
+        span = float(largest_loss.upper()) if largest_loss.is_finite() else _LOSS_SPAN
+        least, points = arb(0), [(arb(0), arb(1)), (arb(1), arb(0))]
+        sizes = [Fraction(span) * part / (1 << k) for k in range(_LOSSES) for part in _PARTS]
+        for loss in (Fraction(0), *sizes, *(-size for size in sizes)):
+            at = ExactReal.of_rational(loss)
+            least = least.max(1 - pair.hockey_stick(at).upper() - at.ball().exp() * level)
+            with suppress(NotApplicableError):
+                tails = pair.attained(at).tails(at)
+                points.append((tails.q_above, tails.p_below))
+        chords = (
+            (b + (level - q) * (rest - b) / (more - q)).upper()
+            for q, b in points
+            for more, rest in points
+            if q <= level < more
+        )
+        most = min(chords, key=float, default=1 - level)
+        return Interval.between(1 - most, 1 - least) if power else Interval.between(least, most)
 
 
 def _covers_p(pair: Pair, level: ExactReal) -> bool:

@@ -81,7 +81,7 @@ def test_parses(text: str, mechanism: Mechanism) -> None:
     ("text", "message"),
     [
         ("", "Expected a mechanism, not ''"),
-        ("Gaussian", "Expected a mechanism, not 'Gaussian'"),
+        ("Gaussian", "Gaussian needs standard_deviation"),
         ("Gaussian(", "Expected a mechanism, not"),
         ("Gaussian(standard_deviation=1e-3x)", "Expected a mechanism, not"),
         ("Gaussian(standard_deviation=1)\n", None),

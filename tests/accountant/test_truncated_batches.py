@@ -120,8 +120,6 @@ def test_what_does_not_fit_is_one_line() -> None:
         dpassay.dpsgd(1, 10, 100, epochs=1, delta="1e-5", truncated_batch_size=20)
     with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size=0 ≥ 1"):
         dpassay.dpsgd(1, 10, 100, epochs=1, truncated_batch_size=0, **WHERE)
-    with pytest.raises(dpassay.NotApplicableError, match="group"):
-        dpassay.dpsgd(1, 10, 100, epochs=1, group=2, truncated_batch_size=20, **WHERE)
 
 
 def test_noise_for_a_budget() -> None:

@@ -165,7 +165,7 @@ def test_wrong_records_are_named(tmp_path: Path, text: str, message: str) -> Non
         (["--workload", "Count()"], "Expected a budget of one kind"),
         (["--epsilon", "1", "--mu", "1", "--workload", "Count()"], "given: epsilon, mu"),
         (["--mu", "1", "--workload", "Gaussian(standard_deviation=1)"], "Expected a workload"),
-        (["--mu", "1", "--workload", "Count"], "Expected a workload"),
+        (["--mu", "1", "--workload", "Histogram"], "Histogram needs bins"),
         ([*COUNT, "--metric", "varianc"], "variance"),
         ([*COUNT, "--sweep", "delta"], "--sweep PARAMETER="),
         ([*COUNT, "--html", "/nowhere/r.html"], "directory that exists"),

@@ -18,7 +18,7 @@ from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions import convert, guarantees, profile, tradeoff
+from accountant.questions import guarantees, notions, profile, tradeoff
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.peers.rows import WIDTH, Row, narrowest, near
 from verify.foreign import events, reports
@@ -120,7 +120,7 @@ def _share(row: Row) -> str | None:
 
 
 def _conversion(row: Row) -> str | None:
-    found = convert.improved_epsilon_of_renyi(row["order"], row["divergence"], row["delta"])
+    found = notions.improved_epsilon_of_renyi(row["order"], row["divergence"], row["delta"])
     return near(row, found, row["expected"], "epsilon")
 
 
@@ -147,7 +147,7 @@ def _gaussian_delta(row: Row) -> str | None:
     epsilon = Fraction(row["epsilon"])
     true = profile.delta(Gaussian(1), epsilon)
     order = max(epsilon + Fraction(1, 2), Fraction(11, 10))
-    bound = convert.delta_of_renyi(order, order / 2, epsilon)
+    bound = notions.delta_of_renyi(order, order / 2, epsilon)
     top = 1.0 if epsilon < Fraction(1, 2) else math.exp(-0.5 * (float(epsilon) - 0.5) ** 2)
     if true.upper <= bound.upper and float(bound.upper) <= top + 1e-300:
         return None
@@ -160,7 +160,7 @@ def _gaussian_conversion(row: Row) -> str | None:
 
     def of(thousandths: int) -> Interval:
         order = Fraction(thousandths, 1000)
-        return convert.improved_epsilon_of_renyi(order, rho * order, row["delta"])
+        return notions.improved_epsilon_of_renyi(order, rho * order, row["delta"])
 
     rough = min(range(10_000, 60_000, 100), key=lambda n: of(n).upper)
     best = min((of(n) for n in range(rough - 100, rough + 100)), key=lambda found: found.upper)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from accountant.mechanisms import Gaussian, Guaranteed, Laplace, RandomizedResponse
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
-from accountant.questions import convert, guarantees, profile, tradeoff
+from accountant.questions import guarantees, notions, profile, tradeoff
 from accountant.questions.gaussian_bounds import gaussian_bounds
 
 ORDERS = st.fractions(Fraction(11, 10), 64, max_denominator=10)
@@ -27,10 +27,10 @@ CLOSE = Decimal("1e-15")
 def test_renyi_to_delta_and_back(order: Fraction, epsilon: Fraction, exponent: int) -> None:
     delta = Fraction(1, 10**exponent)
     a, e, d = (ExactReal.of_rational(each) for each in (order, epsilon, delta))
-    budget = enclose(lambda: convert.budget(a.ball(), e.ball(), d.ball()))
-    back = convert.delta_of_renyi(order, budget.upper, epsilon)
+    budget = enclose(lambda: notions.budget(a.ball(), e.ball(), d.ball()))
+    back = notions.delta_of_renyi(order, budget.upper, epsilon)
     assert abs(back.upper * 10**exponent - 1) < CLOSE
-    again = convert.epsilon_of_renyi(order, budget.upper, delta)
+    again = notions.epsilon_of_renyi(order, budget.upper, delta)
     assert abs(Fraction(again.upper) - epsilon) < Fraction(CLOSE)
 
 
@@ -38,7 +38,7 @@ def test_renyi_to_delta_and_back(order: Fraction, epsilon: Fraction, exponent: i
 @given(ORDERS, st.fractions(Fraction(1, 100), 3, max_denominator=100), EXPONENTS)
 def test_renyi_to_power_and_back(order: Fraction, divergence: Fraction, exponent: int) -> None:
     alpha = Fraction(1, 10**exponent)
-    power = convert.power_of_renyi(order, divergence, alpha)
+    power = notions.power_of_renyi(order, divergence, alpha)
     if power.upper == 1:
         assert divergence >= Fraction(math.log(10) * exponent) * Fraction(999, 1000)
         return
@@ -80,7 +80,7 @@ def test_epsilon_and_delta_are_inverse(mu: Fraction, epsilon: Fraction) -> None:
 @settings(max_examples=12)
 @given(SHIFTS)
 def test_gaussian_dp_to_zcdp_and_back(mu: Fraction) -> None:
-    bounds = convert.epsilon_of_zcdp(mu**2 / 2, "1e-6")
+    bounds = notions.epsilon_of_zcdp(mu**2 / 2, "1e-6")
     true = profile.epsilon(Gaussian(1, mu), "1e-6")
     assert max(bounds.lower, Decimal(0)) <= max(true.upper, Decimal(0)) + CLOSE
     assert true.lower <= bounds.upper

@@ -83,6 +83,7 @@ MECHANISMS = {
     "laplace": "Laplace(scale=1)",
     "stairs": "Staircase(epsilon=1, gamma='0.4')",
     "allocation": "RandomAllocation(Gaussian(1), 20)",
+    "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
     "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
     "logistic": "Logistic(scale=2)",
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
@@ -178,8 +179,9 @@ HOLDS    mu    integers-10     both 1.59         given
 HOLDS    mu    mixed           both 1.3          given
 HOLDS    dp    tenths          one  3 0.5        given slow
 HOLDS    dp    allocation      both 1 0.2
-HOLDS    dp    allocation      both 1 1e-2       given
-REFUTED  dp    allocation      both 1 1e-5       given
+HOLDS    dp    allocation      both 1 1e-2
+REFUTED  dp    allocation      both 1 1e-5
+HOLDS    dp    epochs          both 1 1e-2       given
 HOLDS    dp    exponential     -    1 0.18
 REFUTED  dp    exponential     -    1 0.17
 HOLDS    renyi exponential     -    3 1.2

@@ -14,6 +14,7 @@ from collections import Counter
 from fractions import Fraction
 
 import msgspec
+import numpy as np
 import pytest
 
 from accountant import notation
@@ -29,7 +30,14 @@ from lp.shapes import optimal_gaussian_shape
 from tests.quick import quick
 from tests.verify.forge import CLAIMS, Data, certified, mutants, sealed
 from verify import checker
-from verify.audit import Counts, Design, audit, audit_until_refuted, p_value
+from verify.audit import (
+    Counts,
+    Design,
+    audit,
+    audit_one_run,
+    audit_until_refuted,
+    p_value,
+)
 from verify.audit.rounds import Evidence, Round
 from verify.checker import Outcome, apart
 from verify.claims import KINDS
@@ -39,7 +47,10 @@ from verify.exact import verify
 
 _SECONDS = 10
 """Of processor time for a mutant; one that takes more is not checked, and does not pass."""
-OTHERS = ("audit", "sequential-audit", "count-noise", "integer-noise", "gaussian-shape")
+OTHERS = (
+    *("audit", "sequential-audit", "one-run-audit"),
+    *("count-noise", "integer-noise", "gaussian-shape"),
+)
 EVERY = 193
 """The default suite looks at every 193rd mutant, beginning at another one for each certificate."""
 EVERY_SLOW = 11
@@ -58,6 +69,10 @@ def _genuine(name: str) -> str:
             found = audit_until_refuted(
                 notation.parse("Laplace(scale=1)"), "0.5", seed=1
             ).certificate()
+        case "one-run-audit":
+            coins = np.arange(80) % 2 == 0
+            scores = np.where(np.arange(80) % 10 < 9, coins, ~coins) + np.arange(80) / 1000
+            found = audit_one_run(scores, coins, "0.5").certificate()
         case "count-noise":
             problem = CountNoiseProblem(ratio=3, eta="1/2", support=2, max_count=2)
             found = sealed(count_certificate(optimal_count_noise(problem)))
@@ -84,6 +99,8 @@ def is_true(data: Data) -> bool:
             return _audit(data)
         case "sequential-audit":
             return _bets(data)
+        case "one-run-audit":
+            return _one_run(data)
         case "count-noise" | "integer-noise" | "gaussian-shape" as kind:
             key = "problem" if kind == "count-noise" else "given"
             stated = data["delta"] if kind == "count-noise" else data["optimum"]
@@ -135,6 +152,33 @@ def _audit(data: Data) -> bool:
     claimed = data["claim"]["kind"] == "epsilon-delta" and data["tested"] in data["claim"]["points"]
     enough = data["p_value"] >= 0.7 * found
     return bool(claimed and enough and (data["verdict"] == "REFUTED") == refuted)
+
+
+def _one_run(data: Data) -> bool:
+    """Audit the scores again, with the numbers of guesses that are stated."""
+    scores = [float(each) for text in data["scores"] for each in text.split()]
+    coins = [coin == "1" for text in data["included"] for coin in text]
+    points = [(each["epsilon"], each["delta"]) for each in data["claim"]["points"]]
+    try:
+        found = audit_one_run(
+            scores,
+            coins,
+            points,
+            delta=data["delta"],
+            guesses=data["guesses_tried"],
+            significance=data["significance"],
+            seed=int(data["seed"]),
+        )
+    except DpassayError:
+        return False
+    room = 1 + 1e-5
+    refuted = data["p_value"] <= data["significance"]
+    return bool(
+        data["epsilon_lower_bound"] <= found.epsilon * room
+        and data["mu_lower_bound"] <= found.mu * room
+        and data["p_value"] * room >= (found.p_value or 0.0)
+        and (data["verdict"] == "REFUTED") == refuted
+    )
 
 
 def _bets(data: Data) -> bool:

@@ -24,6 +24,7 @@ from verify.audit.samples import audit_samples, audit_scores
 from verify.audit.sequential import SequentialResult, audit_until_refuted
 from verify.audit.step import StepFinding, StepResult, audit_step
 from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
+from verify.audit.training_steps import audit_training
 
 __all__ = [
     "AuditResult",
@@ -53,6 +54,7 @@ __all__ = [
     "audit_samples",
     "audit_scores",
     "audit_step",
+    "audit_training",
     "audit_until_refuted",
     "canaries_needed",
     "delta_lower_bound",

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify.audit import features
-from verify.audit.bit_features import Atoms, BitCell, BitScore
+from verify.audit.bit_features import Atoms, BitCell
+from verify.audit.boosted import Boosted
 from verify.audit.features import Feature, Values
-from verify.audit.joint_bits import JointBits
 from verify.audit.outputs import Matrix
-from verify.audit.smooth import clipped, smoothed
-from verify.audit.vectors import Trees
+from verify.audit.smooth import smoothed
 
 Array: TypeAlias = NDArray[Any]
 
@@ -35,9 +34,7 @@ _DOUBT_OF_FEW = 4.0
 """Runs that may have been lucky, instead: rare events are doubted more than common ones."""
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
-_LUCK_OF_A_RAMP = 1.5
-"""Standard deviations of what is uncertain in a line between two constants."""
-_SLOW = (BitCell, BitScore, Atoms, JointBits, Trees)
+_SLOW = (BitCell, Atoms, Boosted)
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""
@@ -63,8 +60,6 @@ class Cells:
     """The part of the training runs that was counted."""
     draws: tuple[Array, Array] | None = None
     """Counts that are as likely, where these are smoothed by a spline."""
-    ramp: bool = False
-    """Whether these are smoothed by a line between two constants."""
 
 
 def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> Iterable[Cells]:
@@ -102,16 +97,12 @@ def intervals(
     )
     luck, doubt = (LUCK, 0.0) if len(p) > _FEW else (_LUCK_OF_FEW, _DOUBT_OF_FEW)
     yield Cells(feature, edges, p, q, luck, share=share, doubt=doubt)
-    if not np.isfinite(both[[0, -1]]).all():
+    if not tails or not np.isfinite(both[[0, -1]]).all():
         return
-    places = np.append(both[0], edges)
-    fitted = smoothed(places, p, q) if tails else clipped(places, p, q)
-    if fitted is not None and tails:
+    fitted = smoothed(np.append(both[0], edges), p, q)
+    if fitted is not None:
         counts = (fitted.first, fitted.second)
         yield Cells(feature, edges, *counts, _SMOOTH_LUCK, share=share, draws=fitted.draws)
-    elif fitted is not None:
-        counts = (fitted.first, fitted.second)
-        yield Cells(feature, edges, *counts, _LUCK_OF_A_RAMP, share=share, ramp=True)
 
 
 def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:

@@ -77,29 +77,6 @@ class Coordinate:
 
 @final
 @dataclass(frozen=True)
-class FromCentre:
-    """The distance of one entry from a point; NaN counts as +∞."""
-
-    index: int
-    centre: float
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Which entry and from where."""
-        return f"|output[{self.index}] - {self.centre:.6g}|"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the distance."""
-        return _no_nan(np.abs(_no_nan(outputs[:, self.index]) - self.centre))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"feature": "from-centre", "index": self.index, "centre": self.centre}
-
-
-@final
-@dataclass(frozen=True)
 class Row:
     """The whole output as one category: a number that stands for its entries."""
 
@@ -178,7 +155,7 @@ class Binned:
 
 
 def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose entries, distances from their middle, cells, whole rows and special values."""
+    """Propose entries, cells, whole rows and special values."""
     width = first.shape[1]
     if width > _WIDE:
         first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
@@ -201,9 +178,6 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
         cuts = np.unique(np.quantile(entry, np.arange(1, 24) / 24, method="lower"))
         if len(values) > len(cuts):
             yield Binned(Coordinate(index), tuple(float(cut) for cut in cuts))
-        middle = float(np.median(entry))
-        if np.isfinite(middle) and width <= 4:
-            yield FromCentre(index, middle)
 
 
 def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:

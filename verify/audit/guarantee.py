@@ -147,7 +147,7 @@ def zcdp(rho: Number) -> Guarantee:
     Refuting a point of that curve refutes ρ-zCDP. Not the other way round: the curve may hold where
     ρ-zCDP does not.
     """
-    from accountant.questions.convert import delta_of_zcdp
+    from accountant.questions.notions import delta_of_zcdp
 
     number = exact(rho, "rho")
     if number.sign <= 0:
@@ -162,7 +162,7 @@ def renyi(order: Number, divergence: Number) -> Guarantee:
 
     Refuting a point of that curve refutes the divergence, not the other way round.
     """
-    from accountant.questions.convert import delta_of_renyi
+    from accountant.questions.notions import delta_of_renyi
 
     delta_of_renyi(order, divergence, 1)  # says what is wrong with the numbers
     said = f"the (epsilon, delta)-curve that Rényi divergence {divergence} at order {order} implies"

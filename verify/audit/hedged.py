@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify.audit import features, promise
-from verify.audit.bit_features import BitScore
+from verify.audit.boosted import Boosted
 from verify.audit.cells import Cells
 from verify.audit.exact_test import (
     SPARED,
@@ -32,10 +32,8 @@ from verify.audit.exact_test import (
     p_value,
 )
 from verify.audit.guarantee import Point
-from verify.audit.joint_bits import JointBits
 from verify.audit.outputs import Matrix
 from verify.audit.rule import Histogram, Partition, Rule
-from verify.audit.vectors import Trees
 
 Array: TypeAlias = NDArray[Any]
 
@@ -43,8 +41,6 @@ MAIN = 0.95
 """The part of the significance of the event that promises most: 1 % less of ε at 10⁵ runs."""
 _RARE = 0.02
 """The largest part of the training runs that a rare event holds."""
-_SLOW = (BitScore, JointBits, Trees)
-"""Features that take too long for a hedge: it is computed on every fresh run, and seldom tells."""
 _FEWEST = 2
 """Training runs that an event needs."""
 
@@ -62,7 +58,7 @@ class End(NamedTuple):
 
 def rare_ends(cells: Cells, points: Sequence[Point]) -> Iterable[End]:
     """Yield for either dataset the rare end of some cells that exceeds the claim most."""
-    if isinstance(cells.feature, _SLOW) or cells.draws is not None or cells.ramp:
+    if isinstance(cells.feature, Boosted) or cells.draws is not None:
         return  # slow on every fresh run, or no counts
     sides, size = (cells.first, cells.second), len(cells.first)
     for favoured in (0, 1):

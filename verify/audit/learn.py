@@ -9,11 +9,10 @@ standardised excess over it otherwise.
 - Counts as they are promise too much, since the luckiest of many is taken: they are read as if
   there were fewer fresh runs than there will be, by some standard deviations of luck. Of a feature
   of few values there are few events, which share most of their runs: no luck is taken off.
-- Counts smoothed by a fit of the likelihood ratio (`verify.audit.smooth`) are read at the full
-  number of runs: the threshold is where the mean promise is largest, and for comparisons with
-  other events a standard deviation of what the fit leaves open is taken off. For δ > 0 the fit is
-  a spline, since rare events are best; for δ = 0 a line between two constants, since the best
-  events end where the ratio becomes constant.
+- For δ > 0, where rare events are best, counts smoothed by a fit of the likelihood ratio
+  (`verify.audit.smooth`) are read at the full number of runs: the threshold is where the mean
+  promise is largest, and for comparisons with other events a standard deviation of what the fit
+  leaves open is taken off.
 - For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
 - A linear score of vectors is learned from all training runs in the end, and cut by scores that
   other parts of the runs taught (`verify.audit.vectors.crossed`).
@@ -32,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from verify.audit import bits, features, hedged, promise, vectors
+from verify.audit import bits, boosted, features, hedged, promise, vectors
 from verify.audit.cells import LUCK, Cells, cells_of, intervals
 from verify.audit.exact_test import Design
 from verify.audit.features import Feature, Proposer, Values
@@ -46,7 +45,7 @@ Array: TypeAlias = NDArray[Any]
 DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
     features.plain,
     vectors.geometry,
-    vectors.trees,
+    boosted.trees,
     bits.propose,
 )
 _PAIRS = 72
@@ -55,8 +54,6 @@ _CURVE = 32
 """Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
 _CLEAR = 3.5
 """Standard deviations over the claim, luck taken off, that are no chance."""
-_REACH = 20
-"""Cuts are moved by at most this part of the cells."""
 _LUCK_OF_SIDES = 1.0
 """Standard deviations that one side must promise beyond both, where both leak alike."""
 _FOR_LEARNING = 0.6
@@ -214,7 +211,7 @@ def _candidates(
         coarse = sums.best(points, Design.GUESSES, favoured, *_ordered(thin, thin))
         near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
         guesses = sums.best(points, Design.GUESSES, favoured, *_ordered(*near))
-        yield sums.cautious(sums.moved(guesses, points, scale))
+        yield sums.cautious(guesses)
         for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
             side = sums.best(points, Design.SIDES, favoured, bottoms, tops)
             yield sums.cautious(sums.handicapped(side, guesses))
@@ -250,20 +247,6 @@ class _Sums:
         bottom, top = int(low[index]), int(high[index])
         upper = design is Design.GUESSES or top < len(self.cells.first)
         return _Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
-
-    def moved(self, found: _Candidate, points: Sequence[Point], scale: _Scale) -> _Candidate:
-        """Move both cuts of a clipped line to where all fresh runs want them.
-
-        With fewer runs, as which the counts were read, events would rather be larger than tight.
-        """
-        if not self.cells.ramp or self.level is None:
-            return found
-        whole = _Sums.of(self.cells, scale.runs / (scale.trained * self.cells.share), self.level)
-        size = len(self.cells.first)
-        reach = np.arange(-(size // _REACH), size // _REACH + 1)
-        near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (found.bottom, found.top))
-        moved = whole.best(points, found.design, found.favoured, *_ordered(*near))
-        return replace(moved, objective=found.objective)
 
     def cautious(self, found: _Candidate) -> _Candidate:
         """Take off what is uncertain in a fit: some deviations of what it promises."""

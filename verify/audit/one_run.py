@@ -35,40 +35,72 @@ Jagielski, "Privacy auditing with one (1) training run", 2023, Theorem 5.2).
 Nothing is assumed about how the canaries depend on each other given S: a mechanism may spoil all of
 them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(ε))-DP at every ε, and
 (1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
+So is the one that uses another ε at every count (`verify.audit.curve_bound`): the less is taken.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from accountant.errors import InvalidInputError, expected
+from accountant.numbers.exact import exact
 from verify.audit import binomial
+from verify.audit.curve_bound import Curve, curve_bound
 from verify.audit.exact_test import LARGEST_MU, gaussian_delta, last, least
 from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.result import Outcome
 from verify.audit.rows import real_numbers
+from verify.seal import seal
 
 Floats: TypeAlias = NDArray[np.float64]
+Steps: TypeAlias = list[tuple[str, str, bool]]
+"""Points (ε, δ), and whether they are used in the other order: for j = v, v − 1, …; a single one
+may also stand for equation (1)."""
 
 _LARGEST_EPSILON = 60.0
 """Where bounds of ε end: as many canaries as any machine holds prove no more."""
 _MOST_CANARIES = 1 << 30
 """Where the search for a number of canaries ends: no run holds a billion."""
+_LEAST = 1e-290
+"""Probabilities below it are close to where doubles underflow: they count as so much."""
 _FEWEST = 8
 """Guesses that are worth trying."""
-_SHARES = (1, 4, 16, 64)
+_SHARES = (1, 2, 4, 16, 64)
 """The usual numbers of guesses are the canaries over these."""
 _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
-_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 120)])
-"""Where δ_μ(ε) is asked for a bound of μ."""
+_IN_A_TEXT = 500
+"""Canaries in one text of a certificate, which may have 20,000 characters."""
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 1500)])
+"""Where δ_μ(ε) is asked for: with fewer, bounds that use many of them lose some per mille each."""
+_NARROW = 1e-6
+"""Relative width to which bounds of μ are searched."""
+
+
+@final
+@dataclass(frozen=True, repr=False, eq=False)
+class Evidence:
+    """What a certificate of one run holds besides the result."""
+
+    scores: NDArray[Any]
+    included: NDArray[np.bool_]
+    seed: int
+    guarantee: Guarantee | None
+    tested: Steps
+    """The points of the claim that the p-value rests on."""
+    epsilon_guesses: int
+    """The number of guesses that the bound of ε rests on."""
+    mu_guesses: int
+    mu_tested: Steps
+    """The same for μ, and the points of its curve."""
 
 
 @final
@@ -92,6 +124,7 @@ class OneRunResult:
     p_value: float | None
     """Of the claim, times the numbers of guesses that were tried; None without a claim."""
     significance: float
+    evidence: Evidence
 
     @property
     def refuted(self) -> bool:
@@ -115,6 +148,37 @@ class OneRunResult:
             "significance": self.significance,
         }
 
+    def certificate(self) -> dict[str, Any]:
+        """Return scores, coins and result as plain data under a seal, for `dpassay check`.
+
+        Raises InvalidInputError where nothing was claimed.
+        """
+        held = self.evidence
+        if held.guarantee is None:
+            raise InvalidInputError(
+                "A certificate needs a claim: name one, such as claim=(1, 1e-5)."
+            )
+        parts = range(0, self.canaries, _IN_A_TEXT)
+        data = {
+            **self.to_json(),
+            "kind": "one-run-audit",
+            "claim": held.guarantee.to_json(),
+            "tested": [_written(*step) for step in held.tested],
+            "epsilon_guesses": held.epsilon_guesses,
+            "mu_guesses": held.mu_guesses,
+            "mu_tested": [_written(*step) for step in held.mu_tested],
+            "seed": str(held.seed),
+            "scores": [
+                " ".join(map(repr, held.scores[start : start + _IN_A_TEXT].tolist()))
+                for start in parts
+            ],
+            "included": [
+                "".join("01"[coin] for coin in held.included[start : start + _IN_A_TEXT].tolist())
+                for start in parts
+            ],
+        }
+        return {**data, "seal": seal(data)}
+
     def __str__(self) -> str:
         """Return the result in a few lines."""
         head = "" if self.outcome is None else f"{self.outcome.value}  {self.claim}\n"
@@ -129,6 +193,25 @@ class OneRunResult:
         )
 
     __repr__ = __str__
+
+
+def _written(epsilon: str, delta: str, back: bool) -> dict[str, Any]:
+    return {"epsilon": epsilon, "delta": delta, "reversed": back}
+
+
+class _Points(NamedTuple):
+    """Points of a curve, with what they are called where floats are not exact."""
+
+    epsilons: Floats
+    deltas: Floats
+    texts: list[tuple[str, str]] | None
+
+    def step(self, place: int) -> tuple[str, str, bool]:
+        """Return the point at a place of `Curve.of`."""
+        back, at = divmod(place, len(self.epsilons))
+        if self.texts is not None:
+            return *self.texts[at], back > 0
+        return repr(float(self.epsilons[at])), repr(float(self.deltas[at])), back > 0
 
 
 def tail_bound(
@@ -154,12 +237,13 @@ def tail_bound(
     below = np.minimum(1.0, binomial.at_most(right - 1, guesses, chance) * up)
     mass = binomial.masses(np.array([right]), guesses, chance)[:, 0] / up
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Where both underflow: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w is at
-        # most that of a geometric series.
+        # Where one of them underflows: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w
+        # is at most that of a geometric series.
         falling = np.exp(eps) * ((guesses - right) / (right + 1))
         series = np.where(falling < 1, 1 / (1 - falling), np.inf)
-        odds = np.where(mass > 0, beta / mass, series)
+        odds = np.where(np.minimum(mass, beta) > _LEAST, beta / mass, series)
         added = np.where(most > 0, canaries / right * most * odds * below * up, 0.0)
+    beta = np.maximum(beta, _LEAST)
     found: Floats = np.minimum(1.0, beta + np.where(beta < 1, added, 0.0))
     return found
 
@@ -190,7 +274,7 @@ def audit_one_run(
         δ at which ε is bounded.
     guesses
         How many guesses are made: the largest half of them says "included", the least "excluded".
-        Several numbers may be given, and pay for each other. By default m, m/4, m/16 and m/64.
+        Several numbers may be given, and pay for each other. By default m, m/2, m/4, m/16 and m/64.
     significance
         The largest probability with which a private mechanism is accused.
     seed
@@ -222,11 +306,13 @@ def audit_one_run(
     epsilons = {r: _epsilon(v, r, m, delta, level) for r, v in right.items()}
     mus = {r: _mu(v, r, m, level) for r, v in right.items()}
     best = max(numbers, key=lambda r: (epsilons[r], mus[r]))
-    p_value = None
+    of_epsilon, of_mu = (max(numbers, key=each.__getitem__) for each in (epsilons, mus))
+    p_value, tested = None, []
     if whole is not None:
-        found = {r: bound_of_claim(v, r, m, whole) for r, v in right.items()}
-        best = min(numbers, key=lambda r: found[r])
-        p_value = min(1.0, len(numbers) * found[best])
+        points = _points(whole)
+        found = {r: _least_bound(v, r, m, points, level) for r, v in right.items()}
+        best = min(numbers, key=lambda r: found[r][0])
+        p_value, tested = min(1.0, len(numbers) * found[best][0]), found[best][1]
     outcome = None
     if p_value is not None:
         outcome = Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
@@ -242,6 +328,16 @@ def audit_one_run(
         mu=max(mus.values()),
         p_value=p_value,
         significance=significance,
+        evidence=Evidence(
+            values,
+            coins,
+            seed,
+            whole,
+            tested,
+            of_epsilon,
+            of_mu,
+            _least_bound(right[of_mu], of_mu, m, _of_mu(mus[of_mu]), level)[1],
+        ),
     )
 
 
@@ -280,11 +376,42 @@ def canaries_needed(
     return needed
 
 
-def bound_of_claim(right: int, guesses: int, canaries: int, claim: Guarantee) -> float:
-    """Return a bound of P(V ≥ right) under a claim: the least over points of its curve."""
+def bound_of_claim(
+    right: int, guesses: int, canaries: int, claim: Guarantee, level: float = 0.05
+) -> float:
+    """Return a bound of P(V ≥ right) under a claim, least where it is near a level."""
+    return _least_bound(right, guesses, canaries, _points(claim), level)[0]
+
+
+def _points(claim: Guarantee) -> _Points:
+    """Return points of a claimed curve."""
+    if claim.kind == "gaussian":
+        return _of_mu(math.nextafter(float(exact(claim.parameter, "mu").ball()), math.inf))
     points = claim.candidates(_LARGEST_EPSILON)
-    epsilons, deltas = ([float(getattr(p, name)) for p in points] for name in ("epsilon", "delta"))
-    return float(tail_bound(right, guesses, canaries, epsilons, deltas).min(initial=1.0))
+    texts = [(str(p.epsilon), str(p.delta)) for p in points]
+    deltas = [math.nextafter(float(p.delta), 1.0) if p.delta else 0.0 for p in points]
+    return _Points(np.array([float(p.epsilon) for p in points]), np.array(deltas), texts)
+
+
+def _of_mu(mu: float) -> _Points:
+    deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
+    return _Points(_EPSILONS, deltas, None)
+
+
+def _least_bound(
+    right: int, guesses: int, m: int, points: _Points, level: float
+) -> tuple[float, Steps]:
+    """Return the least bound of P(V ≥ right) along a curve, and the points that it rests on."""
+    bounds = tail_bound(right, guesses, m, points.epsilons, points.deltas)
+    if not len(bounds):
+        return 1.0, [("0", "1", False)]
+    best, places = float(bounds.min()), [int(bounds.argmin())]
+    if len(bounds) > 1 and right > 0:
+        curve = Curve.of(points.epsilons, points.deltas)
+        value, along = curve_bound(right, guesses, m, curve, level)
+        if value < best:
+            best, places = value, along
+    return best, [points.step(place) for place in places]
 
 
 def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -347,7 +474,7 @@ def _require_enough(
         return
     needed = least(enough, _MOST_CANARIES)
     if needed is None:
-        raise InvalidInputError("No number of canaries can refute this claim.")
+        raise InvalidInputError("More than a billion canaries are needed to refute this claim.")
     raise InvalidInputError(
         f"{m} canaries are too few: even if every guess were right, nothing would be refuted at "
         f"this significance. From {needed} on something can be."
@@ -357,9 +484,12 @@ def _require_enough(
 def _right(values: NDArray[Any], coins: NDArray[np.bool_], guesses: int, seed: int) -> int:
     """Count the right guesses: the canaries with the largest scores are in, the least are out.
 
-    Equal scores are put in an order that does not depend on the coins.
+    Equal scores are put in an order that does not depend on the coins: by SHA-256 of seed and
+    place, which whoever checks a certificate can compute again.
     """
-    lots = np.random.default_rng([seed, 1]).permutation(len(values))
+    lots = np.zeros(len(values), "S32")
+    if len(np.unique(values)) < len(values):
+        lots[:] = [hashlib.sha256(f"{seed} {i}".encode()).digest() for i in range(len(values))]
     order = np.lexsort((lots, values))
     out = guesses // 2
     inside = order[len(values) - (guesses - out) :]
@@ -377,16 +507,15 @@ def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> fl
 
 def _mu(right: int, guesses: int, m: int, level: float) -> float:
     """Return the largest μ that is refuted; 0 where there is none."""
-
-    def bound(mu: float) -> float:
-        deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
-        return float(tail_bound(right, guesses, m, _EPSILONS, deltas).min())
-
-    return _largest(bound, level, LARGEST_MU)
+    return _largest(
+        lambda mu: _least_bound(right, guesses, m, _of_mu(mu), level)[0], level, LARGEST_MU, _NARROW
+    )
 
 
-def _largest(bound: Callable[[float], float], level: float, top: float) -> float:
+def _largest(
+    bound: Callable[[float], float], level: float, top: float, width: float = 1e-9
+) -> float:
     """Return where a growing bound passes the level, from below."""
     if bound(0.0) > level:
         return 0.0
-    return last(lambda x: bound(x) <= level, 0.0, top, width=1e-9)
+    return last(lambda x: bound(x) <= level, 0.0, top, width=width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -94,10 +94,17 @@ class Learner:
         What is audited.
     proposers
         Of features.
+    given
+        Reads so many numbers that are there already, those of either coin, in place of runs.
     """
 
-    def __init__(self, plan: Plan, proposers: Sequence[Proposer]) -> None:
-        self._plan, self._proposers = plan, proposers
+    def __init__(
+        self,
+        plan: Plan,
+        proposers: Sequence[Proposer],
+        given: Callable[[int], Sides] | None = None,
+    ) -> None:
+        self._plan, self._proposers, self._given = plan, proposers, given
         self._past = [_Past() for _ in plan.pairs]
         self._width = 0
         self._alphabet = Alphabet()
@@ -115,6 +122,9 @@ class Learner:
 
     def resume(self, kept: KeptRounds) -> None:
         """Begin, or learn again what was known after the rounds that were kept."""
+        if self._given is not None:
+            self._width = 1
+            return
         if not kept.rounds:
             self._width = probe(self._plan, self._alphabet, self._probed)
             return
@@ -146,9 +156,10 @@ class Learner:
         past = self._past[index]
         most = 2 * blocks.block_size(1 << 30, self._width)
         size = _size(used, left, most)
-        sides = self._draw((index, number), size)
+        sides = self._given(size) if self._given else self._draw((index, number), size)
         if rule is None:
-            entry = Round("0", "0", 0.0, 0, 0, size, "nothing yet", index)
+            runs = len(sides[0]) + len(sides[1])
+            entry = Round("0", "0", 0.0, 0, 0, runs, "nothing yet", index)
         else:
             before = _guesses(rule, (past.first, past.second)) if past.size else (0, 0, 1)
             entry = _bet(rule, index, before, _guesses(rule, sides))

@@ -89,7 +89,7 @@ def audit_samples(
     sides, form = matrices(first, second, names)
     fixed = secrets.randbits(63) if seed is None else int(seed)
     least = min(map(len, sides))
-    plan = Plan(_Named(" and ".join(names)), whole, (names,), least, significance, fixed, None)
+    plan = Plan(Named(" and ".join(names)), whole, (names,), least, significance, fixed, None)
     plan.require_enough()
     training = training_runs(plan, sides[0].shape[1])
     mixed = [
@@ -182,7 +182,7 @@ def audit_scores(
     )
 
 
-class _Named:
+class Named:
     """What stands in place of a mechanism: rows cannot be drawn again."""
 
     def __init__(self, name: str) -> None:

@@ -50,8 +50,6 @@ _DRAWS = 24
 """Fits that are as likely: their spread is known within 15 %."""
 _LEAST_CELLS = 18
 """Cells with runs: fewer are no curve."""
-_KINKS = (0.1, 0.3, 0.42)
-"""Where the search for the two kinks of a clipped line begins, as shares of the runs."""
 
 
 @final
@@ -96,30 +94,6 @@ def smoothed(places: Array, first: Array, second: Array) -> Smoothed | None:
     return _checked(first, second, design @ fit.weights, drawn)
 
 
-def clipped(places: Array, first: Array, second: Array) -> Smoothed | None:
-    """Return both histograms with a log ratio that is a line between two constants, or None.
-
-    Laplace noise and its relatives have such a ratio, and for δ = 0 the best events end where the
-    constants begin: a spline, whose knots are elsewhere, would miss that.
-    """
-    seen = _occupied(places, first, second)
-    if seen is None:
-        return None
-    hits, total = first[seen].astype(np.float64), (first + second)[seen].astype(np.float64)
-    reached = np.cumsum(total) / total.sum()
-    best: tuple[float, Array, Array] | None = None
-    for share in _KINKS:
-        ends = places[seen][np.searchsorted(reached, (share, 1 - share))]
-        found = _fit_clipped(places[seen], hits, total, ends)
-        if found is not None and (best is None or found[0] > best[0]):
-            best = found
-    if best is None:
-        return None
-    _, weights, information = best
-    drawn = np.array([_ramp(places, row)[0] for row in _drawn(weights, information)])
-    return _checked(first, second, _ramp(places, weights)[0], drawn)
-
-
 def _occupied(places: Array, first: Array, second: Array) -> Array | None:
     seen: Array = (first + second) > 0
     return seen if seen.sum() >= _LEAST_CELLS and np.isfinite(places[seen]).all() else None
@@ -146,51 +120,6 @@ def _checked(first: Array, second: Array, score: Array, drawn: Array) -> Smoothe
             return None
     shares = _share(drawn)
     return Smoothed(p, q, (total * shares, total * (1 - shares)))
-
-
-def _ramp(places: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the log ratio of two constants and a line between two places, and its gradient."""
-    low, high, start, end = weights
-    start, end = min(start, end), max(start, end)
-    width = max(end - start, 1e-9 * (abs(start) + abs(end)) + 1e-300)
-    part = np.clip((places - start) / width, 0.0, 1.0)
-    slope = (high - low) / width * ((part > 0) & (part < 1))
-    columns = (1 - part, part, -slope * (1 - part), -slope * part)
-    return low + (high - low) * part, np.stack(columns, axis=1)
-
-
-def _fit_clipped(
-    places: Array, hits: Array, total: Array, ends: Array
-) -> tuple[float, Array, Array] | None:
-    """Return log likelihood, weights and information (Levenberg's damped Newton steps)."""
-    weights = np.array([0.0, 0.0, *ends])
-    scale = 1.0 / np.maximum((ends[1] - ends[0]) ** 2, 1e-300) / 100
-    prior = np.array([1e-3, 1e-3, scale, scale])
-    likelihood, damping = -np.inf, 1.0
-    information = np.diag(prior)
-    for _ in range(_STEPS):
-        score, gradient = _ramp(places, weights)
-        share = _share(score)
-        information = (gradient * (total * share * (1 - share))[:, np.newaxis]).T @ gradient
-        information += np.diag(prior)
-        uphill = gradient.T @ (hits - total * share)
-        damped = information + np.diag(damping * np.diag(information) * 0.1)
-        step = np.linalg.solve(damped, uphill)
-        if not np.isfinite(step).all():
-            return None
-        trial = weights + step
-        score = _ramp(places, trial)[0]
-        found = float(hits @ score - total @ np.logaddexp(0, score))
-        if found > likelihood:
-            gained, likelihood, weights = found - likelihood, found, trial
-            damping /= 4
-            if gained < 0.01:
-                break
-        elif damping > 1e6:
-            break
-        else:
-            damping *= 6
-    return likelihood, weights, information
 
 
 def _spline(places: Array, total: Array, occupied: Array) -> tuple[Array, Array]:

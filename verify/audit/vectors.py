@@ -1,17 +1,15 @@
-"""Features of vectors, learned from the training runs: directions, distances, a classifier.
+"""Features of vectors, learned from the training runs: directions, and distances.
 
-A linear score is best for noise of Gaussian shape around shifted answers; distances to the two
-centres show noise whose length depends on the dataset or that is thin in some direction; gradient
-boosting (the scikit-learn of the `audit` extra) finds what neither shows.
+A linear score is best for noise of Gaussian shape around shifted answers; distances to the points
+where runs are densest show noise that is thin in some direction or has a spike at the true answer;
+gradient boosting (`verify.audit.boosted`) finds what neither shows.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
@@ -21,9 +19,6 @@ from verify.audit.outputs import Matrix
 
 _MOST_FOR_COVARIANCE = 400
 """Entries up to which a covariance is learned: it costs their square in runs."""
-_MOST_FOR_TREES = 200
-"""Entries up to which trees learn: each costs them as much again."""
-_TREE_RUNS, _LEAST_TREE_RUNS, _TREE_ENTRIES = 20_000, 5000, 1_000_000
 _SPIKE_RUNS = 5_000
 """Training runs that show a densest point: each step looks at all of them."""
 _SPIKE_STEPS = 25
@@ -84,39 +79,6 @@ class Distance:
         return {"feature": "distance", "centre": [float(c) for c in self.centre]}
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Trees:
-    """The score of a gradient-boosted classifier of the two datasets."""
-
-    model: Any
-    digest: str
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Say what it is."""
-        return "gradient-boosted score"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the log odds."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1):
-            score: Values = self.model.decision_function(np.asarray(outputs, dtype=np.float64))
-        return score
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a digest: the classifier is learned anew from the training runs."""
-        return {"feature": "gradient-boosting", "training_digest": self.digest}
-
-
-def trees(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose a classifier of vectors, and of rows of codes and values."""
-    if 1 < first.shape[1] <= _MOST_FOR_TREES and find_spec("sklearn") is not None:
-        yield _trees(*(np.asarray(side, dtype=np.float64) for side in (first, second)))
-
-
 def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
     """Propose directions in which vectors differ, and distances from places."""
     if first.shape[1] < 2:
@@ -125,40 +87,29 @@ def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
     a, b = (side[np.isfinite(side).all(axis=1)] for side in sides)
     if min(len(a), len(b)) < _FEWEST:
         return
-    for how in _DIRECTIONS:
+    for how in (MEANS, DISCRIMINANT):
         found = direction(how, a, b)
         if found is not None:
             yield found
-    yield Distance(a.mean(axis=0), "the first centre")
-    yield Distance(b.mean(axis=0), "the second centre")
     spike_a, spike_b = spike(a), spike(b)
     yield Linear(spike_a - spike_b, "difference of the densest points")
     yield Distance(spike_a, "the first densest point")
     yield Distance(spike_b, "the second densest point")
 
 
-_MEANS, _DISCRIMINANT, _SCALED = (
-    "difference of means",
-    "discriminant",
-    "scaled difference of means",
-)
-_DIRECTIONS = (_MEANS, _DISCRIMINANT, _SCALED)
+MEANS, DISCRIMINANT = "difference of means", "discriminant"
 
 
 def direction(how: str, a: Matrix, b: Matrix) -> Linear | None:
     """Return a linear score of mean 0 and variance 1, learned from the runs of both datasets."""
     centre_a, centre_b = a.mean(axis=0), b.mean(axis=0)
     weights, width = centre_a - centre_b, a.shape[1]
-    if how != _MEANS:
+    if how == DISCRIMINANT:
         if width > _MOST_FOR_COVARIANCE:
             return None
         covariance = (np.cov(a, rowvar=False) + np.cov(b, rowvar=False)) / 2
-        if how == _DISCRIMINANT:
-            ridge = 1e-9 * np.trace(covariance) / width + 1e-300
-            weights = np.linalg.solve(covariance + ridge * np.eye(width), weights)
-        else:
-            variances = np.diag(covariance)
-            weights = weights / np.where(variances > 0, variances, 1.0)
+        ridge = 1e-9 * np.trace(covariance) / width + 1e-300
+        weights = np.linalg.solve(covariance + ridge * np.eye(width), weights)
     scores = [side @ weights for side in (a, b)]
     spread = math.sqrt((scores[0].var() + scores[1].var()) / 2)
     if not 0 < spread < math.inf:
@@ -175,7 +126,7 @@ def crossed(
     The scores of a part of the runs come from the score that the other parts teach. None where the
     feature is no such score, or an output is not finite.
     """
-    if not isinstance(feature, Linear) or feature.how not in _DIRECTIONS:
+    if not isinstance(feature, Linear) or feature.how not in (MEANS, DISCRIMINANT):
         return None
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         return None
@@ -207,20 +158,3 @@ def spike(runs: Matrix) -> Values:
         centre = weights @ runs / weights.sum()
     found: Values = centre
     return found
-
-
-def _trees(a: Matrix, b: Matrix) -> Feature:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from threadpoolctl import threadpool_limits
-
-    rows = min(_TREE_RUNS, max(_LEAST_TREE_RUNS, _TREE_ENTRIES // a.shape[1]))
-    a, b = a[:rows], b[:rows]
-    runs = np.concatenate([a, b])
-    runs = np.where(np.isinf(runs), np.copysign(1e300, runs), runs)
-    labels = np.repeat([1, 0], [len(a), len(b)])
-    model = HistGradientBoostingClassifier(
-        max_iter=60, learning_rate=0.1, max_leaf_nodes=15, early_stopping=False, random_state=0
-    )
-    with threadpool_limits(1):  # small data: more threads only wait for each other
-        model.fit(runs, labels)
-    return Trees(model, hashlib.sha256(np.ascontiguousarray(runs).tobytes()).hexdigest()[:16])

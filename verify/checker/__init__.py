@@ -22,6 +22,7 @@ from accountant.numbers.precision import ctx
 from verify import seal
 from verify.checker.arithmetic import interval_digits
 from verify.checker.audits import audit_problems, sequential_problems
+from verify.checker.one_run import one_run_problems
 from verify.checker.optima.count_noise import count_noise_problems, count_noise_theorem
 from verify.checker.optima.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
 from verify.checker.optima.integer_noise import integer_noise_problems, integer_noise_theorem
@@ -40,7 +41,11 @@ _OPTIMA: dict[str, tuple[Callable[[Mapping[str, Any]], Problems], Callable[..., 
     "gaussian-shape": (gaussian_shape_problems, gaussian_shape_theorem),
 }
 """The certificates of `dpassay optimal`, by their kind."""
-_AUDITS = {"audit": audit_problems, "sequential-audit": sequential_problems}
+_AUDITS = {
+    "audit": audit_problems,
+    "sequential-audit": sequential_problems,
+    "one-run-audit": one_run_problems,
+}
 
 
 def check_file(path: Path) -> list[Checked]:

@@ -32,9 +32,9 @@ Problems: TypeAlias = list[tuple[str, str]]
 
 FIXED_BEFORE = "that event and tested point were fixed before these runs"
 """What a certificate cannot show, and drawing the training runs again does."""
-_DIGITS, _SLACK = 40, 1e-6
+DIGITS, SLACK = 40, 1e-6
 """Digits of numbers that are found again, and the room for the rounding of stated ones."""
-_FAIR = 8.0
+FAIR = 8.0
 """Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15.
 Less would call an honest certificate invalid; more leaves a forger room."""
 _REACH = 6.6
@@ -43,18 +43,18 @@ _CELLS_OF_Q, _CELLS_OF_B = 288, 480
 """Cells of the rates, and of the counts within the reach: more are sharper, and slower."""
 _SMALL = 2000.0
 """Counts within reach up to which every outcome is summed; cells of more are bounded."""
-_MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
+MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
 
 
 def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of an audit, and what was taken as given."""
     given = [_drawn(data)]
     problems: Problems = []
-    with mp.workdps(_DIGITS):
-        for step in (_described, _tested, _counted, _decided, _bounded):
+    with mp.workdps(DIGITS):
+        for step in (described, tested, _counted, _decided, _bounded):
             try:
                 step(data, problems, given)
-            except _MALFORMED as error:
+            except MALFORMED as error:
                 problems.append((step.__name__.strip("_"), f"cannot be checked: {error}"))
             if problems:
                 break
@@ -65,11 +65,11 @@ def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of a sequential audit, and what was given."""
     given = [f"{_drawn(data)}, and every bet chosen from the rounds before it"]
     problems: Problems = []
-    with mp.workdps(_DIGITS):
+    with mp.workdps(DIGITS):
         try:
-            _described(data, problems, given)
+            described(data, problems, given)
             _rounds(data, problems, given)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             problems.append(("rounds", f"cannot be checked: {error}"))
     return problems, given
 
@@ -83,7 +83,7 @@ def _drawn(data: Mapping[str, Any]) -> str:
     return f"that the runs were drawn from {quoted(data['target'])} on neighbours{coins}{again}"
 
 
-def _described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
+def described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
     """Require the headline of the claim to be what its fields say, and no field too many."""
     claim = data["claim"]
     if bool(claim["points"]) != (claim["kind"] == "epsilon-delta"):
@@ -107,11 +107,11 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
         stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
         none = int(entry["runs"]) - right - wrong
         factor = mp.mpf(1)
-        _point(entry["tested"])
+        exact_point(entry["tested"])
         if stake != 0:
             before = len(problems)
-            _tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
-            eps, delta = (mp.mpf(v.numerator) / v.denominator for v in _point(entry["tested"]))
+            tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
+            eps, delta = (mp.mpf(v.numerator) / v.denominator for v in exact_point(entry["tested"]))
             lost = mp.exp(eps) + delta
             if len(problems) > before or min(right, wrong, none) < 0 or not 0 <= stake * lost <= 1:
                 problems.append((f"rounds[{number - 1}]", "is no bet against the claim"))
@@ -121,23 +121,23 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
         capital = (capital + mp.mpf(1) / (number * (number + 1))) * factor
         best = max(best, capital + mp.mpf(1) / (number + 1))
     stated, level = mp.mpf(data["evidence"]), mp.mpf(data["significance"])
-    if stated > best * (1 + _SLACK):
+    if stated > best * (1 + SLACK):
         problems.append(("evidence", f"is {mp.nstr(best, 8)} by this calculation"))
-    if data["p_value"] < float(1 / stated) * (1 - _SLACK):
+    if data["p_value"] < float(1 / stated) * (1 - SLACK):
         problems.append(("p_value", "is not the inverse of the evidence"))
     if data["verdict"] != ("REFUTED" if stated * level >= 1 else "NOT_REFUTED"):
         problems.append(("verdict", "does not follow from evidence and significance"))
 
 
-def _tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
+def tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
     """Require the tested point to belong to the claim."""
-    eps, delta = _point(data["tested"])
+    eps, delta = exact_point(data["tested"])
     claim = data["claim"]
     if eps < 0 or not 0 <= delta < 1:
         problems.append(("tested", "expected epsilon ≥ 0 and delta in [0, 1)"))
         return
     if claim["kind"] == "epsilon-delta":
-        if (eps, delta) not in [_point(entry) for entry in claim["points"]]:
+        if (eps, delta) not in [exact_point(entry) for entry in claim["points"]]:
             problems.append(("tested", "is no point of the claim"))
         return
     least = _claimed(claim, eps)
@@ -180,7 +180,7 @@ def _counted(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
         found["hits"] += _sum(q, marks, -1)
         found["misses"] += _sum(p, marks, -1)
         found["runs"] = found["other_runs"] = sum(p) + sum(q)
-        if abs(sum(p) - sum(q)) > _FAIR * math.sqrt(found["runs"]):
+        if abs(sum(p) - sum(q)) > FAIR * math.sqrt(found["runs"]):
             problems.append(("histogram", "has more runs on one side than fair coins give"))
     elif counts["design"] != "sides":
         problems.append(("counts.design", "expected sides or guesses"))
@@ -199,12 +199,12 @@ def _decided(data: Mapping[str, Any], problems: Problems, given: list[str]) -> N
     if not 0 <= spared <= level / 50 or not 0 < level < 1:
         problems.append(("spared", "expected at most a fiftieth of the significance"))
         return
-    eps, delta = _point(data["tested"])
+    eps, delta = exact_point(data["tested"])
     share = float(data.get("share", 1.0))
     of_a_few = "" if share == 1 else f", as one of a few: it has {share:.4g} of the risk"
     given.append(f"{FIXED_BEFORE}{of_a_few}")
     found = min(1.0, p_value(data["counts"], float(eps), float(delta), spared) / share)
-    if not found <= stated * (1 + _SLACK):
+    if not found <= stated * (1 + SLACK):
         problems.append(
             ("p_value", f"is at most {found:.6g} by this calculation, not {stated:.6g}")
         )
@@ -214,7 +214,7 @@ def _decided(data: Mapping[str, Any], problems: Problems, given: list[str]) -> N
 
 def _bounded(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
     """Require both bounds to be refuted at the significance."""
-    eps, delta = (float(value) for value in _point(data["tested"]))
+    eps, delta = (float(value) for value in exact_point(data["tested"]))
     level, spared = float(data["significance"]), float(data["spared"])
     level *= float(data.get("share", 1.0))
     for name, point in (
@@ -223,12 +223,12 @@ def _bounded(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
     ):
         if float(data[name]) > 0:
             found = p_value(data["counts"], *point, spared)
-            if found > level * (1 + _SLACK):
+            if found > level * (1 + SLACK):
                 problems.append((name, f"is refuted only at {found:.6g}"))
     mu = data.get("mu_lower_bound")
     if mu:
         law = {"law": "gaussian", "mu": Fraction(mu)}
-        (least,) = settle(lambda: [hockey_stick(law, _point(data["tested"])[0])])
+        (least,) = settle(lambda: [hockey_stick(law, exact_point(data["tested"])[0])])
         if not compare(Fraction(data["delta_lower_bound"]), ">=", least):
             problems.append(("mu_lower_bound", "does not follow from the bound of delta"))
 
@@ -251,7 +251,7 @@ def _guesses(counts: tuple[int, int, int], epsilon: float, delta: float, spared:
         chance = mp.mpf(1) if rate <= delta else 1 - (rate - delta) / ((1 + factor) * rate)
     if right <= guesses * chance:
         return 1.0
-    return min(1.0, float(_tail(right, guesses, chance)) + (spared if delta > 0 else 0.0))
+    return min(1.0, float(binomial_tail(right, guesses, chance)) + (spared if delta > 0 else 0.0))
 
 
 def _least_rate(hits: int, runs: int, level: float) -> Any:
@@ -266,8 +266,8 @@ def _least_rate(hits: int, runs: int, level: float) -> Any:
     mean = mp.mpf(hits) / (runs + 1)
     rate = mean * mp.exp(-_deviations(level) * mp.sqrt((1 - mean) / hits))
     for _ in range(100):
-        tail = _tail(hits, runs, rate)
-        step = (mp.log(level) - mp.log(tail)) * tail / (hits * _mass(hits, runs, rate))
+        tail = binomial_tail(hits, runs, rate)
+        step = (mp.log(level) - mp.log(tail)) * tail / (hits * binomial_mass(hits, runs, rate))
         rate *= mp.exp(step)
         if abs(step) * rate < min(rate, 1 - rate) * mp.mpf(10) ** -14:
             break
@@ -279,7 +279,7 @@ def _deviations(level: float) -> float:
     return math.sqrt(max(0.0, -2 * math.log(min(level, 0.5)) - 1.5))
 
 
-def _tail(k: int, n: int, p: Any) -> Any:
+def binomial_tail(k: int, n: int, p: Any) -> Any:
     """Return P(Bin(n, p) ≥ k) for k above the mean, rounded up by less than 1e-30 of it.
 
     The continued fraction of I_p(k, n − k + 1) of DiDonato and Morris ("Algorithm 708", 1992,
@@ -291,7 +291,7 @@ def _tail(k: int, n: int, p: Any) -> Any:
     if k > n or p <= 0:
         return mp.mpf(0)
     if k < (n + 1) * p:
-        return _mass(k, n, p) * (1 + mp.mpf(10) ** -30) + _tail(k + 1, n, p)
+        return binomial_mass(k, n, p) * (1 + mp.mpf(10) ** -30) + binomial_tail(k + 1, n, p)
     a, b, x = mp.mpf(k), mp.mpf(n - k + 1), mp.mpf(p)
     front = mp.exp(
         mp.loggamma(n + 1) - mp.loggamma(a) - mp.loggamma(b) + a * mp.log(x) + b * mp.log1p(-x)
@@ -420,7 +420,7 @@ def _masses(n: int, p: float) -> list[tuple[int, float]]:
     if p >= 1:
         return [(n, 1.0)]
     middle = min(max(round(n * p), start), stop)
-    first = float(_mass(middle, n, p))
+    first = float(binomial_mass(middle, n, p))
     odds = p / (1 - p)
     upward, downward = [(middle, first)], []
     mass = first
@@ -434,7 +434,7 @@ def _masses(n: int, p: float) -> list[tuple[int, float]]:
     return downward[::-1] + upward
 
 
-def _mass(k: int, n: int, p: Any) -> Any:
+def binomial_mass(k: int, n: int, p: Any) -> Any:
     """Return P(Bin(n, p) = k); the factorials cancel, in floats by thousandths at n = 10¹²."""
     log = mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
     rest = (n - k) * mp.log1p(-mp.mpf(p)) if n > k else 0
@@ -502,7 +502,8 @@ def _normal(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-def _point(entry: Mapping[str, str]) -> tuple[Fraction, Fraction]:
+def exact_point(entry: Mapping[str, str]) -> tuple[Fraction, Fraction]:
+    """Return the point (ε, δ) of an entry."""
     return Fraction(entry["epsilon"]), Fraction(entry["delta"])
 
 

@@ -139,6 +139,41 @@ class SequentialAudit(_Tested, frozen=True, kw_only=True, tag="sequential-audit"
     rounds: Annotated[list[Round], Meta(max_length=100_000)]
 
 
+class Step(Point, frozen=True, kw_only=True):
+    """A point of a claimed curve, or what it implies in the other order."""
+
+    reversed: bool
+
+
+Steps = Annotated[list[Step], Meta(min_length=1, max_length=1000)]
+
+
+class OneRunAudit(Strict, frozen=True, kw_only=True, tag_field="kind", tag="one-run-audit"):
+    """Guesses of fair coins from one run."""
+
+    schema_version: Literal[1]
+    verdict: Literal["REFUTED", "NOT_REFUTED"]
+    claim: Guarantee
+    tested: Steps
+    canaries: Count
+    guesses: Count
+    right: Count
+    guesses_tried: Annotated[list[Count], Meta(min_length=1, max_length=1000)]
+    delta: Annotated[float, Meta(ge=0, lt=1)]
+    epsilon_lower_bound: Annotated[float, Meta(ge=0, le=60)]
+    epsilon_guesses: Count
+    mu_lower_bound: Annotated[float, Meta(ge=0, le=60)]
+    mu_guesses: Count
+    mu_tested: Steps
+    p_value: Share
+    significance: Level
+    seed: Annotated[str, Meta(pattern=r"^-?[0-9]{1,40}(?![\s\S])")]
+    scores: list[Words]
+    """Numbers with a space between them."""
+    included: list[Annotated[str, Meta(pattern=r"^[01]*(?![\s\S])", max_length=20_000)]]
+    seal: dict[str, str]
+
+
 class Enclosure(Strict, frozen=True, kw_only=True):
     """Two exact numbers."""
 
@@ -287,6 +322,7 @@ class GaussianShape(_Optimum, frozen=True, kw_only=True, tag="gaussian-shape"):
 KINDS: dict[str, Any] = {
     "audit": Audit,
     "sequential-audit": SequentialAudit,
+    "one-run-audit": OneRunAudit,
     "count-noise": CountNoise,
     "integer-noise": IntegerNoise,
     "gaussian-shape": GaussianShape,

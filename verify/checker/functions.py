@@ -19,8 +19,8 @@ from verify.checker.laws import (
     enveloped_trade_off,
     hockey_stick,
     least_epsilon,
+    loss_tails,
     renyi,
-    tails,
     trade_off,
     whole_part,
 )
@@ -223,7 +223,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "renyi": _largest(renyi, "a Rényi divergence"),
     "mu": _largest(_mu),
     "rho": _largest(lambda law: _mu(law) ** 2 / 2, "rho"),
-    "loss_above": _largest(lambda law, loss: tails(law, loss)[0]),
+    "loss_above": _largest(lambda law, loss: loss_tails(law, loss)[0]),
     "total_variation": _largest(lambda law: hockey_stick(law, Fraction(0))),
     "beta": _beta,
     "epsilon": lambda noise, delta: least_epsilon(pairs(noise), delta),

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
+from verify.checker import allocation
 from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
 from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
@@ -71,7 +72,10 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
         case "subsampled":
             return _subsampled_tails(law, epsilon)
         case "random-allocation":  # P(L > ε) ≥ H(ε), and Q(L > ε) ≤ e^{−ε} P(L > ε)
-            return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
+            try:
+                return allocation.tails(law, epsilon)
+            except UnknownError:
+                return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
         case "others-alike":
@@ -79,6 +83,14 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     factor = exp(epsilon)
     above = [(p, q) for p, q in masses(law) if p > factor * q]  # a loss of exactly ε is not above
     return total([p for p, _ in above]), total([q for _, q in above])
+
+
+def loss_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return P(L > ε) and Q(L > ε), or raise UnknownError where H is only bounded."""
+    declared = BY_LAW.get(law["law"])
+    if declared is not None and declared.only_bounded:
+        raise UnknownError(f"the loss of {law['law']!r}")
+    return tails(law, epsilon)
 
 
 def whole_part(x: Any) -> Fraction:
@@ -110,13 +122,28 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
             return found
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
     if law["law"] == "random-allocation":
-        return hull(*_allocated(law, epsilon))
+        try:
+            return allocation.hockey_stick(law, epsilon)
+        except UnknownError:
+            return hull(*_allocated(law, epsilon))
+    if law["law"] == "several-positions":
+        return _several_positions(law, epsilon)
     if law["law"] == "shuffled-reports" or (
         law["law"] == "others-alike" and (law["held"] == 2 or not 0 <= epsilon < law["epsilon"])
     ):
         return reports.bounded(law, epsilon)
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
+
+
+def _several_positions(law: Law, epsilon: Any) -> Any:
+    """Return a number between H(ε) of the positions with the largest loss and what that allows."""
+    largest_loss = sum(law["distances"], _ZERO)
+    if epsilon >= largest_loss:
+        return _ZERO
+    response, listed = exp(largest_loss), {**law, "law": "laplace-product"}
+    most = (response - exp(epsilon)) / (response + 1)
+    return hull(hockey_stick(listed, epsilon), largest([most, 1 - exp(epsilon), _ZERO]))
 
 
 def _allocated(law: Law, epsilon: Any) -> tuple[Any, Any]:
@@ -267,7 +294,7 @@ def trade_off(law: Law, alpha: Any) -> Any:
     tests {L > ε} of both give points of a convex curve: β is below their chord, and it falls.
     """
     low, high = _support(law, alpha)
-    ends = [tails(law, end) for end in (low, high)]
+    ends = [loss_tails(law, end) for end in (low, high)]
     lines = [1 - p + exp(end) * (q - alpha) for end, (p, q) in zip((low, high), ends, strict=True)]
     (p, q), (less_p, less_q) = ends
     bounds = [1 - less_p]
@@ -290,7 +317,7 @@ def enveloped_trade_off(laws: list[Law], alpha: Any) -> Any:
 def _support(law: Law, alpha: Any) -> tuple[Fraction, Fraction]:
     if composed.composite(law):
         raise UnknownError("the trade-off function of a composition")
-    return _crossing(lambda loss: tails(law, loss)[1] - alpha)
+    return _crossing(lambda loss: loss_tails(law, loss)[1] - alpha)
 
 
 def least_epsilon(laws: list[Law], delta: Any) -> Any:

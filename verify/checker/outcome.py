@@ -257,7 +257,16 @@ def _listed(name: str, values: Sequence[Any]) -> str:
 def audit_theorem(data: Mapping[str, Any]) -> Theorem:
     """Say what the certificate of an audit without problems shows, from what was recomputed."""
     text = f"{data['verdict']} at significance {data['significance']:.3g}"
-    if data["kind"] == "sequential-audit":
+    if data["kind"] == "one-run-audit":
+        text += (
+            f" (p-value at most {data['p_value']:.3g}, {data['right']} of {data['guesses']} "
+            f"guesses right, of {data['canaries']} canaries)"
+        )
+        for name, at in (("epsilon", f"({data['delta']:.6g})"), ("mu", "")):
+            if data[f"{name}_lower_bound"] > 0:
+                text += f"; with that confidence {name}{at} >= "
+                text += f"{math.floor(data[f'{name}_lower_bound'] * 1e6) / 1e6:.7g}"
+    elif data["kind"] == "sequential-audit":
         text += f" (evidence {data['evidence']:.4g} after {len(data['rounds'])} rounds of bets)"
     else:
         at, counts = data["tested"], data["counts"]
@@ -267,9 +276,11 @@ def audit_theorem(data: Mapping[str, Any]) -> Theorem:
             text += f"; with that confidence epsilon({formula(at['delta'])}) >= "
             text += f"{math.floor(data['epsilon_lower_bound'] * 1e6) / 1e6:.7g}"
     return Theorem(
-        mechanism=quoted(data["target"]), adjacency="", claimed=guarantee(data["claim"]),
+        mechanism=quoted(data["target"]) if "target" in data else "one run with canaries",
+        adjacency="",
+        claimed=guarantee(data["claim"]),
         verdict=text,
-    )  # fmt: skip
+    )
 
 
 def _counts(counts: Mapping[str, Any]) -> str:

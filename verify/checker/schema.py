@@ -230,6 +230,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "gaussian": ("mu",),
     "laplace": ("distance",),
     "laplace-product": ("unit", "multiples"),
+    "several-positions": ("unit", "multiples"),
     "discrete-laplace": ("scale", "shift"),
     "discrete-gaussian": ("parameter", "shift"),
     "finite": ("outcomes", "p", "q"),

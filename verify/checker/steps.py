@@ -28,6 +28,7 @@ from verify.checker.arithmetic import (
     settle,
 )
 from verify.checker.compositions.composed import alike, intervals
+from verify.checker.declared.own_density import is_shift
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
 from verify.checker.kernel import OutOfTimeError, ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed, refuting
@@ -396,7 +397,11 @@ class Steps:
         given = parameters(fact.law)
         try:
             laws = derived()
-            plain = [all(same(v, given.get(key)) for key, v in law.items()) for law in laws]
+            plain = [
+                all(same(v, given.get(key)) for key, v in law.items())
+                or is_shift(law, given, refuted=self.refuted)
+                for law in laws
+            ]
             by_parts = self.by_parts and True not in plain
             parts = [alike(law, given) for law in laws] if by_parts else plain
         except UnknownError as error:

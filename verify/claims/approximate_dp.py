@@ -109,7 +109,7 @@ def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:
 
 def _reason(truth: bool | None) -> str:
     if truth is None:
-        return "The exact delta and the claimed one could not be told apart."
+        return "The claimed delta lies between the bounds of the exact one that were reached."
     if truth:
         return "The exact delta at the claimed epsilon does not exceed the claimed delta."
     return "An explicit event has P(S) > e^epsilon Q(S) + delta."

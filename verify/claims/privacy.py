@@ -14,6 +14,7 @@ from accountant.composition.invert import hockey_stick
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.errors import UndecidedError
+from accountant.numbers import reading
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose, narrowed
 from accountant.numbers.precision import ctx
@@ -270,7 +271,7 @@ def _short(value: Interval) -> str:
     ) == Decimal(1):
         return f"between {value.lower:.4g} and {value.upper:.4g}"
     middle = _WIDE.divide(_WIDE.add(value.lower, value.upper), Decimal(2))
-    return f"{middle:.4g}" if middle.is_finite() else "∞"
+    return reading.ratio(middle) if middle.is_finite() else "∞"
 
 
 def unless_undecided(compute: Any) -> Interval | None:

@@ -66,6 +66,7 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
     add("included", nargs="?", type=Path, metavar="INCLUDED", help="1 or 0 for each")
     add("--claim", metavar="CLAIM", help=_CLAIM)
     add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
+    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
     add(
         "--guesses",
         metavar="R1,R2,…",

@@ -10,7 +10,7 @@ from verify.cli.shell import Command, ExitCode, add_output_options, say, say_jso
 
 if TYPE_CHECKING:
     from accountant.numbers.interval import Interval
-    from accountant.questions.conversion import Given
+    from accountant.questions.convert import Given
 
 _DESCRIPTION = """\
 Convert a guarantee: give one, and ask what follows from it. Every answer encloses the best
@@ -115,7 +115,7 @@ Row: TypeAlias = "tuple[Question, str, Interval]"
 
 def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
     from accountant.errors import InvalidInputError
-    from accountant.questions.conversion import GIVEN
+    from accountant.questions.convert import GIVEN
 
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
     if len(named) != 1:
@@ -149,7 +149,7 @@ def _others(
     options: argparse.Namespace, entry: Given, numbers: list[str]
 ) -> list[tuple[str, str, Interval]]:
     from accountant.errors import InvalidInputError
-    from accountant.questions import convert
+    from accountant.questions import notions
 
     if not options.baselines:
         return []
@@ -159,8 +159,8 @@ def _others(
         (name, delta, conversion(numbers[0], numbers[1], delta))
         for delta in options.to_delta
         for name, conversion in (
-            ("classic", convert.classic_epsilon_of_renyi),
-            ("improved", convert.improved_epsilon_of_renyi),
+            ("classic", notions.classic_epsilon_of_renyi),
+            ("improved", notions.improved_epsilon_of_renyi),
         )
     ]
 

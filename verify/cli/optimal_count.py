@@ -100,14 +100,17 @@ def _line(answer: Mapping[str, Any]) -> str:
 
 
 def _show(solution: Solution, options: argparse.Namespace) -> None:
+    from lp.one_law import counts_for_one_law
     from verify import report
 
+    problem = solution.problem
     rows = [("least delta", str(solution.delta))]
     if solution.exact is not None and len(str(solution.exact)) <= 60:
         rows.append(("exactly", str(solution.exact)))
-    rows.append(
-        ("of", "single outcomes" if solution.problem.objective == "singular" else "all events")
-    )
+    rows.append(("of", "single outcomes" if problem.objective == "singular" else "all events"))
+    singular = problem.max_count is None and problem.objective == "singular"
+    if singular and (counts := counts_for_one_law(problem)) is not None:
+        rows.append(("one law is best", f"over {counts} or more counts n ≥ {problem.support}"))
     say(report.columns([(f"  {name}", value) for name, value in rows]))
     star = dict(enumerate(solution.alpha_star or (), start=1))
     for label, lowest, law in _laws(solution):

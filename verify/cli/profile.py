@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
@@ -15,6 +15,7 @@ from verify.cli.shell import (
     add_output_options,
     checked_path,
     note,
+    report_error,
     say,
     say_json,
 )
@@ -22,6 +23,7 @@ from verify.cli.shell import (
 if TYPE_CHECKING:
     from accountant.baselines import Row
     from accountant.core.mechanism import Mechanism
+    from accountant.errors import DpassayError
     from accountant.numbers.interval import Interval
 
 _DESCRIPTION = """\
@@ -285,7 +287,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         return _run_estimates(mechanism, options, draw)
     table = _table(mechanism, options)
     tables = _baselines(mechanism, options)
-    answers = list(_answers(mechanism, options))
+    answers, refused = _answers(mechanism, options)
     if options.json:
         result = _json(mechanism, options.adjacency, answers)
         if tables:
@@ -311,7 +313,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         ]
         draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks, estimated=False)
         note(f"wrote {options.plot}")
-    return ExitCode.DONE
+    return max((report_error(refusal) for refusal in refused), default=ExitCode.DONE)
 
 
 def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot | None) -> int:
@@ -366,23 +368,33 @@ def _show_baselines(delta: str, rows: Sequence[Row]) -> None:
     say(report.columns(shown))
 
 
-def _answers(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Answer]:
-    """Ask every question that the options name, or the default ones that apply."""
+def _answers(
+    mechanism: Mechanism, options: argparse.Namespace
+) -> tuple[list[Answer], list[DpassayError]]:
+    """Ask every question that the options name, or the default ones that apply.
+
+    Refusals come with the other answers; where there are none the first one is raised.
+    """
     from accountant.errors import NotApplicableError, UndecidedError
 
     asked = {q.name: getattr(options, q.name) for q in QUESTIONS if getattr(options, q.name)}
     how = How(options.adjacency, options.method, options.relative_width)
+    answers: list[Answer] = []
+    refused: list[DpassayError] = []
     for question in QUESTIONS:
         for argument in (asked or _DEFAULT).get(question.name, ()):
             try:
                 ask = _exact_mu if question.key == "mu" and not asked else question.ask
                 value = ask(mechanism, argument, how)
-            except (NotApplicableError, UndecidedError):
+            except (NotApplicableError, UndecidedError) as refusal:
                 if asked or (options.method != "auto" and question.key == "delta"):
-                    raise
+                    refused.append(refusal)
                 continue
             if asked or not _says_nothing(value):
-                yield Answer(question, argument, value)
+                answers.append(Answer(question, argument, value))
+    if refused and not answers:
+        raise refused[0]
+    return answers, refused
 
 
 def _says_nothing(value: Value) -> bool:

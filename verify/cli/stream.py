@@ -164,7 +164,7 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
         return named_counter(text, steps, target, contributions=times)
     found = best_counter(steps, target, contributions=times)
     if not options.quiet:
-        note(f"{found.mechanism!r}: mean squared error {found.error}")
+        note(f"{found.mechanism!r}: mean squared error {found.error}. {found.reason}")
     return found.mechanism
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
@@ -26,7 +27,8 @@ examples:
 
 neighbours: by add-remove for poisson, truncated-poisson and random-allocation (each record in one
 step of an epoch, by chance); by replace-one without replacement; for shuffle, one record has the
-gradient 0 in one of them. For shuffle and truncated-poisson the answer has a lower and an upper end
+gradient 0 in one of them. For shuffle and truncated-poisson the answer has a lower and an upper
+end, and with --group for all but poisson
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
@@ -68,12 +70,15 @@ def run(options: argparse.Namespace) -> int:
     from accountant.errors import InvalidInputError
     from accountant.training import dpsgd, dpsgd_noise, training_schemes
 
-    wants_noise = options.noise_multiplier is None
+    wants_noise, most = options.noise_multiplier is None, options.truncated_batch
+    shared: dict[str, Any] = {
+        "steps": None if options.steps is None else _whole("--steps", options.steps),
+        "group": _whole("--group", options.group),
+        "truncated_batch_size": None if most is None else _whole("--truncated-batch", most),
+    }
     if options.schemes:
-        if options.group != "1" or options.sampling != "poisson" or options.truncated_batch:
-            raise InvalidInputError(
-                "Expected --schemes without --group, --sampling and --truncated-batch."
-            )
+        if options.sampling != "poisson":
+            raise InvalidInputError("Expected --schemes without --sampling: it answers for all.")
         table = training_schemes(
             _whole("--batch", options.batch),
             _whole("--size", options.size),
@@ -81,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             noise_multiplier=options.noise_multiplier,
             epsilon=options.epsilon,
             epochs=options.epochs,
-            steps=None if options.steps is None else _whole("--steps", options.steps),
+            **shared,
         )
         if options.json:
             say_json({"schema_version": 1, **table.to_dict()})
@@ -95,12 +100,8 @@ def run(options: argparse.Namespace) -> int:
         _whole("--size", options.size),
         delta=options.delta,
         epochs=options.epochs,
-        steps=None if options.steps is None else _whole("--steps", options.steps),
         sampling=options.sampling,
-        group=_whole("--group", options.group),
-        truncated_batch_size=None
-        if options.truncated_batch is None
-        else _whole("--truncated-batch", options.truncated_batch),
+        **shared,
     )
     if options.json:
         say_json({"schema_version": 1, **found.to_dict()})

@@ -101,9 +101,17 @@ def calibrated(
     return Calibrated(found.mechanism, found.whole, layout, found.least, found.argument)
 
 
-def fixed(mechanism: Mechanism, budget: Budget, layout: Layout, *, copies: int = 1) -> Calibrated:
-    """Return a mechanism with the noise that it has."""
+def fixed(
+    mechanism: Mechanism,
+    budget: Budget,
+    layout: Layout,
+    *,
+    copies: int = 1,
+    bound: Interval | None = None,
+    bound_for: str = "",
+) -> Calibrated:
+    """Return a mechanism with the noise that it has, and what is known of its kind."""
     if budget.schedule:
         raise NotApplicableError("Its noise is given: no schedule scales it.")
     release = mechanism if copies == 1 else Composed(mechanism, copies)
-    return Calibrated(mechanism, budget.whole(release), layout)
+    return Calibrated(mechanism, budget.whole(release), layout, bound=bound, bound_for=bound_for)

@@ -155,11 +155,12 @@ def _(workload: GroupedCounts, budget: Budget) -> Found:
     yield Candidate(
         "disjoint groups (Lebeda)",
         "correlated noise inside each group; the sizes of the groups are released too",
-        partial(_disjoint_groups, groups=m, dimension=d),
+        partial(calibrated, "DisjointGroupsGaussian", groups=m, dimension=d),
     )
-    yield LeftOut(
-        "optimal ellipse",
-        "for groups no exact least-variance shape is known; sparsity d ignores them",
+    yield Candidate(
+        "optimal groups",
+        "the Gaussian noise of least variance for such counts, without the sizes of the groups",
+        partial(calibrated, "OptimalGroups", groups=m, counts=d),
     )
 
 
@@ -253,26 +254,28 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
     if budget.total_releases > 1:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
-    for counter in _counters(n, budget):
-        yield Candidate(
-            _spaced(type(counter).__name__) + _arguments(counter),
-            (type(counter).__doc__ or "").partition("\n")[0].rstrip(".").lower(),
-            partial(fixed, counter, layout=STREAM),
-        )
-
-
-def _counters(steps: int, budget: Budget) -> list[LinearCounter]:
-    """Return the counters that the search for the best one has calibrated."""
     from accountant.counting.best_counter import best_counter
 
     try:
-        found = best_counter(steps, budget.target)
+        found = best_counter(n, budget.target)
     except InvalidInputError:  # a target of another kind
-        return []
+        return
     best: dict[tuple[type, bool], LinearCounter] = {}
     for counter in (found.mechanism, *(other for other, _ in found.others)):
         best.setdefault((type(counter), counter.mu is None), counter)
-    return list(best.values())
+    for (_, laplace), counter in best.items():
+        bounded = laplace == (found.bound_law == "Laplace")
+        yield Candidate(
+            _spaced(type(counter).__name__) + _arguments(counter),
+            (type(counter).__doc__ or "").partition("\n")[0].rstrip(".").lower(),
+            partial(
+                fixed,
+                counter,
+                layout=STREAM,
+                bound=found.bound if bounded else None,
+                bound_for=f"factorisation with {found.bound_law} noise, averaged over the steps,",
+            ),
+        )
 
 
 def _spaced(name: str) -> str:
@@ -497,10 +500,6 @@ def _published(value: object) -> str:
     """Return a published amount of noise, rounded up to some digits."""
     found = enclose(value)  # type: ignore[arg-type]
     return str(Context(prec=_PUBLISHED_DIGITS, rounding=ROUND_UP).plus(found.upper))
-
-
-def _disjoint_groups(budget: Budget, *, groups: int, dimension: int) -> Calibrated:
-    return calibrated("DisjointGroupsGaussian", budget, groups=groups, dimension=dimension)
 
 
 def _naive_stream(budget: Budget, *, steps: int) -> Calibrated:

@@ -38,6 +38,7 @@ from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
 from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.shapes.one_sided import OneSidedGaussian
 from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
+from accountant.mechanisms.shapes.optimal_groups import OptimalGroups
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from accountant.numbers.exact import ExactReal, exact
 from verify.compare.budget import Budget
@@ -148,14 +149,16 @@ def _(
     return 1
 
 
-@_copies.register
-def _(mechanism: DisjointGroupsGaussian, workload: Workload, budget: Budget) -> int:
+@_copies.register(DisjointGroupsGaussian)
+@_copies.register(OptimalGroups)
+def _(mechanism: DisjointGroupsGaussian | OptimalGroups, workload: Workload, budget: Budget) -> int:
     if not isinstance(workload, GroupedCounts):
         raise NotApplicableError(
-            f"DisjointGroupsGaussian releases GroupedCounts, not {workload!r}."
+            f"{type(mechanism).__name__} releases GroupedCounts, not {workload!r}."
         )
     wanted = (workload.groups, workload.dimension)
-    _require(mechanism, "(groups, dimension)", (mechanism.groups, mechanism.dimension), wanted)
+    each = mechanism.counts if isinstance(mechanism, OptimalGroups) else mechanism.dimension
+    _require(mechanism, "(groups, dimension)", (mechanism.groups, each), wanted)
     return 1
 
 

@@ -29,15 +29,15 @@ from flint import acb, arb
 from accountant.composition.exact import names as lattice
 from accountant.composition.exact.names import Basis, Generators, Vector
 from accountant.composition.fourier.certified import (
-    ContourPair,
+    Contour,
     Kernel,
     Plan,
+    accuracy,
     alias,
     near,
     plan_contour,
 )
 from accountant.composition.fourier.measure import Alike, Loss, estimator, guard, power
-from accountant.composition.joint import Factor, UnsuitedError
 from accountant.composition.losses.finite import finite
 from accountant.composition.losses.lists import (
     MAX_VALUES,
@@ -47,12 +47,12 @@ from accountant.composition.losses.lists import (
 )
 from accountant.composition.losses.transform import Quadrature
 from accountant.composition.numeric.search import Strip
-from accountant.core.pair import Pair
+from accountant.composition.product import Factor, Product, UnsuitedError
 from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 
 Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
@@ -92,9 +92,9 @@ class _Lattice:
         return sum((entry * value for entry, value in pairs if entry), start=arb(0))
 
 
-def applies(pairs: Sequence[Pair]) -> bool:
+def applies(factors: tuple[Factor, ...]) -> bool:
     """Whether all losses are lists, or of discrete Gaussian noise, on one lattice."""
-    return _lattice(tuple((pair, 1) for pair in pairs)) is not None
+    return _lattice(factors) is not None
 
 
 @functools.lru_cache(maxsize=64)
@@ -143,36 +143,23 @@ def _total(rows: Sequence[Sequence[Vector]], counts: Sequence[int]) -> Vector:
 
 @final
 @dataclass(frozen=True)
-class CirclePair(ContourPair):
-    """A product of pairs that `applies` to."""
+class Circle(Contour):
+    """Sums over a part of the circle, for products that `applies` to."""
 
-    def loss(self) -> Loss:
+    def loss(self, product: Product) -> Loss:
         """Return the transforms of the factors, with their counts."""
-        return self._loss
+        return _loss(product)
 
-    @cached_property
-    def _loss(self) -> Loss:
-        where = self._where()
-        return Loss(tuple((part, count) for part, count, _ in where.parts), _end(where))
-
-    def _where(self) -> _Lattice:
-        found = _lattice(self.any_factors)
-        assert found is not None
-        return found
-
-    def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return G(ε). Raises UnsuitedError where that takes too many nodes."""
-        bits = self.accuracy()
-        where = self._where()
-        loss = self.loss()
+        bits, where, loss = accuracy(), _of(product), _loss(product)
         try:
             planned = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
-            line = planned.line
-            size = loss.cumulants(float(line.c))[0]
+            size = loss.cumulants(float(planned.line.c))[0]
             with ctx.workprec(bits + guard(loss.count, size)):
                 found = [
-                    self._sum(where, planned, kernel, epsilon, place)
-                    for place in self._above(where, epsilon)
+                    _sum(where, loss, planned, kernel, (epsilon, place))
+                    for place in _above(where, epsilon)
                 ]
         except UndecidedError as error:
             raise UnsuitedError(str(error)) from error
@@ -181,67 +168,81 @@ class CirclePair(ContourPair):
             raise UnsuitedError(f"The sum over the circle does not give {bits} bits.")
         return value
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return an ε near the one with ln H(ε) = log_delta: on a line, not on the circle."""
-        if not self.infinity_mass().is_zero() or log_delta >= _SMALL_DELTA:
+        if not product.infinity_mass().is_zero() or log_delta >= _SMALL_DELTA:
             return None
         try:
-            return estimator(self.loss()).epsilon(log_delta)
+            return estimator(_loss(product)).epsilon(log_delta)
         except (UndecidedError, ArithmeticError):
             return None
 
-    @staticmethod
-    def _above(where: _Lattice, epsilon: ExactReal) -> list[int]:
-        """Return the place of ℓ, or two where one cannot be told: their values are nearly one."""
-        place = (epsilon.ball() - where.point(0)[0]) / where.unit()
-        floor = place.floor().unique_fmpz()
-        if floor is not None:
-            return [int(floor) + 1]
-        nearest = math.floor(solve.fraction(place.mid()) + Fraction(1, 2))
-        exact = where.point(nearest)[1]
-        if exact is None:
-            return [nearest, nearest + 1]
-        return [nearest if exact > epsilon else nearest + 1]
 
-    def _sum(
-        self, where: _Lattice, plan: Plan, kernel: Kernel, epsilon: ExactReal, place: int
-    ) -> arb:
-        """Return the sum with its two errors, ℓ at a place."""
-        loss = self.loss()
-        line, unit, eps = plan.line, where.unit(), epsilon.ball()
-        c, ahead = ball(line.c), where.point(place)[0]
-        number = math.ceil(2 * math.pi / (float(unit) * float(line.step))) | 1
-        half = (number - 1) // 2
-        step = 2 * arb.pi() / (number * unit)
-        count = min(math.ceil(line.count * float(line.step) / float(step)) + 1, half + 1)
-        gap = (eps - ahead).exp()
-        falls = {pole: ((pole - c) * unit).exp() for pole in kernel.poles}
-        sizes = {0: arb(1), -1: gap}
+CIRCLE = Circle()
 
-        def kappa(turn: acb) -> acb:
-            """Return κ, or one of its terms, up to the sign."""
-            terms = [sizes[pole] / (1 - falls[pole] * turn) for pole in kernel.poles]
-            return terms[0] - terms[1] if len(terms) == 2 else terms[0]
 
-        first = kappa(acb(1)).real
-        sign, total = (1 if first > 0 else -1), first / 2
-        values = _ratios(where, line.c, number, count)
-        for j, ratio in enumerate(values[1:], 1):
-            turn = acb(0, -2 * arb.pi() * j / number).exp()
-            shift = acb(0, -2 * arb.pi() * (j * place % number) / number).exp()
-            total += (ratio * shift * kappa(turn)).real
-        rest = arb(0)
-        if count <= half:
-            most = sum((sizes[pole] / abs(1 - falls[pole]) for pole in kernel.poles), start=arb(0))
-            last = float((count * step).lower()) * (1 - _ULP)
-            fallen = arb(loss.log_ratio(line.c, last)).exp()
-            rest = (half + 1 - count) * fallen * most
-        scale = 2 * (loss.log_value(line.c) - c * ahead).exp() / number
-        value = scale * (sign * total + arb(0, rest.upper()))
-        period = number * unit
-        beside = alias(loss, plan.left, line.c - plan.left, period, eps)
-        beside += alias(loss, plan.right, plan.right - line.c, period, eps)
-        return (value - arb(0).union(beside.upper())).max(arb(0))
+def _of(product: Product) -> _Lattice:
+    found = _lattice(product.factors)
+    assert found is not None
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _loss(product: Product) -> Loss:
+    where = _of(product)
+    return Loss(tuple((part, count) for part, count, _ in where.parts), _end(where))
+
+
+def _above(where: _Lattice, epsilon: ExactReal) -> list[int]:
+    """Return the place of ℓ, or two where one cannot be told: their values are nearly one."""
+    place = (epsilon.ball() - where.point(0)[0]) / where.unit()
+    floor = place.floor().unique_fmpz()
+    if floor is not None:
+        return [int(floor) + 1]
+    nearest = math.floor(solve.fraction(place.mid()) + Fraction(1, 2))
+    exact = where.point(nearest)[1]
+    if exact is None:
+        return [nearest, nearest + 1]
+    return [nearest if exact > epsilon else nearest + 1]
+
+
+def _sum(where: _Lattice, loss: Loss, plan: Plan, kernel: Kernel, at: tuple[ExactReal, int]) -> arb:
+    """Return the sum with its two errors, at ε with ℓ at a place."""
+    epsilon, place = at
+    line, unit, eps = plan.line, where.unit(), epsilon.ball()
+    c, ahead = ball(line.c), where.point(place)[0]
+    number = math.ceil(2 * math.pi / (float(unit) * float(line.step))) | 1
+    half = (number - 1) // 2
+    step = 2 * arb.pi() / (number * unit)
+    count = min(math.ceil(line.count * float(line.step) / float(step)) + 1, half + 1)
+    gap = (eps - ahead).exp()
+    falls = {pole: ((pole - c) * unit).exp() for pole in kernel.poles}
+    sizes = {0: arb(1), -1: gap}
+
+    def kappa(turn: acb) -> acb:
+        """Return κ, or one of its terms, up to the sign."""
+        terms = [sizes[pole] / (1 - falls[pole] * turn) for pole in kernel.poles]
+        return terms[0] - terms[1] if len(terms) == 2 else terms[0]
+
+    first = kappa(acb(1)).real
+    sign, total = (1 if first > 0 else -1), first / 2
+    values = _ratios(where, line.c, number, count)
+    for j, ratio in enumerate(values[1:], 1):
+        turn = acb(0, -2 * arb.pi() * j / number).exp()
+        shift = acb(0, -2 * arb.pi() * (j * place % number) / number).exp()
+        total += (ratio * shift * kappa(turn)).real
+    rest = arb(0)
+    if count <= half:
+        most = sum((sizes[pole] / abs(1 - falls[pole]) for pole in kernel.poles), start=arb(0))
+        last = float((count * step).lower()) * (1 - _ULP)
+        fallen = arb(loss.log_ratio(line.c, last)).exp()
+        rest = (half + 1 - count) * fallen * most
+    scale = 2 * (loss.log_value(line.c) - c * ahead).exp() / number
+    value = scale * (sign * total + arb(0, rest.upper()))
+    period = number * unit
+    beside = alias(loss, plan.left, line.c - plan.left, period, eps)
+    beside += alias(loss, plan.right, plan.right - line.c, period, eps)
+    return (value - arb(0).union(beside.upper())).max(arb(0))
 
 
 def _ratios(where: _Lattice, c: Fraction, number: int, count: int) -> list[acb]:

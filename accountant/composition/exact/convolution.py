@@ -9,21 +9,18 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TypeAlias, final
 
 from flint import arb, arb_poly
 
 from accountant.composition.exact import names as lattice
 from accountant.composition.exact.names import Basis, Generators, Vector
-from accountant.composition.joint import JointPair, exact_sum
-from accountant.core.pair import Tails
+from accountant.composition.product import Engine, Factor, Product
+from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import FinitePair
-
-if TYPE_CHECKING:
-    from accountant.composition.exact.circle import CirclePair
 
 _LONG = 1 << 11
 """Values from which on a sum over the circle is tried first: it does not grow with their number."""
@@ -31,82 +28,54 @@ MAX_VALUES = 1 << 17
 """Most values of the sum of the losses whose masses are formed."""
 
 
+Finite: TypeAlias = tuple[tuple[FinitePair, int], ...]
+"""Finite pairs and their counts."""
+
+
 @final
 @dataclass(frozen=True)
-class ConvolvedPair(JointPair):
-    """A product of finite pairs: every value of the sum of the losses, and its mass.
+class Sums(Engine):
+    """Every value of the sum of the losses of finite pairs, and its mass.
 
     Either the sums lie in a box of a lattice with few points, and the masses are the coefficients
     of a product of powers of polynomials; or there are few distinct multisets of outcomes, and
-    their multinomial masses are listed. Both are exact; the shorter of the two is taken.
+    their multinomial masses are listed. Both are exact; the shorter of the two is taken. Many
+    values of one lattice are summed over the circle, if that gives the precision.
     """
 
-    finite_factors: tuple[tuple[FinitePair, int], ...]
+    def largest(self, pair: Pair) -> ExactReal | None:
+        """Return the largest loss of a factor where all its losses are finite and exact."""
+        assert isinstance(pair, FinitePair)
+        known = [loss for loss in lattice.losses(pair) if loss is not None]
+        exact = [loss for loss in known if isinstance(loss, ExactReal)]
+        whole = known and len(exact) == len(known) and pair.infinity_mass().is_zero()
+        return max(exact) if whole else None
 
-    @property
-    def factors(self) -> tuple[tuple[FinitePair, int], ...]:
-        """The finite pairs and their counts."""
-        return self.finite_factors
-
-    def size(self) -> int:
-        """Return how many values of the finite loss there can be, before any mass is formed."""
-        plan = _plan(self)
-        if any(all(point is None for point in row) for row in plan.points):
-            return 0
-        return min(plan.box, plan.multisets)
-
-    def _on_circle(self) -> CirclePair | None:
-        """Return the same pair for sums over the circle, None where few values are summed."""
-        if self.size() <= _LONG:
-            return None
-        from accountant.composition.exact.circle import CirclePair, applies
-
-        pairs = tuple(pair for pair, _ in self.finite_factors)
-        return CirclePair(self.finite_factors) if applies(pairs) else None
-
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return what the sums over the circle estimate, where there are many values."""
-        on_circle = self._on_circle()
+        on_circle = _on_circle(product)
         return None if on_circle is None else on_circle.estimate_epsilon(log_delta)
 
-    def values(self) -> list[Value]:
-        """Return the values of the loss in ascending order, with their masses."""
-        return _table(self, ctx.prec).values
-
-    def exact_max_loss(self) -> ExactReal | None:
-        """Return the sum of the largest losses where all losses of the factors are exact."""
-        terms = []
-        for pair, count in self.finite_factors:
-            known = [loss for loss in lattice.losses(pair) if loss is not None]
-            exact = [loss for loss in known if isinstance(loss, ExactReal)]
-            if not known or len(exact) < len(known) or not pair.infinity_mass().is_zero():
-                return None
-            terms.append(ExactReal.of_rational(count) * max(exact))
-        return exact_sum(terms)
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞).
-
-        Many values of one lattice are summed over the circle, if that gives the precision.
-        """
-        if (on_circle := self._on_circle()) is not None:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞)."""
+        if (on_circle := _on_circle(product)) is not None:
             with contextlib.suppress(UndecidedError):
                 return on_circle.hockey_stick(epsilon)
-        table = _table(self, ctx.prec)
+        table = _table(of_finite(product.factors), ctx.prec)
         bound = epsilon.ball()
-        below, above = table.cut(epsilon)
+        below, above = table.cut(epsilon.ball())
         total = table.p_from[above] - bound.exp() * table.q_from[above]
         for value in table.values[below:above]:
             total += value.excess(epsilon)
-        return total + self.infinity_mass()
+        return total + product.infinity_mass()
 
-    def tails(self, epsilon: ExactReal) -> Tails:
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
-        if (on_circle := self._on_circle()) is not None:
+        if (on_circle := _on_circle(product)) is not None:
             with contextlib.suppress(UndecidedError):
                 return on_circle.tails(epsilon)
-        table = _table(self, ctx.prec)
-        below, above = table.cut(epsilon)
+        table = _table(of_finite(product.factors), ctx.prec)
+        below, above = table.cut(epsilon.ball())
         p_above, q_above = table.p_from[above], table.q_from[above]
         p_below, q_below = table.p_upto[below], table.q_upto[below]
         for value in table.values[below:above]:
@@ -117,16 +86,39 @@ class ConvolvedPair(JointPair):
                 p_above, q_above = p_above + p, q_above + q
             if side is not True:
                 p_below, q_below = p_below + p, q_below + q
-        return Tails(
-            p_above=p_above + self.infinity_mass(),
-            p_below=p_below,
-            q_above=q_above,
-            q_below=q_below + self.reverse().infinity_mass(),
-        )
+        p_above += product.infinity_mass()
+        return Tails(p_above, p_below, q_above, q_below + product.reverse().infinity_mass())
 
-    def reverse(self) -> ConvolvedPair:
-        """Return the product of the reversed pairs."""
-        return ConvolvedPair(tuple((pair.reverse(), count) for pair, count in self.finite_factors))
+
+SUMS = Sums()
+
+
+def of_finite(factors: Sequence[Factor]) -> Finite:
+    """Return the factors that are finite pairs."""
+    return tuple((pair, n) for pair, n in factors if isinstance(pair, FinitePair))
+
+
+def size(factors: Finite) -> int:
+    """Return how many values of the finite loss there can be, before any mass is formed."""
+    plan = _plan(factors)
+    if any(all(point is None for point in row) for row in plan.points):
+        return 0
+    return min(plan.box, plan.multisets)
+
+
+def values(factors: Finite) -> list[Value]:
+    """Return the values of the finite loss in ascending order, with their masses."""
+    return _table(factors, ctx.prec).values
+
+
+@functools.lru_cache(maxsize=64)
+def _on_circle(product: Product) -> Product | None:
+    """Return the same product for sums over the circle, None where few values are summed."""
+    if size(of_finite(product.factors)) <= _LONG:
+        return None
+    from accountant.composition.exact import circle
+
+    return product.asked(circle.CIRCLE) if circle.applies(product.factors) else None
 
 
 @final
@@ -157,7 +149,7 @@ class Value:
 
 @final
 @dataclass(frozen=True)
-class _Table:
+class Table:
     """The values with a finite loss, and the running sums of their masses."""
 
     values: list[Value]
@@ -171,7 +163,7 @@ class _Table:
     q_upto: list[arb]
 
     @staticmethod
-    def of(values: list[Value]) -> _Table:
+    def of(values: list[Value]) -> Table:
         """Sort the values and add up their masses from both ends."""
         values = sorted(values, key=lambda value: value.loss.lower())
         tops: list[arb] = []
@@ -180,7 +172,7 @@ class _Table:
             tops.append(tops[-1] if tops and tops[-1] > top else top)
         p, q = [value.p for value in values], [value.q for value in values]
         zero = arb(0)
-        return _Table(
+        return Table(
             values,
             [value.loss.lower() for value in values],
             tops,
@@ -190,9 +182,8 @@ class _Table:
             list(itertools.accumulate(q, initial=zero)),
         )
 
-    def cut(self, epsilon: ExactReal) -> tuple[int, int]:
-        """Return i ≤ j: values before i are at most ε, values from j on exceed it."""
-        threshold = epsilon.ball()
+    def cut(self, threshold: arb) -> tuple[int, int]:
+        """Return i ≤ j: values before i are at most a threshold, values from j on exceed it."""
         above = bisect_right(self.lowest, threshold.upper())
         return min(bisect_right(self.highest, threshold.lower()), above), above
 
@@ -215,12 +206,12 @@ class _Plan:
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(pair: ConvolvedPair) -> _Plan:
-    found = [lattice.losses(factor) for factor, _ in pair.finite_factors]
+def _plan(factors: Finite) -> _Plan:
+    found = [lattice.losses(factor) for factor, _ in factors]
     generators = Generators.of(loss for row in found for loss in row if loss is not None)
     origin = [0] * generators.count
     moves: list[list[Vector | None]] = []
-    for row, (_, count) in zip(found, pair.finite_factors, strict=True):
+    for row, (_, count) in zip(found, factors, strict=True):
         vectors = [None if loss is None else generators.vector(loss) for loss in row]
         first = next((vector for vector in vectors if vector is not None), tuple(origin))
         moves.append([None if vector is None else _difference(vector, first) for vector in vectors])
@@ -231,7 +222,7 @@ def _plan(pair: ConvolvedPair) -> _Plan:
     )
     reach = [0] * len(basis.rows)
     multisets = 1
-    for places, (_, count) in zip(points, pair.finite_factors, strict=True):
+    for places, (_, count) in zip(points, factors, strict=True):
         distinct = {point for point in places if point is not None}
         if not distinct:
             continue
@@ -248,21 +239,21 @@ def _difference(vector: Vector, other: Vector) -> Vector:
 
 
 @functools.lru_cache(maxsize=8)
-def _table(pair: ConvolvedPair, precision: int) -> _Table:
-    plan = _plan(pair)
+def _table(factors: Finite, precision: int) -> Table:
+    plan = _plan(factors)
     if any(all(point is None for point in row) for row in plan.points):
-        return _Table.of([])
-    size = min(plan.box, plan.multisets)
-    if size > MAX_VALUES:
+        return Table.of([])
+    number = min(plan.box, plan.multisets)
+    if number > MAX_VALUES:
         raise NotApplicableError(
-            f"The exact sum of these losses has up to {_shown(size)} values, more than the "
+            f"The exact sum of these losses has up to {_shown(number)} values, more than the "
             f"{MAX_VALUES} that are formed. Compose fewer releases, or give their laws losses "
             "on a common grid (such as equal ratios of neighbouring probabilities). Rényi "
             "divergences, rho and the largest loss have no such limit."
         )
     laws = [
         (_merged(row, lattice.masses(factor)), count)
-        for row, (factor, count) in zip(plan.points, pair.finite_factors, strict=True)
+        for row, (factor, count) in zip(plan.points, factors, strict=True)
     ]
     sums = _in_box(laws) if plan.box <= plan.multisets else _by_multisets(laws)
     generators = plan.generators.balls()
@@ -274,7 +265,7 @@ def _table(pair: ConvolvedPair, precision: int) -> _Table:
             if entry:
                 loss += entry * value
         values.append(Value(loss, plan.generators.exact(vector), p, p * (-loss).exp()))
-    return _Table.of(values)
+    return Table.of(values)
 
 
 def _merged(row: Sequence[Vector | None], masses: Sequence[arb]) -> dict[Vector, arb]:

@@ -9,232 +9,225 @@ Q, so −L under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flint import arb
 
 from accountant.composition.exact import laplace_product_sums as sums
-from accountant.composition.exact.laplace_product_plan import Groups, Kernel
-from accountant.composition.joint import Factor, JointPair
-from accountant.core.pair import Tails
+from accountant.composition.exact.laplace_product_plan import Floats, Groups, Kernel
+from accountant.composition.invert import rough_root
+from accountant.composition.product import Engine, Product
+from accountant.core.pair import Pair, Tails
 from accountant.errors import InvalidInputError, UndecidedError
+from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import COMPOSED_WIDTH, RELATIVE_WIDTH, asked_width
-from accountant.numbers.precision import cached_property, ctx
-
-if TYPE_CHECKING:
-    from accountant.composition.fourier.pair import SmoothPair
-    from accountant.composition.grid.pair import GridPair
-    from accountant.numbers.interval import Interval
+from accountant.numbers.interval import COMPOSED_WIDTH, RELATIVE_WIDTH, Interval, narrowed
+from accountant.numbers.precision import ctx
 
 _GUARD_BITS = 16
 """Bits for what cancels between the terms of H at ε < 0, and of 1 − H."""
 _FEW_CONTINUOUS = 25.0
 """x above which all coordinates are on atoms with a probability below e^−25: then |M| falls to that
 on a line, and it is tried first."""
+_WIDTH, _CLOSE = Fraction(1, 10**12), 1e-6
+"""Relative width of the values of an estimate, and of its last step: the next would be finer."""
 _FEW_SHIFTS = 16
 """Coordinates of a vector for which all digits come at once."""
 
 
 @final
 @dataclass(frozen=True)
-class LaplaceProductPair(JointPair):
-    """P = Lap(1)^d at (t_1, …, t_d), Q = Lap(1)^d at 0, with t_i = multiples[i]·unit > 0.
+class LaplaceSums(Engine):
+    """Exact sums for Laplace pairs whose distances have rational ratios (`of_counts`)."""
 
-    Parameters
-    ----------
-    unit
-        Any exact number > 0; no matter if there are no coordinates.
-    multiples
-        Integers ≥ 1, ascending.
-    """
+    def width(self, product: Product) -> Fraction:
+        """Return the relative width of answers for which none is named: few have short sums."""
+        count = sum(n for _, n in product.factors)
+        return COMPOSED_WIDTH if count > _FEW_SHIFTS else RELATIVE_WIDTH
 
-    unit: ExactReal
-    multiples: tuple[int, ...]
-
-    @staticmethod
-    def of_distances(distances: Sequence[ExactReal]) -> LaplaceProductPair:
-        """Return the pair at the given distances ≥ 0; a distance 0 loses nothing.
-
-        Raises InvalidInputError if two distances have an irrational ratio.
-        """
-        return LaplaceProductPair.of_counts(Counter(distances))
-
-    @staticmethod
-    def of_counts(counts: Mapping[ExactReal, int]) -> LaplaceProductPair:
-        """Return the same, from the distinct distances and how many coordinates have each."""
-        positive = sorted(distance for distance in counts if distance.sign > 0)
-        if not positive:
-            return LaplaceProductPair(ExactReal.of_rational(1), ())
-        ratios = [(distance / positive[0]).rational for distance in positive]
-        if None in ratios:
-            raise InvalidInputError(
-                "Expected shifts whose ratios are rational, so that the losses of the coordinates "
-                "share a unit. Round the shifts up to a common grid: delta grows with each of them."
-            )
-        fractions = [ratio for ratio in ratios if ratio is not None]
-        denominator = math.lcm(*(ratio.denominator for ratio in fractions))
-        numbers = [int(ratio * denominator) for ratio in fractions]
-        divisor = math.gcd(*numbers)
-        unit = positive[0] * ExactReal.of_rational(Fraction(divisor, denominator))
-        multiples: list[int] = []
-        for number, distance in zip(numbers, positive, strict=True):
-            multiples += [number // divisor] * counts[distance]
-        return LaplaceProductPair(unit, tuple(multiples))
-
-    @property
-    def usual_width(self) -> Fraction:
-        """Relative width of answers for which none is named: few shifts have short sums."""
-        return COMPOSED_WIDTH if len(self.multiples) > _FEW_SHIFTS else RELATIVE_WIDTH
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return T = Σ t_i."""
-        return ExactReal.of_rational(sum(self.multiples)) * self.unit
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
-        top = self.exact_max_loss()
-        if epsilon >= top:
-            return arb(0)
-        if epsilon <= -top:
-            return -epsilon.ball().expm1()
         if epsilon.sign < 0:
+            if epsilon <= -_top(product):
+                return -epsilon.ball().expm1()
             with ctx.workprec(ctx.prec + _GUARD_BITS):
-                value = epsilon.ball().exp() * self.hockey_stick(-epsilon) - epsilon.ball().expm1()
+                value = epsilon.ball().exp() * product.hockey_stick(-epsilon)
+                value -= epsilon.ball().expm1()
             return +value
-        if (line := self._on_line()) is not None:
+        law = lattice(product)
+        if (line := law.on_line(product)) is not None:
             with contextlib.suppress(UndecidedError):
                 return line.hockey_stick(epsilon)
-        if not self._is_short(epsilon):
+        if not law.is_short(epsilon):
             try:
-                return self._on_grid().hockey_stick(epsilon)
+                return _on_grid(product).hockey_stick(epsilon)
             except UndecidedError:
-                if not sums.is_possible(self.groups, self.unit, epsilon, Kernel.EXCESS):
+                if not sums.is_possible(law.groups, law.unit, epsilon, Kernel.EXCESS):
                     raise
-        if self._far_below(epsilon):
+        if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
             with ctx.workprec(ctx.prec + _GUARD_BITS):
-                rest = self._above(-epsilon, Kernel.Q, at_least=True)
-                value = 1 - rest - epsilon.ball().exp() * self._above(epsilon, Kernel.Q)
+                rest = law.above(-epsilon, Kernel.Q, at_least=True)
+                value = 1 - rest - epsilon.ball().exp() * law.above(epsilon, Kernel.Q)
             return +value
-        return self._above(epsilon, Kernel.EXCESS)
+        return law.above(epsilon, Kernel.EXCESS)
 
-    def _is_short(self, epsilon: ExactReal) -> bool:
-        """Whether the sums at ε have few enough terms, of any precision."""
-        return sums.is_short(self.groups, self.unit, epsilon, Kernel.EXCESS)
-
-    def _on_grid(self) -> GridPair:
-        """Return the same pair for an engine that takes any shifts."""
-        from accountant.composition.grid.pair import GridPair
-
-        return GridPair(self.factors)
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """The pairs of single coordinates, and how many have each."""
-        from accountant.mechanisms.additive.laplace import LaplacePair
-
-        sizes = [(ExactReal.of_rational(t) * self.unit, n) for t, n in self.groups]
-        return tuple((LaplacePair(distance), n) for distance, n in sizes)
-
-    def _on_line(self) -> SmoothPair | None:
-        """Return the same pair for one contour integral, None where its atoms count.
-
-        All coordinates are on atoms with a probability of about e^{−x}, x = Σ tanh(t/2).
-        """
-        if self._continuous < _FEW_CONTINUOUS:
-            return None
-        from accountant.composition.fourier.pair import SmoothPair
-
-        return SmoothPair(self.factors)
-
-    @cached_property
-    def _continuous(self) -> float:
-        sizes = ((float(ExactReal.of_rational(t) * self.unit), n) for t, n in self.groups)
-        return math.fsum(n * math.tanh(size / 2) for size, n in sizes)
-
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+    def inverse(
+        self, product: Product, delta: ExactReal, relative_width: Fraction
+    ) -> Interval | None:
         """Enclose ε(δ) where the sums are too long; None elsewhere."""
-        token = asked_width.set(relative_width)
-        try:
-            short = self._is_short(ExactReal.of_rational(0))
-        finally:
-            asked_width.reset(token)
-        if short or self._on_line() is not None:
+        law = lattice(product)
+        with narrowed(relative_width):
+            short = law.is_short(ExactReal.of_rational(0))
+        if short or law.on_line(product) is not None:
             return None
-        return self._on_grid().inverse(delta, relative_width)
+        return _on_grid(product).inverse(delta, relative_width)
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
-        line = self._on_line()
+        law = lattice(product)
+        line = law.on_line(product)
         found = None if line is None else line.estimate_epsilon(log_delta)
         if found is not None:
             return found
-        return sums.estimate_epsilon(self.groups, self.unit, log_delta)
+        first = Floats(law.groups, float(law.unit), 0.0, Kernel.EXCESS).start(log_delta)[0]
 
-    def tails(self, epsilon: ExactReal) -> Tails:
+        def profile(at: ExactReal) -> arb:
+            return arb(0) if product.is_beyond(at) else law.above(at, Kernel.EXCESS)
+
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            return rough_root(profile, log_delta, first, _WIDTH, _CLOSE)
+        return None
+
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return both tails, an atom at ε counted on the side ≤; the smaller one is computed."""
-        top = self.exact_max_loss()
+        top, law = _top(product), lattice(product)
         if epsilon >= top:
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if epsilon < -top:
             return Tails(arb(1), arb(0), arb(1), arb(0))
-        if (line := self._on_line()) is not None:
+        if (line := law.on_line(product)) is not None:
             with contextlib.suppress(UndecidedError):
                 return line.tails(epsilon)
-        if not self._is_short(epsilon):
-            return self._on_grid().tails(epsilon)
-        if float(epsilon) >= self._mean():
-            p = self._above(epsilon, Kernel.P)
-            rest_p = 1 - p
-        else:
-            rest_p = self._above(-epsilon, Kernel.Q, at_least=True)
-            p = 1 - rest_p
-        if float(epsilon) >= -self._mean():
-            q = self._above(epsilon, Kernel.Q)
-            rest_q = 1 - q
-        else:
-            rest_q = self._above(-epsilon, Kernel.P, at_least=True)
-            q = 1 - rest_q
+        if not law.is_short(epsilon):
+            return _on_grid(product).tails(epsilon)
+        p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, above=float(epsilon) >= law.mean)
+        q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, above=float(epsilon) >= -law.mean)
         return Tails(p_above=p, p_below=rest_p, q_above=q, q_below=rest_q)
 
-    def _above(self, epsilon: ExactReal, kernel: Kernel, *, at_least: bool = False) -> arb:
-        return sums.above(self.groups, self.unit, epsilon, kernel, at_least=at_least)
-
-    @cached_property
-    def groups(self) -> Groups:
-        """The multiples, and how many coordinates have each."""
-        return tuple(sorted(Counter(self.multiples).items()))
-
-    def _mean(self) -> float:
-        """Return E_P[L], nearly."""
-        unit = float(self.unit)
-        return math.fsum(n * (t * unit + math.expm1(-t * unit)) for t, n in self.groups)
-
-    def _far_below(self, epsilon: ExactReal) -> bool:
-        """Whether most of P has a larger loss, so that 1 − H(ε) is the number to compute."""
-        mean = self._mean()
-        return float(epsilon) < mean - math.sqrt(2 * mean)
-
-    def reverse(self) -> LaplaceProductPair:
-        """Return the pair itself: reflecting every coordinate exchanges P and Q."""
-        return self
-
-    def law(self) -> dict[str, object]:
+    def law(self, product: Product) -> dict[str, object]:
         """Return {"law": "laplace-product", "unit", "multiples"}."""
-        return {
-            "law": "laplace-product",
-            "unit": str(self.unit),
-            "multiples": list(self.multiples),
-        }
+        law = lattice(product)
+        multiples = [t for t, n in law.groups for _ in range(n)]
+        return {"law": "laplace-product", "unit": str(law.unit), "multiples": multiples}
 
-    def describe_event(self, epsilon: ExactReal) -> str:
+    def describe_event(self, product: Product, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return (
             "the outcomes x, in units of the scale and from the true answer under Q, with "
             f"Σ |x_i| − |x_i − t_i| > {epsilon}, where t_i are the shifts in units of the scale"
         )
+
+
+def of_distances(distances: Sequence[ExactReal]) -> Product:
+    """Return Lap(1)^d at the given distances ≥ 0 against Lap(1)^d at 0; a distance 0 loses nothing.
+
+    Raises InvalidInputError if two distances have an irrational ratio.
+    """
+    return of_counts(Counter(distances))
+
+
+def of_counts(counts: Mapping[ExactReal, int]) -> Product:
+    """Return the same, from the distinct distances and how many coordinates have each."""
+    positive = sorted(distance for distance in counts if distance.sign > 0)
+    if any((distance / positive[0]).rational is None for distance in positive):
+        raise InvalidInputError(
+            "Expected shifts whose ratios are rational, so that the losses of the coordinates "
+            "share a unit. Round the shifts up to a common grid: delta grows with each of them."
+        )
+    return Product(tuple((LaplacePair(each), counts[each]) for each in positive), LaplaceSums())
+
+
+def is_laplace(pair: Pair) -> bool:
+    """Whether a pair is such a product."""
+    return isinstance(pair, Product) and isinstance(pair.engine, LaplaceSums)
+
+
+@final
+@dataclass(frozen=True)
+class Lattice:
+    """The distances as multiples of a unit > 0."""
+
+    unit: ExactReal
+    groups: Groups
+    """The multiples, ascending, and how many coordinates have each."""
+    mean: float
+    """E_P[L], nearly"""
+    continuous: float
+    """x: all coordinates are on atoms with a probability of about e^{−x}, x = Σ tanh(t/2)."""
+
+    def above(self, epsilon: ExactReal, kernel: Kernel, *, at_least: bool = False) -> arb:
+        """Return what a kernel has above ε."""
+        return sums.above(self.groups, self.unit, epsilon, kernel, at_least=at_least)
+
+    def both(
+        self, epsilon: ExactReal, kernel: Kernel, mirrored: Kernel, *, above: bool
+    ) -> tuple[arb, arb]:
+        """Return the probabilities above ε, and not: the one that is named is summed."""
+        if above:
+            value = self.above(epsilon, kernel)
+            return value, 1 - value
+        value = self.above(-epsilon, mirrored, at_least=True)
+        return 1 - value, value
+
+    def is_short(self, epsilon: ExactReal) -> bool:
+        """Whether the sums at ε have few enough terms, of any precision."""
+        return sums.is_short(self.groups, self.unit, epsilon, Kernel.EXCESS)
+
+    def on_line(self, product: Product) -> Product | None:
+        """Return the same product for one contour integral, None where its atoms count."""
+        if self.continuous < _FEW_CONTINUOUS:
+            return None
+        from accountant.composition.fourier.engine import FOURIER
+
+        return product.asked(FOURIER)
+
+
+@functools.lru_cache(maxsize=64)
+def lattice(product: Product) -> Lattice:
+    """Return the distances of a product that the engine is for."""
+    distances = [(pair.distance, n) for pair, n in product.factors if isinstance(pair, LaplacePair)]
+    if not distances:
+        return Lattice(ExactReal.of_rational(1), (), 0.0, 0.0)
+    first = distances[0][0]
+    ratios = [(distance / first).rational or Fraction(0) for distance, _ in distances]
+    shared = Fraction(
+        math.gcd(*(ratio.numerator for ratio in ratios)),
+        math.lcm(*(ratio.denominator for ratio in ratios)),
+    )
+    sizes = [(float(distance), n) for distance, n in distances]
+    return Lattice(
+        first * ExactReal.of_rational(shared),
+        tuple((int(ratio / shared), n) for ratio, (_, n) in zip(ratios, distances, strict=True)),
+        math.fsum(n * (size + math.expm1(-size)) for size, n in sizes),
+        math.fsum(n * math.tanh(size / 2) for size, n in sizes),
+    )
+
+
+def _top(product: Product) -> ExactReal:
+    """Return T = Σ t_i."""
+    top = product.exact_max_loss()
+    assert top is not None
+    return top
+
+
+def _on_grid(product: Product) -> Product:
+    """Return the same product for an engine that takes any shifts."""
+    from accountant.composition.grid.bracket import GRID
+
+    return product.asked(GRID)

@@ -51,7 +51,6 @@ from flint import arb, arb_poly, fmpz, fmpz_poly
 
 from accountant.composition.exact.laplace_product_plan import (
     MAX_TERMS,
-    Floats,
     Groups,
     Kernel,
     Plan,
@@ -182,10 +181,6 @@ _MOST_WANTED = 1 << 15
 _BARS = 32
 """Parts of the range of jumps to which a bar is rounded down, so that neighbouring ε share
 tables."""
-_ROUGH = 60
-"""Bits of the values of an estimate."""
-_SECANTS = 12
-"""Steps of an estimate: secants settle in half as many, or not at all."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
 """Microseconds up to which exact sums are preferred to a grid; and, for widths below `_FINE`, sums
 over halves, which a grid does not replace."""
@@ -426,30 +421,3 @@ def _many(distances: Distances, c: arb, parts: int) -> arb:
     for share, count in shares:
         log_tail += count * (share * (v - 1)).log1p()
     return (log_phi + log_tail.min(arb(0))).exp()
-
-
-def estimate_epsilon(groups: Groups, unit: ExactReal, log_delta: float) -> float | None:
-    """Return the ε with ln H(ε) = log_delta, nearly and without proof; None where it is not found.
-
-    The saddle-point approximation, then secants on values of H.
-    """
-    floats = Floats(groups, float(unit), 0.0, Kernel.EXCESS)
-    here, slope = floats.start(log_delta)
-
-    def miss(epsilon: float) -> float:
-        with ctx.workprec(_ROUGH):
-            value = above(groups, unit, ExactReal.of_rational(Fraction(epsilon)), Kernel.EXCESS)
-            return float(value.log()) - log_delta
-
-    value = miss(here) if here < floats.top else math.inf
-    for _ in range(_SECANTS):
-        there = here - value / slope
-        if not 0 <= there < floats.top:
-            return None
-        if abs(there - here) <= 1e-11 * abs(there):
-            return there
-        after = miss(there)
-        if after != value:
-            slope = (after - value) / (there - here)
-        here, value = there, after
-    return None

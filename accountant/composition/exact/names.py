@@ -17,7 +17,7 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpz_mat
 
-from accountant.composition.joint import exact_sum
+from accountant.composition.product import exact_sum
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.finite import FiniteLaws, FinitePair

@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +25,10 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.joint import Factor, FactorsPair, UnsuitedError
+from accountant.composition.exact.convolution import Table, Value
 from accountant.composition.losses.finite import finite
 from accountant.composition.losses.lists import LossList, loss_list
+from accountant.composition.product import Engine, Factor, Product, UnsuitedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import asked_width, ball
@@ -59,31 +59,21 @@ def applies(factors: Sequence[Factor]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class PairedPair(FactorsPair):
-    """A product of pairs that `applies` to."""
+class Halves(Engine):
+    """Sums over pairs of sums, for products that `applies` to."""
 
-    @property
-    def is_numerical(self) -> bool:
-        """Return False: the sums are balls of any precision."""
-        return False
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε), at flint's precision.
 
         Raises UnsuitedError where lists that lack less than the width allows are too long.
         """
         ledger.note("lists")
-        known = self.exact_max_loss()
-        if known is not None and epsilon >= known:
-            return arb(0)
-        infinity = self.infinity_mass()
-        if epsilon.ball() >= self.max_finite_loss():
-            return infinity
+        infinity = product.infinity_mass()
         asked = asked_width.get()
         enough = ball(asked) / _SHARE if asked else arb(2) ** -ctx.prec
         log_missing = _FIRST
         while True:
-            halves = _halves(self.any_factors, log_missing, ctx.prec)
+            halves = _halves(product.factors, log_missing, ctx.prec)
             value = halves.at(epsilon.ball())[0]
             total = infinity + (arb(0) if value is None else value)
             narrow = halves.missing.is_zero() or halves.missing <= enough * total
@@ -93,16 +83,16 @@ class PairedPair(FactorsPair):
             if value is not None:
                 log_missing = min(log_missing, _rounded(float((enough * total).log().mid())))
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return about ε(e^log_delta), by Newton's method for ln H between bounds that close in."""
         with ctx.workprec(_PRECISION):
             try:
-                halves = _halves(self.any_factors, _rounded(log_delta - _SPARE), _PRECISION)
+                halves = _halves(product.factors, _rounded(log_delta - _SPARE), _PRECISION)
             except UnsuitedError:
                 return None
-            infinity = self.infinity_mass()
-            high = float(halves.first.losses[-1] + halves.second.losses[-1])
-            low = float(halves.first.losses[0] + halves.second.losses[0])
+            infinity = product.infinity_mass()
+            high = float(halves.first.values[-1].loss + halves.second.values[-1].loss)
+            low = float(halves.first.values[0].loss + halves.second.values[0].loss)
             near = min(max(low, 0.0), high)
             for _ in range(_NEWTON):
                 value, second = halves.at(arb(near))
@@ -119,51 +109,22 @@ class PairedPair(FactorsPair):
         return None
 
 
-@final
-@dataclass(frozen=True)
-class _Half:
-    """Sums in ascending order, with their masses; and the masses from each on."""
-
-    losses: list[arb]
-    p: list[arb]
-    q: list[arb]
-    lowest: list[arb]
-    """The lower ends of the losses."""
-    highest: list[arb]
-    """Their largest upper end so far."""
-    p_from: list[arb]
-    q_from: list[arb]
-
-    @staticmethod
-    def of(terms: Sequence[tuple[arb, arb]]) -> _Half:
-        """Sort losses with masses under P; those that are not told apart become one."""
-        losses: list[arb] = []
-        p: list[arb] = []
-        for loss, mass in sorted(terms, key=lambda term: term[0].lower()):
-            if losses and losses[-1].overlaps(loss):
-                losses[-1], p[-1] = losses[-1].union(loss), p[-1] + mass
-            else:
-                losses.append(loss)
-                p.append(mass)
-        q = [mass * (-loss).exp() for mass, loss in zip(p, losses, strict=True)]
-        tops = list(itertools.accumulate((loss.upper() for loss in losses), _larger))
-        zero = arb(0)
-        return _Half(
-            losses,
-            p,
-            q,
-            [loss.lower() for loss in losses],
-            tops,
-            list(itertools.accumulate(reversed(p), initial=zero))[::-1],
-            list(itertools.accumulate(reversed(q), initial=zero))[::-1],
-        )
+def _told_apart(terms: Sequence[tuple[arb, arb]]) -> Table:
+    """Return losses with masses under P as a table; those that are not told apart become one."""
+    found: list[tuple[arb, arb]] = []
+    for loss, mass in sorted(terms, key=lambda term: term[0].lower()):
+        if found and found[-1][0].overlaps(loss):
+            found[-1] = found[-1][0].union(loss), found[-1][1] + mass
+        else:
+            found.append((loss, mass))
+    return Table.of([Value(loss, None, p, p * (-loss).exp()) for loss, p in found])
 
 
 @final
 @dataclass(frozen=True)
 class _Halves:
-    first: _Half
-    second: _Half
+    first: Table
+    second: Table
     missing: arb
     """m, a number."""
 
@@ -173,17 +134,16 @@ class _Halves:
         The former is None where no sum exceeds ε.
         """
         other, total, second, found = self.second, arb(0), arb(0), False
-        for a, p, q in zip(self.first.losses, self.first.p, self.first.q, strict=True):
-            threshold = epsilon - a
-            above = bisect_right(other.lowest, threshold.upper())
-            below = min(bisect_right(other.highest, threshold.lower()), above)
-            if below == len(other.losses):
+        for value in self.first.values:
+            threshold = epsilon - value.loss
+            below, above = other.cut(threshold)
+            if below == len(other.values):
                 continue
             found = True
-            total += p * other.p_from[above]
-            second += q * other.q_from[above]
-            for b, mass in zip(other.losses[below:above], other.p[below:above], strict=True):
-                total -= p * mass * (threshold - b).expm1().min(arb(0))
+            total += value.p * other.p_from[above]
+            second += value.q * other.q_from[above]
+            for each in other.values[below:above]:
+                total -= value.p * each.p * (threshold - each.loss).expm1().min(arb(0))
         second *= epsilon.exp()
         return (total - second if found else None), second
 
@@ -191,10 +151,6 @@ class _Halves:
 def _rounded(log_missing: float) -> float:
     """Return a step at or below it, so that neighbours share their lists."""
     return min(_FIRST, _STEP * math.floor(log_missing / _STEP))
-
-
-def _larger(one: arb, other: arb) -> arb:
-    return one if one > other else other
 
 
 def _shares(factors: Sequence[Factor]) -> list[tuple[int, int]]:
@@ -244,7 +200,7 @@ def _halves(factors: tuple[Factor, ...], log_missing: float, precision: int) -> 
             least = arb(log_missing).exp() / len(sides[half])
             missing += sum((p for _, p in sides[half] if p < least), start=arb(0))
             sides[half] = [(a, p) for a, p in sides[half] if not p < least]
-        return _Halves(_Half.of(sides[0]), _Half.of(sides[1]), missing.upper())
+        return _Halves(_told_apart(sides[0]), _told_apart(sides[1]), missing.upper())
 
 
 def _sums(terms: Sequence[tuple[arb, arb]], count: int) -> list[tuple[arb, arb]]:

@@ -43,8 +43,8 @@ from flint import acb, arb
 
 from accountant.composition.fourier.estimates import CALL, MIDDLE, PUT
 from accountant.composition.fourier.measure import LOSS, Alike, Loss, Measure, estimator, guard
-from accountant.composition.joint import FactorsPair
 from accountant.composition.numeric.search import Saddle, Strip, nearest_bound, saddle
+from accountant.composition.product import Engine, Product
 from accountant.core.pair import Tails
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak
@@ -56,8 +56,6 @@ from accountant.numbers.solve import shortened
 MOST_NODES = 40_000
 """Most nodes on a contour."""
 _LOG_2 = math.log(2)
-_ROUGH = 56
-"""Bits of an aliasing bound, besides those of the count: a bound needs few digits."""
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
@@ -65,6 +63,8 @@ _MOST_GROWTH = 2.0
 _CAUTION = 0.75
 """Power of the fall that is missing by which a line is made longer: ½ is right for a normal law, 1
 for one that falls exponentially."""
+_COARSE = 0.75
+"""Grain of a rounded saddle at most, in its widths: neighbouring questions share a line."""
 _STEEP = 0.4
 """Slope at a rounded saddle, in its widths, up to which the line hardly gets longer."""
 _FINEST = 2.0**-10
@@ -184,8 +184,8 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
 
 
 def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
-    """Return E(s)/(e^{distance·B} − 1)."""
-    with ctx.workprec(_ROUGH + loss.count.bit_length()):
+    """Return E(s)/(e^{distance·B} − 1), a bound that needs few digits."""
+    with ctx.workprec(guard(loss.count, loss.cumulants(float(s))[0])):
         moment = _log_upper(loss, s, ctx.prec)
         bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
         return bound.upper()
@@ -300,7 +300,7 @@ def _rest(kernel: Kernel, t: float) -> float:
 def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
     """Round the saddle to few bits, where the slope is still small against the curvature."""
     width = 1 / math.sqrt(point.curvature)
-    quantum = Fraction(2) ** (math.frexp(0.25 * width)[1] - 1)
+    quantum = Fraction(2) ** (math.frexp(_COARSE * width)[1] - 1)
     while True:
         c = round(Fraction(point.c) / quantum) * quantum
         if c not in kernel.poles:
@@ -321,102 +321,85 @@ _SPARE = 12
 bounds lose some, and with fewer an answer is wider than asked."""
 
 
-class ContourPair(FactorsPair):
-    """A product whose profile and tails are integrals of M(z) = E_P[e^{zL}; L finite]."""
+class Contour(Engine):
+    """Profile and tails by integrals of M(z) = E_P[e^{zL}; L finite]."""
+
+    on_contours = True
 
     @abstractmethod
-    def loss(self) -> Loss:
+    def loss(self, product: Product) -> Loss:
         """Return the transforms of the factors, with their counts."""
 
     @abstractmethod
-    def integral(self, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the function G(ε) of a kernel and a strip (`saddle_certified`)."""
+    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+        """Return the function G(ε) of a kernel and a strip."""
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε)."""
-        outside = self.outside(epsilon)
-        return self.on_contour(epsilon) if outside is None else outside
+    def is_numerical(self, product: Product) -> bool:
+        """Return True: contours have so many nodes at most."""
+        return True
 
-    def on_contour(self, epsilon: ExactReal) -> arb:
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best.
 
         The latter is E[(e^{ε−L} − 1)⁺] over P, and e^ε Q(L = −∞).
         """
-        loss, eps = self.loss(), float(epsilon)
+        if below_all(product, epsilon):
+            return _negative(product, epsilon) - epsilon.ball().expm1()
+        loss, eps = self.loss(product), float(epsilon)
         _, mean, variance = loss.cumulants(0.0)
         if eps >= mean - math.sqrt(variance):
-            return self.infinity_mass() + self.integral(Kernel.CALL, CALL, epsilon)
+            return product.infinity_mass() + self.integral(product, Kernel.CALL, CALL, epsilon)
         if variance > 1 and eps > loss.cumulants(-1.0)[1]:
-            return 1 - self.integral(Kernel.CALL, MIDDLE, epsilon)
-        put = self.integral(Kernel.CALL, PUT, epsilon)
-        return put + self._negative(epsilon) - epsilon.ball().expm1()
+            return 1 - self.integral(product, Kernel.CALL, MIDDLE, epsilon)
+        put = self.integral(product, Kernel.CALL, PUT, epsilon)
+        return put + _negative(product, epsilon) - epsilon.ball().expm1()
 
-    def _negative(self, epsilon: ExactReal) -> arb:
-        """Return e^ε Q(L = −∞)."""
-        return epsilon.ball().exp() * self.reverse().infinity_mass()
-
-    def tails(self, epsilon: ExactReal) -> Tails:
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral of its own, or 1 minus a smaller one."""
-        return self.surely(epsilon) or self.tails_on_contours(epsilon)
-
-    def surely(self, epsilon: ExactReal) -> Tails | None:
-        """Return the tails where ε is certainly not between the least and the largest loss."""
-        eps = epsilon.ball()
-        if self.max_finite_loss() <= eps:
-            infinite = self.infinity_mass()
+        if product.max_finite_loss() <= epsilon.ball():
+            infinite = product.infinity_mass()
             return Tails(infinite, 1 - infinite, arb(0), arb(1))
-        if -self.reverse().max_finite_loss() > eps:
-            infinite = self.reverse().infinity_mass()
+        if below_all(product, epsilon, strictly=True):
+            infinite = product.reverse().infinity_mass()
             return Tails(arb(1), arb(0), 1 - infinite, infinite)
-        return None
-
-    def tails_on_contours(self, epsilon: ExactReal) -> Tails:
-        """Return the tails from integrals."""
-        loss, eps = self.loss(), float(epsilon)
-        above_p, below_p = self._both(Kernel.ABOVE_P, 0.0, eps >= loss.cumulants(0.0)[1], epsilon)
-        above_q, below_q = self._both(Kernel.ABOVE_Q, -1.0, eps >= loss.cumulants(-1.0)[1], epsilon)
+        above_p, below_p = self._both(product, Kernel.ABOVE_P, 0.0, epsilon)
+        above_q, below_q = self._both(product, Kernel.ABOVE_Q, -1.0, epsilon)
         return Tails(above_p, below_p, above_q, below_q)
 
     def _both(
-        self, kernel: Kernel, pole: float, above: bool, epsilon: ExactReal
+        self, product: Product, kernel: Kernel, pole: float, epsilon: ExactReal
     ) -> tuple[arb, arb]:
         """Return P(L > ε) and P(L ≤ ε), or those of Q; the smaller one is integrated."""
-        infinity = float("inf")
-        strip = Strip(pole, infinity, (pole,)) if above else Strip(-infinity, pole, (pole,))
-        value = self.integral(kernel, strip, epsilon)
+        above = float(epsilon) >= self.loss(product).cumulants(pole)[1]
+        strip = Strip(pole, math.inf, (pole,)) if above else Strip(-math.inf, pole, (pole,))
+        value = self.integral(product, kernel, strip, epsilon)
         if kernel == Kernel.ABOVE_Q:
             value *= (-epsilon.ball()).exp()
-            rest = arb(0) if above else self.reverse().infinity_mass()
+            rest = arb(0) if above else product.reverse().infinity_mass()
         else:
-            rest = self.infinity_mass() if above else arb(0)
+            rest = product.infinity_mass() if above else arb(0)
         value = (value + rest).min(arb(1))
         return (value, 1 - value) if above else (1 - value, value)
 
-    def accuracy(self) -> int:
-        """Return the relative accuracy in bits that is aimed at."""
-        best = ctx.prec - _SPARE
-        if (asked := asked_width.get()) is None:
-            return best
-        needed = (asked.denominator // asked.numerator).bit_length()
-        return min(best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34)))
-
-    def estimate_log_delta(self, epsilon: float) -> float | None:
+    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return ln H(ε) by the float engine; −∞ where ε is at or beyond the largest loss."""
-        if not self.infinity_mass().is_zero():
+        if not product.infinity_mass().is_zero():
             return None
-        if epsilon >= self._largest():
+        largest = product.max_finite_loss()
+        if largest.is_finite() and epsilon >= float(largest.mid()):
             return -math.inf
         try:
-            return estimator(self.loss()).log_delta(epsilon)
+            return estimator(self.loss(product)).log_delta(epsilon)
         except (UndecidedError, ArithmeticError):
             return None
 
-    def bound(self, epsilon: ExactReal) -> arb:
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
-        outside = self.outside(epsilon)
-        if outside is not None:
-            return outside
-        loss = self.loss()
+        if product.max_finite_loss() <= epsilon.ball():
+            return product.infinity_mass()
+        if below_all(product, epsilon):
+            return _negative(product, epsilon) - epsilon.ball().expm1()
+        loss = self.loss(product)
         try:
             c = Fraction(saddle(loss, CALL, float(epsilon)).c)
         except ArithmeticError:
@@ -425,17 +408,24 @@ class ContourPair(FactorsPair):
             return arb(1)
         at = ball(c)
         size = loss.log_upper(c) - at * epsilon.ball() + log_peak(at)
-        return (size.exp() + self.infinity_mass()).min(arb(1))
+        return (size.exp() + product.infinity_mass()).min(arb(1))
 
-    def _largest(self) -> float:
-        largest = self.max_finite_loss()
-        return float(largest.mid()) if largest.is_finite() else math.inf
 
-    def outside(self, epsilon: ExactReal) -> arb | None:
-        """Return H(ε) where ε is certainly not between the least and the largest loss."""
-        eps = epsilon.ball()
-        if self.max_finite_loss() <= eps:
-            return self.infinity_mass()
-        if -self.reverse().max_finite_loss() >= eps:
-            return self._negative(epsilon) - eps.expm1()
-        return None
+def accuracy() -> int:
+    """Return the relative accuracy in bits that is aimed at."""
+    best = ctx.prec - _SPARE
+    if (asked := asked_width.get()) is None:
+        return best
+    needed = (asked.denominator // asked.numerator).bit_length()
+    return min(best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34)))
+
+
+def below_all(product: Product, epsilon: ExactReal, *, strictly: bool = False) -> bool:
+    """Whether ε is certainly at or below, or strictly below, the least loss."""
+    least, eps = -product.reverse().max_finite_loss(), epsilon.ball()
+    return bool(least > eps if strictly else least >= eps)
+
+
+def _negative(product: Product, epsilon: ExactReal) -> arb:
+    """Return e^ε Q(L = −∞)."""
+    return epsilon.ball().exp() * product.reverse().infinity_mass()

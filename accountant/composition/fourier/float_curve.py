@@ -7,12 +7,14 @@ which are decreasing and smooth in ε over their whole range.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 from accountant.composition.fourier.cut import chosen, start
+from accountant.composition.fourier.engine import FOURIER, takes_apart
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -23,8 +25,9 @@ from accountant.composition.fourier.estimates import (
     PUT,
 )
 from accountant.composition.fourier.measure import estimator
-from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.fourier.sure import estimate
 from accountant.composition.numeric.search import Strip
+from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 
 SMALL_DELTA = -2.5
@@ -70,12 +73,12 @@ NONE = Share(-math.inf, 0.0, -math.inf)
 
 @final
 class FloatCurve:
-    """One pair with a smooth loss."""
+    """One product of smooth losses."""
 
-    def __init__(self, pair: SmoothPair) -> None:
-        self._loss = pair.loss()
+    def __init__(self, product: Product) -> None:
+        self._loss, self._apart = FOURIER.loss(product), takes_apart(product)
         self._engine = estimator(self._loss)
-        largest, least = pair.max_loss(), -pair.reverse().max_loss()
+        largest, least = product.max_loss(), -product.reverse().max_loss()
         self._largest = float(largest.mid()) if largest.is_finite() else math.inf
         self._least = float(least.mid()) if least.is_finite() else -math.inf
         _, self._mean, variance = self._engine.cumulants(0.0)
@@ -143,19 +146,25 @@ class FloatCurve:
         """Return P(L > ε) at the ε with Q(L > ε) = α."""
         if alpha in (0.0, 1.0):
             return ALL if alpha else NONE
+        return self.tail_of_p(self.quantile_of_q(alpha))
+
+    def quantile_of_q(self, alpha: float, settled: float = 0.0) -> float:
+        """Return the ε with Q(L > ε) = α, after one step from where the log-odds are `settled`."""
         odds = math.log(alpha) - math.log1p(-alpha)
-        start = self._engine.cumulants(-1.0)[1]
-        return self.tail_of_p(self._root(self.tail_of_q, odds, start))
+        return self._root(self.tail_of_q, odds, self._engine.cumulants(-1.0)[1], settled)
 
     def _integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its slope.
 
-        Where a rare large loss is in the way it is cut off, in two places whose values must agree.
+        Where a rare large loss is in the way it is taken apart, if it decides alone, or cut off, in
+        two places whose values must agree.
         """
-        try:
+        with contextlib.suppress(UndecidedError, ArithmeticError):
             return self._engine.log_integral(strip, epsilon)
-        except (UndecidedError, ArithmeticError):
-            shorter = [chosen(self._loss, strip, epsilon, bits) for bits in _CUTS]
+        if self._apart and epsilon >= 0 and strip in (CALL, ABOVE_P, ABOVE_Q):
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                return estimate(self._loss, strip, epsilon)
+        shorter = [chosen(self._loss, strip, epsilon, bits) for bits in _CUTS]
         if self._loss in shorter:
             raise _lost(f"epsilon={epsilon:.6g}")
         try:
@@ -167,7 +176,9 @@ class FloatCurve:
             raise _lost(f"epsilon={epsilon:.6g}")
         return second
 
-    def _root(self, share: Callable[[float], Share], odds: float, first: float) -> float:
+    def _root(
+        self, share: Callable[[float], Share], odds: float, first: float, settled: float = 0.0
+    ) -> float:
         """Return the ε with these log-odds, by Newton's method in a bracket."""
         low, high = self._least, self._largest
         at, step = min(max(first, low), high), max(self._spread, 1e-300)
@@ -183,6 +194,8 @@ class FloatCurve:
             usable = slope < 0 and math.isfinite(slope) and math.isfinite(found.odds)
             move = (odds - found.odds) / slope if usable else side * step
             scale = max(abs(at), 1e-3 * self._spread)
+            if usable and abs(found.odds - odds) <= settled:
+                return at + move
             if abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale:
                 return at + move
             last = abs(move)

@@ -30,10 +30,10 @@ from accountant.composition.fourier.measure import Loss, estimator
 from accountant.composition.fourier.sure import place_of, sure_cut
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform, overlap
 from accountant.composition.numeric.search import Strip, saddle
-from accountant.composition.subsampling import SubsampledPair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.pairs.subsampled import SubsampledPair
 
 _LOG_2 = math.log(2)
 _BITS = 46

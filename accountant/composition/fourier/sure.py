@@ -36,9 +36,10 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.cut import are_tame, coarse, near, rounded, saddle_value
+from accountant.composition.fourier.cut import are_tame, coarse, rounded, saddle_value
+from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL
 from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.measure import LOSS, Loss
+from accountant.composition.fourier.measure import LOSS, Loss, estimator
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip
@@ -46,6 +47,7 @@ from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import shortened
 
 _LARGE = 700.0
 """Losses beyond it have exponentials that floats do not hold."""
@@ -59,8 +61,8 @@ _MOST_POINTS = 1 << 18
 """Nodes of that sum at most: a tenth of a second."""
 _GRAIN = 64
 """Parts of a unit to which a place is rounded up: neighbouring questions share their cuts."""
-_HALVINGS = 10
-"""Halvings of the range of ln(threshold − ε): a percent or so of it is left."""
+_HALVINGS = 6
+"""Halvings of the range of ln(threshold − ε): a fifth or so is left, far less than `_WIDER`."""
 _LEAST_SHARE = 1e-4
 """Least distance of a threshold from ε, as its share: nearer ones decide nothing sooner."""
 _WIDER, _FURTHER = 1.5, 0.1
@@ -80,6 +82,15 @@ _SPARE = 3.0
 _LOG_2 = math.log(2)
 
 
+_PLACE_BITS = 4
+"""Bits of the ε that a cut is made for: with fewer, more questions share cuts, and lines are
+longer."""
+_BITS = 48
+"""Accuracy of estimates in bits: nearly that of floats."""
+_MOST_STEPS, _FARTHEST, _SETTLED = 60, 1.0, 1e-7
+"""Steps to a root; the longest and the last one, as moves of ln ε: the next would be its square."""
+_LEAST_ROOT = 1e-12
+"""Least first ε of a root."""
 _ROUNDS = 6
 """Times a cut is placed anew for the value and the tilt that it gives."""
 _SURE = 4.0
@@ -100,7 +111,8 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
 
     Raises UndecidedError where there is none.
     """
-    low, high = math.log(_LEAST_SHARE * epsilon), math.log(least_sum(loss) + 8 * epsilon)
+    least = least_sum(loss)
+    low, high = math.log(_LEAST_SHARE * (epsilon or least)), math.log(least + 8 * epsilon)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if _decides(loss, _cut(loss, epsilon + math.exp(middle), _SHARP), epsilon, log_error):
@@ -158,10 +170,10 @@ def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float
     best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), 0
     for _ in range(_MOST_TILTS):
         try:
-            size = loss.cumulants(-tilt)[0]
+            size, *others = _sizes(loss, -tilt)
             logs = [
-                math.log(count) + _log_moment(beyond, -tilt) - part.estimate().cumulants(-tilt)[0]
-                for (part, count), (beyond, _) in zip(loss.factors, cut.factors, strict=True)
+                _log_moment(beyond, -tilt) + other
+                for other, (beyond, _) in zip(others, cut.factors, strict=True)
                 if isinstance(beyond, MixtureTransform)
             ]
         except (ArithmeticError, UndecidedError):
@@ -172,6 +184,18 @@ def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float
         if worse > _WORSE:
             return
         best, tilt = min(best, value), tilt * _GROWTH
+
+
+@functools.lru_cache(maxsize=256)
+def _sizes(loss: Loss, c: float) -> list[float]:
+    """Return ln M(c), and ln k_i − ln M_i(c) for every factor."""
+    factors = [
+        math.log(count) - part.estimate().cumulants(c)[0]
+        if isinstance(part, MixtureTransform)
+        else 0.0
+        for part, count in loss.factors
+    ]
+    return [loss.cumulants(c)[0], *factors]
 
 
 def _log_moment(part: MixtureTransform, c: float) -> float:
@@ -304,7 +328,7 @@ def decided_integral(
 
     Raises UndecidedError where no loss near ε is sure to decide, or where the line is too long.
     """
-    cut = _decided_cut(loss, strip, near(float(epsilon)), coarse(bits))
+    cut = decided_cut(loss, strip, float(epsilon), coarse(bits))
     extra = 0
     while extra <= _MOST_EXTRA:
         found = integral(cut, kernel, strip, epsilon, bits + extra)
@@ -317,9 +341,53 @@ def decided_integral(
     raise UndecidedError(f"Losses that do not decide alone cancel at epsilon={float(epsilon):.6g}.")
 
 
+def estimate(loss: Loss, strip: Strip, epsilon: float) -> tuple[float, float]:
+    """Return ln G(ε) and its slope in floats, without proof, for a strip right of all poles.
+
+    Losses that decide alone are taken apart, as in `decided_integral`.
+    """
+    cut = decided_cut(loss, strip, epsilon, _BITS)
+    value, slope = estimator(cut).log_integral(strip, epsilon)
+    with ctx.workprec(2 * _ROUGH):
+        first, second = _masses(cut)
+        second *= arb(epsilon).exp()
+        falls = 0.0 if strip == ABOVE_P else float(second.mid())
+        sure = second if strip == ABOVE_Q else first - falls
+        rises = falls if strip == ABOVE_Q else -falls
+        log_sure = float(sure.log().mid()) if sure > 0 else -math.inf
+    total = float(np.logaddexp(value, log_sure))
+    return total, slope * math.exp(value - total) + rises * math.exp(-total)
+
+
+def root(loss: Loss, log_delta: float, start: float) -> float:
+    """Return ε > 0 with ln δ(ε) = log_delta, by such estimates, from a first ε.
+
+    Newton's method for ln δ as a function of ln ε, in a bracket. Raises UndecidedError where no
+    root is found.
+    """
+    low, high = -math.inf, math.inf
+    x = math.log(max(start, _LEAST_ROOT))
+    for _ in range(_MOST_STEPS):
+        value, slope = estimate(loss, CALL, math.exp(x))
+        value -= log_delta
+        low, high = (x, high) if value > 0 else (low, x)
+        move = -value / (slope * math.exp(x)) if slope < 0 else math.copysign(math.inf, value)
+        if abs(move) < _SETTLED:
+            return math.exp(x + move)
+        wanted = x + min(max(move, -_FARTHEST), _FARTHEST)
+        x = wanted if low < wanted < high else 0.5 * (low + high)
+    raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
+
+
+def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+    """Return the loss cut somewhat above ε, or above a little larger one, which leaves no more."""
+    return _decided_cut(loss, strip, shortened(epsilon, _PLACE_BITS, math.ceil), bits)
+
+
+@functools.lru_cache(maxsize=64)
 def _decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss cut somewhat above ε, so that what is undecided is negligible."""
-    if not epsilon > 0:
+    if not epsilon >= 0:
         raise UndecidedError(f"No loss decides alone at epsilon={epsilon:.6g}.")
     level, tilt = 0.0, 1 / (epsilon + least_sum(loss))
     for _ in range(_ROUNDS):

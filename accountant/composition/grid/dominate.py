@@ -228,8 +228,13 @@ def _increasing(values: Array, weights: Array) -> Array:
         rises = np.append(True, np.diff(values) >= 0)
         if rises.all():
             break
-        starts = np.flatnonzero(rises)
-        sums = np.add.reduceat(values * weights, starts)
-        weights, sizes = np.add.reduceat(weights, starts), np.add.reduceat(sizes, starts)
-        values = sums / weights
+        starts, inside = np.flatnonzero(rises), ~rises
+        inside[:-1] |= ~rises[1:]
+        members = np.flatnonzero(inside)  # of runs of several: most have one
+        firsts, own = np.flatnonzero(rises[members]), weights[members]
+        pooled, sums = inside[starts], np.add.reduceat(own, firsts)
+        means = np.add.reduceat(values[members] * own, firsts) / sums
+        counts = np.add.reduceat(sizes[members], firsts)
+        values, weights, sizes = values[starts], weights[starts], sizes[starts]
+        values[pooled], weights[pooled], sizes[pooled] = means, sums, counts
     return np.repeat(np.maximum.accumulate(values), sizes)

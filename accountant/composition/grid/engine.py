@@ -50,8 +50,10 @@ _NEAR_BY = 1 / 64
 """Share of a rough ε by which it may be off."""
 _MOST_BLIND = 5
 """Grids on which a width may stay above a half."""
-_MOST_FINER = 16
-"""Times as many points on the next grid: widths fall faster than they promise on coarse ones."""
+_SMOOTH, _LEAST_ORDER = 1.4, 0.7
+"""Order of the fall from which on it is taken to be 2, that of densities, and the least one."""
+_FIRST_FINER, _MOST_FINER = 4, 64
+"""Times as many points on the second grid, which tells how the width falls, and on later ones."""
 _CACHED = 6
 """Sums that are kept, up to 2^21 points each: more take memory, fewer are summed again."""
 
@@ -67,16 +69,20 @@ class Bracket:
 
     def bounds(self, epsilon: arb) -> tuple[arb, arb]:
         """Return a lower and an upper bound of H(ε)."""
+        return self.bound(epsilon, above=False), self.bound(epsilon, above=True)
+
+    def bound(self, epsilon: arb, *, above: bool) -> arb:
+        """Return an upper bound of H(ε), or a lower one."""
         with ctx.workprec(_PRECISION):
-            floor = (-epsilon.expm1()).max(arb(0))
-            low = arb(0) if self.lower is None else self.lower.below(epsilon)
-            high = arb(1) if self.upper is None else self.upper.above(epsilon)
+            sure, doubtful = arb(0), arb(0)
             if self.large is not None:
                 sure, doubtful = self.large.parts(epsilon)
-                low, high = (low + sure).max(arb(0)), high + sure + doubtful
-            low = low.lower().max(floor.lower())
-            high = high.upper() if high.is_finite() else arb(1)
-            return low, high.min(arb(1))
+            if above:
+                high = arb(1) if self.upper is None else self.upper.above(epsilon)
+                high += sure + doubtful
+                return high.upper().min(arb(1)) if high.is_finite() else arb(1)
+            low = arb(0) if self.lower is None else self.lower.below(epsilon)
+            return (low + sure).lower().max((-epsilon.expm1()).lower()).max(arb(0))
 
 
 @final
@@ -165,7 +171,7 @@ def crossing(
     """
 
     def excess(at: float) -> float:
-        value = found.bounds(arb(at))[above]
+        value = found.bound(arb(at), above=above)
         with ctx.workprec(_PRECISION):
             if not value > 0:
                 return -1e4
@@ -188,20 +194,21 @@ def crossing(
         at_low = excess(low)
     if not at_low > 0 >= at_high:
         return None
+    side = 0
     for turn in range(_STEPS):
         if high - low <= settled * max(abs(low), abs(high)):
             break
         share = at_low / (at_low - at_high) if turn % 4 < 3 else 0.5
-        middle = low + (high - low) * min(max(share, 1e-3), 1 - 1e-3)
-        if turn % 4 == 1:  # a step past the root, for a bracket that is narrow on both sides
-            middle += (1 if above else -1) * settled / 4 * max(abs(low), abs(high))
+        middle = low + (high - low) * share
+        if turn % 4 < 3:  # past the root, seen from the last end, for a bracket that is narrow
+            middle += side * settled / 4 * max(abs(low), abs(high))
         if not low < middle < high:
             middle = (low + high) / 2
         value = excess(middle)
         if value > 0:
-            low, at_low = middle, value
+            low, at_low, side = middle, value, 1
         else:
-            high, at_high = middle, value
+            high, at_high, side = middle, value, -1
     return Fraction(high if above else low)
 
 
@@ -237,11 +244,13 @@ def next_points(
         return None
     order = 2.0
     if len(widths) > 1 and widths[-1] < widths[-2]:
-        order = min(max(math.log(widths[-2] / widths[-1]) / math.log(4.0), 0.7), 2.2)
+        found = math.log(widths[-2] / widths[-1]) / math.log(_FIRST_FINER)
+        order = 2.0 if found > _SMOOTH else max(found, _LEAST_ORDER)
     if not math.isfinite(widths[-1]) or widths[-1] > 0.5:
         return min(4 * points, limit) if len(widths) < _MOST_BLIND else None
-    factor = (1.2 * widths[-1] / wanted) ** (1 / order)
+    factor = (widths[-1] / wanted) ** (1 / order)
     if points * factor > 8 * limit and len(widths) > 2:
         return None
-    needed = points * 2.0 ** math.ceil(math.log2(min(max(factor, 2.0), _MOST_FINER)))
+    most_finer = _FIRST_FINER if len(widths) == 1 else _MOST_FINER
+    needed = points * 2.0 ** math.ceil(math.log2(min(max(factor, 2.0), most_finer)))
     return int(min(needed, limit))

@@ -12,9 +12,9 @@ from flint import arb
 
 from accountant.composition.grid import survival as tails
 from accountant.composition.grid.survival import NormalMixtures, Survival
-from accountant.composition.joint import Factor, apart
 from accountant.composition.losses.finite import finite
-from accountant.composition.subsampling import EnvelopePair, Family, SubsampledPair, two_directions
+from accountant.composition.product import Factor, apart
+from accountant.composition.tables import envelope_of, tables
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -23,6 +23,7 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions
 
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""
@@ -130,7 +131,10 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
 
 
 def _envelope(family: Family) -> Survival | None:
-    """Return the tails of the envelope of the two directions of a sample."""
+    """Return the tails of the envelope of tables, or of the two directions of a sample."""
+    listed = tables(family)
+    if listed is not None:
+        return tails.listed(envelope_of(listed))
     known = two_directions(family)
     if known is None:
         return None

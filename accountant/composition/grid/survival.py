@@ -90,8 +90,9 @@ class NormalMixtures:
         """Return the probabilities of {X > x} with L(x) = l, nearly."""
         x, off, slope = self._root(l)
         x = np.clip(x, *self._ends)
-        above_p, error_p = _mixed(self._p, x)
-        above, error_q = _mixed(self._q, x)
+        known = {mean: _normal_above(mean, x) for mean in {mean for _, mean in self._p + self._q}}
+        above_p, error_p = _mixed(self._p, known)
+        above, error_q = _mixed(self._q, known)
         growth = np.exp(l)
         error_q = growth * (error_q + 4 * UNIT * (1 + np.abs(l)) * above)
         step = 2 * off / np.maximum(slope, _TINY)
@@ -137,17 +138,25 @@ def normal_below(t: Array) -> Array:
     return np.asarray(ndtr(t))
 
 
-def _mixed(parts: list[tuple[float, float]], x: Array) -> tuple[Array, Array]:
-    """Return Σ w Φ(a − x) and its error; weights and means are within UNIT of their values."""
-    total, error = np.zeros_like(x), np.zeros_like(x)
+def _normal_above(mean: float, x: Array) -> tuple[Array, Array]:
+    """Return Φ(a − x) and a bound of its relative error, for a mean a within UNIT of its value."""
+    t = mean - x
+    left = np.minimum(t, 0.0)
+    moved = 2 * UNIT * (abs(mean) + np.abs(t))  # the error of t
+    grows = (1 - left) * 1.1 * (t < _EDGE)  # a bound of the density over Φ(t)
+    return normal_below(t), (NORMAL_ERROR * (1 + left * left) + 6) * UNIT + grows * moved
+
+
+def _mixed(
+    parts: list[tuple[float, float]], known: dict[float, tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """Return Σ w Φ(a − x) and its error; weights are within UNIT of their values."""
+    total: Array = np.zeros(1)
+    error: Array = np.zeros(1)
     for weight, mean in parts:
-        t = mean - x
-        own = weight * normal_below(t)
-        moved = 2 * UNIT * (abs(mean) + np.abs(t))  # the error of t
-        grows = (np.maximum(-t, 0.0) + 1) * 1.1 * (t < _EDGE)  # a bound of the density over Φ(t)
-        total += own
-        left = np.minimum(t, 0.0)
-        error += own * (NORMAL_ERROR * (1 + left * left) * UNIT + grows * moved + 6 * UNIT)
+        share, relative = known[mean]
+        own = weight * share
+        total, error = total + own, error + own * relative
     return total, error + len(parts) * 2 * UNIT * total
 
 

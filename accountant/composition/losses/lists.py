@@ -32,14 +32,13 @@ from accountant.composition.losses.finite import finite
 from accountant.composition.losses.float_mixture import log_one_plus
 from accountant.composition.losses.transform import Quadrature, Transform
 from accountant.composition.numeric import kernels
-from accountant.composition.subsampling import SubsampledPair
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.pairs.theta import theta, upper_tail
 
 if TYPE_CHECKING:
@@ -126,14 +125,10 @@ def _of_discrete_gaussian(pair: DiscreteGaussianPair, log_missing: float) -> Los
     reach = math.isqrt(math.ceil(2 * float(v) * (2 - log_missing))) + 1
     if 2 * reach + s > MAX_VALUES:
         return None
-    normaliser = theta(v)
-    losses, p = [], []
-    for z in range(-reach, reach + s + 1):
-        exponent = ExactReal.of_rational(-((z - s) ** 2)) / v / ExactReal.of_rational(2)
-        p.append(exponent.ball().exp() / normaliser)
-        losses.append(
-            (ExactReal.of_rational(2 * z * s - s * s) / v / ExactReal.of_rational(2)).ball()
-        )
+    normaliser, half = theta(v), 1 / (2 * v.ball())
+    outcomes = range(-reach, reach + s + 1)
+    p = [(half * -((z - s) ** 2)).exp() / normaliser for z in outcomes]
+    losses = [half * (2 * z * s - s * s) for z in outcomes]
     inner, outer = upper_tail(v, reach + 1), upper_tail(v, reach + s + 1)
     missing = (inner + outer).upper()  # P and Q are mirror images
     return LossList(losses, p, arb(0), arb(0), missing, missing)

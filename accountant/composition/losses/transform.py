@@ -7,6 +7,7 @@ j = 0, 1, …; how fast |M(c + it)| decays.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
 import math
@@ -164,11 +165,17 @@ class Cut:
         return Cut(self.at + _GUARD * self.width, Fraction(GUARD_WIDTH))
 
     def log_kept_on(self, points: Sequence[arb], *, above: bool = False) -> list[arb]:
-        """Return ln χ(x), or ln(1 − χ(x)) without the guard, at real points."""
+        """Return ln χ(x), or ln(1 − χ(x)) without the guard, at ascending real points.
+
+        Far below the cut, where χ is 1 to the precision, all have the range of the last such point.
+        """
         at, scale = ball(self.at), ball(self.width) * arb(2).sqrt()
-        scale = -scale if above else scale
-        kept = [(((x - at) / scale).erfc() / 2).log() for x in points]
-        if not self.guarded or above:
+        if above:
+            return [(((at - x) / scale).erfc() / 2).log() for x in points]
+        begin = bisect.bisect_left(points, at - scale * arb((ctx.prec + 8) * _LOG_2).sqrt())
+        kept = [(((x - at) / scale).erfc() / 2).log() for x in points[max(begin - 1, 0) :]]
+        kept = [kept[0].union(arb(0))] * (begin - 1) + kept if begin > 1 else kept
+        if not self.guarded:
             return kept
         return [a + b for a, b in zip(kept, self.guard.log_kept_on(points), strict=True)]
 

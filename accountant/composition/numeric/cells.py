@@ -58,7 +58,8 @@ def log_half_erfc(u: Floats, v: Floats) -> Floats:
     size = np.abs(u)
     far = size > _FAR
     tail = -size * size - np.log(np.where(far, size, 1.0) * (2 * math.sqrt(math.pi)))
-    tail[~far] = [math.log(0.5 * math.erfc(w)) for w in size[~far].tolist()]
+    close = size[~far].tolist()
+    tail[~far] = np.log(0.5 * np.fromiter(map(math.erfc, close), float, len(close)))
     least = np.where(far, tail + np.log1p(-0.5 / np.where(far, size, 1.0) ** 2), tail)
     kept[near] = np.where(
         u > 0,

@@ -37,14 +37,15 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
+from accountant.composition.product import Product
 from accountant.numbers.exact import ExactReal
 
 _GRID = 10**6
 """Parts of T₂ to which partial sums are rounded up: δ grows by about a millionth."""
 
 
-def majorant(second: ExactReal, kappa: Fraction) -> LaplaceProductPair:
+def majorant(second: ExactReal, kappa: Fraction) -> Product:
     """Return the pair whose δ(ε) no shift with ‖t‖₂ ≤ T₂ and ‖t‖₁ ≤ √κ T₂ exceeds.
 
     Its partial sums are √min(k, κ) T₂, each rounded up to a millionth of T₂.
@@ -53,7 +54,7 @@ def majorant(second: ExactReal, kappa: Fraction) -> LaplaceProductPair:
     sums = [_root_up(min(Fraction(k), kappa) * _GRID**2) for k in whole]
     sizes = [high - low for low, high in pairwise([0, *sums])]
     unit = second / ExactReal.of_rational(_GRID)
-    return LaplaceProductPair(unit, tuple(sorted(size for size in sizes if size)))
+    return of_distances([ExactReal.of_rational(size) * unit for size in sizes])
 
 
 def _root_up(square: Fraction) -> int:

@@ -10,78 +10,112 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
+from accountant.core.randomness import SECURE
 from accountant.core.validate import Field, Positive
-from accountant.density import accuracy
+from accountant.density import accuracy, integers
+from accountant.density.integers import IntegerLaw, integer_law
 from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.additive.integer_quantile import integer_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
+from accountant.pairs.finite import FinitePair
 from accountant.pairs.own_density import OwnDensityPair
+from accountant.pairs.own_mass import MassTable, OwnMassPair
+from accountant.pairs.own_shifts import OwnShiftsPair
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+_MOST_SHIFTS = 1000
+"""Sensitivity of masses: a pair for each where there are several modes."""
 
 
 @final
 class Density(Field[str, str]):
-    """A formula of a density in x with one mode, not normalised."""
+    """A formula of a density in x, not normalised."""
 
     def read(self, value: str) -> str:
-        """Require what is proved to be a density with one mode."""
-        found = law(value, self._name)
-        place = second_rise(found.pieces)
-        if place is not None:
-            raise InvalidInputError(
-                f"{self._name} is not proved to have one mode: near x = {place:.6g} it may rise "
-                "after it fell. The worst shift of a density with several modes may lie inside, "
-                "and is not searched. Give one that rises and then falls."
-            )
+        """Require what is proved to be a density."""
+        if value:
+            law(value, self._name)
+        return value.strip()
+
+
+@final
+class Mass(Field[str, str]):
+    """A formula of masses on the integers, not normalised."""
+
+    def read(self, value: str) -> str:
+        """Require what is proved to be a law."""
+        if value:
+            integer_law(value)
         return value.strip()
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class AdditiveNoise(Mechanism):
-    """Release the true scalar answer plus scale·X, X of any density with one mode.
+    """Release the true scalar answer plus scale·X, X of any density.
 
     Parameters
     ----------
     density
         A formula in x, not normalised: numbers, pi, + − * / **, abs, exp, log, sqrt, cosh, sinh,
         tanh, min, max, and pieces as `a if x < 1 else b`. It is read by a grammar of its own, never
-        evaluated as Python.
+        evaluated as Python. A table is one too: `steps((x, f), …)`, `linear(…)`, `loglinear(…)`.
     scale
-        s > 0, by which the noise is multiplied.
+        s > 0, by which the noise is multiplied; 1 for masses.
     sensitivity
         The largest distance between the true answers on two neighbours; sensitivity/scale is
-        rational.
+        rational, and an integer for masses.
+    mass
+        Instead of the density, the masses at the integers x, in the same grammar.
 
     Notes
     -----
-    That the density has one mode is proved, from enclosures of the slope of ln f over the whole
-    line (`accountant.density.pieces`). Then the full shift is worst. Let I_y = {f ≥ y}, intervals
+    δ(ε) is the supremum over all shifts up to the sensitivity. Whether the density has one mode is
+    proved, from enclosures of the slope of ln f over the whole line (`accountant.density.pieces`);
+    where it has several, a sweep over the shift finds the worst with proof
+    (`accountant.density.shifts`). Of one mode the full shift is worst. Let I_y = {f ≥ y}, intervals
     that shrink as y grows, and c = e^ε ≥ 1. (a − cb)⁺ is the length of {y : cb < y ≤ a}, so that
     for a shift t
 
         H_t(ε) = ∫ |(I_y + t) ∖ I_{y/c}| dy over y > 0,
 
     and as I_y lies within the interval I_{y/c}, what of it is moved out grows with |t|. For ε < 0,
-    H_c(P‖Q) = 1 − c + c H_{1/c}(Q‖P), the same for the reversed pair.
+    H_c(P‖Q) = 1 − c + c H_{1/c}(Q‖P), the same for the reversed pair. On the integers level sets
+    are intervals where the formula has one mode on the line; else every shift is listed.
     """
 
     example = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
     noise_argument = "scale"
 
-    density: Density = Density()
+    density: Density = Density("")
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
+    mass: Mass = Mass("")
 
     def __post_init__(self) -> None:
-        """Require a rational distance."""
+        """Require one law, and a rational distance."""
+        if bool(self.density) == bool(self.mass):
+            raise InvalidInputError(
+                "Expected AdditiveNoise with either density='…', a formula in x on the reals, or "
+                "mass='…', one on the integers."
+            )
+        if self.mass:
+            shift = self.sensitivity.rational
+            if self.scale != ExactReal.of_rational(1):
+                raise expected("scale", self.scale, "to be 1 for mass", "Write it into the mass.")
+            if shift is None or shift.denominator != 1 or shift > _MOST_SHIFTS:
+                raise expected(
+                    "sensitivity", self.sensitivity, f"to be an integer up to {_MOST_SHIFTS}"
+                )
         if (self.sensitivity / self.scale).rational is None:
             raise expected(
                 "sensitivity", self.sensitivity, f"to be rational in units of scale={self.scale}"
@@ -89,7 +123,7 @@ class AdditiveNoise(Mechanism):
 
     @cached_property
     def _law(self) -> Law:
-        return law(self.density, "density")
+        return integer_law(self.mass).law if self.mass else law(self.density, "density")
 
     @cached_property
     def _distance(self) -> Fraction:
@@ -97,16 +131,65 @@ class AdditiveNoise(Mechanism):
         assert found is not None
         return found
 
+    @cached_property
+    def _has_one_mode(self) -> bool:
+        return second_rise(self._law.pieces) is None
+
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two laws at the full distance, to both sides where the density is lopsided."""
+        """Return two laws at the worst distance, to both sides where the density is lopsided."""
+        if self.mass:
+            return self._worst_masses()
         sides = (False,) if self._law.is_symmetric else (False, True)
-        pairs = tuple(OwnDensityPair(self.density, self._distance, side) for side in sides)
-        return WorstCase(
-            pairs,
-            pairs,
-            "The density is proved to have one mode: its level sets are intervals, of which a "
-            "larger shift moves out more, so the worst pair is at distance sensitivity.",
+        if self._has_one_mode:
+            pairs: tuple[Pair, ...] = tuple(
+                OwnDensityPair(self.density, self._distance, side) for side in sides
+            )
+            reason = (
+                "The density is proved to have one mode: its level sets are intervals, of which a "
+                "larger shift moves out more, so the worst pair is at distance sensitivity."
+            )
+        else:
+            pairs = tuple(OwnShiftsPair(self.density, self._distance, side) for side in sides)
+            reason = (
+                "The noise does not depend on the data, so a pair of neighbours is a shift of the "
+                "density; the worst of all shifts up to sensitivity is proved by a sweep."
+            )
+        return WorstCase(pairs, pairs, reason)
+
+    def _worst_masses(self) -> WorstCase:
+        found, last = integer_law(self.mass), int(self._distance)
+        shifts = [last] if self._has_one_mode else range(1, last + 1)
+        sides = (False,) if found.is_symmetric else (False, True)
+        if found.is_finite:
+            table = MassTable(self.mass)
+            pairs: tuple[Pair, ...] = tuple(
+                FinitePair(table, shift, side) for shift in shifts for side in sides
+            )
+        else:
+            pairs = tuple(OwnMassPair(self.mass, shift, side) for shift in shifts for side in sides)
+        which = "the full shift is worst, as there is one mode" if self._has_one_mode else (
+            "every shift from 1 to sensitivity is listed"
+        )  # fmt: skip
+        reason = f"A pair of neighbours is a shift of the masses, in either direction; {which}."
+        return WorstCase(pairs, pairs, reason)
+
+    @property
+    def only_alone(self) -> str:
+        """Of several modes: which shift is worst depends on ε."""
+        if self._has_one_mode or self.mass:
+            return ""
+        return (
+            "Its density has several modes, so that the worst shift depends on epsilon, and no one "
+            "pair is worst for a composition. Ask for it alone."
         )
+
+    @property
+    def _moments(self) -> Any:
+        return integers if self.mass else accuracy
+
+    @property
+    def _of(self) -> Any:
+        return integer_law(self.mass) if self.mass else self._law
 
     @property
     def dimension(self) -> int:
@@ -115,39 +198,90 @@ class AdditiveNoise(Mechanism):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether both sides of the density have the same terms."""
-        return self._law.is_symmetric
+        """Whether both sides of the law have the same terms."""
+        return integer_law(self.mass).is_symmetric if self.mass else self._law.is_symmetric
 
     def probability_exact(self) -> arb:
-        """Return 0: a law with a density has no atoms."""
-        return arb(0)
+        """Return the mass at 0; none of a density."""
+        if not self.mass:
+            return arb(0)
+        found = integer_law(self.mass)
+        return found.value(0) / found.total()
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of `size` releases, by rejection under bounds of the density."""
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+        """Draw the noise of `size` releases: by rejection in floats, of masses exactly."""
+        if self.mass:
+            return integers.draw(integer_law(self.mass), size, rng)
         from accountant.density.draw import draw
 
         drawn: NDArray[Any] = draw(self._law, size, rng) * float(self.scale)
         return drawn
 
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Add exact noise to every entry of an integer answer, where the noise is of masses."""
+        if not self.mass:
+            raise NotApplicableError(
+                "A density that is a formula has no lattice sampler. Write masses on the integers "
+                "(mass='…') to release, or simulate the noise with `sample`."
+            )
+        from accountant.release.lattice import release_integers
+
+        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return the worst shift; every shift of masses with several modes."""
+        if self.mass and not self._has_one_mode:
+            return [(0, shift) for shift in range(1, int(self._distance) + 1)]
+        return [(0, int(self._distance))] if self.mass else super().worst_answers()
+
     def worst_shift(self) -> float:
-        """Return the full distance."""
-        return float(self.sensitivity)
+        """Return the full distance; of a density with several modes, the worst at ε = 1."""
+        if self._has_one_mode or self.mass:
+            return float(self.sensitivity)
+        one = ExactReal.of_rational(1)
+        pairs = (OwnShiftsPair(self.density, self._distance, side) for side in (False, True))
+        found = max(pairs, key=lambda pair: pair.worst(one).lower)
+        shift = float(found.worst(one).shift or self._distance) * float(self.scale)
+        return -shift if found.mirrored else shift
 
     def variances(self) -> list[arb]:
         """Return [s² (E X² − (E X)²)], ∞ where a tail is too heavy."""
-        second = accuracy.second_moment(self._law)
-        mean = accuracy.mean(self._law) if second.is_finite() else arb(0)
-        return [self.scale.ball() ** 2 * (second - mean * mean)]
+        second = self.mean_squared_error()
+        if not second.is_finite():
+            return [second]
+        mean = self.scale.ball() * self._moments.mean(self._of)
+        return [second - mean * mean]
 
     def mean_squared_error(self) -> arb:
         """Return s² E X²."""
-        return self.scale.ball() ** 2 * accuracy.second_moment(self._law)
+        return self.scale.ball() ** 2 * self._moments.second_moment(self._of)
 
     def mean_absolute_error(self) -> arb:
         """Return s E|X|."""
-        return self.scale.ball() * accuracy.absolute_moment(self._law)
+        return self.scale.ball() * self._moments.absolute_moment(self._of)
 
     def quantile(self, probability: ExactReal) -> arb:
         """Return s times the x with F(x) = p."""
+        if self.mass:
+            return _integer_quantile(integer_law(self.mass), probability)
         p = probability.ball() if probability.rational is None else ball(probability.rational)
         return self.scale.ball() * accuracy.quantile(self._law, probability, p)
+
+
+def _integer_quantile(found: IntegerLaw, probability: ExactReal) -> arb:
+    """Return the least integer z with P(Z ≤ z) ≥ p."""
+    whole = found.total()
+    if found.is_finite:
+        listed = [z for z in range(found.low, found.high + 1) if not found.is_zero(z)]
+        if probability.sign == 0:
+            return arb.neg_inf()
+        p = probability.ball()
+        sure = [z for z in listed if found.above(-z - 1, -1) >= p * whole]
+        maybe = [z for z in listed if not found.above(-z - 1, -1) < p * whole]
+        last = listed[-1]
+        return arb(min(maybe, default=last)).union(arb(min(sure, default=last)))
+    return integer_quantile(
+        lambda z: found.above(-z - 1, -1) / whole, lambda z: found.above(z) / whole, probability
+    )

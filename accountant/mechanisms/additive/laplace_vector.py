@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
@@ -48,9 +49,9 @@ class LaplaceVector(SymmetricDensity):
         """Require shifts that share a unit."""
         self.pair()
 
-    def pair(self) -> LaplaceProductPair:
+    def pair(self) -> Product:
         """Return Lap(1)^d at the shifts, in units of the scale, against Lap(1)^d at 0."""
-        return LaplaceProductPair.of_distances(
+        return of_distances(
             [shift / self.scale if shift.sign > 0 else -shift / self.scale for shift in self.shifts]
         )
 

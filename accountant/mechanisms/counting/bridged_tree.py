@@ -11,6 +11,9 @@ from accountant.counting.bridge import Grids
 from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
 from accountant.numbers.exact import ExactReal
 
+_MOST_CELLS = 10_000
+"""Cells with a position of a person that are listed."""
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -56,6 +59,23 @@ class BridgedTree(LinearCounter):
     def distances(self) -> tuple[ExactReal, ...]:
         """One in each level: an input lies in one cell of each."""
         return (ExactReal.of_rational(1),) * self.grids.height
+
+    def worst_positions(self) -> tuple[Fraction, ...] | None:
+        """Return how many of the first c positions each cell holds.
+
+        Each grid has as many full cells as c positions can fill, and one with the rest: no others
+        have a larger sum of squares in any grid, and all have c in each.
+        """
+        c = min(self.contributions, self.steps)
+        if c * self.grids.height > _MOST_CELLS:
+            return None
+        counts = [
+            Fraction(count)
+            for size in self.grids.cell_sizes()
+            for count in [size] * (c // size) + [c % size]
+            if count
+        ]
+        return tuple(counts)
 
     def units(self) -> Fraction:
         """Return the units of all outputs, by summing powers."""

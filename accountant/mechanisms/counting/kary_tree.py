@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_counts
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
@@ -18,7 +18,7 @@ from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
 from accountant.counting.tree_walk import nodes, parent, path
 from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.counting.linear_counter import require_one_contribution
+from accountant.mechanisms.counting.linear_counter import unknown_positions
 from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ class KaryTree(SymmetricDensity):
         Raises NotApplicableError for the numbers of steps at which the product is not attained, and
         for several contributions.
         """
-        require_one_contribution(self, self.contributions, f"Guaranteed(epsilon={self.epsilon})")
+        if self.contributions > 1:
+            bound = f"Guaranteed(epsilon={self.epsilon})"
+            raise unknown_positions(self, self.contributions, bound)
         tree = self.tree
         height = tree.height
         least = tree.arity ** (height - 1)
@@ -108,7 +110,7 @@ class KaryTree(SymmetricDensity):
             )
         unit = self.epsilon / ExactReal.of_rational(height)
         return WorstCase.symmetric(
-            LaplaceProductPair(unit, (1,) * height),
+            of_counts({unit: height}),
             f"One input lies under at most one vertex of each of the {height} levels and moves "
             f"each by at most 1, in units of 1/{height} epsilon of its noise. The first input "
             "moves the outputs at the powers of the arity, which are one vertex each, all by 1.",

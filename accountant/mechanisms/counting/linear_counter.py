@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flint import arb, fmpq
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
@@ -18,6 +18,7 @@ from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.several_positions import SeveralPositionsPair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +42,9 @@ class LinearCounter(SymmetricDensity, ABC):
     function L of the measured sums R x + z, and that is what is protected: neighbouring streams
     differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm at
     most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
-    large (an upper bound for Δ₂ where columns have disjoint supports). Which positions are worst is
-    not known then: no exact profile is given, and the refusal names what bounds it.
+    large (an upper bound for Δ₂ where columns have disjoint supports). Where `worst_positions` are
+    known, μ is exact, and so is the largest loss of Laplace noise, of which δ(ε) has two ends. Else
+    there is no exact profile, and the refusal names what bounds it.
 
     * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
     * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.
@@ -127,18 +129,24 @@ class LinearCounter(SymmetricDensity, ABC):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pair of the measured sums; no matter which relation.
 
-        Raises NotApplicableError for several contributions: of no set of positions is it known that
-        it is worst.
+        Raises NotApplicableError for several contributions, where it is not known which positions
+        are worst.
         """
-        self._require_one_contribution()
+        if self.contributions > 1 and self.mu is None:
+            distances = [ExactReal.of_rational(d) / self.scale for d in self._worst_positions()]
+            return WorstCase.symmetric(
+                SeveralPositionsPair(of_distances(distances)),
+                "R has no negative entry: the ℓ1 norms of the columns of a person's positions add "
+                "up, and no others have a larger sum.",
+            )
         if self.mu is not None:
             return WorstCase.symmetric(
                 GaussianPair(self, None),
-                "A position moves the measured sums by at most the largest column norm of R, and "
-                "the noise is as large as mu asks for.",
+                "A person moves the measured sums by at most the largest norm of a sum of columns "
+                "of R.",
             )
         return WorstCase.symmetric(
-            LaplaceProductPair.of_distances([d / self.scale for d in self.distances]),
+            of_distances([d / self.scale for d in self.distances]),
             "One position moves the measured sums by a column of R, each entry in units of the "
             "noise scale; no column exceeds this one, and smaller differences are a "
             "post-processing of larger ones.",
@@ -150,15 +158,30 @@ class LinearCounter(SymmetricDensity, ABC):
         return super().gaussian_mu(adjacency) if exact is None else exact.ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return μ, for Gaussian noise; raise NotApplicableError for several contributions."""
-        self._require_one_contribution()
-        return self.mu
+        """Return μ for Gaussian noise, and less where c columns are not parallel.
 
-    def _require_one_contribution(self) -> None:
-        bound = f"Guaranteed(epsilon={self.epsilon})"
-        if self.mu is not None:
-            bound = f"Gaussian(standard_deviation=1, l2_sensitivity={self.mu})"
-        require_one_contribution(self, self.contributions, bound)
+        Raises NotApplicableError where the worst of several positions are not known.
+        """
+        if self.mu is None or self.contributions == 1:
+            return self.mu
+        square = sum((d * d for d in self._worst_positions()), start=Fraction(0))
+        return ExactReal.of_root(square) / self.scale
+
+    def worst_positions(self) -> tuple[Fraction, ...] | None:
+        """Return by how much a person in the worst positions moves the measured sums at most.
+
+        No other set of as many positions has a larger ℓ1 or ℓ2 norm. None where that is not known.
+        """
+        return None
+
+    def _worst_positions(self) -> tuple[Fraction, ...]:
+        found = self.worst_positions()
+        if found is None:
+            bound = f"Guaranteed(epsilon={self.epsilon})"
+            if self.mu is not None:
+                bound = f"Gaussian(standard_deviation=1, l2_sensitivity={self.mu})"
+            raise unknown_positions(self, self.contributions, bound)
+        return found
 
     @property
     def dimension(self) -> int:
@@ -233,14 +256,15 @@ class LinearCounter(SymmetricDensity, ABC):
             )
 
 
-def require_one_contribution(counter: SymmetricDensity, contributions: int, bound: str) -> None:
-    """Raise NotApplicableError where a person is in several positions, with what bounds that."""
-    if contributions > 1:
-        raise NotApplicableError(
-            f"The exact profile of {counter!r} is not known: it depends on the {contributions} "
-            "positions of a person, and which are worst is not pursued. It is at most that of "
-            f"{bound}: ask about that."
-        )
+def unknown_positions(
+    counter: SymmetricDensity, contributions: int, bound: str
+) -> NotApplicableError:
+    """Build the error for a person in several positions, with what bounds that."""
+    return NotApplicableError(
+        f"The exact profile of {counter!r} is not known: it depends on the {contributions} "
+        "positions of a person, and which are worst is not pursued. It is at most that of "
+        f"{bound}: ask about that."
+    )
 
 
 def _ball(value: Fraction) -> arb:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 _MOST_RATIONAL = 4096
 """Steps of exact variances: beyond they have thousands of digits."""
-
-
 _MOST_DISTANCES = 64
 """Steps up to which the product of Laplace laws is known in seconds: their distances share a unit
 of two bits a step."""
@@ -65,6 +64,19 @@ class SquareRootFactorization(LinearCounter):
         """Return the first column of M, the worst: the others are shorter."""
         self._require_rational()
         return tuple(map(ExactReal.of_rational, coefficients(self.steps)))
+
+    def worst_positions(self) -> tuple[Fraction, ...] | None:
+        """Return the sum of the first c columns of M, up to 4096 steps.
+
+        With f_j > 0 falling, the product Σ f_i f_{i+d} of the columns s and s + d, over i + d + s <
+        n, grows as s and d become smaller, and so do the sums of columns: of sorted positions the
+        first ones have the smallest of all these.
+        """
+        if self.steps > _MOST_RATIONAL:
+            return None
+        sums = [Fraction(0), *accumulate(coefficients(self.steps))]
+        c = min(self.contributions, self.steps)
+        return tuple(sums[t] - sums[max(0, t - c)] for t in range(1, self.steps + 1))
 
     def units(self) -> Fraction:
         """Return n S_n − Σ j f_j², exactly."""

@@ -118,9 +118,9 @@ class Composed(Mechanism):
     def _adaptive(
         families: dict[Direction, list[tuple[tuple[Pair, ...], int]]],
     ) -> WorstCase:
-        from accountant.composition.adaptive import AdaptivePair
+        from accountant.composition.adaptive import adaptive
 
-        remove, add = (AdaptivePair(tuple(families[direction])) for direction in Direction)
+        remove, add = (adaptive(families[direction]) for direction in Direction)
         return WorstCase(
             (remove,),
             (add,),

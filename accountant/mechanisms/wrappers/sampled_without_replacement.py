@@ -74,7 +74,7 @@ class SampledWithoutReplacement(Mechanism):
 
         Raises AdjacencyError unless replace-one is named, or none where the mechanism needs none.
         """
-        from accountant.composition.subsampling import subsampled
+        from accountant.pairs.subsampled import subsampled
 
         if adjacency is Adjacency.ADD_REMOVE:
             raise AdjacencyError(

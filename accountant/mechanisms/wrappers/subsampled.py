@@ -45,7 +45,7 @@ class PoissonSubsampled(Mechanism):
 
     Notes
     -----
-    For the add/remove relation, and exactly (`accountant.composition.subsampling`): REMOVE
+    For the add/remove relation, and exactly (`accountant.pairs.subsampled`): REMOVE
     compares (1 − q)B + qA with B, ADD compares B with (1 − q)B + qA, where A is the law of the
     release with the record and B without it; attained by neighbours without other records.
 
@@ -88,7 +88,7 @@ class PoissonSubsampled(Mechanism):
         NotApplicableError
             Under replace-one, for other noise than Gaussian.
         """
-        from accountant.composition.subsampling import subsampled
+        from accountant.pairs.subsampled import subsampled
 
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
             return self._replaced()

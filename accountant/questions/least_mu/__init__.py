@@ -8,8 +8,7 @@ from fractions import Fraction
 from flint import arb
 
 from accountant.composition.invert import most
-from accountant.composition.joint import JointPair
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -20,6 +19,7 @@ from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPa
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import (
     bounded,
     discrete,
@@ -100,7 +100,7 @@ def _exact(pair: Pair) -> ExactReal | None:
             if mu_of_all(pair) is None and mixture.least_mu(pair, limit, _ROUGH) is not limit:
                 return None
         return mixture.exact_limit(pair)
-    if not isinstance(pair, JointPair) or not pair.is_product:
+    if not isinstance(pair, Product) or not pair.is_product:
         return None
     total = Fraction(0)
     for part, count in pair.factors:
@@ -144,7 +144,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         )
     if isinstance(pair, SubsampledPair):
         return _of_sample(pair, width)
-    if isinstance(pair, JointPair) and pair.is_product:
+    if isinstance(pair, Product) and pair.is_product:
         return product.least_mu(pair, width, _of_pair)
     raise NotApplicableError(
         "The privacy loss is unbounded, and how small levels bound mu is not known: no search over "

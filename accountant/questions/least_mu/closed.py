@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from flint import arb
 
 from accountant.composition.invert import most
-from accountant.composition.joint import JointPair
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import mixture
 
 
@@ -38,7 +38,7 @@ def mu_of_all(pair: Pair) -> arb | None:
         return pair.largest_shift()
     if isinstance(pair, SubsampledPair):
         return mu_of_all(pair.inner)
-    if not isinstance(pair, JointPair):
+    if not isinstance(pair, Product):
         return None
     parts = [(mu_of_all(part), count) for part, count in pair.factors]
     if any(mu is None for mu, _ in parts):
@@ -67,7 +67,7 @@ def floor(pair: Pair) -> arb:
 def _at_one_end(pair: Pair) -> arb:
     if isinstance(pair, GaussianMixturePair):
         return mixture.shift(pair)
-    if isinstance(pair, JointPair):
+    if isinstance(pair, Product):
         squares = (count * _at_one_end(part) ** 2 for part, count in pair.factors)
         return sum(squares, start=arb(0)).sqrt()
     rho = pair.closed_rho()

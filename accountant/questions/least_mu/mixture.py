@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.joint import exact_sum
+from accountant.composition.product import exact_sum
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import normal_cdf

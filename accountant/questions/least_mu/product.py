@@ -26,8 +26,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.joint import JointPair
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -35,6 +34,7 @@ from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import closed, discrete, discrete_sum, mixture
 from accountant.questions.least_mu.scores import stretch
 from accountant.questions.least_mu.search import Tail, least
@@ -45,7 +45,7 @@ _HALVINGS = 5
 Least = Callable[[Pair, Fraction], arb]
 
 
-def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
+def least_mu(pair: Product, width: Fraction, of_factor: Least) -> arb:
     """Enclose the least μ, to a relative width if that succeeds.
 
     It is at most √Σ μ_i² (Dong, Roth and Su 2022, Corollary 3.3), and that is it where it is also
@@ -69,7 +69,7 @@ def least_mu(pair: JointPair, width: Fraction, of_factor: Least) -> arb:
     return least(delta, floor, together, _Ends(known), width)
 
 
-def _discrete(pair: JointPair, width: Fraction) -> arb | None:
+def _discrete(pair: Product, width: Fraction) -> arb | None:
     """Return that of several discrete Gaussian releases alike, where their sum is nearly one."""
     (part, count), *others = pair.factors
     if others or not isinstance(part, DiscreteGaussianPair):

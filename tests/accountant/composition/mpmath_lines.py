@@ -10,9 +10,8 @@ import mpmath
 from flint import arb
 from mpmath import mp, mpf
 
-from accountant.composition.joint import Factor
 from accountant.composition.losses.finite import finite
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.product import Factor
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
@@ -20,6 +19,7 @@ from accountant.numbers.precision import ctx
 from accountant.numbers.reference import Reference, ball_to_mpf
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.subsampled import SubsampledPair
 
 _GUARD = 15
 _LONGEST = 100_000

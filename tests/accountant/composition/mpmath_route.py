@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from accountant.composition.choose import LadderPair
-from accountant.composition.conditional import MixedPair
-from accountant.composition.exact.convolution import ConvolvedPair
-from accountant.composition.exact.laplace_product import LaplaceProductPair
-from accountant.composition.fourier.pair import SmoothPair
-from accountant.composition.subsampling import SubsampledPair
+from accountant.composition.choose import Ladder
+from accountant.composition.conditional import Conditional
+from accountant.composition.exact.convolution import SUMS, Sums, of_finite
+from accountant.composition.exact.laplace_product import LaplaceSums
+from accountant.composition.fourier.engine import Fourier
+from accountant.composition.product import Product
 from accountant.core.pair import Pair
+from accountant.numbers.exact import exact
 from accountant.numbers.reference import Reference
+from accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.composition.mpmath_laplace import LaplaceProductReference
 from tests.accountant.composition.mpmath_lines import SmoothReference
 from tests.accountant.composition.mpmath_products import Mixed, Subsampled, multisets
@@ -20,14 +22,16 @@ def by_mpmath(pair: Pair) -> Reference:
     match pair:
         case SubsampledPair():
             return Subsampled(by_mpmath(pair.inner), pair.sampling_prob, pair.mixed_first)
-        case MixedPair(first, ConvolvedPair() as second):
-            return Mixed(by_mpmath(first), by_mpmath(second))
-        case ConvolvedPair():
-            return multisets(pair.finite_factors)
-        case LaplaceProductPair():
-            return LaplaceProductReference(pair.unit, pair.multiples)
-        case LadderPair():
-            return by_mpmath(pair.rungs[0])
-        case SmoothPair():
-            return SmoothReference(pair.any_factors)
+        case Product(factors, Conditional()):
+            return Mixed(by_mpmath(factors[0][0]), by_mpmath(Product(factors[1:], SUMS)))
+        case Product(factors, Sums()):
+            return multisets(of_finite(factors))
+        case Product(_, LaplaceSums()):
+            law = pair.law()
+            assert isinstance(law["multiples"], list)
+            return LaplaceProductReference(exact(str(law["unit"])), tuple(law["multiples"]))
+        case Product(_, Ladder(rungs)):
+            return by_mpmath(rungs[0])
+        case Product(factors, Fourier()):
+            return SmoothReference(factors)
     return pair.reference()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.adaptive import AdaptivePair
-from accountant.composition.subsampling import EnvelopePair, envelope
+from accountant.composition.adaptive import Adaptive
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.pair import Pair
 from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
@@ -23,6 +23,7 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.exact import exact
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.subsampled import EnvelopePair, envelope
 from accountant.questions import profile
 from tests.quick import quick
 from verify.cli import main
@@ -75,7 +76,8 @@ def test_the_enclosure_holds_the_best_adaptive_choice(
     }
     for direction, family in families.items():
         (pair,) = worst.pairs(direction)
-        assert isinstance(pair, AdaptivePair)
+        assert isinstance(pair, Product)
+        assert isinstance(pair.engine, Adaptive)
         with ctx.workprec(256):
             value = pair.hockey_stick(exact(epsilon))
         truth = best_adaptive_delta(family, 3, float(epsilon))

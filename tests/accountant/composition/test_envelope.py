@@ -11,15 +11,17 @@ from flint import ctx
 from scipy.signal import fftconvolve
 from scipy.stats import norm
 
-from accountant.composition.adaptive import AdaptivePair
+from accountant.composition.adaptive import Adaptive, sequences
+from accountant.composition.grid.bracket import bounds
 from accountant.composition.grid.dominate import Place, above
 from accountant.composition.grid.factors import releases
 from accountant.composition.grid.survival import in_balls
-from accountant.composition.subsampling import EnvelopePair, envelope, two_directions
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
 from accountant.numbers.exact import exact
+from accountant.pairs.subsampled import EnvelopePair, envelope, two_directions
 from accountant.training import dpsgd
 
 SAMPLES = [
@@ -96,10 +98,12 @@ def test_the_upper_end_is_the_composed_envelope(
     """`before` is the upper end of a grid of 4096 points with tails in balls, 2048 cells a loss."""
     step = SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, population)
     (pair,) = Composed(step, count).worst_case(Adjacency.REPLACE_ONE).pairs(None)
-    assert isinstance(pair, AdaptivePair)
+    assert isinstance(pair, Product)
+    assert isinstance(pair.engine, Adaptive)
     reference = by_fft(1.0, 1 / population, count, float(Fraction(epsilon)))
     with ctx.workprec(128):
-        lower, upper = (float(end) for end in pair.bounds(exact(epsilon), 1 << 14))
+        upper = float(bounds(pair, exact(epsilon), 1 << 14)[1])
+        lower = max(float(bounds(each, exact(epsilon), 1 << 14)[0]) for each in sequences(pair))
     assert lower <= upper <= before
     assert math.isclose(upper, reference, rel_tol=2e-5)
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 from flint import ctx
 
-from accountant.composition.heavy import HeavyPair
+from accountant.composition.heavy import Heavy
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
@@ -33,7 +34,7 @@ MIXED = SAMPLE.worst_case(Adjacency.ADD_REMOVE)
 @pytest.mark.parametrize("pair", [NOISE.worst_case(None).remove[0], MIXED.remove[0], MIXED.add[0]])
 @pytest.mark.parametrize("epsilon", quick(["-1", "3"]))
 def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
-    alone = HeavyPair(((pair, 1),))
+    alone = Product(((pair, 1),), Heavy())
     with ctx.workprec(53):
         value = pair.hockey_stick(exact(epsilon))
     assert alone.hockey_stick(exact(epsilon)).contains(value)
@@ -43,7 +44,7 @@ def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
 @pytest.mark.slow
 def test_a_list_beside_it_of_no_loss_changes_nothing() -> None:
     pair, none = NOISE.worst_case(None).remove[0], Laplace(scale=10**6).worst_case(None).remove[0]
-    value = HeavyPair(((pair, 1), (none, 1))).hockey_stick(exact(5))
+    value = Product(((pair, 1), (none, 1)), Heavy()).hockey_stick(exact(5))
     with ctx.workprec(53):
         assert value.contains(pair.hockey_stick(exact(5)))
 

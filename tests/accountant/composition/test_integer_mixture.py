@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.conditional import IntegerSums, MixedPair, _masses
-from accountant.composition.grid.pair import GridPair
+from accountant.composition.conditional import CONDITIONAL, _masses
+from accountant.composition.grid.bracket import GRID
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.pair import Pair
 from accountant.mechanisms import Composed, DiscreteGaussian, Laplace, PoissonSubsampled
@@ -32,8 +33,8 @@ def pair_of(mechanism: Laplace | DiscreteGaussian | Composed) -> Pair:
 def test_against_the_grid(parameter: str, shift: int, count: int, epsilon: str) -> None:
     integer = DiscreteGaussianPair(exact(parameter), shift)
     first = pair_of(Composed(Laplace(scale=1), 4))
-    found = MixedPair(first, IntegerSums(integer, count))
-    grid = GridPair(((pair_of(Laplace(scale=1)), 4), (integer, count)))
+    found = Product(((first, 1), (integer, count)), CONDITIONAL)
+    grid = Product(((pair_of(Laplace(scale=1)), 4), (integer, count)), GRID)
     with ctx.workprec(128):
         with narrowed(NINE):
             value = found.hockey_stick(exact(epsilon))

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.conditional import MixedPair
-from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.choose import Ladder
+from accountant.composition.conditional import CONDITIONAL
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import (
@@ -35,13 +36,13 @@ LEAKY = Composed([Guaranteed(epsilon="1/3", delta="1e-9"), Composed(STEP, 50)], 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
     """Note the widths that contour integrals are asked for."""
     found: list[Fraction] = []
-    before = SmoothPair.hockey_stick
+    before = Ladder.profile
 
-    def noted(self: SmoothPair, epsilon: ExactReal) -> arb:
+    def noted(self: Ladder, product: Product, epsilon: ExactReal) -> arb:
         found.append(asked_width.get() or Fraction(0))
-        return before(self, epsilon)
+        return before(self, product, epsilon)
 
-    monkeypatch.setattr(SmoothPair, "hockey_stick", noted)
+    monkeypatch.setattr(Ladder, "profile", noted)
     return found
 
 
@@ -50,7 +51,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
 )
 def test_the_sum_is_the_same(mechanism: Mechanism, epsilon: str, asked: list[Fraction]) -> None:
     pair = mechanism.worst_case(BOTH).remove[0]
-    assert isinstance(pair, MixedPair)
+    assert isinstance(pair, Product)
+    assert pair.engine == CONDITIONAL
     with ctx.workprec(64):
         plain = pair.hockey_stick(exact(epsilon))
         terms = len(asked)

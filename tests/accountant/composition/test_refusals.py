@@ -7,10 +7,13 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.choose import smooth
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.sure import sure_cut
-from accountant.composition.grid.pair import POINTS, GridPair
+from accountant.composition.grid import bracket
+from accountant.composition.grid.bracket import GRID, POINTS, Grid
 from accountant.composition.losses.lists import FloatDiscreteGaussian
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
@@ -20,10 +23,10 @@ from accountant.questions import profile
 NEAR = Fraction(1, 10**9)
 
 
-def removal(sigma: str, q: str, count: int) -> SmoothPair:
-    pair = releases(sigma, q, count).worst_case(Adjacency.ADD_REMOVE).remove[0]
-    assert isinstance(pair, SmoothPair)
-    return pair
+def removal(sigma: str, q: str, count: int) -> Product:
+    product = smooth(releases(sigma, q, count).worst_case(Adjacency.ADD_REMOVE).remove[0])
+    assert product is not None
+    return product
 
 
 def releases(sigma: str, q: str, count: int) -> Composed:
@@ -34,13 +37,13 @@ def releases(sigma: str, q: str, count: int) -> Composed:
 def test_a_grid_that_says_nothing_is_not_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took a minute to refuse a δ of about e^−3730, as one in [0, 0]."""
     sizes = []
-    bounds = GridPair.bounds
+    bounds = bracket.bounds
 
-    def counted(self: GridPair, epsilon: ExactReal, cells: int) -> tuple[arb, arb]:
+    def counted(product: Product, epsilon: ExactReal, cells: int) -> tuple[arb, arb]:
         sizes.append(cells)
-        return bounds(self, epsilon, cells)
+        return bounds(product, epsilon, cells)
 
-    monkeypatch.setattr(GridPair, "bounds", counted)
+    monkeypatch.setattr(bracket, "bounds", counted)
     with pytest.raises(
         UndecidedError, match=r"Reached delta in \[0, [1-9].*e-[0-9]+\] on"
     ) as refusal:
@@ -53,15 +56,15 @@ def test_a_grid_that_says_nothing_is_not_refined(monkeypatch: pytest.MonkeyPatch
 
 def test_tails_of_a_profile_that_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ball wider than floats reach was a ValueError."""
-    monkeypatch.setattr(GridPair, "hockey_stick", lambda self, epsilon: arb(0, "1e400"))
-    tails = GridPair(removal("28.45", "2.414e-5", 8).factors).tails(exact("1"))
+    monkeypatch.setattr(Grid, "profile", lambda self, product, epsilon: arb(0, "1e400"))
+    tails = removal("28.45", "2.414e-5", 8).asked(GRID).tails(exact("1"))
     assert tails.p_above.contains(arb("0.5"))
     assert tails.q_above.contains(arb("0.5"))
 
 
 def test_losses_beyond_which_floats_have_no_grid() -> None:
     """A grid of gigabytes was formed."""
-    loss = removal("27.68", "1.186e-6", 293_958_126).loss()
+    loss = FOURIER.loss(removal("27.68", "1.186e-6", 293_958_126))
     with pytest.raises(UndecidedError, match="sure to decide"):
         sure_cut(loss, 11_670.0, -250.0, 1.0)
 

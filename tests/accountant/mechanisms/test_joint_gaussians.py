@@ -28,13 +28,13 @@ def vectors(dimension: int, sparsity: int | None = None) -> list[Vector]:
     return [v for v in itertools.product((0, 1), repeat=dimension) if sum(v) <= most]
 
 
-def grouped(groups: int, dimension: int) -> list[Vector]:
-    """Records of disjoint groups with their size beside each row; one record in no group."""
-    records: list[Vector] = [(0,) * (groups * (dimension + 1))]
+def grouped(groups: int, dimension: int, *, sizes: bool = True) -> list[Vector]:
+    """Records of disjoint groups, the size of each row beside it; one record in no group."""
+    records: list[Vector] = [(0,) * (groups * (dimension + int(sizes)))]
     for group in range(groups):
         for row in vectors(dimension):
             if any(row):
-                block = (*row, 1)
+                block = (*row, 1) if sizes else row
                 before = (0,) * (group * len(block))
                 after = (0,) * ((groups - group - 1) * len(block))
                 records.append(before + block + after)
@@ -77,6 +77,12 @@ for groups, d, printed in itertools.product((1, 2, 3), (2, 3), (True, False)):
             f"adjacency='{made_for}', as_printed={printed})"
         )
         CASES.append((text, grouped(groups, d)))
+for (groups, d), made_for in itertools.product(
+    [(1, 1), (1, 2), (1, 3), (2, 1), (4, 1), (2, 2), (3, 2), (2, 3), (4, 3), (7, 3)],
+    ("add-remove", "replace-one"),
+):
+    text = f"OptimalGroups(groups={groups}, counts={d}, mu=1.2, adjacency='{made_for}')"
+    CASES.append((text, grouped(groups, d, sizes=False)))
 
 
 @pytest.mark.parametrize(("text", "records"), CASES, ids=[text for text, _ in CASES])
@@ -100,6 +106,8 @@ ALL = [
     'EllipticalGaussian(sensitivities=[1, "sqrt(2)", 3], mu=1)',
     "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='add-remove')",
     "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='replace-one')",
+    "OptimalGroups(groups=2, counts=2, mu=1, adjacency='add-remove')",
+    "OptimalGroups(groups=5, counts=3, mu=1, adjacency='replace-one')",
     "KnownSizeGaussian(dimension=3, mu=1)",
     "KnownSizeGaussian(dimension=3, mu=1, size_mu=2)",
     "GeneralGaussian(covariance=Isotropic(dimension=3, variance=2), space=L2Ball(dimension=3))",
@@ -168,7 +176,7 @@ def test_samples_have_the_covariance_matrix(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [t for t in ALL if t.startswith(("Corr", "Count", "Opt", "Known"))]
+    "text", [t for t in ALL if t.startswith(("Corr", "Count", "OptimalE", "Known"))]
 )
 def test_the_adjacency_must_be_named(text: str) -> None:
     mechanism = parse(text)

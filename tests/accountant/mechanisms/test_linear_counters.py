@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from accountant import notation
+from accountant.budget.target import Mu
+from accountant.counting.best_counter import best_counter
 from accountant.counting.delannoy import Chains, best_levels, delannoy, prefixes
 from accountant.errors import NotApplicableError
 from accountant.mechanisms import (
@@ -19,12 +21,13 @@ from accountant.mechanisms import (
     HonakerTree,
     KaryTree,
     LaplaceVector,
+    RandomizedResponse,
     SmoothBinary,
     SquareRootFactorization,
 )
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.numbers.exact import ExactReal
-from accountant.questions import profile
+from accountant.questions import guarantees, profile, utility
 
 COUNTERS: list[LinearCounter] = [
     *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),
@@ -130,6 +133,49 @@ def test_the_square_root_has_the_profile_of_its_first_column() -> None:
         assert profile.delta(counter, epsilon) == profile.delta(vector, epsilon)
 
 
+@pytest.mark.parametrize("times", [2, 3, 5, 8])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BridgedTree(steps=11, arities=[3, 2, 2]",
+        "BridgedTree(steps=8, arities=[2, 4]",
+        "SquareRootFactorization(steps=8",
+    ],
+)
+def test_the_worst_of_several_positions(text: str, times: int) -> None:
+    """Of all sets of positions: μ and the largest loss are exact, and δ lies between both ends."""
+    gaussian, laplace = (
+        notation.parse(f"{text}, {noise}=2, contributions={times})") for noise in ("mu", "epsilon")
+    )
+    assert isinstance(gaussian, LinearCounter)
+    assert isinstance(laplace, LinearCounter)
+    rows = gaussian.factorisation()[1]
+    sets = itertools.combinations(range(gaussian.steps), times)
+    moved = [[sum((row[i] for i in s), Fraction(0)) for row in rows] for s in sets]
+    square = max(sum((x * x for x in m), Fraction(0)) for m in moved)
+    assert gaussian.exact_gaussian_mu(None) == ExactReal.of_root(square) / gaussian.scale
+    loss = ExactReal.of_rational(max(sum(m, Fraction(0)) for m in moved)) / laplace.scale
+    (pair,) = laplace.worst_case(None).remove
+    assert pair.exact_max_loss() == loss
+    assert profile.delta(laplace, loss).upper == 0
+    found = profile.delta(laplace, "1/2", relative_width=1000)
+    for m in moved[:: len(moved) // 5 + 1]:
+        shifts = [str(x) for x in m if x]
+        own = profile.delta(LaplaceVector(scale=laplace.scale, shifts=shifts), "1/2")
+        assert own.lower <= found.upper
+    assert profile.delta(RandomizedResponse(loss), "1/2").upper * Decimal("1.001") > found.upper
+    with pytest.raises(NotApplicableError, match="Guaranteed"):
+        guarantees.rho(laplace)
+
+
+def test_a_calibrated_counter_has_less_noise_where_its_positions_are_known() -> None:
+    found = best_counter(100, Mu(1), contributions=4)
+    assert guarantees.mu(found.mechanism).upper <= 1
+    assert guarantees.mu(found.mechanism).lower > Decimal("0.999999")
+    naive = SquareRootFactorization(100, mu=1, contributions=4)
+    assert utility.mean_squared_error(naive).lower > found.error.upper * Decimal("1.1")
+
+
 @pytest.mark.parametrize(
     ("counter", "bound"),
     [
@@ -139,6 +185,7 @@ def test_the_square_root_has_the_profile_of_its_first_column() -> None:
 )
 def test_several_positions_have_no_exact_profile(counter: BinaryTree, bound: str) -> None:
     """Which positions are worst is not known: no claim is refuted; what bounds them is named."""
-    for ask in (lambda: profile.delta(counter, 1), lambda: counter.exact_gaussian_mu(None)):
-        with pytest.raises(NotApplicableError, match=bound):
-            ask()
+    with pytest.raises(NotApplicableError, match=bound):
+        profile.delta(counter, 1)
+    with pytest.raises(NotApplicableError, match=bound):
+        profile.epsilon(counter, "1e-6")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import mpmath
@@ -9,11 +9,21 @@ from flint import arb, ctx
 
 from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace, Staircase, Tabulated
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from accountant.mechanisms import (
+    AboveThreshold,
+    DiscreteLaplace,
+    Gaussian,
+    Guaranteed,
+    Laplace,
+    ReportNoisyMax,
+    Shuffled,
+    Staircase,
+    Tabulated,
+)
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
-from accountant.questions import tradeoff
+from accountant.questions import guarantees, profile, tradeoff
 
 LEVELS = ["1e-300", "1e-5", "0.03", "0.3", "1/2", "0.7", "0.999999", 1 - Fraction(1, 10**300)]
 WIDTH = Fraction(1, 10**30)
@@ -119,3 +129,28 @@ def test_alpha_must_be_a_probability(alpha: str | Decimal) -> None:
         tradeoff.beta(Gaussian(1), alpha)
     with pytest.raises(InvalidInputError, match=r"Expected alpha="):
         tradeoff.power(Gaussian(1), alpha)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        AboveThreshold(2, 4, variant="noisy-values"),
+        AboveThreshold(2, 4),
+        ReportNoisyMax("Laplace", 2, 5),
+        Shuffled(Guaranteed(1), 1000),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("alpha", ["0.001", "0.1", "0.7"])
+def test_where_delta_is_only_bounded_so_is_beta(mechanism: Mechanism, alpha: str) -> None:
+    beta, power = tradeoff.beta(mechanism, alpha), tradeoff.power(mechanism, alpha)
+    assert 0 <= beta.lower < beta.upper < 1 - Decimal(alpha)
+    assert beta.overlaps(1 - power)
+    for epsilon in ("0", "0.03", "0.5"):  # 1 − δ(ε) − e^ε α is at most β(α)
+        delta = profile.delta(mechanism, epsilon)
+        with localcontext(prec=20):
+            assert 1 - delta.upper - Decimal(epsilon).exp() * Decimal(alpha) <= beta.upper
+    with pytest.raises(UndecidedError, match="Only bounds are known"):
+        tradeoff.beta(mechanism, alpha, relative_width="1e-9")
+    with pytest.raises(NotApplicableError, match="Only bounds of delta, epsilon and beta"):
+        guarantees.loss_survival(mechanism, 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -77,7 +79,23 @@ class Sampler:
         return data + noise(rng, size=n)
 
 
+async def awaited(data: float, rng: Rng) -> Any:
+    await asyncio.sleep(0)
+    return data + noise(rng)
+
+
+def yielded(data: float, rng: Rng) -> Iterator[Any]:
+    yield from (data + noise(rng), 0.0)
+
+
+def of_the_standard_library(data: float) -> float:
+    return data + round(random.expovariate(1.0) - random.expovariate(1.0))
+
+
 NULL: list[tuple[Any, str]] = [
+    (lambda data, rng: asyncio.run(awaited(data, rng)), "rng=numpy.random.Generator), once a run"),
+    (lambda data, rng: list(yielded(data, rng)), "rng=numpy.random.Generator), once a run"),
+    (of_the_standard_library, "of_the_standard_library(dataset), once a run, with randomness of"),
     (debug_switch, "debug_switch(dataset), once a run, with randomness of its own"),
     (default_rng_last, "default_rng_last(dataset, rng=numpy.random.Generator), once a run"),
     (seeded, "seeded(dataset, seed=a fresh seed), once a run"),

@@ -116,6 +116,6 @@ def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
     """The tail is at most the level there, and above it within 1e-9 of the rate or its rest."""
     with mp.workdps(40):
         found = audits._least_rate(hits, runs, level)
-        assert audits._tail(hits, runs, found) <= level
+        assert audits.binomial_tail(hits, runs, found) <= level
         beyond = found + mp.mpf(10) ** -9 * min(found, 1 - found)
-        assert audits._tail(hits, runs, beyond) > level
+        assert audits.binomial_tail(hits, runs, beyond) > level

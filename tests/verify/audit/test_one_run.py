@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy import optimize, sparse, stats
 
 from accountant.errors import InvalidInputError
+from tests.verify.forge import sealed
+from verify import checker
 from verify.audit import audit_one_run, canaries_needed
+from verify.audit.curve_bound import Curve, bound, curve_bound
+from verify.audit.exact_test import gaussian_delta
 from verify.audit.guarantee import gaussian
 from verify.audit.one_run import bound_of_claim, tail_bound
 from verify.audit.result import Outcome
+from verify.checker.one_run import _bound as checker_bound
 
 ROUNDING = 1e-5
 """Relative: what the bound adds for rounding, and what the solver of linear programs loses."""
 
 
-def best_mechanism(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+def best_mechanism(m: int, r: int, v: int, points: list[tuple[float, float]]) -> float:
     """Return max P(at least v of r guesses are right) over all mechanisms, by a linear program."""
     inputs = list(itertools.product((-1, 1), repeat=m))
     outputs = [t for t in itertools.product((-1, 0, 1), repeat=m) if sum(map(abs, t)) == r]
@@ -33,20 +40,19 @@ def best_mechanism(m: int, r: int, v: int, epsilon: float, delta: float) -> floa
     entries: list[float] = []
     limits: list[float] = []
     slack = len(at)
-    for s in inputs:
-        for j in range(m):
-            other = (*s[:j], -s[j], *s[j + 1 :])
-            first = slack
-            for t in outputs:  # p_s(t) − e^ε p_s'(t) ≤ z
-                rows += [len(limits)] * 3
-                columns += [at[s, t], at[other, t], slack]
-                entries += [1.0, -math.exp(epsilon), -1.0]
-                limits.append(0.0)
-                slack += 1
-            rows += [len(limits)] * len(outputs)
-            columns += range(first, slack)
-            entries += [1.0] * len(outputs)
-            limits.append(delta)
+    for s, j, (epsilon, delta) in itertools.product(inputs, range(m), points):
+        other = (*s[:j], -s[j], *s[j + 1 :])
+        first = slack
+        for t in outputs:  # p_s(t) − e^ε p_s'(t) ≤ z
+            rows += [len(limits)] * 3
+            columns += [at[s, t], at[other, t], slack]
+            entries += [1.0, -math.exp(epsilon), -1.0]
+            limits.append(0.0)
+            slack += 1
+        rows += [len(limits)] * len(outputs)
+        columns += range(first, slack)
+        entries += [1.0] * len(outputs)
+        limits.append(delta)
     sums = sparse.csr_array(
         (
             np.ones(len(at)),
@@ -76,16 +82,47 @@ def test_the_bound_is_the_best_that_any_mechanism_does(
     m: int, r: int, v: int, epsilon: float, delta: float
 ) -> None:
     found = float(tail_bound(v, r, m, epsilon, delta)[0])
-    best = best_mechanism(m, r, v, epsilon, delta)
+    best = best_mechanism(m, r, v, [(epsilon, delta)])
     assert best <= found * (1 + ROUNDING)
     assert found <= best * (1 + ROUNDING)
 
 
+@pytest.mark.parametrize(("m", "r", "v"), [(1, 1, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2), (3, 3, 3)])
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+def test_no_mechanism_with_a_curve_does_more_than_its_bound(
+    m: int, r: int, v: int, mu: float
+) -> None:
+    epsilons = np.array([0.0, 0.4, 1.0, 2.0, 3.5])
+    curve = gaussian_delta(mu, epsilons)
+    best = best_mechanism(m, r, v, list(zip(epsilons.tolist(), curve.tolist(), strict=True)))
+    both = Curve.of(epsilons, curve)
+    single = float(tail_bound(v, r, m, epsilons, curve).min())
+    found, places = curve_bound(v, r, m, both, 0.5)
+    assert best <= min(single, found) * (1 + ROUNDING)
+    assert min(single, found) <= 1.15 * best  # sets of counts that are no tails would give the rest
+    rng = np.random.default_rng(1)
+    for _ in range(20):  # any points of the curve make it true
+        some = rng.integers(0, 2 * len(epsilons), len(places) or 1).tolist()
+        assert best <= bound(v, r, m, both, some) * (1 + ROUNDING)
+
+
 def test_the_bound_where_masses_underflow() -> None:
     far = tail_bound(2000, 2000, 2000, 0.0, 1e-300)  # P(W = 2000) = 2^-2000
-    assert 1e-300 <= float(far[0]) <= 1.1e-300 * 2000 / 2000
-    assert float(tail_bound(2000, 2000, 2000, 0.0, 0.0)[0]) == 0
+    assert 1e-300 <= float(far[0]) <= 1e-289
+    assert 0 < float(tail_bound(2000, 2000, 2000, 0.0, 0.0)[0]) <= 1e-289
     assert list(tail_bound(0, 9, 9, [0.0, 1.0], 0.0)) == [1, 1]
+
+
+@pytest.mark.parametrize("missed", [0, 1, 7, 60, 300])
+def test_the_bound_is_that_of_many_digits(missed: int) -> None:
+    """Where β is below what doubles hold and P(W = v) just above it, nothing is refuted by that."""
+    r, m = 1250, 20_000
+    for epsilon in (0.0, 0.1, 0.134, 0.2, 1.0, 3.0, 8.0):
+        for delta in (0.0, 1e-9, 0.34):
+            found = float(tail_bound(r - missed, r, m, epsilon, delta)[0])
+            with mp.workdps(40):
+                exact = float(checker_bound(r - missed, r, m, [(mp.mpf(epsilon), mp.mpf(delta))]))
+            assert exact <= found <= max(exact * (1 + ROUNDING), 1e-289)
 
 
 def test_the_level_under_canaries_that_are_spoiled_together() -> None:
@@ -157,3 +194,63 @@ def test_the_plan_is_enough() -> None:
 def test_bad_input_is_one_clear_line(scores: object, included: object, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         audit_one_run(scores, included)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------ certificates
+
+
+def _made(claim: Any, scale: float = 1.0) -> dict[str, Any]:
+    rng = np.random.default_rng(5)
+    coins = rng.random(600) < 0.5
+    scores = np.round(coins * 2.0 + scale * rng.normal(size=600), 1)  # many are equal
+    data: dict[str, Any] = json.loads(
+        json.dumps(audit_one_run(scores, coins, claim, seed=3).certificate())
+    )
+    return data
+
+
+@pytest.mark.parametrize("claim", [1, (1, "1e-5"), {"mu": "0.3"}, {"mu": "sqrt(2)"}, 4])
+@pytest.mark.parametrize("scale", [1.0, 50.0])
+def test_the_scores_are_counted_again(claim: Any, scale: float) -> None:
+    found = checker.check(_made(claim, scale))
+    assert found.outcome is checker.Outcome.CONDITIONAL, found.problems
+    assert "fair coin" in found.taken_as_given[0]
+    assert "fixed before" in found.taken_as_given[1]
+
+
+FORGED: list[tuple[str, dict[str, Any]]] = [
+    ("p_value", {"p_value": 1e-9}),
+    ("right", {"right": 600}),
+    ("verdict", {"verdict": "NOT_REFUTED"}),
+    ("guesses_tried", {"guesses_tried": [600, 600, 150, 37, 9]}),
+    ("guesses", {"guesses": 17}),
+    ("p_value", {"guesses_tried": [600, *range(200, 300), 150, 37, 9]}),
+    ("scores", {"canaries": 6000}),
+    ("included", {"included": ["1" * 500, "1" * 100]}),
+    ("included", {"included": ["2" * 500, "1" * 100]}),
+    ("epsilon_lower_bound", {"epsilon_lower_bound": 9.0}),
+    ("mu_lower_bound", {"mu_lower_bound": 9.0}),
+    ("tested.delta", {"tested": [{"epsilon": "1", "delta": "0", "reversed": False}]}),
+    ("mu_lower_bound", {"mu_tested": [{"epsilon": "1", "delta": "0", "reversed": False}]}),
+]
+
+
+@pytest.mark.parametrize(("field", "change"), FORGED)
+def test_what_is_forged_is_named(field: str, change: dict[str, Any]) -> None:
+    data = _made({"mu": "0.3"})
+    found = checker.check(sealed({**data, **change}))
+    assert field in {path.split("[")[0] for path, _ in found.problems}
+
+
+def test_other_scores_than_were_counted() -> None:
+    data = _made(1)
+    data["scores"][0] = " ".join(reversed(data["scores"][0].split(" ")))
+    assert "right" in dict(checker.check(sealed(data)).problems)
+    data["scores"][0] = "nan " * 499 + "nan"
+    assert "scores" in dict(checker.check(sealed(data)).problems)
+
+
+def test_nothing_is_certified_where_nothing_is_claimed() -> None:
+    rng = np.random.default_rng(5)
+    with pytest.raises(InvalidInputError, match="needs a claim"):
+        audit_one_run(rng.normal(size=50), rng.random(50) < 0.5).certificate()

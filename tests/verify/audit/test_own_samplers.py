@@ -51,6 +51,10 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
     ),
     "OneSidedGaussian": ("OneSidedGaussian(bounds=[1, 2, 8], mu=1)", {"mu": 1}),
     "OptimalEllipse": ("OptimalEllipse(dimension=3, sparsity=1, mu=1)", {"mu": 1}),
+    "OptimalGroups": (
+        "OptimalGroups(groups=2, counts=3, mu=1, adjacency='replace-one')",
+        {"mu": 1},
+    ),
     "RankOneGaussian": ("RankOneGaussian(dimension=5, sigma_star=400)", ("1/2", "1/4")),
     "SmoothBinary": ("SmoothBinary(steps=5, epsilon=1)", 1),
     "SquareRootFactorization": ("SquareRootFactorization(steps=5, mu=1)", {"mu": 1}),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from verify.audit.smooth import clipped, smoothed
+from verify.audit.smooth import smoothed
 
 EDGES = np.linspace(-4, 5, 181)
 
@@ -44,21 +44,3 @@ def test_a_ratio_that_jumps_is_not_smoothed() -> None:
     ):
         first = rng.binomial(total, shares)
         assert smoothed(values, first, total - first) is None
-
-
-def test_the_kinks_of_laplace_noise_are_found() -> None:
-    """ln p/q of a shift by 1 is 1 below 0 and −1 above 1.
-
-    Over 20 samples of 4000 runs a side the mean of the fitted log ratio below −1 is off by less
-    than five of its deviations: one is √((1 + e)/4000/p/20) with p = e⁻¹/2 (the fit pools more).
-    """
-    places = np.concatenate([EDGES[:1] - 0.05, EDGES])
-    cell = int(np.searchsorted(places, -1.0))
-    found = []
-    for seed in range(20):
-        first, second = (counts(stats.laplace, s, 4000, 2 * seed + int(s)) for s in (0.0, 1.0))
-        fitted = clipped(places, first, second)
-        assert fitted is not None
-        found.append(np.log(fitted.first[cell] / fitted.second[cell]))
-    deviation = np.sqrt((1 + np.e) / 4000 / (np.exp(-1) / 2) / 20)
-    assert abs(np.mean(found) - 1) < 5 * deviation

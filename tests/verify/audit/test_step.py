@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from accountant.errors import InvalidInputError
-from verify.audit import StepResult, audit_step
+from verify import checker
+from verify.audit import StepResult, audit_step, audit_training
 
 BATCH, SIZE = 50, 10
 
@@ -95,3 +96,46 @@ def test_what_is_out_of_range_is_named(argument: dict[str, Any], said: str) -> N
 def test_an_update_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="10 finite numbers"):
         audited(lambda gradients, rng: 0.0)
+
+
+# ------------------------------------------------------------ the steps of one training run
+
+
+def _steps(noise: float, count: int, seed: int) -> Any:
+    """Yield (score, coin) of steps with a canary of norm 1; what was learned before moves all."""
+    rng, drift = np.random.default_rng(seed), 0.0
+    for _ in range(count):
+        coin = bool(rng.random() < 0.5)
+        update = coin + noise * rng.normal() + drift
+        drift = 0.5 * np.tanh(update)
+        yield update, coin
+
+
+def test_half_of_the_noise_shows_before_the_training_ends() -> None:
+    steps = _steps(1.0, 5000, 1)
+    found = audit_training(steps, {"mu": "1/2"}, significance=1e-6)
+    assert found.refuted
+    assert next(steps, None) is not None  # it was not read to its end
+    again = checker.check(found.certificate())
+    assert again.outcome is checker.Outcome.CONDITIONAL, again.problems
+
+
+def test_steps_that_are_as_private_as_claimed_are_seldom_accused() -> None:
+    """Of 12 trainings at 5 % more than 4 are accused with probability below 2e-4."""
+    accused = sum(audit_training(_steps(2.0, 300, i), {"mu": "1/2"}).refuted for i in range(12))
+    assert accused <= 4
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([], "at least one step"),
+        ([(1.0, True), (np.nan, False)], "step 1 has nan"),
+        ([(1.0, 2)], "true or false"),
+        ([1.0], "pairs"),
+        ([("a", True)], "pairs"),
+    ],
+)
+def test_what_is_no_step_is_named(steps: Any, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        audit_training(steps, 1)

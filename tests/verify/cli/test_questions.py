@@ -233,3 +233,14 @@ def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) ->
     assert "estimate 1.63621224927" in capsys.readouterr().out
     assert main(["profile", "Laplace(scale=1)", "--delta", "0", "--estimate", "--quiet"]) == 0
     assert capsys.readouterr().out == "1\n"
+
+
+def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["profile", "AboveThreshold(2, 4)", "--epsilon", "0.5", "--mu", "--rho", "--json"]
+    assert main(asked) == 3
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert "mu" not in found
+    assert float(found["rho"]["lower"]) >= 0
+    assert float(found["delta"]["lower"]) > 0.009
+    assert shown.err.startswith("dpassay: undecided: ")

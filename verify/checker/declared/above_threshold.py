@@ -162,5 +162,6 @@ ABOVE_THRESHOLD = DeclaredLaw(
     variance=_unknown,
     quantile=_unknown,
     only_alone=True,
+    only_bounded=True,
     hockey_stick=_hockey_stick,
 )

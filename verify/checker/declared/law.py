@@ -35,6 +35,8 @@ class DeclaredLaw:
         Of the noise; a quantile at 0 < p < 1.
     only_alone
         Whether the worst pair depends on the question, so that nothing is known of compositions.
+    only_bounded
+        Whether `hockey_stick` encloses two bounds, and `tails` are those of the event of the lower.
     hockey_stick
         Returns H(ε) where it is known better than P(L > ε) − e^ε Q(L > ε) from `tails`.
     """
@@ -50,4 +52,5 @@ class DeclaredLaw:
     variance: Callable[[Noise], Any]
     quantile: Callable[[Noise, Any], Any]
     only_alone: bool = False
+    only_bounded: bool = False
     hockey_stick: Callable[[Pair, Any], Any] | None = None

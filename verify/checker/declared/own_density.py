@@ -1,8 +1,8 @@
 """Noise of a density that is written as a formula: named, and not derived a second time.
 
-The worst pairs follow from the arguments: a shift by the full distance to either side. That the
-density has one mode, on which this rests, and every number about it are taken as given, so that a
-certificate about it is CONDITIONAL, never VALID.
+The worst pairs follow from the arguments: shifts up to the distance to either side, of which the
+full one is worst where the density has one mode. Which shift is worst and every number about it are
+taken as given, so that a certificate about it is CONDITIONAL, never VALID.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST = 2000
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+    if not isinstance(value, str) or not len(value) <= _LONGEST:
         raise ValueError("a formula in x")
     return value
 
@@ -35,8 +35,25 @@ def _pair(noise: Noise) -> Pair:
 
 
 def both_sides(noise: Noise) -> list[Pair]:
-    """Return the shifts to both sides."""
+    """Return the shifts to both sides. Raises UnknownError for masses."""
+    if bool(noise["mass"]) == bool(noise["density"]):
+        raise ValueError("either a density or masses")
+    if noise["mass"]:
+        raise UnknownError("masses that are written as a formula")
     return [_pair(noise), {**_pair(noise), "mirrored": True}]
+
+
+def is_shift(law: Pair, given: Pair, *, refuted: bool) -> bool:
+    """Whether a law is the worst of all shifts up to the distance, or refutes by a smaller one."""
+    if law.get("law") != OWN_DENSITY.name or any(
+        law[key] != given.get(key) for key in ("density", "mirrored")
+    ):
+        return False
+    distance = given.get("distance")
+    if given.get("law") == "own-shifts":
+        return bool(distance == law["distance"])
+    smaller = isinstance(distance, Fraction) and 0 < distance <= law["distance"]
+    return refuted and given.get("law") == OWN_DENSITY.name and smaller
 
 
 def _unknown(*_: Any) -> Any:
@@ -46,9 +63,10 @@ def _unknown(*_: Any) -> Any:
 OWN_DENSITY = DeclaredLaw(
     mechanism="AdditiveNoise",
     arguments={
-        "density": Argument(_text),
+        "density": Argument(_text, ""),
         "scale": Argument(positive, Fraction(1)),
         "sensitivity": Argument(positive, Fraction(1)),
+        "mass": Argument(_text, ""),
     },
     name="own-density",
     parameters=("density", "distance", "mirrored"),

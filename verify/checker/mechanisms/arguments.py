@@ -179,6 +179,12 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "sampling_probs": _LISTED,
     },
     "OptimalEllipse": {"dimension": _COUNT, "sparsity": _COUNT, "mu": _SOME},
+    "OptimalGroups": {
+        "groups": _COUNT,
+        "counts": _COUNT,
+        "mu": _SOME,
+        "adjacency": Argument(relation),
+    },
     "OneSidedGaussian": {"bounds": Argument(each(positive)), "mu": _SOME},
     "PartitionSelection": {"epsilon": _SOME, "delta": Argument(share)},
     "PoissonSubsampled": {"mechanism": _INNER, "sampling_prob": Argument(probability)},

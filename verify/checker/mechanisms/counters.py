@@ -69,6 +69,31 @@ def has_exact_law(noise: Noise) -> bool:
     return bool(noise["steps"] >= noise["arity"] ** (sums_of_an_input(noise) - 1))
 
 
+def several_positions(noise: Noise) -> list[Fraction]:
+    """Return by how much the worst c positions of a person move the measured sums.
+
+    R has no negative entry, so that norms are largest where all inputs rise by 1.
+
+    * Bridged grids: c positions fill at most ⌊c/K⌋ cells of size K, and one with the rest: the
+      first c do so in all grids at once, which makes the sums of squares largest.
+    * The square root: columns s and s + d have the product Σ f_i f_{i+d} over i < n − s − d, which
+      falls in s and in d, as f falls: the first c columns have the least of each in their order.
+    """
+    n = int(noise["steps"])
+    c = min(int(noise["contributions"]), n)
+    if noise.name == "BridgedTree":
+        size, found = 1, [Fraction(1)] * c
+        for arity in reversed([int(k) for k in noise["arities"][1:]]):
+            size *= arity
+            found += [Fraction(size)] * (c // size)
+            found += [Fraction(c % size)] if c % size else []
+        return found
+    if noise.name == "SquareRootFactorization":
+        column = square_root_column(noise)
+        return [sum(column[max(0, t - c) : t], Fraction(0)) for t in range(1, n + 1)]
+    raise ValueError(f"{noise.name} has no exact pair for several contributions")
+
+
 def distances(noise: Noise) -> list[Any]:
     """Return the distances of the worst Laplace laws, ε/h for each of h measured sums."""
     h = sums_of_an_input(noise)

@@ -12,7 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.arithmetic import UnknownError, largest, total
-from verify.checker.mechanisms.ellipse import ellipse, worst_difference, worst_record
+from verify.checker.mechanisms.ellipse import (
+    Ellipse,
+    ellipse,
+    optimal,
+    worst_difference,
+    worst_record,
+)
 from verify.checker.mechanisms.matrices import squared_sensitivity
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
@@ -31,6 +37,7 @@ GAUSSIAN = (
     "MatrixVariateGaussian",
     "OneSidedGaussian",
     "OptimalEllipse",
+    "OptimalGroups",
 )
 """Mechanisms whose worst pair is N(μ, 1) against N(0, 1)."""
 
@@ -62,6 +69,8 @@ def gaussian_mu(noise: Noise) -> Any:
             found, k = ellipse(noise), int(noise["sparsity"])
             worst = worst_difference(found, k) if replaced else worst_record(found, k)
             return _scaled(noise["mu"], worst.value())
+        case "OptimalGroups":
+            return _scaled(noise["mu"], _optimal_groups(noise))
     raise UnknownError(f"the mu of {noise.name}")
 
 
@@ -201,6 +210,43 @@ def group_parts(noise: Noise) -> tuple[Surd, Surd]:
         quarter = Fraction(1, 4)
         return Surd.of(quarter, quarter, d), Surd.of(Fraction(d, 4), quarter, d)
     return Surd.of(4 if noise["as_printed"] else 1), Surd.of(d)
+
+
+def optimal_groups(noise: Noise) -> tuple[Surd, Surd, Surd]:
+    """Return the eigenvalues of Σ: on (1, …, 1), on other sums of groups, and inside groups.
+
+    Under replace-one a difference inside a group, of d entries ±1 and sum t, has the norm
+    d/γ + t²(g − 1/(dγ)), g = (1/α + (m − 1)/β)/(md); one between groups, of j and −k ones,
+    (j + k)/γ + (j² + k²)(g − 1/(dγ)) − 2jk(g − 1/(dβ)).
+
+    α = 2d/(m + 1), β = 2d, γ = d has g = 1/d²: the former are 1, the latter 1 − (1 − j/d)(1 − k/d).
+    For odd d > 1 and (m + 1)² > 4(d + 1), γ = d/(1 + h) and α = γ/√(d + 1), where h solves
+    g = (1 + h)/d² − h. With p = d − j and q = d − k the norms are 1 + h(1 − t²), t² ≥ 1, and
+    1 + h(p + q)/d − (1 + 2h)pq/d² − h(p − q)². The excess is not positive where q = 0, as p ≤ p²d;
+    for p, q ≥ 1 since p + q ≤ 2pq and 2hd ≤ 1 + 2h, as h < (m + 1)/(2m(d² − 1)) ≤ 1/(2(d − 1)).
+    """
+    m, d = int(noise["groups"]), int(noise["counts"])
+    if noise["adjacency"] == "add-remove":  # blocks: only one group moves
+        found = optimal(d, d)
+        return found.along, found.along, found.across
+    if d % 2 == 0 or d == 1 or (m + 1) ** 2 <= 4 * (d + 1):
+        return Surd.of(Fraction(2 * d, m + 1)), Surd.of(2 * d), Surd.of(d)
+    root, apart = Surd.of(0, 1, d + 1), m * (d * d - 1)
+    inside = (root + apart) * (d / (apart + Fraction(m + 1, 2)))
+    return inside / root, Surd.of(2 * d), inside
+
+
+def _optimal_groups(noise: Noise) -> Surd:
+    """Return (μ'/μ)²: 1 for the relation that the noise is made for, see `optimal_groups`."""
+    m, d = int(noise["groups"]), int(noise["counts"])
+    along, between, inside = optimal_groups(noise)
+    if noise.adjacency in (None, noise["adjacency"]):
+        return Surd.of(1)
+    one = Surd.of(1)
+    if noise["adjacency"] == "add-remove":  # within a group, or a record in each of two
+        return max(worst_difference(Ellipse(d, along, inside), d), one * min(2, m))
+    mean = (one / along + one / between * (m - 1)) / Surd.of(m)
+    return worst_record(Ellipse(d, one / mean, inside), d)
 
 
 def correlated_parts(noise: Noise) -> tuple[Any, Any]:

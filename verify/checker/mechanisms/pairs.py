@@ -18,8 +18,10 @@ from verify.checker.mechanisms.counters import (
     COUNTERS,
     distances,
     has_exact_law,
+    several_positions,
     square_root_column,
     sums_of_an_input,
+    unit_variance,
 )
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
@@ -92,6 +94,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         sides = both_sides(noise)
         return sides, sides
     both = [_symmetric(noise)]
+    if both[0]["law"] == "several-positions":  # of which one set is shown
+        both.append({**both[0], "law": "laplace-product"})
     return both, both
 
 
@@ -142,10 +146,15 @@ def _counter(noise: Noise) -> Law:
     """Return the law of a counter: its noise is as large as ε or μ asks for.
 
     With Gaussian noise of the longest column of R over μ the pair is that of μ, with Laplace noise
-    that of the worst column. How several columns add up is not pursued.
+    that of the worst column. Of several positions see `counters.several_positions`.
     """
     if noise["contributions"] > 1:
-        raise ValueError(f"{noise.name} has no exact pair for several contributions")
+        moved, scale = several_positions(noise), sqrt(unit_variance(noise))
+        if noise["mu"] is not None:
+            square = sum((d * d for d in moved), Fraction(0)) / unit_variance(noise)
+            return {"law": "gaussian", "mu": sqrt(square)}
+        unit = scale / sqrt(Fraction(2))
+        return {"law": "several-positions", "distances": sorted(d / unit for d in moved)}
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
     if noise.name == "SquareRootFactorization":
@@ -250,7 +259,7 @@ def assumptions(noise: Noise) -> list[str]:
         found.append("that what Guaranteed stands for has the guarantee it names")
     if noise.name == "AdditiveNoise":
         found.append(
-            "that the density of AdditiveNoise has one mode, and its integrals as they are written"
+            "that the worst shift of AdditiveNoise, and its integrals, are as they are written"
         )
     return found
 

@@ -14,7 +14,12 @@ from verify.checker.mechanisms import arguments, counters, local, matrices
 from verify.checker.mechanisms.counters import COUNTERS
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.ellipse import ellipse
-from verify.checker.mechanisms.gaussian import correlated_parts, group_parts, one_sided_parts
+from verify.checker.mechanisms.gaussian import (
+    correlated_parts,
+    group_parts,
+    one_sided_parts,
+    optimal_groups,
+)
 from verify.checker.mechanisms.spaces import variances
 from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
@@ -135,6 +140,11 @@ def _variance(noise: Noise, index: int) -> Any:
             return _plain(shared * 4 if last else shared + own) / (mu * mu)
         case "CountEllipse" | "OptimalEllipse":
             return ellipse(noise).query_variance.value() / (mu * mu)
+        case "OptimalGroups":
+            groups, d = noise["groups"], noise["counts"]
+            ones, sums, rest = optimal_groups(noise)
+            trace = ones + sums * (groups - 1) + rest * (groups * (d - 1))
+            return _plain(trace * (1 / (groups * d))) / (mu * mu)
         case "DiscreteCorrelatedGaussian":
             c, square = noise["c"], mu * mu
             v = (noise["dimension"] + c * c) / square
@@ -208,6 +218,8 @@ def dimension(noise: Noise) -> Any:
             return Fraction(len(noise["sensitivities"]))
         case "OneSidedGaussian":
             return Fraction(len(noise["bounds"]))
+        case "OptimalGroups":
+            return noise["groups"] * noise["counts"]
         case "Shuffled":
             return Fraction(noise["mechanism"]["categories"])
         case _ if noise.name in local.ARGUMENTS:
@@ -242,7 +254,13 @@ def quantile(noise: Noise, probability: Any) -> Any:
             return noise["scale"] * (size if below else -size)
         case "Gaussian" | "MixtureOfGaussians":
             return noise["standard_deviation"] * score(probability)
-        case "CorrelatedGaussian" | "CountEllipse" | "KnownSizeGaussian" | "OptimalEllipse":
+        case (
+            "CorrelatedGaussian"
+            | "CountEllipse"
+            | "KnownSizeGaussian"
+            | "OptimalEllipse"
+            | "OptimalGroups"
+        ):
             return sqrt(variance(noise)) * score(probability)
     rest = 1 - probability
     beyond = _beyond(noise)

@@ -11,10 +11,10 @@ import mpmath
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.exact.circle import CirclePair, applies
-from accountant.composition.exact.convolution import ConvolvedPair
-from accountant.composition.joint import Factor, UnsuitedError
+from accountant.composition.exact.circle import CIRCLE, applies
+from accountant.composition.exact.convolution import SUMS
 from accountant.composition.losses.finite import finite
+from accountant.composition.product import Factor, Product, UnsuitedError
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
@@ -74,9 +74,9 @@ def test_the_circle_agrees_with_the_law_of_the_sum(
     product: tuple[Factor, ...], points: tuple[str, ...]
 ) -> None:
     """Thirty digits of H and of all tails, at lattice points, too, and with infinite losses."""
-    assert applies([pair for pair, _ in product])
-    circle = CirclePair(product)
-    listed = ConvolvedPair(tuple((small(pair), count) for pair, count in product))
+    assert applies(product)
+    circle = Product(product, CIRCLE)
+    listed = Product(tuple((small(pair), count) for pair, count in product), SUMS)
     for side, other in ((circle, listed), (circle.reverse(), listed.reverse())):
         for text in points:
             eps = exact(text)
@@ -100,7 +100,7 @@ def test_discrete_gaussian_releases_agree_with_powers_of_polynomials(epsilon: st
     other = DiscreteGaussianProductPair(Fraction(2), 40, 1, 1, 0)
     one, two = (
         enclose(lambda: each.hockey_stick(exact(epsilon)), relative_width=FINE)  # noqa: B023
-        for each in (CirclePair(((pair, 40),)), other)
+        for each in (Product(((pair, 40),), CIRCLE), other)
     )
     assert one.overlaps(two)
     assert narrow(one, FINE)
@@ -166,11 +166,11 @@ def test_an_exact_tie_is_decided() -> None:
 
 
 def test_beyond_all_losses() -> None:
-    circle = CirclePair(factors((COIN, 5000)))
+    circle = Product(factors((COIN, 5000)), CIRCLE)
     with ctx.workprec(128):
         assert circle.hockey_stick(ExactReal.of_rational(501)) == 0
         assert circle.tails(ExactReal.of_rational(-501)).p_above == 1
-        leaky = CirclePair(factors((LEAKY, 3)))
+        leaky = Product(factors((LEAKY, 3)), CIRCLE)
         outside = leaky.tails(ExactReal.of_rational(9))
         assert outside.p_above.overlaps(1 - (1 - arb(1) / 8) ** 3)
         assert outside.q_above == 0
@@ -187,6 +187,6 @@ def test_an_epsilon_just_below_the_largest_loss_is_for_other_engines() -> None:
     """At the saddle all losses but one have no weight in floats."""
     answer = worst(RandomizedResponse(epsilon="26/17"))
     near = exact(Fraction(52, 17) - Fraction(1, 10**33))
-    pair = CirclePair(((answer, 2),))
+    pair = Product(((answer, 2),), CIRCLE)
     with ctx.workprec(128), pytest.raises(UnsuitedError, match="from an end of the losses"):
         pair.hockey_stick(near)

@@ -10,9 +10,10 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
 from accountant.composition.exact.laplace_product_plan import Floats, Kernel, Plan
 from accountant.composition.exact.laplace_product_sums import _Integral
+from accountant.composition.product import Product
 from accountant.core.pair import Tails
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
@@ -26,8 +27,8 @@ CASES: list[tuple[list[Number], list[str]]] = [
 ]
 
 
-def product(distances: Sequence[Number]) -> LaplaceProductPair:
-    return LaplaceProductPair.of_distances([exact(distance) for distance in distances])
+def product(distances: Sequence[Number]) -> Product:
+    return of_distances([exact(distance) for distance in distances])
 
 
 def mpf(value: Interval) -> mpmath.mpf:
@@ -81,7 +82,7 @@ def test_tails_are_consistent(distances: list[Fraction], epsilon: Fraction) -> N
         assert tails.q_below <= pair.tails(-eps).p_above + arb("1e-50") + _atom(pair, -eps)
 
 
-def _atom(pair: LaplaceProductPair, epsilon: ExactReal) -> arb:
+def _atom(pair: Product, epsilon: ExactReal) -> arb:
     tiny = ExactReal.of_rational(Fraction(epsilon.rational or 0) - Fraction(1, 10**80))
     return pair.tails(tiny).p_above - pair.tails(epsilon).p_above + arb("1e-60")
 

@@ -11,6 +11,7 @@ from flint import ctx
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from accountant.composition.exact.laplace_product import lattice
 from accountant.composition.exact.laplace_product_plan import (
     Kernel,
 )
@@ -18,6 +19,7 @@ from accountant.composition.exact.laplace_product_sums import (
     _Integral,
     _reach,
 )
+from accountant.composition.grid.bracket import GRID
 from accountant.mechanisms import Composed, Laplace, LaplaceVector
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose
@@ -43,9 +45,9 @@ def narrow(found: Interval) -> bool:
 @pytest.mark.parametrize("kernel", list(Kernel))
 @pytest.mark.parametrize("parts", [2, 3, 4, 6])
 def test_two_halves_have_the_terms_of_all_signs(parts: int, kernel: Kernel, epsilon: str) -> None:
-    pair, eps = different(11, 3).pair(), exact(epsilon)
+    law, eps = lattice(different(11, 3).pair()), exact(epsilon)
     with ctx.workprec(192):
-        whole = _Integral(pair.groups, pair.unit, eps, kernel, at_least=False)
+        whole = _Integral(law.groups, law.unit, eps, kernel, at_least=False)
         assert whole._of_halves(parts).overlaps(whole._exact(parts))
         assert whole._of_halves(parts).rel_accuracy_bits() > 100
 
@@ -74,7 +76,7 @@ def test_many_different_shifts_to_nine_digits(epsilon: str) -> None:
     mechanism = different(24, 3)
     found = profile.delta(mechanism, epsilon, relative_width=NARROW)
     assert narrow(found)
-    grid, width = mechanism.pair()._on_grid(), Fraction(1, 100)
+    grid, width = mechanism.pair().asked(GRID), Fraction(1, 100)
     rough = enclose(lambda: grid.hockey_stick(exact(epsilon)), relative_width=width)
     assert found.overlaps(rough)
 

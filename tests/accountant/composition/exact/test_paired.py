@@ -10,9 +10,9 @@ import mpmath
 import pytest
 
 from accountant.composition.choose import product
-from accountant.composition.exact.paired import PairedPair
-from accountant.composition.grid.pair import GridPair
-from accountant.composition.joint import Factor
+from accountant.composition.exact.paired import Halves
+from accountant.composition.grid.bracket import GRID
+from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, DiscreteGaussian, PoissonSubsampled
@@ -37,7 +37,7 @@ def factors(*parts: tuple[Mechanism, int], add: bool = False) -> tuple[Factor, .
 
 def value(parts: tuple[Factor, ...], epsilon: str, width: Fraction = WIDTH) -> Interval:
     eps = exact(epsilon)
-    return enclose(lambda: PairedPair(parts).hockey_stick(eps), relative_width=width)
+    return enclose(lambda: Product(parts, Halves()).hockey_stick(eps), relative_width=width)
 
 
 def by_all_outcomes(
@@ -111,7 +111,7 @@ def test_epsilon_is_between_two_sums(
     ]
     assert ends[0] >= target * (1 - mpmath.mpf("1e-15"))
     assert ends[1] <= target * (1 + mpmath.mpf("1e-15"))
-    pair = PairedPair(factors((sampled(str(parameter), share), count)))
+    pair = Product(factors((sampled(str(parameter), share), count)), Halves())
     estimate = pair.estimate_epsilon(log_delta * math.log(10))
     assert estimate is not None
     assert estimate == pytest.approx(float(found.lower), rel=2e-9, abs=0)
@@ -122,7 +122,7 @@ def test_sampled_noise_beside_unsampled_noise_and_lists() -> None:
     """Two laws, one of them on the lattice of integers, where equal sums are not told apart."""
     mixed = factors((sampled("2", "0.1"), 1), (DiscreteGaussian(parameter=3), 2))
     found = value(mixed, "1.25", Fraction(1, 10**20))
-    lists = enclose(lambda: GridPair(mixed).hockey_stick(exact("1.25")), relative_width=COARSE)
+    lists = enclose(lambda: Product(mixed, GRID).hockey_stick(exact("1.25")), relative_width=COARSE)
     assert lists.lower <= found.lower
     assert found.upper <= lists.upper
     turned = value(mixed[::-1], "1.25", Fraction(1, 10**20))

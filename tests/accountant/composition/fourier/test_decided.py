@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.fourier.certified import Kernel
+from accountant.composition.choose import smooth
+from accountant.composition.fourier.certified import Kernel, integral
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL
 from accountant.composition.fourier.jumps_integral import jump_integral
-from accountant.composition.fourier.pair import SmoothPair
-from accountant.composition.fourier.sure import decided_integral
+from accountant.composition.fourier.measure import LOSS, Loss
+from accountant.composition.fourier.sure import decided_integral, estimate
 from accountant.core.adjacency import Adjacency
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
@@ -36,10 +38,10 @@ def composed(*parts: tuple[str, str, int]) -> Composed:
     )
 
 
-def removal(mechanism: Composed) -> SmoothPair:
-    pair = mechanism.worst_case(Adjacency.ADD_REMOVE).remove[0]
-    assert isinstance(pair, SmoothPair)
-    return pair
+def removal(mechanism: Composed) -> Loss:
+    product = smooth(mechanism.worst_case(Adjacency.ADD_REMOVE).remove[0])
+    assert product is not None
+    return FOURIER.loss(product)
 
 
 @pytest.mark.parametrize(("kernel", "strip"), KERNELS)
@@ -58,7 +60,7 @@ def removal(mechanism: Composed) -> SmoothPair:
 def test_it_agrees_with_other_lines(
     parts: list[tuple[str, str, int]], epsilon: str, kernel: Kernel, strip: object
 ) -> None:
-    loss, at = removal(composed(*parts)).loss(), exact(epsilon)
+    loss, at = removal(composed(*parts)), exact(epsilon)
     assert strip in {CALL, ABOVE_P, ABOVE_Q}
     with ctx.workprec(160):
         found = decided_integral(loss, kernel, kernel.strip(1.0), at, 40)
@@ -73,7 +75,7 @@ def test_it_agrees_with_other_lines(
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", quick(["1e-4", "0.0066", "0.02"], 1))
 def test_the_profile_is_the_difference_of_the_tails(epsilon: str) -> None:
-    loss, at = removal(composed(MIXED)).loss(), exact(epsilon)
+    loss, at = removal(composed(MIXED)), exact(epsilon)
     with ctx.workprec(160):
         call, above_p, above_q = (
             decided_integral(loss, kernel, strip, at, 50) for kernel, strip in KERNELS
@@ -133,8 +135,21 @@ def test_far_below_the_scale_of_the_losses() -> None:
     assert (first - second) / arb("6e-6") > arb("0.40")
 
 
-@pytest.mark.parametrize("epsilon", ["0", "-0.01"])
-def test_nothing_decides_at_or_below_zero(epsilon: str) -> None:
-    loss = removal(composed(MIXED)).loss()
+def test_nothing_decides_below_zero() -> None:
+    loss = removal(composed(MIXED))
     with pytest.raises(UndecidedError, match="decides alone"):
-        decided_integral(loss, Kernel.CALL, CALL, exact(epsilon), 40)
+        decided_integral(loss, Kernel.CALL, CALL, exact("-0.01"), 40)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.02", "0.3"])
+def test_a_line_with_losses_taken_apart_agrees_with_a_straight_one(epsilon: str) -> None:
+    """Also the estimate of ln δ, and of the tails of the loss, with its slope."""
+    loss, at, bits = removal(composed(("0.9", "0.003", 400))), exact(epsilon), 30
+    for kernel, strip in KERNELS:
+        first, second = (way(loss, kernel, strip, at, bits) for way in (decided_integral, integral))
+        assert first.overlaps(second)
+        assert first.rel_accuracy_bits() >= bits - LOSS
+        value, slope = estimate(loss, strip, float(epsilon))
+        assert abs(value - float(second.log().mid())) < 1e-7
+        beside = estimate(loss, strip, float(epsilon) + 1e-5)[0]
+        assert math.isclose((beside - value) / 1e-5, slope, rel_tol=1e-2, abs_tol=1e-3)

@@ -12,7 +12,9 @@ from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.composition.fourier.pair import SmoothPair
+from accountant.composition.choose import smooth
+from accountant.composition.fourier.engine import FOURIER
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
@@ -28,11 +30,11 @@ def training(sigma: str, q: str, count: int) -> Composed:
     return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
 
 
-def pairs(mechanism: Composed) -> tuple[SmoothPair, SmoothPair]:
+def pairs(mechanism: Composed) -> tuple[Product, Product]:
     worst = mechanism.worst_case(Adjacency.ADD_REMOVE)
-    remove, add = worst.remove[0], worst.add[0]
-    assert isinstance(remove, SmoothPair)
-    assert isinstance(add, SmoothPair)
+    remove, add = smooth(worst.remove[0]), smooth(worst.add[0])
+    assert remove is not None
+    assert add is not None
     return remove, add
 
 
@@ -123,7 +125,7 @@ def test_estimates_against_enclosures(sigma: str, q: str, count: int, delta: str
     from accountant.composition.fourier.measure import estimator
 
     for pair, direction in zip(pairs(training(sigma, q, count)), BOTH, strict=True):
-        engine = estimator(pair.loss())
+        engine = estimator(FOURIER.loss(pair))
         epsilon = engine.epsilon(math.log(float(delta)))
         value = profile.log_delta(
             training(sigma, q, count),

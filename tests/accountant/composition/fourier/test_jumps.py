@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from accountant.composition.choose import smooth
 from accountant.composition.fourier import estimates as saddle
 from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import cut_off
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.jumps_integral import estimate, jump_integral
 from accountant.composition.fourier.jumps_plan import (
@@ -26,7 +28,6 @@ from accountant.composition.fourier.jumps_plan import (
     window,
 )
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.fourier.sure import beyond, slack
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import MixtureTransform
@@ -44,7 +45,7 @@ BITS = 48
 PRECISION = 110
 
 
-def pair(*parts: tuple[str, str, int]) -> SmoothPair:
+def loss_of(*parts: tuple[str, str, int]) -> Loss:
     mechanism = Composed(
         [
             Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
@@ -52,8 +53,9 @@ def pair(*parts: tuple[str, str, int]) -> SmoothPair:
         ]
     )
     (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
-    assert isinstance(found, SmoothPair)
-    return found
+    product = smooth(found)
+    assert product is not None
+    return FOURIER.loss(product)
 
 
 def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
@@ -61,8 +63,8 @@ def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
 
 
 def apart(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> tuple[Loss, Jumps]:
-    cut = cut_for_jumps(pair(*parts).loss(), saddle.CALL, epsilon, BITS, SPARE)
-    level = log_level(pair(*parts).loss(), saddle.CALL, epsilon, BITS)
+    cut = cut_for_jumps(loss_of(*parts), saddle.CALL, epsilon, BITS, SPARE)
+    level = log_level(loss_of(*parts), saddle.CALL, epsilon, BITS)
     found = window(cut, saddle.CALL, epsilon, BITS, None, level - BITS - SPARE, single=True)
     assert found is not None
     return cut, found
@@ -91,7 +93,7 @@ CASES = [ONE, HEAVY, MANY, MIXED]
 def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
     at = exact(epsilon, "epsilon")
     with ctx.workprec(PRECISION):
-        found = jump_integral(pair((sigma, q, 2)).loss(), Kernel.CALL, saddle.CALL, at, BITS)
+        found = jump_integral(loss_of((sigma, q, 2)), Kernel.CALL, saddle.CALL, at, BITS)
         known = two_releases(sigma, q, epsilon, mixed_first=True)
         assert found.rel_accuracy_bits() > BITS - 12
         ball = arb(mp.nstr(known, 22), abs(float(known)) * 1e-20)
@@ -119,9 +121,7 @@ def test_epsilon_is_enclosed(
     assert found.relative_width is not None
     assert found.relative_width <= WIDTH
     log_delta = math.log(float(delta))
-    assert estimate(pair(*parts).loss(), log_delta) == pytest.approx(
-        float(epsilon), rel=1e-6, abs=0
-    )
+    assert estimate(loss_of(*parts), log_delta) == pytest.approx(float(epsilon), rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize(("parts", "epsilon"), CASES)
@@ -155,7 +155,7 @@ def test_below_a_plateau_small_losses_are_nearly_everything(
     parts: tuple[tuple[str, str, int], ...], epsilon: str
 ) -> None:
     """The sum of a line of small losses and one of large ones, wherever they are parted."""
-    loss, at = pair(*parts).loss(), exact(epsilon, "epsilon")
+    loss, at = loss_of(*parts), exact(epsilon, "epsilon")
     cut = cut_for_jumps(loss, saddle.CALL, float(epsilon), BITS, SPARE)
     single = single_at(loss, float(epsilon))
     lowest = log_level(loss, saddle.CALL, float(epsilon), BITS) - BITS
@@ -240,7 +240,7 @@ def test_beyond_the_cut_the_integrand_stays_below_its_geometric_bound(
 @pytest.mark.parametrize("s", quick([0.0, 5.0, 20.0], 2))
 def test_the_rule_beside_two_cuts(s: float) -> None:
     """The transform of large losses against a fine sum in mpmath."""
-    loss = cut_off(pair(("1", "0.01", 2)).loss(), 40.0, 30.0)
+    loss = cut_off(loss_of(("1", "0.01", 2)), 40.0, 30.0)
     ((part, _),) = loss.factors
     assert isinstance(part, MixtureTransform)
     assert part.cut is not None

@@ -16,14 +16,15 @@ from mpmath import mp, mpf
 from accountant.composition.fourier import estimates as saddle
 from accountant.composition.fourier.certified import Kernel
 from accountant.composition.fourier.cut import cut_off, lost
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps_integral import jump_integral
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.fourier.sure import beyond, slack, sure_cut, sure_delta
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform
 from accountant.composition.numeric.cells import GUARD_WIDTH
 from accountant.composition.numeric.search import Strip
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
@@ -35,11 +36,11 @@ PRECISION = 110
 TILT = 20.0
 
 
-def one_release(sigma: str, q: str) -> SmoothPair:
+def one_release(sigma: str, q: str) -> Product:
     """A composition of one: there is a closed form beside the contour."""
     mechanism = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
     (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
-    return SmoothPair(((found, 1),))
+    return Product(((found, 1),), FOURIER)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +69,13 @@ def test_one_release_in_parts(
             Kernel.ABOVE_P: tails.p_above,
             Kernel.ABOVE_Q: tails.q_above * at.ball().exp(),
         }[kernel]
-        found = jump_integral(pair.loss(), kernel, strip, at, BITS)
+        found = jump_integral(FOURIER.loss(pair), kernel, strip, at, BITS)
         assert found.overlaps(known)
         assert found.rel_accuracy_bits() > BITS - 12
 
 
 def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
-    loss, at = one_release("3", "0.0001").loss(), exact("0.01", "epsilon")
+    loss, at = FOURIER.loss(one_release("3", "0.0001")), exact("0.01", "epsilon")
     log_delta = -110.0
     cut = sure_cut(loss, 0.01, log_delta - BITS * math.log(2), TILT)
     with ctx.workprec(PRECISION):
@@ -92,7 +93,7 @@ def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
 @pytest.mark.parametrize("epsilon", quick(["-0.3", "0", "0.5", "2"], 0, 2))
 def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None:
     """The enclosure of ∫ φ(1 − χ) g also where outcomes beyond the cut do not decide."""
-    ((part, _),) = one_release("0.8", "0.1").loss().factors
+    ((part, _),) = FOURIER.loss(one_release("0.8", "0.1")).factors
     assert isinstance(part, MixtureTransform)
     cut = Cut(Fraction(place), Fraction(1, 4), guarded=True)
     whole, at = Loss(((part, 1),)), exact(epsilon, "epsilon")
@@ -119,7 +120,7 @@ def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None
 
 
 def test_what_is_negligible_is_only_bounded() -> None:
-    loss = one_release("1", "0.3").loss()
+    loss = FOURIER.loss(one_release("1", "0.3"))
     cut = cut_off(loss, 60.0, guarded=True)
     with ctx.workprec(PRECISION):
         found = beyond(loss, cut, Kernel.CALL, exact("3.5", "epsilon"), arb(1), BITS)

@@ -11,7 +11,9 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.grid.pair import GridPair
+from accountant.composition.grid.bracket import GRID, bounds
+from accountant.composition.product import Product
+from accountant.core.pair import Pair
 from accountant.mechanisms import Tabulated
 from accountant.numbers.exact import exact
 
@@ -32,11 +34,11 @@ def hockey_stick(tables: list[Masses], epsilon: Fraction) -> float:
 
 
 def assert_bounded(tables: list[Masses], epsilon: Fraction) -> None:
-    factors: dict[object, int] = {}
+    factors: dict[Pair, int] = {}
     for each in tables:
         pair = Tabulated(*each).worst_case(None).remove[0]
         factors[pair] = factors.get(pair, 0) + 1
-    low, high = GridPair(tuple(factors.items())).bounds(exact(epsilon), 4096)  # type: ignore[arg-type]
+    low, high = bounds(Product(tuple(factors.items()), GRID), exact(epsilon), 4096)
     slack = arb("1e-12")  # of the sum in doubles
     truth = arb(hockey_stick(tables, epsilon))
     assert low - slack <= truth <= high + slack

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from accountant.composition.grid.pair import POINTS, GridPair
+from accountant.composition.grid.bracket import POINTS, bounds
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
@@ -46,8 +47,8 @@ def contains(lower: arb, upper: arb, value: arb) -> bool:
 @pytest.mark.parametrize(("mechanism", "epsilon", "width"), EXACT)
 def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: float) -> None:
     (pair,) = methods.pairs_of(mechanism, "grid", None)
-    assert isinstance(pair, GridPair)
-    lower, upper = pair.bounds(exact(epsilon), POINTS[0])
+    assert isinstance(pair, Product)
+    lower, upper = bounds(pair, exact(epsilon), POINTS[0])
     true = profile.delta(mechanism, epsilon)
     assert contains(lower, upper, true.ball())
     assert float((upper - lower) / lower) < width
@@ -71,8 +72,8 @@ def test_subsampled_gaussians_in_both_directions() -> None:
         (Direction.REMOVE, Direction.ADD),
         strict=True,
     ):
-        assert isinstance(pair, GridPair)
-        lower, upper = pair.bounds(exact("1/2"), POINTS[1])
+        assert isinstance(pair, Product)
+        lower, upper = bounds(pair, exact("1/2"), POINTS[1])
         true = profile.delta(
             whole, "1/2", adjacency="add-remove", direction=direction,
             relative_width=Fraction(1, 10**9),
@@ -82,8 +83,8 @@ def test_subsampled_gaussians_in_both_directions() -> None:
     # one release has an exact profile: the grid encloses it too
     pairs = methods.pairs_of(step, "grid", Adjacency.ADD_REMOVE)
     for pair, direction in zip(pairs, (Direction.REMOVE, Direction.ADD), strict=True):
-        assert isinstance(pair, GridPair)
-        lower, upper = pair.bounds(exact("0.05"), POINTS[1])
+        assert isinstance(pair, Product)
+        lower, upper = bounds(pair, exact("0.05"), POINTS[1])
         true = profile.delta(step, "0.05", adjacency="add-remove", direction=direction)
         assert contains(lower, upper, true.ball())
 
@@ -107,9 +108,9 @@ def test_masses_at_infinity_stay_there() -> None:
     leaky = Tabulated(p=["1/2", "2/5", "1/10"], q=["3/5", "2/5", 0])
     whole = Composed(leaky, 3)
     (pair,) = methods.pairs_of(whole, "grid", None)[:1]
-    assert isinstance(pair, GridPair)
+    assert isinstance(pair, Product)
     true = profile.delta(whole, "1/10", direction=Direction.REMOVE).ball()
-    lower, upper = pair.bounds(exact("1/10"), POINTS[0])
+    lower, upper = bounds(pair, exact("1/10"), POINTS[0])
     assert contains(lower, upper, true)
     assert lower > 1 - arb("0.9") ** 3 - arb("1e-6")
 

@@ -11,10 +11,10 @@ import pytest
 from flint import arb, ctx
 
 from accountant.composition.grid import engine
+from accountant.composition.grid.bracket import GRID, POINTS, bounds
 from accountant.composition.grid.factors import Release
-from accountant.composition.grid.pair import POINTS, GridPair
 from accountant.composition.grid.survival import NORMAL_ERROR, UNIT, gaussian, normal_below
-from accountant.composition.joint import Factor
+from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
@@ -66,7 +66,7 @@ def random_case(rng: random.Random) -> tuple[Composed, str, int]:
 
 def check(seed: int) -> None:
     mechanism, epsilon, side = random_case(random.Random(seed))
-    lower, upper = GridPair(factors(mechanism, side)).bounds(exact(epsilon), POINTS[2])
+    lower, upper = bounds(Product(factors(mechanism, side), GRID), exact(epsilon), POINTS[2])
     true = profile.delta(
         mechanism, epsilon, adjacency=BOTH, direction=SIDE[side],
         relative_width=Fraction(1, 10**8),

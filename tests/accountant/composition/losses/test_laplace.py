@@ -12,9 +12,10 @@ from flint import acb, arb, ctx
 from accountant.composition.exact.laplace_product_plan import Kernel as Part
 from accountant.composition.exact.laplace_product_sums import above
 from accountant.composition.fourier.certified import Kernel, Line, _truncation
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.losses.laplace import LaplaceTransform
+from accountant.composition.product import Product
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.mechanisms import (
@@ -35,8 +36,8 @@ NARROW = Fraction(1, 10**9)
 FINE = Fraction(1, 10**30)
 
 
-def many(distance: str, count: int) -> SmoothPair:
-    return SmoothPair(((LaplacePair(exact(distance)), count),))
+def many(distance: str, count: int) -> Product:
+    return Product(((LaplacePair(exact(distance)), count),), FOURIER)
 
 
 def delta(pair: Pair, epsilon: str, width: Fraction = FINE) -> Interval:

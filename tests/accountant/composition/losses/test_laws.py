@@ -17,10 +17,11 @@ from flint import acb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.pair import SmoothPair
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.pair import Pair
 from accountant.notation import parse
@@ -56,7 +57,7 @@ def pair_of(text: str, *, add: bool = False) -> Pair:
 
 @functools.cache
 def loss_of(text: str, *, add: bool = False) -> Transform:
-    ((part, _),) = SmoothPair(((pair_of(text, add=add), 1),)).loss().factors
+    ((part, _),) = FOURIER.loss(Product(((pair_of(text, add=add), 1),), FOURIER)).factors
     return part
 
 

@@ -11,7 +11,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_distances
 from accountant.geometry.shifts.envelope import Envelope
 from accountant.geometry.shifts.order import majorant
 from accountant.geometry.shifts.plan import Support, log_factor
@@ -103,14 +103,14 @@ def test_the_majorant_has_the_largest_delta(sizes: list[int], tenths: int) -> No
     kappa = Fraction(sum(sizes) ** 2, square)
     above = majorant(ExactReal.of_root(Fraction(square)), kappa)
     epsilon = ExactReal.of_rational(Fraction(sum(sizes) * tenths, 10))
-    own = LaplaceProductPair.of_distances([ExactReal.of_rational(size) for size in sizes])
+    own = of_distances([ExactReal.of_rational(size) for size in sizes])
     with ctx.workprec(192):
         assert not above.hockey_stick(epsilon) < own.hockey_stick(epsilon)
 
 
 def test_the_partial_sums_of_the_majorant() -> None:
     pair = majorant(exact(3), Fraction(15, 2))
-    sizes = sorted((float(pair.unit) * size for size in pair.multiples), reverse=True)
+    sizes = sorted((float(p.max_loss()) for p, n in pair.factors for _ in range(n)), reverse=True)
     for count in range(1, 9):
         expected = 3 * math.sqrt(min(count, 7.5))
         assert expected <= sum(sizes[:count]) * (1 + 1e-15) <= expected * (1 + 1e-5)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.exact.laplace_product import LaplaceProductPair
+from accountant.composition.exact.laplace_product import of_counts, of_distances
 from accountant.geometry.shifts.line import Line, line_bound
 from accountant.geometry.shifts.plan import LinePlan, log_factor, plan
 from accountant.numbers.exact import ExactReal, exact
@@ -29,7 +29,7 @@ SETS = [
 
 
 def delta(sizes: list[Fraction], epsilon: str) -> arb:
-    pair = LaplaceProductPair.of_distances([ExactReal.of_rational(size) for size in sizes])
+    pair = of_distances([ExactReal.of_rational(size) for size in sizes])
     with ctx.workprec(64):
         return pair.hockey_stick(exact(epsilon))
 
@@ -74,7 +74,7 @@ def test_the_bound_is_near_equal_sizes(
     assert kappa.denominator == 1
     size = exact(first) / ExactReal.of_rational(kappa)
     with ctx.workprec(64):
-        equal = LaplaceProductPair.of_counts({size: int(kappa)}).hockey_stick(exact(epsilon))
+        equal = of_counts({size: int(kappa)}).hockey_stick(exact(epsilon))
     bound = line_bound(exact(first), exact(second), exact(epsilon))
     assert equal <= bound <= equal * factor
 

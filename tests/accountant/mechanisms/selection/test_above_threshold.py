@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -37,12 +38,23 @@ def law(s: float, r: float, count: int, answers: tuple[float, ...]) -> dict[Outp
     return found
 
 
+def least_error(p: dict[Output, float], q: dict[Output, float], alpha: float) -> float:
+    """Return the least type II error at a level, of the likelihood-ratio test."""
+    power, left = 0.0, alpha
+    for output in sorted(p, key=lambda o: p[o] / q[o], reverse=True):
+        share = min(1.0, left / q[output])
+        power, left = power + share * p[output], left - share * q[output]
+    return 1 - power
+
+
 @pytest.mark.parametrize(("count", "monotone"), [(1, False), (1, True), (2, False)])
 def test_no_short_stream_loses_more(count: int, monotone: bool) -> None:
     about = AboveThreshold("3/2", 2, count, monotone=monotone)
     largest = Fraction(2, 3) + Fraction(count, 2 if monotone else 1)
     assert largest in profile.epsilon(about, 0)
     upper = float(profile.delta(about, "1/3").upper)
+    beta = dpassay.beta(about, "1/5")
+    assert beta.upper <= Decimal("0.8")  # the test that rejects one time in five
     rng = np.random.default_rng(count)
     for _ in range(20):
         answers = rng.normal(scale=3, size=4)
@@ -53,6 +65,7 @@ def test_no_short_stream_loses_more(count: int, monotone: bool) -> None:
             assert max(losses) <= float(largest) + SPARE / 1e-2
             excess = sum(max(one[o] - math.exp(1 / 3) * other[o], 0) for o in one)
             assert excess <= upper + SPARE
+            assert least_error(one, other, 0.2) >= float(beta.lower) - SPARE
 
 
 @pytest.mark.parametrize("variant", ["standard", "fresh-threshold"])

@@ -116,6 +116,10 @@ def test_epsilon_has_two_ends(mechanism: Shuffled, apart: float) -> None:
         dpassay.epsilon(mechanism, "1e-6", relative_width=Fraction(1, 1000))
 
 
+def test_no_delta_is_below_zero() -> None:
+    assert dpassay.delta(Shuffled(Guaranteed(1), 1000), "1/2").lower == 0
+
+
 @pytest.mark.parametrize(
     ("response", "claimed", "verdict", "outcome"),
     [

@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from flint import arb
 
 from accountant.composition.invert import least, most
-from accountant.composition.joint import hockey_stick_at, hull, tails_at
 from accountant.composition.losses.finite import SubsampledLaws, finite
 from accountant.composition.losses.transform import MixtureTransform
+from accountant.composition.product import hockey_stick_at, hull, tails_at
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -313,7 +313,7 @@ class SubsampledPair(Pair):
 
 Family: TypeAlias = tuple[Pair, ...]
 
-NO_FORM = (
+_NO_FORM = (
     "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
     "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
 )
@@ -388,11 +388,11 @@ class EnvelopePair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(NO_FORM)
+        raise NotApplicableError(_NO_FORM)
 
     def kullback_leibler(self) -> arb:
         """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(NO_FORM)
+        raise NotApplicableError(_NO_FORM)
 
     def reverse(self) -> EnvelopePair:
         """Return the envelope of the reversed pairs: H of (Q, P) is 1 − e^ε + e^ε H(−ε)."""

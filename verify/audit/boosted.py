@@ -1,31 +1,32 @@
-"""Joint fineness: what the last bits of all entries of an output tell together.
+"""Boosted trees: a learned score of which dataset an output speaks for.
 
-In (x + η) + z with one η for all entries, the grid of x + η tells x, but z hides it in each entry
+They see the numbers of an output (`trees`), or what its last bits show (`fineness`). In
+(x + η) + z with one η for all entries, the grid of x + η tells x, but z hides it in each entry
 alone: a single entry of 100 says next to nothing. All entries together say it, as the numbers of
 them that have this lowest set bit, in that binade and of that sign; and they say it best beside the
 value, since the grid that x + η has depends on how large it is.
 
 So a row is summed up by counts: how many of its entries are in each cell of binade, sign and lowest
 set bit; with the finest of its bits, a linear score of its values, and a few entries of their own
-with their lowest set bits. Boosted trees learn from these which dataset a row speaks for. Nothing
-in this knows a mechanism: the same counts show shared randomness, entries rounded to different
-grids, and a step that was skipped in some of them.
+with their lowest set bits. Nothing in this knows a mechanism: the same counts show the grid of one
+sum, shared randomness, entries rounded to different grids, and a step that was skipped in some.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
 
 from verify.audit import features
-from verify.audit.bit_features import Undo, View, look, lowest_bit
+from verify.audit.bit_features import NOTHING, Undo, View, look, lowest_bit
 from verify.audit.features import Values
 from verify.audit.outputs import Matrix
-from verify.audit.vectors import direction
+from verify.audit.vectors import DISCRIMINANT, MEANS, direction
 
 _BINADES = 7
 """Cells of magnitude, from the largest binade down: each doubles the counts that trees see; with
@@ -43,12 +44,19 @@ _LOOKED_AT = 1 << 18
 """Entries of a side that say where the cells are: their ends move by a bit at most with more."""
 _FEWEST = 60
 """Training runs a side: fewer teach trees nothing."""
-_MOST_RUNS = 20_000
-"""Training runs a side that teach: more cost seconds and move the score little."""
+_MOST_RUNS, _LEAST_RUNS, _MOST_NUMBERS = 20_000, 5000, 1_000_000
+"""Training runs a side that teach, fewer where these are more numbers: more cost seconds and move
+the score little."""
+_MOST_ENTRIES = 200
+"""Entries up to which trees see all values: each costs them as much again."""
 _RARE = 0.01
 """The part of the entries with finer bits, or of a larger binade, than have cells of their own."""
-_GROWN = {"max_iter": 15, "max_leaf_nodes": 31, "learning_rate": 0.3}
+_OF_BITS = {"max_iter": 15, "max_leaf_nodes": 31, "learning_rate": 0.3}
 """Trees: 25 with a rate of 0.2 show 1 to 2 % more and take two thirds longer on each fresh run."""
+_OF_VALUES = {"max_iter": 60, "max_leaf_nodes": 15, "learning_rate": 0.1}
+"""Values have smoother ratios than bits: smaller steps show more."""
+_LARGEST = 1e300
+"""In place of infinity, which trees do not take."""
 
 
 _STORED, _EXPONENT, _HEADS = 52, 0x7FF, 0xFFF
@@ -109,52 +117,84 @@ class Summary:
 
 @final
 @dataclass(frozen=True, eq=False)
-class JointBits:
-    """The score of boosted trees that see the joint fineness of all entries."""
+class Boosted:
+    """The log odds of gradient-boosted trees."""
 
-    summary: Summary
     model: Any
     digest: str
+    summary: Summary | None = None
+    """What they see of an output; None for its numbers."""
+    judged: tuple[Values, Values] | None = None
+    """Scores of training runs that did not teach them."""
     discrete: bool = False
 
     @property
     def name(self) -> str:
         """Say what it is."""
-        entries = self.summary.undo.described("the entries")
-        return (
-            f"gradient-boosted score of the fineness of all {entries.removeprefix('the ')} together"
+        if self.summary is None:
+            return "gradient-boosted score"
+        what = "output[0]" if len(self.summary.weights) == 1 else "entries"
+        together = "" if what == "output[0]" else " of all entries together"
+        return f"gradient-boosted score of the fineness{together}" + (
+            f", after {self.summary.undo.described(what)}" if self.summary.undo != NOTHING else ""
         )
 
     def __call__(self, outputs: Matrix) -> Values:
-        """Return the log odds."""
+        """Return the score."""
         from threadpoolctl import threadpool_limits
 
         score = np.empty(len(outputs))
         with threadpool_limits(1):
             for start in range(0, len(outputs), _ROWS):
-                some = slice(start, start + _ROWS)
-                score[some] = self.model.decision_function(self.summary(outputs[some]))
+                some = outputs[start : start + _ROWS]
+                seen = some if self.summary is None else self.summary(some)
+                score[start : start + _ROWS] = self.model.decision_function(seen)
         return score
 
     def to_json(self) -> Mapping[str, Any]:
         """Return a digest: the classifier is learned anew from the training runs."""
-        return {"feature": "joint-bits", "training_digest": self.digest}
+        return {"feature": "boosted", "training_digest": self.digest}
 
 
-def joint(first: Matrix, second: Matrix, undo: Undo) -> Iterator[JointBits]:
-    """Learn the score from training runs of both datasets, if there are enough."""
+def trees(first: Matrix, second: Matrix) -> Iterator[Boosted]:
+    """Propose a score of the numbers of vectors, and of rows of codes and values."""
+    width = first.shape[1]
+    if 1 < width <= _MOST_ENTRIES and find_spec("sklearn") is not None:
+        rows = min(_MOST_RUNS, max(_LEAST_RUNS, _MOST_NUMBERS // width))
+        yield _grown(first[:rows], second[:rows], None, _OF_VALUES)
+
+
+def fineness(first: Matrix, second: Matrix, undo: Undo) -> Iterator[Boosted]:
+    """Propose a score of last bits, if there are enough training runs.
+
+    A half of them teaches it where outputs are single numbers, and the other half judges it, as the
+    picking runs do for vectors.
+    """
+    runs = min(len(first), len(second)) // (2 if first.shape[1] == 1 else 1)
+    if runs < _FEWEST or find_spec("sklearn") is None:
+        return
+    runs = min(runs, _MOST_RUNS)
+    taught = first[:runs], second[:runs]
+    found = _grown(*taught, _summary(*taught, undo), _OF_BITS)
+    if first.shape[1] == 1:
+        found = replace(found, judged=(found(first[runs:]), found(second[runs:])))
+    yield found
+
+
+def _grown(first: Matrix, second: Matrix, summary: Summary | None, how: dict[str, Any]) -> Boosted:
+    """Grow the trees on runs of both datasets."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    a, b = (side[:_MOST_RUNS] for side in (first, second))
-    if min(map(len, (a, b))) < _FEWEST:
-        return
-    summary = _summary(a, b, undo)
-    rows = np.concatenate([summary(a), summary(b)])
-    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **_GROWN)
+    seen = [side if summary is None else summary(side) for side in (first, second)]
+    rows = np.concatenate(seen).astype(np.float64)
+    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **how)
     with threadpool_limits(1):  # small data: more threads only wait for each other
-        model.fit(rows, np.repeat([1, 0], [len(a), len(b)]))
-    yield JointBits(summary, model, hashlib.sha256(rows.tobytes()).hexdigest()[:16])
+        model.fit(
+            np.where(np.isinf(rows), np.copysign(_LARGEST, rows), rows),
+            np.repeat([1, 0], [len(first), len(second)]),
+        )
+    return Boosted(model, hashlib.sha256(rows.tobytes()).hexdigest()[:16], summary)
 
 
 def _summary(first: Matrix, second: Matrix, undo: Undo) -> Summary:
@@ -164,8 +204,10 @@ def _summary(first: Matrix, second: Matrix, undo: Undo) -> Summary:
     entries = entries[np.isfinite(entries) & (entries != 0)]
     entries = entries if len(entries) else np.ones(1)
     finite = [np.nan_to_num(np.asarray(side, np.float64)) for side in (first, second)]
-    score = direction("discriminant", *finite) or direction("scaled difference of means", *finite)
-    weights = np.zeros(first.shape[1]) if score is None else score.weights
+    weights = np.ones(1)
+    if first.shape[1] > 1:
+        score = direction(DISCRIMINANT, *finite) or direction(MEANS, *finite)
+        weights = weights if score is None else score.weights
     shifted = features.most_shifted(first, second)[:_ENTRIES]
     return Summary(
         int(np.quantile(lowest_bit(entries), _RARE)),

@@ -13,7 +13,7 @@ from accountant.errors import InvalidInputError
 from accountant.mechanisms import Gaussian, Laplace
 from accountant.numbers.exact import Number, exact
 from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions import convert, guarantees, profile, tradeoff
+from accountant.questions import guarantees, notions, profile, tradeoff
 
 CASES = [
     (2, "0.5", "1e-3"),
@@ -27,7 +27,7 @@ CASES = [
 
 def least_divergence(order: Number, epsilon: Number, delta: Number) -> Interval:
     a, e, d = (exact(each, "number") for each in (order, epsilon, delta))
-    return enclose(lambda: convert.budget(a.ball(), e.ball(), d.ball()))
+    return enclose(lambda: notions.budget(a.ball(), e.ball(), d.ball()))
 
 
 @pytest.mark.parametrize(("order", "epsilon", "delta"), CASES[:3])
@@ -57,43 +57,43 @@ def test_budget_where_the_whole_event_is_certain() -> None:
 
 @pytest.mark.parametrize(("order", "divergence"), [(2, "0.1"), (16, "0.7"), (64, "0.2")])
 def test_optimal_beats_improved_beats_classic(order: int, divergence: str) -> None:
-    optimal = convert.epsilon_of_renyi(order, divergence, "1e-6")
-    improved = convert.improved_epsilon_of_renyi(order, divergence, "1e-6")
-    classic = convert.classic_epsilon_of_renyi(order, divergence, "1e-6")
+    optimal = notions.epsilon_of_renyi(order, divergence, "1e-6")
+    improved = notions.improved_epsilon_of_renyi(order, divergence, "1e-6")
+    classic = notions.classic_epsilon_of_renyi(order, divergence, "1e-6")
     assert optimal.upper <= improved.lower
     assert improved.upper < classic.lower
 
 
 def test_zcdp() -> None:
     for rho_given, epsilon in (("0.1", 1), ("0.5", 3)):
-        bounds = convert.delta_of_zcdp(rho_given, epsilon)
+        bounds = notions.delta_of_zcdp(rho_given, epsilon)
         gaussian = Gaussian(standard_deviation=1, l2_sensitivity=f"sqrt({2 * float(rho_given)})")
         assert bounds.lower <= profile.delta(gaussian, epsilon).upper
         assert bounds.upper < 4 * bounds.lower
         # the classical conversion: δ = exp(−(ε − ρ)²/(4ρ))
         r = float(rho_given)
         assert float(bounds.upper) < np.exp(-((epsilon - r) ** 2) / (4 * r))
-    pair = convert.epsilon_of_zcdp("0.1", "1e-5")
+    pair = notions.epsilon_of_zcdp("0.1", "1e-5")
     assert pair.lower < pair.upper
     assert float(pair.upper) < 0.1 + 2 * np.sqrt(0.1 * np.log(1e5))
 
 
 def test_nothing_is_lost_at_zero() -> None:
-    assert str(convert.delta_of_renyi(3, 0, 1)) == "0"
-    assert str(convert.epsilon_of_renyi(3, 0, "1e-5")) == "0"
-    assert str(convert.delta_of_zcdp(0, 1)) == "0"
-    assert str(convert.epsilon_of_zcdp(0, "1e-5")) == "0"
+    assert str(notions.delta_of_renyi(3, 0, 1)) == "0"
+    assert str(notions.epsilon_of_renyi(3, 0, "1e-5")) == "0"
+    assert str(notions.delta_of_zcdp(0, 1)) == "0"
+    assert str(notions.epsilon_of_zcdp(0, "1e-5")) == "0"
 
 
 def test_refuses_arguments_out_of_range() -> None:
     with pytest.raises(InvalidInputError, match="order=1 > 1"):
-        convert.epsilon_of_renyi(1, 1, "1e-5")
+        notions.epsilon_of_renyi(1, 1, "1e-5")
     with pytest.raises(InvalidInputError, match="delta=0 in"):
-        convert.epsilon_of_renyi(2, 1, 0)
+        notions.epsilon_of_renyi(2, 1, 0)
     with pytest.raises(InvalidInputError, match="epsilon=-1 ≥ 0"):
-        convert.delta_of_renyi(2, 1, -1)
+        notions.delta_of_renyi(2, 1, -1)
     with pytest.raises(InvalidInputError, match="rho=-1 ≥ 0"):
-        convert.delta_of_zcdp(-1, 1)
+        notions.delta_of_zcdp(-1, 1)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_power_is_the_largest_of_two_outcomes(order: str, divergence: str, alpha
     p = np.linspace(q, 1, 2_000_001)[:-1]
     spent = np.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1)
     largest = float(p[spent <= most].max())
-    found = convert.power_of_renyi(order, divergence, alpha)
+    found = notions.power_of_renyi(order, divergence, alpha)
     assert largest <= float(found.upper)
     assert float(found.lower) <= largest + 1e-6
     assert found.relative_width is not None
@@ -118,20 +118,20 @@ def test_no_attack_beats_the_power_of_its_divergence() -> None:
             true = tradeoff.power(mechanism, alpha)
             for order in (2, 5, 20):
                 divergence = guarantees.renyi(mechanism, order)
-                assert true.lower <= convert.power_of_renyi(order, divergence.upper, alpha).upper
+                assert true.lower <= notions.power_of_renyi(order, divergence.upper, alpha).upper
     for alpha in ("1e-300", "0.2"):
-        bounds = convert.power_of_zcdp("1/8", alpha)
+        bounds = notions.power_of_zcdp("1/8", alpha)
         assert bounds.lower <= tradeoff.power(Gaussian(standard_deviation=2), alpha).upper
         assert bounds.upper < 2 * bounds.lower
 
 
 def test_power_at_the_ends() -> None:
-    assert str(convert.power_of_renyi(2, 3, "0.2")) == "1"  # −ln 0.2 < 3
-    assert str(convert.power_of_renyi(2, 3, 0)) == "0"
-    assert str(convert.power_of_renyi(2, 0, "0.2")) == "0.2"
-    assert str(convert.power_of_zcdp("0.1", 1)) == "1"
+    assert str(notions.power_of_renyi(2, 3, "0.2")) == "1"  # −ln 0.2 < 3
+    assert str(notions.power_of_renyi(2, 3, 0)) == "0"
+    assert str(notions.power_of_renyi(2, 0, "0.2")) == "0.2"
+    assert str(notions.power_of_zcdp("0.1", 1)) == "1"
     with pytest.raises(InvalidInputError, match="alpha"):
-        convert.power_of_renyi(2, 1, 2)
+        notions.power_of_renyi(2, 1, 2)
 
 
 def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
@@ -142,11 +142,11 @@ def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
         assert ball(Fraction(found.lower)) <= known <= ball(Fraction(found.upper))
     assert found.relative_width is not None
     assert found.relative_width < Fraction(1, 10**10)
-    delta = convert.delta_of_zcdp("10", "2")
-    other = convert.delta_of_renyi("1.01", "10.1", "2")
+    delta = notions.delta_of_zcdp("10", "2")
+    other = notions.delta_of_renyi("1.01", "10.1", "2")
     assert Decimal("0.9") < delta.lower < delta.upper < other.upper < 1
 
 
 def test_an_epsilon_without_meaning_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="epsilon='1e400' ≤ 1e6"):
-        convert.delta_of_zcdp(1, "1e400")
+        notions.delta_of_zcdp(1, "1e400")

@@ -1,0 +1,275 @@
+"""Products of any pairs, between two laws on a grid."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar, final
+
+from flint import arb
+
+from accountant.composition.grid import engine
+from accountant.composition.grid.engine import Bracket, Releases
+from accountant.composition.grid.factors import releases
+from accountant.composition.grid.plan import guess, plan
+from accountant.composition.product import Engine, Product
+from accountant.errors import UndecidedError
+from accountant.numbers import ledger
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, asked_width
+from accountant.numbers.precision import ctx
+from accountant.numbers.solve import shortened
+
+_T = TypeVar("_T")
+
+POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
+"""Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
+SELDOM_BELOW = Fraction(1, 10**8)
+"""A relative width below which a grid hardly ever answers, after minutes."""
+_DIGITS = 20
+"""Of the ends, which are rounded outward."""
+_LEAST_SIZE = Fraction(1, 10**9)
+"""Losses below it have widths relative to it."""
+_SOUGHT = 1 / 64
+"""Share of the asked width to which the roots of both bounds are sought."""
+_PLACE_BITS = 4
+"""Bits of the ε of a coarse grid: with fewer they are made anew less often, and are less exact."""
+_REUSED, _ENOUGH = 0.75, 1.02
+"""Share of the sizes of two points by which a coarse grid for one serves the other, below it, and
+the ratio of its bounds there: beyond, another grid is made."""
+_ABOVE = 0.25
+"""Share of ε by which sums for several points are made for one above them."""
+_ROOM = 0.98
+"""Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
+
+
+@final
+@dataclass(frozen=True)
+class Grid(Engine):
+    """Two laws on a grid that bracket the product; each pair is asked for its tails alone."""
+
+    most: int = engine.MOST
+    """Grid points at most."""
+
+    def width(self, product: Product) -> Fraction:
+        """Return the relative width that grids reach within about a second."""
+        return max(pair.grid_width for pair in product.pairs)
+
+    def is_numerical(self, product: Product) -> bool:
+        """Return True: a grid has so many points at most."""
+        return True
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a ball around the two bounds.
+
+        Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
+        grid than there is.
+        """
+        wanted = asked_width.get()
+        if wanted is None:
+            lower, upper = bounds(product, epsilon, _points())
+            return lower.union(upper)
+        if product.infinity_mass() == 1:
+            return arb(1)
+
+        def width(points: int) -> tuple[float, tuple[arb, arb]]:
+            lower, upper = bounds(product, epsilon, points)
+            found = float((upper - lower) / lower) if lower > 0 else math.inf
+            return (0.0 if upper.is_zero() else found), (lower, upper)
+
+        lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, self.most)
+        return lower.union(upper)
+
+    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the points at which the two bounds pass δ.
+
+        Raises UndecidedError as for `profile`.
+        """
+        ledger.note("grid")
+        starts: list[float | None] = [None]
+        widths = [math.inf]
+        settled = max(float(relative_width) * _SOUGHT, engine.SETTLED)
+
+        def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
+            low, high = engine.inverse(
+                _releases(product),
+                delta.ball(),
+                points,
+                starts[-1],
+                near_by=widths[-1],
+                settled=settled,
+            )
+            if high is not None:
+                starts.append(float(high))
+            if low is None or high is None:
+                return math.inf, None
+            reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+            widths.append(reached)
+            return reached, (low, high)
+
+        found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, self.most)
+        answer = _between(found)
+        if answer is None:
+            raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+        return answer
+
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return the upper bound on the coarsest grid."""
+        return bounds(product, epsilon, engine.LEAST)[1]
+
+
+GRID = Grid()
+
+
+@functools.lru_cache(maxsize=64)
+def _releases(product: Product) -> Releases:
+    return releases(product.factors)
+
+
+def start(product: Product, log_delta: float) -> float:
+    """Return an ε near the root of H(ε) = δ, in floats."""
+    return guess(_releases(product), log_delta)
+
+
+def roughly(product: Product) -> Callable[[float], arb]:
+    """Return H on coarse grids, each made for a point above and used while it says enough."""
+    made: list[tuple[float, Bracket]] = []
+
+    def value(epsilon: float) -> arb:
+        for place, known in made:
+            if epsilon <= place <= epsilon + _REUSED * (abs(place) + abs(epsilon)):
+                lower, upper = known.bounds(arb(epsilon))
+                if upper < _ENOUGH * lower:
+                    return lower.union(upper)
+        place = shortened(epsilon + abs(epsilon) / 2, _PLACE_BITS, math.ceil)
+        made.append((place, engine.bracket(plan(_releases(product), place), engine.LEAST)))
+        lower, upper = made[-1][1].bounds(arb(epsilon))
+        return lower.union(upper)
+
+    return value
+
+
+def values_near(product: Product, epsilon: float, relative: float) -> Callable[[float], arb]:
+    """Return H near a point, to a relative width there or as narrow as grids have it.
+
+    All values are from one pair of sums, made for a point a little above: bounds hold at every
+    ε, and say nothing far above that point.
+    """
+    ledger.note("grid")
+    chosen = plan(_releases(product), engine.near(epsilon + abs(epsilon) * _ABOVE))
+    points, widths = engine.LEAST, list[float]()
+    most = product.engine.most if isinstance(product.engine, Grid) else engine.MOST
+
+    def value(at: float) -> arb:
+        lower, upper = engine.bracket(chosen, points).bounds(arb(at))
+        return lower.union(upper)
+
+    following: int | None = points
+    while following is not None:
+        points = following
+        lower, upper = engine.bracket(chosen, points).bounds(arb(epsilon))
+        widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
+        if widths[-1] <= relative:
+            break
+        following = engine.next_points(points, widths, relative, most)
+    return value
+
+
+def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
+    """Return a point, near the least one, at which H is certainly at most δ."""
+    ledger.note("grid")
+    found = engine.inverse(_releases(product), delta.ball(), points)[1]
+    if found is None:
+        raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+    return found
+
+
+def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
+    """Return a point, near the largest one, at which H is certainly at least δ.
+
+    Where the grid has none, a float below ln(1 − δ): H(ε) ≥ 1 − e^ε.
+    """
+    ledger.note("grid")
+    found = engine.inverse(_releases(product), delta.ball(), points)[0]
+    if found is None:
+        return Fraction(math.nextafter(float((-delta.ball()).log1p().lower()), -math.inf))
+    return found
+
+
+def bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
+    """Return the bounds of H(ε) on a grid with so many points."""
+    ledger.note("grid")
+    mass = product.infinity_mass()
+    if mass == 1 or product.is_beyond(epsilon):
+        return mass, mass
+    return engine.bounds(_releases(product), epsilon, points)
+
+
+def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
+    """Raise UndecidedError where a width below `SELDOM_BELOW` is asked for and is not near.
+
+    The coarsest grid then knows H(ε) of losses with densities to less than a factor of two.
+    """
+    wanted = asked_width.get()
+    if wanted is None or wanted >= SELDOM_BELOW:
+        return
+    lower, upper = bounds(product, epsilon, POINTS[0])
+    if not upper < 2 * lower:
+        shown = _ends((lower, upper))
+        raise UndecidedError(
+            f"Reached delta in [{shown.lower:.8g}, {shown.upper:.8g}] on a grid of "
+            f"{POINTS[0]} points, and no contour was short enough. Ask for a larger "
+            "relative_width.",
+            reached=float((upper - lower) / lower) if lower > 0 else math.inf,
+        )
+
+
+def _refined(
+    width: Callable[[int], tuple[float, _T]],
+    wanted: float,
+    name: str,
+    enclosed: Callable[[_T], Interval | None],
+    most: int = engine.MOST,
+) -> _T:
+    """Return the bounds on the first grid on which they are as near as is wanted.
+
+    Raises UndecidedError where no grid in reach has them.
+    """
+    points, widths = engine.LEAST, list[float]()
+    while True:
+        reached, found = width(points)
+        widths.append(reached)
+        if reached <= wanted:
+            return found
+        following = engine.next_points(points, widths, wanted, most)
+        if following is None:
+            known = enclosed(found)
+            shown = f"[{known.lower:.8g}, {known.upper:.8g}]" if known else "no range"
+            raise UndecidedError(
+                f"Reached {name} in {shown}, of relative width {reached:.1e}, on a grid of "
+                f"{points} points, and {most} points are the most. Ask for a larger "
+                "relative_width.",
+                reached=reached,
+                interval=known,
+            )
+        points = following
+
+
+def _ends(bounds: tuple[arb, arb]) -> Interval:
+    low = Interval.of_ball(bounds[0].lower().max(arb(0)), _DIGITS).lower
+    return Interval(low, Interval.of_ball(bounds[1].upper(), _DIGITS).upper)
+
+
+def _between(found: tuple[Fraction, Fraction] | None) -> Interval | None:
+    if found is None:
+        return None
+    low, high = found
+    return Interval.of_exact(low, _DIGITS).hull(Interval.of_exact(high, _DIGITS))
+
+
+def _points() -> int:
+    level = max(0, min(len(POINTS) - 1, (ctx.prec // 128).bit_length() - 1))
+    return POINTS[level]

@@ -1,0 +1,399 @@
+"""Products of pairs: what adds up over the factors, and what an engine is asked for the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, TypeAlias, final
+
+from flint import arb
+
+from accountant.core.pair import Pair, Tails
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import COMPOSED_WIDTH, Interval, asked_width, narrowed
+from accountant.numbers.precision import cached_property
+from accountant.numbers.solve import fraction
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+
+
+def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:
+    """Return a ball for H at every ε in the ball.
+
+    H does not increase, so its values at the two ends of the ball, which are rational, enclose it.
+    """
+    low, high = ends(epsilon)
+    upper = pair.hockey_stick(low)
+    return upper if low == high else upper.union(pair.hockey_stick(high))
+
+
+def tails_at(pair: Pair, epsilon: arb) -> Tails:
+    """Return balls for the tails at every ε in the ball: they are monotone too."""
+    low, high = ends(epsilon)
+    left = pair.tails(low)
+    return left if low == high else hull(left, pair.tails(high))
+
+
+def hull(first: Tails, second: Tails) -> Tails:
+    """Return the tails that contain both."""
+    return Tails(
+        p_above=first.p_above.union(second.p_above),
+        p_below=first.p_below.union(second.p_below),
+        q_above=first.q_above.union(second.q_above),
+        q_below=first.q_below.union(second.q_below),
+    )
+
+
+def ends(value: arb) -> tuple[ExactReal, ExactReal]:
+    """Return the two ends of a finite ball, exactly."""
+    low, high = (ExactReal.of_rational(fraction(end)) for end in (value.lower(), value.upper()))
+    return low, high
+
+
+def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
+    """Return the sum where the numbers that are not 0 have rational ratios, else None.
+
+    Square roots of rationals that are pairwise incommensurable are linearly independent over the
+    rationals, so that a sum of two of them is never the root of a rational: None is final.
+    """
+    terms = [value for value in values if value.sign]
+    if not terms:
+        return ExactReal.of_rational(0)
+    ratios = [(term / terms[0]).rational for term in terms]
+    total = Fraction(0)
+    for ratio in ratios:
+        if ratio is None:
+            return None
+        total += ratio
+    return ExactReal.of_rational(total) * terms[0]
+
+
+Factor: TypeAlias = tuple[Pair, int]
+"""A pair, and how many independent copies of it a product has."""
+
+_MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
+_CHORDS, _FINEST = 256, Fraction(1, 10**11)
+
+
+class UnsuitedError(UndecidedError):
+    """An engine that applies to a product is not for this question about it."""
+
+
+class Engine(ABC):
+    """How H and the tails of a product are computed: it answers for a product, and is none itself.
+
+    It holds no state but what bounds its cost, or the other forms of a product that it may ask.
+    """
+
+    of_choices: ClassVar[bool] = False
+    """Whether H is that of a choice among several pairs, not of the product of the factors."""
+
+    on_contours: ClassVar[bool] = False
+    """Whether H is a contour integral, which takes less the fewer digits are asked for."""
+
+    @abstractmethod
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return H(ε), where some finite loss may exceed ε."""
+
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
+        """Return the tails, from the slopes of H.
+
+        Those of chords over a step are wrong by about the step, and by the error of H over it: H
+        is asked for with the square of a width, where that is no finer than engines reach.
+        """
+        asked = asked_width.get()
+        fine = None if asked is None else asked * asked / _CHORDS
+        if fine is not None and fine >= _FINEST:
+            with contextlib.suppress(UndecidedError), narrowed(fine):
+                return tails_by_slopes(product, epsilon)
+        return tails_by_slopes(product, epsilon)
+
+    def inverse(
+        self, product: Product, delta: ExactReal, relative_width: Fraction
+    ) -> Interval | None:
+        """Enclose ε(δ), or return None: it is then searched by values of H."""
+        return None
+
+    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
+        """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
+        return None
+
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
+        """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
+        return None
+
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
+        return arb(1)
+
+    def width(self, product: Product) -> Fraction:
+        """Return the relative width of answers for which none is named: most reach it soon."""
+        return COMPOSED_WIDTH
+
+    def is_numerical(self, product: Product) -> bool:
+        """Whether it answers to a width that it reaches, not to any width."""
+        return False
+
+    def attained(self, product: Product, epsilon: ExactReal) -> Pair:
+        """Return a pair of two datasets that shows H at ε, where the product only bounds them."""
+        return product
+
+    def law(self, product: Product) -> dict[str, object]:
+        """Return {"law": "product", "counts", "factors"}, each factor a law as a JSON text."""
+        return {
+            "law": "product",
+            "counts": [count for _, count in product.factors],
+            "factors": [json.dumps(pair.law()) for pair in product.pairs],
+        }
+
+    def describe_event(self, product: Product, epsilon: ExactReal) -> str:
+        """Describe the set {L > ε}."""
+        return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
+
+    def largest(self, pair: Pair) -> ExactReal | None:
+        """Return the largest loss of a factor where it is known exactly."""
+        return pair.exact_max_loss()
+
+    def reverse(self) -> Engine:
+        """Return the engine for the product of the reversed pairs."""
+        return self
+
+
+@final
+@dataclass(frozen=True)
+class Product(Pair):
+    """P = ⊗ P_i^{k_i}, Q = ⊗ Q_i^{k_i}: the losses of the factors add up, independently.
+
+    So the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
+    the loss is finite where it is finite in every factor. For its profile it asks an engine.
+    """
+
+    factors: tuple[Factor, ...]
+    """The pairs (P_i, Q_i) and their counts k_i."""
+    engine: Engine
+
+    def __hash__(self) -> int:
+        """Return a hash that is computed once: engines keep what they know by the product."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.factors, self.engine))
+
+    def asked(self, engine: Engine) -> Product:
+        """Return the same product, for another engine."""
+        return Product(self.factors, engine)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The distinct pairs."""
+        return tuple(pair for pair, _ in self.factors)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether H is that of the product of the factors."""
+        return not self.engine.of_choices
+
+    @property
+    def is_numerical(self) -> bool:
+        """Whether the engine answers to a width that it reaches, not to any width."""
+        return self.engine.is_numerical(self)
+
+    @property
+    def usual_width(self) -> Fraction:
+        """Relative width of answers for which none is named."""
+        return self.engine.width(self)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε): P(L = ∞) where no finite loss exceeds ε."""
+        if self.is_beyond(epsilon):
+            return self.infinity_mass()
+        return self.engine.profile(self, epsilon)
+
+    def is_beyond(self, epsilon: ExactReal) -> bool:
+        """Whether certainly no finite loss exceeds ε."""
+        known = self.exact_max_loss()
+        if known is not None:
+            return epsilon >= known
+        with contextlib.suppress(NotApplicableError):
+            return bool(self.max_finite_loss() <= epsilon.ball())
+        return False
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the tails, as the engine has them."""
+        return self.engine.tails(self, epsilon)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose ε(δ) where the engine has a way of its own."""
+        return self.engine.inverse(self, delta, relative_width)
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return what the engine estimates."""
+        return self.engine.estimate_log_delta(self, epsilon)
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return what the engine estimates."""
+        return self.engine.estimate_epsilon(self, log_delta)
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the quick bound of the engine."""
+        return self.engine.bound(self, epsilon)
+
+    def renyi(self, order: arb) -> arb:
+        """Return Σ k_i D_order(P_i‖Q_i)."""
+        return _weighted([(pair.renyi(order), count) for pair, count in self.factors])
+
+    def kullback_leibler(self) -> arb:
+        """Return Σ k_i KL(P_i‖Q_i)."""
+        return _weighted([(pair.kullback_leibler(), count) for pair, count in self.factors])
+
+    def closed_rho(self) -> arb | None:
+        """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders."""
+        known = [(pair.closed_rho(), count) for pair, count in self.factors]
+        found = [(rho, count) for rho, count in known if rho is not None]
+        return _weighted(found) if len(found) == len(known) else None
+
+    def rho_bound(self) -> arb:
+        """Return Σ k_i times the bound of factor i."""
+        return _weighted([(pair.rho_bound(), count) for pair, count in self.factors])
+
+    def max_loss(self) -> arb:
+        """Return Σ k_i times the largest loss of factor i."""
+        largest = [(pair.max_loss(), count) for pair, count in self.factors]
+        if any(loss == arb.pos_inf() for loss, _ in largest):
+            return arb.pos_inf()  # exactly, whatever is added
+        return _weighted(largest)
+
+    def max_finite_loss(self) -> arb:
+        """Return Σ k_i times the largest finite loss of factor i; −∞ where one has none."""
+        return _weighted([(pair.max_finite_loss(), count) for pair, count in self.factors])
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the largest loss where those of the factors are known and have an exact sum."""
+        return self._exact_max_loss
+
+    @cached_property
+    def _exact_max_loss(self) -> ExactReal | None:
+        terms = []
+        for pair, count in self.factors:
+            largest = self.engine.largest(pair)
+            if largest is None:
+                return None
+            terms.append(ExactReal.of_rational(count) * largest)
+        return exact_sum(terms)
+
+    def infinity_mass(self) -> arb:
+        """Return 1 − Π (1 − m_i)^{k_i}, where m_i is the mass at infinity of factor i."""
+        exponent, doubtful = arb(0), arb(1)
+        for pair, count in self.factors:
+            known = pair.exact_infinity_mass()
+            if known is not None and known.rational == 1:
+                return arb(1)
+            mass = pair.infinity_mass() if known is None else known.ball()
+            if mass < 1:
+                exponent += count * (-mass).log1p()
+            else:  # not told from 1
+                doubtful *= (1 - mass).max(arb(0)) ** count
+        certain = -exponent.expm1()
+        return certain if doubtful == 1 else certain + (1 - certain) * (1 - doubtful)
+
+    def exact_infinity_mass(self) -> ExactReal | None:
+        """Return the same as a fraction, where it is one that is short enough to be written."""
+        rest, length = Fraction(1), 0
+        for pair, count in self.factors:
+            mass = pair.exact_infinity_mass()
+            if mass is None or mass.rational is None:
+                return None
+            if mass.rational:
+                length += count * mass.rational.denominator.bit_length()
+                if length > _MOST_DIGITS:
+                    return None
+                rest *= (1 - mass.rational) ** count
+        return ExactReal.of_rational(1 - rest)
+
+    def reverse(self) -> Product:
+        """Return the product of the reversed pairs."""
+        return self._reversed
+
+    @cached_property
+    def _reversed(self) -> Product:
+        turned = tuple((pair.reverse(), count) for pair, count in self.factors)
+        return Product(turned, self.engine.reverse())
+
+    def attained(self, epsilon: ExactReal) -> Pair:
+        """Return what the engine knows to be attained."""
+        return self.engine.attained(self, epsilon)
+
+    def law(self) -> dict[str, object]:
+        """Return the product as plain data, under the name that the checker knows it by."""
+        return self.engine.law(self)
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the set {L > ε}."""
+        return self.engine.describe_event(self, epsilon)
+
+
+def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:
+    """Return the tails, from the slopes of H, a convex function of z = e^ε.
+
+    Q(L > ε) lies between the slopes of the chords from z(1 − w) to z and from z to z(1 + w).
+    """
+    middle = pair.hockey_stick(epsilon)
+    slack = float((middle.rad() / middle.abs_upper()).mid()) if middle.rad() > 0 else 0.0
+    width = Fraction(min(max(math.sqrt(slack), 2.0**-40), 0.25)).limit_denominator(1 << 44)
+    z = epsilon.ball().exp()
+    right, left = _beside(pair, epsilon, width), _beside(pair, epsilon, -width)
+    steepest = (left[1] - middle) / (z - left[0].exp())
+    flattest = (middle - right[1]) / (right[0].exp() - z)
+    q_above = flattest.max(arb(0)).union(steepest.min(arb(1)))
+    p_above = (middle + z * q_above).max(arb(0)).min(arb(1))
+    return Tails(p_above=p_above, p_below=1 - p_above, q_above=q_above, q_below=1 - q_above)
+
+
+def _beside(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
+    """Return a loss beside ε, on the side of the step, and H there."""
+    at = epsilon.rational
+    if at is None:
+        low, high = ends(epsilon.ball())
+        at = (high if step > 0 else low).rational
+        assert at is not None
+    point = ExactReal.of_rational(at + step)
+    return point.ball(), pair.hockey_stick(point)
+
+
+def apart(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Factor, ...]:
+    """Return the distinct factors of a product with their counts, none of them a product itself.
+
+    Discrete Gaussian noise on several coordinates, which has exact sums of its own, is taken apart
+    if `coordinates` is asked for.
+
+    A mechanism may have a product as its worst pair (a tree of noise, noise on several
+    coordinates). Products of products are products of all the factors, which engines know.
+    """
+    found: dict[Pair, int] = {}
+    for pair, count in factors:
+        for inner, times in _parts(pair, coordinates):
+            found[inner] = found.get(inner, 0) + count * times
+    return tuple(found.items())
+
+
+def _parts(pair: Pair, coordinates: bool) -> Iterator[Factor]:
+    if isinstance(pair, DiscreteGaussianProductPair) and coordinates:
+        square = ExactReal.of_rational(pair.scale**2 * pair.parameter)
+        yield DiscreteGaussianPair(ExactReal.of_rational(pair.parameter), pair.shift), pair.count
+        if pair.last_shift:
+            yield DiscreteGaussianPair(square, pair.last_shift), 1
+    elif isinstance(pair, Product) and pair.is_product:
+        yield from apart(pair.factors, coordinates=coordinates)
+    else:
+        yield pair, 1
+
+
+def _weighted(terms: Sequence[tuple[arb, int]]) -> arb:
+    return sum((count * value for value, count in terms), start=arb(0))

@@ -1,0 +1,197 @@
+"""Noise on the integers, of masses that are written as a formula, at a shift k.
+
+Finitely many masses are a table (`FinitePair`). Else the masses up to where the formula falls
+smoothly are listed, and of both tails the sums are enclosed; on a tail the loss is the integral of
+−(ln f)′ over a stretch of length k, which `Decay` bounds. Where that leaves open whether the loss
+exceeds ε, the tail adds between 0 and its mass times (1 − e^{ε − l})⁺, l the largest loss.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.core.pair import Pair, Tails
+from accountant.density.integers import IntegerLaw, integer_law
+from accountant.density.tail import Decay
+from accountant.errors import NotApplicableError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
+from accountant.pairs.finite import Balls, FiniteLaws, Fractions
+
+
+@final
+@dataclass(frozen=True)
+class MassTable(FiniteLaws):
+    """The pairs of finitely many masses: Z + index against Z."""
+
+    mass: str
+
+    def _law(self) -> IntegerLaw:
+        return integer_law(self.mass)
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Return the released values for true answers 0 and `index`."""
+        found = self._law()
+        return range(found.low, found.high + index + 1)
+
+    def rational_masses(self, index: int) -> tuple[Fractions, Fractions] | None:
+        """Return the laws of Z + index and of Z where all masses are rational."""
+        found = self._law()
+        listed = [found.rational(z) for z in range(found.low, found.high + 1)]
+        known = [mass for mass in listed if mass is not None]
+        if len(known) < len(listed):
+            return None
+        whole = sum(known, start=Fraction(0))
+        masses, padding = [mass / whole for mass in known], [Fraction(0)] * index
+        return padding + masses, masses + padding
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the same in balls."""
+        found, zero = self._law(), arb(0)
+        whole = found.total()
+        listed = [
+            zero if found.is_zero(z) else found.value(z) / whole
+            for z in range(found.low, found.high + 1)
+        ]
+        return [zero] * index + listed, listed + [zero] * index
+
+
+@final
+@dataclass(frozen=True)
+class OwnMassPair(Pair):
+    """The laws of k + Z and Z (mirrored: of −Z), of infinitely many masses."""
+
+    mass: str
+    shift: int
+    mirrored: bool
+
+    @property
+    def usual_width(self) -> Fraction:
+        """1e-12: sums of tails take longer for more."""
+        return Fraction(1, 10**12)
+
+    def rows(self) -> list[tuple[arb, arb]]:
+        """Return the masses of P and Q at the integers that are listed."""
+        found, way = integer_law(self.mass), -1 if self.mirrored else 1
+        low, high = self._ends()
+        whole = found.total()
+        q = [found.value(way * z) / whole for z in range(low - self.shift, high + self.shift + 1)]
+        return [(p, q) for p, q in zip(q, q[self.shift :], strict=False)]
+
+    def _ends(self) -> tuple[int, int]:
+        found = integer_law(self.mass)
+        return (-found.high, -found.low) if self.mirrored else (found.low, found.high)
+
+    def tails_beyond(self) -> list[tuple[arb, arb, arb, arb]]:
+        """Return P, Q, and bounds of the loss of what lies below and above the listed integers."""
+        found, way = integer_law(self.mass), -1 if self.mirrored else 1
+        (low, high), k, whole = self._ends(), self.shift, found.total()
+        law = found.law.mirrored if self.mirrored else found.law
+        left, right = law.mirrored.decay_from(Fraction(-low)), law.decay_from(Fraction(high))
+        below = found.above(-low + k, -way) / whole, found.above(-low, -way) / whole
+        above = found.above(high, way) / whole, found.above(high + k, way) / whole
+        zero = arb(0)
+        first = (zero, zero) if left is None else _drift(left, -low, k)
+        last = (zero, zero) if right is None else _drift(right, high, k)
+        return [(*below, -first[1], -first[0]), (*above, *last)]
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return Σ (p − e^ε q)⁺."""
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        e = epsilon.ball()
+        c = e.exp()
+        value = arb(0)
+        for p, q in self.rows():
+            value += (p - c * q).max(arb(0))
+        for p, q, least, most in self.tails_beyond():
+            if least > e:
+                value += p - c * q
+            elif not most <= e:
+                share = -(e - most).expm1() if most.is_finite() else arb(1)
+                value += arb(0).union(p * share.max(arb(0)).upper())
+        return value
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses above and below ε."""
+        e = epsilon.ball()
+        sums = [[arb(0), arb(0)], [arb(0), arb(0)]]
+        known = [
+            (p, q, *[(p / q).log() if q > 0 and p > 0 else arb.nan()] * 2) for p, q in self.rows()
+        ]
+        for p, q, least, most in [*known, *self.tails_beyond()]:
+            for side, here in enumerate((least > e, most <= e)):
+                other = most <= e if side == 0 else least > e
+                for i, mass in enumerate((p, q)):
+                    sums[side][i] += mass if here else arb(0) if other else arb(0).union(mass)
+        return Tails(sums[0][0], sums[1][0], sums[0][1], sums[1][1])
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError."""
+        raise _refused()
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        raise _refused()
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return sk where −(ln f)′ is at most s, and tends to it on the right; else None."""
+        found = integer_law(self.mass).law
+        steepest = (found.mirrored if self.mirrored else found).steepest
+        return None if steepest is None else ExactReal.of_rational(steepest * self.shift)
+
+    def max_loss(self) -> arb:
+        """Return the supremum of the loss."""
+        known = self.exact_max_loss()
+        if known is not None:
+            return known.ball()
+        if self.infinity_mass() > 0:
+            return arb.pos_inf()
+        losses = [(p / q).log() for p, q in self.rows() if p > 0]
+        most = functools.reduce(lambda a, b: a.max(b), losses)
+        for _, _, _, last in self.tails_beyond():
+            if not last.is_finite():
+                return arb.pos_inf()
+            if not last <= most:
+                most = most.union(last)
+        return most
+
+    def infinity_mass(self) -> arb:
+        """Return the mass of P where Q has none."""
+        return sum((p for p, q in self.rows() if q.is_zero()), start=arb(0))
+
+    def reverse(self) -> OwnMassPair:
+        """Return Z against k + Z: up to a shift, −Z moved by k against −Z."""
+        return OwnMassPair(self.mass, self.shift, not self.mirrored)
+
+    def law(self) -> dict[str, object]:
+        """Return the masses, the shift, and whether they are mirrored."""
+        return {
+            "law": "own-mass",
+            "mass": self.mass,
+            "shift": self.shift,
+            "mirrored": self.mirrored,
+        }
+
+
+def _drift(tail: Decay, x: int, k: int) -> tuple[arb, arb]:
+    """Return bounds of the integral of −(ln f)′ over any stretch of length k from x on."""
+    size = (ball(Fraction(x)).log() * ball(tail.power)).exp()
+    low, high = (tail.low.lower() * k).lower(), tail.high.upper() * k
+    if tail.power > 0:
+        return (low * size).lower(), arb.pos_inf()
+    return (arb(0), (high * size).upper()) if tail.power < 0 else (low, high.upper())
+
+
+def _refused() -> NotApplicableError:
+    return NotApplicableError(
+        "Rényi divergences of infinitely many masses that are a formula are not known. Cut them "
+        "off, as in 'exp(-abs(x)) if abs(x) < 50 else 0'."
+    )

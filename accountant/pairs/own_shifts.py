@@ -1,0 +1,187 @@
+"""Noise of a density with several modes, at the worst of all shifts up to a distance.
+
+H(ε) is the largest of the divergences of the shifts, each of two datasets; the proof of its upper
+end is in `accountant.density.shifts`. Which shift is worst depends on ε, so that no one pair is.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.core.pair import Pair, Tails
+from accountant.density.law import Law, law
+from accountant.density.shifts import Worst, worst
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, narrowed
+from accountant.pairs.own_density import OwnDensityPair
+
+_WIDTH = Fraction(1, 10**14)
+"""Relative width of the values at single shifts: far below that of the sweep."""
+_ANSWERS = 64
+"""Sweeps that are kept: each takes about half a second."""
+_TRIES, _WIDER = 7, 16
+"""Shifts, or answers wider by a factor, that are tried for ε(δ)."""
+_ENOUGH = 1 + 1e-12
+"""Factor of δ up to which another shift is as good: a search for a better one would go on."""
+_LEAST = 2.0**-30
+"""Size of ε from which on a width is relative to it."""
+_FAR = ExactReal.of_rational(60)
+"""Where H is nearly the mass of infinite loss, if losses do not tend to infinity slowly."""
+
+
+@final
+@dataclass(frozen=True)
+class OwnShiftsPair(Pair):
+    """The laws of t + X and X for the worst 0 < t ≤ distance (mirrored: of −X)."""
+
+    density: str
+    distance: Fraction
+    mirrored: bool
+
+    @property
+    def usual_width(self) -> Fraction:
+        """1e-12: floats prove little more."""
+        return Fraction(1, 10**12)
+
+    def _law(self) -> Law:
+        found = law(self.density, "density")
+        return found.mirrored if self.mirrored else found
+
+    def at(self, shift: Fraction) -> OwnDensityPair:
+        """Return the pair of one shift."""
+        return OwnDensityPair(self.density, shift, self.mirrored)
+
+    def worst(self, epsilon: ExactReal) -> Worst:
+        """Return the largest H(ε), and its shift."""
+        return _swept(self, epsilon)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both ends."""
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        found = self.worst(epsilon)
+        return arb(found.lower).union(arb(found.upper)).max(arb(0))
+
+    def attained(self, epsilon: ExactReal) -> OwnDensityPair:
+        """Return the pair of the worst shift."""
+        shift = self.worst(epsilon).shift
+        return self.at(shift or self.distance)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ): below by one shift, above by a sweep there.
+
+        Raises UndecidedError where that is too wide.
+        """
+        limit = delta.ball()
+        shift, grown, lower = self.distance, relative_width / 4, Decimal("-Infinity")
+        for _ in range(_TRIES):
+            low = _root(self.at(shift), delta, relative_width / 4)
+            lower = max(lower, low.lower)
+            size = max(abs(Fraction(low.upper)), Fraction(_LEAST))
+            high = Fraction(max(low.upper, lower)) + grown * size
+            most = self.worst(ExactReal.of_rational(high))
+            if most.upper <= limit:
+                break
+            if most.lower <= limit * _ENOUGH:
+                grown *= _WIDER
+            else:
+                shift = most.shift
+        else:
+            raise UndecidedError(f"No upper end of epsilon was proved at delta={delta}.")
+        found = Interval(lower, Interval.of_exact(high, 20).upper)
+        width = float(found.upper - found.lower) / max(abs(float(found.lower)), _LEAST)
+        if width <= relative_width:
+            return found
+        raise UndecidedError(
+            f"Reached epsilon in {found}. Ask for a larger relative_width.",
+            reached=width,
+            interval=found,
+        )
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the upper end of a sweep."""
+        return arb(self.worst(epsilon).upper)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Raise NotApplicableError: there is no one pair."""
+        raise _refused()
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError."""
+        raise _refused()
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        raise _refused()
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return sT where −(ln f)′ is at most s, and tends to it on the right; else None."""
+        steepest = self._law().steepest
+        return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
+
+    def max_loss(self) -> arb:
+        """Return that, or what the full distance has at least."""
+        known = self.exact_max_loss()
+        if known is not None:
+            return known.ball()
+        least = self.at(self.distance).max_loss()
+        if least.is_finite() or least.is_nan():
+            least = (least if least > 0 else arb(0)).union(arb.pos_inf())
+        return least
+
+    def infinity_mass(self) -> arb:
+        """Return the largest mass of P where Q has none."""
+        if not any(part.is_zero for part in self._law().pieces.parts):
+            return arb(0)
+        found = self.worst(_FAR)
+        return self.at(found.shift or self.distance).infinity_mass().union(arb(found.upper))
+
+    def reverse(self) -> OwnShiftsPair:
+        """Return X against t + X: up to shifts, −X moved by t against −X."""
+        return OwnShiftsPair(self.density, self.distance, not self.mirrored)
+
+    def law(self) -> dict[str, object]:
+        """Return the density, the largest distance, and whether it is mirrored."""
+        distance = str(ExactReal.of_rational(self.distance))
+        return {
+            "law": "own-shifts",
+            "density": self.density,
+            "distance": distance,
+            "mirrored": self.mirrored,
+        }
+
+
+@functools.lru_cache(maxsize=_ANSWERS)
+def _swept(pair: OwnShiftsPair, epsilon: ExactReal) -> Worst:
+    def value(shift: Fraction) -> arb:
+        with narrowed(_WIDTH):
+            return pair.at(shift).hockey_stick(epsilon)
+
+    return worst(pair._law(), float(epsilon), pair.distance, value)
+
+
+def _root(pair: OwnDensityPair, delta: ExactReal, width: Fraction) -> Interval:
+    """Enclose ε(δ) of one shift; −∞ is answered by ln(1 − δ), below which none is."""
+
+    def excess(epsilon: ExactReal) -> arb:
+        with narrowed(_WIDTH):
+            value = pair.hockey_stick(epsilon)
+        return arb.neg_inf() if value.is_zero() else (value / delta.ball()).log()
+
+    return solve.root(excess, solve.bracket(excess, Fraction(1)), relative_width=width)
+
+
+def _refused() -> NotApplicableError:
+    return NotApplicableError(
+        "Which shift of a density with several modes is worst depends on epsilon: only delta and "
+        "epsilon are known. Ask for these."
+    )

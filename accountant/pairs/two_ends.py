@@ -1,0 +1,51 @@
+"""The ε of a pair of which two bounds of δ(ε) are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from flint import arb
+
+from accountant.errors import UndecidedError
+from accountant.numbers import solve
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+
+Bound: TypeAlias = Callable[[ExactReal], arb]
+_ENDS = Fraction(1, 10**6)
+"""Relative width of each end of an ε: the ends differ by far more."""
+_LEAST = Decimal("1e-9")
+"""An ε that is smaller has a width relative to this one: else none is narrow at 0."""
+
+
+def inverse_between(
+    bounds: tuple[Bound, Bound],
+    delta: ExactReal,
+    step: Fraction,
+    relative_width: Fraction,
+    why: str,
+) -> Interval:
+    """Enclose ε(δ) by where a lower and an upper bound pass δ, looked for in steps from 0.
+
+    Raises UndecidedError, with both ends and `why` they differ, where they are too far apart.
+    """
+    ends = []
+    for bound in bounds:
+
+        def excess(epsilon: ExactReal, bound: Bound = bound) -> arb:
+            return bound(epsilon) - delta.ball()
+
+        between = solve.bracket(excess, step)
+        ends.append(solve.root(excess, between, relative_width=max(relative_width, _ENDS)))
+    found = ends[0].hull(ends[1])
+    width = float((found.upper - found.lower) / max(abs(found.lower), _LEAST))
+    if width <= relative_width:
+        return found
+    raise UndecidedError(
+        f"Reached epsilon in {found}: {why}. Ask for a larger relative_width.",
+        reached=width,
+        interval=found,
+    )

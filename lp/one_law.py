@@ -1,0 +1,81 @@
+"""How many counts make one law optimal: laws that differ by count gain only where there are few.
+
+K consecutive counts n ≥ D have laws p_0, …, p_{K−1} on −D..D with P(Z = 0) = η, mean 0 and largest
+excess δ of single outcomes. Write v_0 = η, v_z = (v_{z−1} − δ)/E, and for 0 ≤ m ≤ D/2 u_0 = η, u_z
+= E u_{z−1} + δ for z ≤ m, u_{D+1} = 0, u_z = E u_{z+1} + δ for z > m. One law needs 2 Σ_{z≤k} v_z ≤
+1 − η for k ≤ D, which is δ ≥ δ_k, and 2 Σ_z u_z ≥ 1 − η, which is δ ≥ δ^(m) (`CountNoise.bound`,
+`CountNoise.missing_bound`). With C = 2η/(1 − η), C_k = P_{k+1}/A_k and C_0 = ∞, the optimum of one
+law is δ_k for C_k ≤ C ≤ C_{k−1} and some δ^(m) for C ≤ C_D.
+
+**Theorem.** The optimum over all laws is that of one law if and only if K is at least
+
+    2k + 1  for C_k ≤ C < C_{k−1} and k < D,   2D  for C_D < C < C_{D−1},   D + 1  for C < C_D
+
+(D ≥ 2; at C = C_D at most D + 1, and fewer in the cases solved). So 2D counts, N = 3D − 1, are
+always enough. "Only if" is proved for C < C_D where one δ^(m) alone is the largest; the 36 ties of
+two that were solved, D ≤ 6, agree.
+
+**Enough.** Let e_i(z) = p_i(z) − v_z, f_i(z) = p_i(−z) − v_z for z ≥ 1. An output is compared with
+the neighbour for which the error is smaller: e_i(z) ≥ e_{i+1}(z − 1)/E, so e_i(z) ≥ 0 if i + z < K,
+and f_i(z) ≥ 0 if z ≤ i.
+(1) K ≥ 2k + 1: the law i = k has e, f ≥ 0 for z ≤ k. Its mass gives 1 − η ≥ 2 Σ_{z≤k} v_z.
+(2) k = D, K ≥ 2D: the law i = D has f ≥ 0, and e ≥ 0 for z < D. Its mean is 0, so D Σ e ≥ Σ z e = Σ
+    z f ≥ 0: its mass is at least 2 Σ v again.
+(3) K ≥ D + 1, δ^(m). Take D + 1 of the laws; e, f are now excesses over u, with e(0) = e(D + 1) =
+    0: e_i(z) ≤ E e_{i−1}(z + 1) for z > m, i ≥ 1, e_i(z) ≤ E e_{i+1}(z − 1) for z ≤ m, i < D, and
+    f_i(z) satisfies what e_{D−i}(z) does. It is enough to find λ_i ≥ 0, not all 0, and μ_i with
+    λ_{D−i} = λ_i, μ_{D−i} = −μ_i and Σ_i Σ_z (λ_i − μ_i z) e_i(z) ≤ 0: add the mirror image; the
+    means are 0, so Σ_i λ_i (1 − η) ≤ 2 Σ_i λ_i Σ_z u_z. With A = λ − mμ, B = λ + mμ, zero outside
+    m..D − m, let λ_m = 1, μ_m = 0 if D = 2m, and else μ_m = 1 = A_m, μ_{D−m} = −1, B_{D−m} = 1, and
+    for m < i < D − m
+        A_i = (a A_{i−1} + b B_{i+1})/E,  B_i = (b A_{i−1} + a B_{i+1})/E,
+        a = (2m + 1)/(2m + 2),  b = 1 − a:
+    a walk that is stopped at its ends, so there is one solution, and 0 ≤ A, B ≤ 1 inside. Then
+    A_i = μ_i + A_{i−1}/E for i < D − m, and B_i = −μ_i + B_{i+1}/E for i > m. Weights of the
+    comparisons, all ≥ 0, that make up the sum, for z = m + r and z = m + 1 − r with r ≥ 1:
+        w_i = A_i − rμ_i + E w_{i+1}(r − 1),   q_i = λ_i − (m + 1)μ_i + rμ_i + E q_{i−1}(r − 1).
+    For m ≤ i ≤ D − m and r ≤ D − m − i, w_i = r A_{i−1}/E, so w_0 = 0 as it must. Beyond, w_i is
+    linear in r with slope y_i = E y_{i+1} − μ_i, and exceeds that line by E^{D−m−i} A_{D−m} > 0 at
+    r = D − m − i; y_{D−m} = 1, y_i ≥ B_i for i > m, and y_m = E^{D−2m−1}(E − B_{m+1}) ≥ 0. q_m = r,
+    q_i ≥ r A_i, q_{D−m} ≥ 2(m + 1) − r > 0, and then q_i = E q_{i−1}(r − 1) ends with q_D = 0.
+
+**Needed.** Else the copies of the optimal law can be moved, by little, so that all masses fall
+below 1 − η (in (3): rise above it) by one amount, the means stay 0 and no tight comparison suffers.
+At a slightly smaller δ the moved laws, mixed with one law of too large (too small) mass, are a
+solution.
+(1) k < D, K = 2k. In the law k + j, j < k, lower p(k − j) by t E^j and raise p(D) by (k − j) t
+    E^j/D, and mirror this in the law k − 1 − j. The means stay 0, and every mass falls, as k − j <
+    D; p(±D) is below δ, and may be raised until all fall by the same.
+(2) k = D, K = 2D − 1. The same from the law D − 1 on, which lowers p(D) and p(−D) by t.
+(3) K = D. By Farkas' lemma it can be moved unless λ, μ as in (3) above exist, now with D laws. The
+    same equations then hold on m..D − 1 − m at both ends: the walk with nothing at its ends. So λ =
+    0.
+"""
+
+from __future__ import annotations
+
+from flint import arb, fmpq
+
+from accountant.mechanisms.counting.count_noise_law import CountNoise
+from lp.problem import CountNoiseProblem, Value, to_fmpq
+
+
+def counts_for_one_law(problem: CountNoiseProblem) -> int | None:
+    """Return K: over K or more consecutive counts n ≥ D one law has the least δ of single outcomes.
+
+    Over fewer counts n ≥ D laws that differ by count have a smaller δ, but for the one C = C_D,
+    where fewer may be enough. None where balls do not tell C from a crossover C_k.
+    """
+    noise = CountNoise(problem.exponential(), to_fmpq(problem.eta), problem.support)
+    for k in range(1, problem.support + 1):
+        end = noise.crossover(k)
+        tie = isinstance(end, fmpq) and end == noise.c
+        if _below(end, noise.c) or (tie and k < problem.support):
+            return min(2 * k + 1, 2 * problem.support)
+        if not (tie or _below(noise.c, end)):
+            return None
+    return problem.support + 1
+
+
+def _below(a: Value, b: Value) -> bool:
+    return bool(a < b) if isinstance(a, fmpq) and isinstance(b, fmpq) else bool(arb(a) < arb(b))

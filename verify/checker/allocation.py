@@ -1,0 +1,179 @@
+"""One epoch of random allocation: contour integrals, by two trapezoidal sums in balls.
+
+W = (1/t) Σ_j X_j under Q, X = e^{μZ − μ²/2}; W = dP/dQ. With K = e^ε, F(K) = E(K − W)⁺,
+
+    E(W − K)⁺ = 1 − K + F(K),   E(1 − KW)⁺ = K F(1/K),
+
+ψ(s) = E e^{−sX}, ψ₁(s) = E X e^{−sX}; the integrals (1/2πi) ∫ e^{λK} f(λ) dλ over Re λ = c > 0 are
+
+    F(K) for f = ψ(λ/t)^t/λ²,   Q(W ≤ K) for f = ψ(λ/t)^t/λ,
+    P(W ≤ K) for f = ψ(λ/t)^{t−1} ψ₁(λ/t)/λ.
+
+*Step.* By Poisson's formula the sum with step h = 2π/B is Σ_n G(K + nB) e^{−ncB} for each of these
+functions G. For B > K the terms with n < 0 are 0, and those with n ≥ 1 known up to 1: probabilities
+are, and F(x) = x − 1 + E(W − x)⁺.
+
+*End.* On the line Im x = −η, 0 < ω = μη ≤ π/2, ψ(s) is ∫ n(x − iη) exp(−s e^{−iω} e^{μx − μ²/2}) dx
+with the normal density n, and ψ₁(s) the same with n(x − iη − μ). For τ = t Im s therefore
+|ψ(s)| ≤ e^{η²/2} ψ(ρ) and |ψ₁(s)| ≤ e^{η²/2} ψ₁(ρ), ρ = (τ/t) sin ω. Let r = e^{η²/2} ψ(ρ) at
+τ = T = Nh. What is beyond is at most e^{cK} r^t/(πT) for F; else one of the factors is integrated:
+as ∫ e^{−ρX} dτ/τ ≤ t e^{−ρX}/(TX sin ω) from T on and E 1/X = e^{μ²}, at most
+
+    e^{cK} r^{t−1} e^{η²/2 + μ²} t/(πT sin ω).
+
+*ψ* is the trapezoidal sum with η = a, 4μa < π, of step g. For 0 ≤ arg s ≤ π/2 the integrand is at
+most |n| in the strip of half-width a around the line: the error is at most
+2 e^{2a²}/(e^{2πa/g} − 1) (Trefethen and Weideman 2014, Theorem 5.1), and what lies beyond
+|x| = Mg > μ at most e^{a²/2} erfc((Mg − μ)/√2). The same holds of ψ₁.
+
+c, B, N, η, g and M are chosen; the bounds are evaluated for what was chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from flint import acb, arb
+
+from accountant.numbers.precision import ctx
+from verify.checker.reals import Real, UnknownError, ball, exp
+
+Law: TypeAlias = dict[str, Any]
+_BITS = (96, 48)
+"""Bits of F after the point, the second where the first take too long: t = 2, say."""
+_WORKING = 256
+"""Bits of all balls."""
+_PERIOD = 3
+"""B/K: the smaller it is, the more e^{cK} costs."""
+_TALLEST = 3.0
+"""The largest a: e^{2a²} is lost there."""
+_INSIDE = 0.99
+"""Share of π/(4μ) that a has at most."""
+_ANGLES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
+"""Angles ω that are tried, in units of π/2."""
+_FIRST_END, _LONGER = 4.0, 1.3
+"""The first T that is tried, and by how much the next ones are larger."""
+_MOST = 3_000_000
+"""Most exponentials: about ten seconds."""
+
+
+def hockey_stick(law: Law, epsilon: Any) -> Any:
+    """Return H(ε) of (1/t) Σ_j N(μ e_j, I) against N(0, I), or with the mixture last.
+
+    Raises UnknownError where that takes too long.
+    """
+    first = law["mixture"] == "P"
+    size, (found,) = _asked(law, exp(epsilon if first else -epsilon), tails=False)
+    with ctx.workprec(_WORKING):
+        return Real(1 - size + found if first else found / size)
+
+
+def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return the probabilities of a loss above ε under both laws of the pair, the first one first.
+
+    Raises UnknownError where that takes too long.
+    """
+    first = law["mixture"] == "P"
+    _, (p, q) = _asked(law, exp(epsilon if first else -epsilon), tails=True)
+    with ctx.workprec(_WORKING):
+        return (Real(1 - p), Real(1 - q)) if first else (Real(q), Real(p))
+
+
+def _asked(law: Law, level: Any, *, tails: bool) -> tuple[arb, tuple[arb, ...]]:
+    """Return K, and F(K) or P(W ≤ K) and Q(W ≤ K)."""
+    with ctx.workprec(_WORKING):
+        size = ball(level)
+        asked = _exact(ball(law["mu"])), int(law["steps"]), _exact(size)
+        for bits in _BITS:
+            found = _below(*asked, bits, tails)
+            if found is not None:
+                return size, found
+    raise UnknownError("the law of this random allocation: its integral takes too long")
+
+
+def _exact(value: arb) -> str:
+    """Return a number as text, so that equal questions are asked once."""
+    return str(value.str(_WORKING // 4))
+
+
+@lru_cache(maxsize=64)
+def _below(mu_text: str, t: int, level_text: str, bits: int, tails: bool) -> tuple[arb, ...] | None:
+    """Return F(K), or P(W ≤ K) and Q(W ≤ K); None where that takes too long."""
+    mu, level = arb(mu_text), arb(level_text)
+    wanted = bits * math.log(2)
+    period = _PERIOD * level
+    line = arb(float(wanted / period.mid()))  # e^{−cB} is what is wanted
+    transform = _Transform(mu, wanted * (1 + 1 / _PERIOD) + math.log(t))
+    grown = (line * level).exp()
+    end = _end(transform, t, period, tails=tails, least=math.exp(-wanted) / grown)
+    if end is None:
+        return None
+    count, beyond = end
+    step, totals = 2 * arb.pi() / period, [arb(0)] * (1 + tails)
+    for k in range(count + 1):
+        z = acb(line, k * step)
+        psi, own = transform(z / t)
+        turned = acb(0, k * step * level).exp() * psi ** (t - 1) / z / (1 if k else 2)
+        terms = (turned * own, turned * psi) if tails else (turned * psi / z,)
+        totals = [total + term.real for total, term in zip(totals, terms, strict=True)]
+    share = (-line * period).exp()
+    above = arb(0).union(share / (1 - share))
+    if not tails:
+        above += (level - 1) * share / (1 - share) + period * share / (1 - share) ** 2
+    error = arb(0, (beyond * grown).upper())
+    return tuple(grown * step / arb.pi() * total - above + error for total in totals)
+
+
+def _end(
+    transform: _Transform, t: int, period: arb, *, tails: bool, least: arb
+) -> tuple[int, arb] | None:
+    """Return N and a bound of what is beyond it, less e^{cK}; None where N is too large."""
+    end, step, mu = _FIRST_END, 2 * arb.pi() / period, transform.mu
+    while True:
+        count = math.ceil(end / float(step.mid()))
+        if count * transform.nodes > _MOST:
+            return None
+        top = count * step
+        for part in _ANGLES:
+            angle = arb(part) * arb.pi() / 2
+            half, sine = (angle / mu) ** 2 / 2, angle.sin()
+            log = half + transform(acb(top / t * sine))[0].real.log()
+            error = (t * log).exp()
+            if tails:
+                error = ((t - 1) * log + half + mu * mu).exp() * t / sine
+            error /= arb.pi() * top
+            if error < least:
+                return count, error
+        end *= _LONGER
+
+
+class _Transform:
+    """ψ and ψ₁, for arguments in a quarter of the plane, by sums of one set of nodes."""
+
+    def __init__(self, mu: arb, wanted: float) -> None:
+        self.mu = mu
+        a = arb(min(_INSIDE * math.pi / (4 * float(mu.mid())), _TALLEST))
+        fall = wanted + 2 * float(a) ** 2 + 3
+        g = arb(2 * math.pi * float(a) / fall)
+        reach = math.ceil((math.sqrt(2 * fall) + float(mu.mid())) / float(g)) + 1
+        self.nodes = 2 * reach + 1
+        scale = g / (2 * arb.pi()).sqrt()
+        self.terms = []
+        for x in (acb(g * j, -a) for j in range(-reach, reach + 1)):
+            ratio = (mu * x - mu * mu / 2).exp()
+            weight = scale * (-x * x / 2).exp()
+            self.terms.append((weight, weight * ratio, ratio))
+        error = 2 * (2 * a * a).exp() / (2 * arb.pi() * a / g).expm1()
+        error += (a * a / 2).exp() * ((g * reach - mu) / arb(2).sqrt()).erfc()
+        self.doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))
+
+    def __call__(self, s: acb) -> tuple[acb, acb]:
+        """Return ψ(s) and ψ₁(s)."""
+        psi, own = self.doubtful, self.doubtful
+        for weight, weighted, x in self.terms:
+            falling = (-s * x).exp()
+            psi += weight * falling
+            own += weighted * falling
+        return psi, own

@@ -6,7 +6,7 @@ What each sampling releases, and to whom it is known, is in `accountant.schemes`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -98,10 +98,30 @@ class Training(Drawable):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Schemes:
+class Schemes(Drawable):
     """One training run under every sampling."""
 
     runs: tuple[Training, ...]
+    settings: Mapping[str, Any]
+    """Arguments of `dpsgd` besides the noise, the sampling and the length."""
+    epochs: Fraction
+    """Passes over the dataset."""
+
+    @property
+    def title(self) -> str:
+        """Say in one line what is asked."""
+        noises = {str(run.noise_multiplier) for run in self.runs}
+        noise = f", noise multiplier {noises.pop()}" if len(noises) == 1 else ""
+        batch, size, delta = (
+            self.settings[name] for name in ("batch_size", "dataset_size", "delta")
+        )
+        return f"batches of {batch} of {size}{noise}, δ = {delta}"
+
+    def again(self, run: Training, epochs: Number) -> Training:
+        """Return one of the runs with another number of epochs."""
+        most = self.settings["truncated_batch_size"] if run.sampling == TRUNCATED else None
+        options = {**self.settings, "truncated_batch_size": most, "sampling": run.sampling}
+        return dpsgd(run.noise_multiplier, epochs=epochs, **options)
 
     def __str__(self) -> str:
         """Return a table, and what each row assumes."""
@@ -289,23 +309,21 @@ def training_schemes(
         raise InvalidInputError("Expected one of noise_multiplier=… and epsilon=….")
     ask = dpsgd if epsilon is None else dpsgd_noise
     given: Any = noise_multiplier if epsilon is None else epsilon
-    return Schemes(
-        tuple(
-            ask(
-                given,
-                batch_size,
-                dataset_size,
-                delta=delta,
-                epochs=epochs,
-                steps=steps,
-                sampling=sampling,
-                group=group,
-                truncated_batch_size=truncated_batch_size if sampling == TRUNCATED else None,
-            )
-            for sampling in SCHEMES
-            if sampling != TRUNCATED or truncated_batch_size is not None
-        )
-    )
+    loop = Loop.of(batch_size, dataset_size, epochs, steps, group, most=truncated_batch_size)
+    settings: dict[str, Any] = {
+        "batch_size": batch_size,
+        "dataset_size": dataset_size,
+        "delta": delta,
+        "group": group,
+        "truncated_batch_size": truncated_batch_size,
+    }
+    runs = []
+    for sampling in SCHEMES:
+        limit = truncated_batch_size if sampling == TRUNCATED else None
+        if sampling != TRUNCATED or limit is not None:
+            asked = {**settings, "truncated_batch_size": limit, "sampling": sampling}
+            runs.append(ask(given, epochs=epochs, steps=steps, **asked))
+    return Schemes(tuple(runs), settings, loop.steps * loop.share)
 
 
 def _near(least: float, loop: Loop) -> float:

@@ -29,7 +29,7 @@ _GRID = np.sort(np.concatenate([np.sinh(np.linspace(-14, 14, 1201)), np.linspace
 _SHIFTS = 24
 
 _Density = Callable[[float], float]
-CASES: list[tuple[str, str, int, _Density, list[float]]] = [
+CASES: list[tuple[str, str, float, _Density, list[float]]] = [
     ("logistic", "exp(-x)/(1+exp(-x))**2", 1,
      lambda x: 1 / (4 * np.cosh(min(abs(x), 1400) / 2) ** 2), []),
     ("Subbotin 1/2", "exp(-sqrt(abs(x)))", 1, lambda x: np.exp(-np.sqrt(abs(x))), [0]),
@@ -48,9 +48,10 @@ CASES: list[tuple[str, str, int, _Density, list[float]]] = [
      lambda x: np.exp(-x * x / 2) if abs(x) < 3 else 0.0, [-3, 3]),
     ("two bumps", "exp(-x**2/2)+exp(-(x-10)**2/2)", 13,
      lambda x: np.exp(-x * x / 2) + np.exp(-((x - 10) ** 2) / 2), []),
-    ("slabs", "(abs(x)<1)+0.5*(abs(x-3)<1)", 3, lambda x: (abs(x) < 1) + 0.5 * (abs(x - 3) < 1),
+    ("slabs", "(abs(x)<1)+0.5*(abs(x-3)<1)", 3,
+     lambda x: (abs(x) < 1) + 0.5 * (abs(x - 3) < 1),
      [-1, 1, 2, 4]),
-    ("ripples", "linear((-3,0),(-2,1),(-1,1/4),(0,1),(1,1/4),(2,1),(3,0))", 2,
+    ("ripples", "linear((-3,0),(-2,1),(-1,1/4),(0,1),(1,1/4),(2,1),(3,0))", 1.6,
      lambda x: float(np.interp(x, range(-3, 4), [0, 1, 0.25, 1, 0.25, 1, 0])), list(range(-3, 4))),
 ]  # fmt: skip
 
@@ -83,12 +84,13 @@ def whole(f: _Density, knots: list[float]) -> float:
     parts = (
         quad(f, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in pairwise(points) if f((a + b) / 2)
     )
-    outside = (quad(f, -np.inf, points[0])[0], quad(f, points[-1], np.inf)[0])
+    outside = (quad(lambda u, end=end: f(1 / u) / u**2, *sorted((0.0, 1 / end)))[0]
+               for end in (points[0], points[-1]))  # fmt: skip
     return float(sum(parts) + sum(outside))
 
 
 def independent(
-    f: _Density, distance: int, epsilon: float, knots: list[float], *, modes: bool
+    f: _Density, distance: float, epsilon: float, knots: list[float], *, modes: bool
 ) -> float:
     """Return δ(ε) over both sides, and over shifts where there are several modes."""
     c, total = float(np.exp(epsilon)), whole(f, knots)
@@ -122,7 +124,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for name, text, distance, f, knots in CASES:
         law(text, "density")
-        noise = AdditiveNoise(text, sensitivity=distance)
+        noise = AdditiveNoise(text, sensitivity=str(distance))
         modes = name in ("two bumps", "slabs", "ripples")
         shown, widths, gaps, times = [], [], [], []
         for epsilon in EPSILONS:

@@ -13,13 +13,14 @@ from typing import Any
 
 import jinja2
 
-from figures import event, gallery, production, registry, verdicts
+from figures import event, gallery, production, registry, schemes, verdicts
 from figures.description import Settings
 from figures.pages import svg, template
 from verify import document, report
 
 HERE = Path(__file__).resolve().parent
 CARDS, PICTURE, ROWS = "<!-- cards -->", "<!-- picture -->", "<!-- rows -->"
+EPOCHS = "<!-- epsilon against epochs -->"
 COUNT_NOISE = "BoundedCountNoise(epsilon=2.2, eta='0.01', support=8)"
 CLAIM = {"epsilon": "2.2", "delta": "1.4e-6"}
 """The refutation of the home page: a published law, and the guarantee that is claimed of it."""
@@ -49,6 +50,7 @@ def write(source: Path, figures: Path | None) -> None:
     styles = [source / "_static" / "site.css", template.FOLDER / "cards.css"]
     styles[0].write_text("".join(path.read_text("utf-8") for path in styles), encoding="utf-8")
     _fill(source / "index.md", PICTURE, picture())
+    _fill(source / "training.md", EPOCHS, epochs())
     _fill(source / "index.md", CARDS, "" if figures is None else cards(figures, source))
     page = source / "verdicts.md"
     page.write_text(verdict_page(page.read_text("utf-8")), encoding="utf-8")
@@ -80,6 +82,16 @@ def picture() -> str:
     alt = "The noise is nearly always +1 or −1, so that the parity of the output tells neighbours."
     drawn = svg.of(event.draw(table))
     return f"<figure>{svg.inline(drawn, slug='home', title='The event', alt=alt)}</figure>"
+
+
+def epochs() -> str:
+    """Return ε against epochs by sampling, of the run that the page is about."""
+    from accountant.training import training_schemes
+
+    table = training_schemes(256, 60000, noise_multiplier="1.1", epochs=30, delta="1e-5")
+    alt = "Poisson batches and random allocation are close; shuffled batches leak far more."
+    drawn = svg.of(schemes.draw(schemes.compute(table)))
+    return f"<figure>{svg.inline(drawn, slug='epochs', title='Epsilon', alt=alt)}</figure>"
 
 
 def cards(figures: Path, source: Path) -> str:

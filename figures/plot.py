@@ -12,8 +12,8 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError, forgiving
 from accountant.summary import Profile
-from accountant.training import Training
-from figures import profile, style, tradeoff
+from accountant.training import Schemes, Training
+from figures import profile, schemes, style, tradeoff
 from figures.comparison import draw
 from verify.compare import Comparison
 from verify.verdict import Finding
@@ -24,7 +24,7 @@ _MOST_MARKS = 3
 
 @forgiving
 def plot(
-    thing: Mechanism | str | Profile | Training | Finding | Comparison,
+    thing: Mechanism | str | Profile | Training | Schemes | Finding | Comparison,
     path: Path | str | None = None,
     *,
     adjacency: Adjacency | str | None = None,
@@ -35,8 +35,9 @@ def plot(
     ----------
     thing
         A mechanism or a `Profile`: δ against ε, from enclosures, with up to three points that were
-        asked. A `Training`: the same from estimates. A `Finding`: the errors of the best attack
-        beside what the claim allows. A `Comparison`: its candidates by the metric that ranks.
+        asked. A `Training`: the same from estimates; `Schemes`: ε against epochs, by sampling. A
+        `Finding`: the errors of the best attack beside what the claim allows. A `Comparison`: its
+        candidates by the metric that ranks.
     path
         Where to save it as .png, .pdf or .svg; not saved unless given.
     adjacency
@@ -95,6 +96,11 @@ def _(thing: Training, adjacency: Adjacency | None) -> Figure:
     title = f"ε = {thing.epsilon:.4g} at δ = {thing.delta}, {thing.steps} steps, {thing.sampling}"
     figure.axes[0].set_title(f"{title} sampling (curves are estimates)", fontsize=9, loc="left")
     return figure
+
+
+@_drawn.register
+def _(thing: Schemes, adjacency: Adjacency | None) -> Figure:
+    return schemes.draw(schemes.compute(thing))
 
 
 @_drawn.register

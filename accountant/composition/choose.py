@@ -32,9 +32,8 @@ from flint import arb
 from accountant.composition.allocations import together
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
-from accountant.composition.grid.bracket import GRID, SELDOM_BELOW, Grid, refuse_seldom
+from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
 from accountant.composition.invert import inverse_by_values
-from accountant.composition.losses.finite import finite
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
@@ -44,6 +43,7 @@ from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
@@ -333,7 +333,10 @@ class Ladder(Engine):
                 return quick.hockey_stick(epsilon)
 
         def ask(rung: Product) -> arb:
-            if isinstance(rung.engine, Grid) and smooth(product) is not None:
+            fine = asked is not None and asked < SELDOM_BELOW
+            if fine and isinstance(rung.engine, Grid) and smooth(product) is not None:
+                from accountant.composition.grid.bracket import refuse_seldom
+
                 refuse_seldom(rung, epsilon)
             return rung.hockey_stick(epsilon)
 

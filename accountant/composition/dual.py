@@ -25,6 +25,7 @@ from flint import arb
 from accountant.composition import choose
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.grid import bracket
+from accountant.composition.grid.product import Grid
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
@@ -94,6 +95,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
     grid = choose.grid(pair, width)
+    most = grid.engine.most if grid is not None and isinstance(grid.engine, Grid) else None
     rough = _estimates(pair) if grid is None else bracket.roughly(grid)
     epsilon, drop = _start(pair, grid, rough, float(alpha), float(width))
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
@@ -103,7 +105,9 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     wanted = float(width) * size / _SHARE
     relative = min(wanted / max(_float(rough(epsilon)), 1e-300), 0.25)
     values = (
-        _values(pair, relative) if grid is None else bracket.values_near(grid, epsilon, relative)
+        _values(pair, relative)
+        if grid is None
+        else bracket.values_near(grid, epsilon, relative, most)
     )
     found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
     made = epsilon
@@ -122,7 +126,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
 
     for _ in range(_ATTEMPTS):
         if grid is not None and abs(epsilon - made) > abs(made) / 8:  # where its bounds are worse
-            made, values = epsilon, bracket.values_near(grid, epsilon, relative)
+            made, values = epsilon, bracket.values_near(grid, epsilon, relative, most)
         step = math.sqrt(wanted * _SHARE / 8 / drop)
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
         found = reached_by(points)
@@ -132,7 +136,7 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
         epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
     best = max(known, key=lambda point: _float(known[point]))
     if grid is not None:
-        values = bracket.values_near(grid, best, relative)
+        values = bracket.values_near(grid, best, relative, most)
     known = dict.fromkeys((best - _FAR, best, best + _FAR), arb(0))
     for point in known:
         with ctx.workprec(_PRECISION):

@@ -132,6 +132,10 @@ class Engine(ABC):
         """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
         return arb(1)
 
+    def lower_bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a proved lower bound of H(ε) that takes little time: that of all outcomes."""
+        return (-epsilon.ball().expm1()).max(arb(0))
+
     def width(self, product: Product) -> Fraction:
         """Return the relative width of answers for which none is named: most reach it soon."""
         return COMPOSED_WIDTH
@@ -244,6 +248,10 @@ class Product(Pair):
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the quick bound of the engine."""
         return self.engine.bound(self, epsilon)
+
+    def lower_bound(self, epsilon: ExactReal) -> arb:
+        """Return the quick lower bound of the engine."""
+        return self.engine.lower_bound(self, epsilon)
 
     def renyi(self, order: arb) -> arb:
         """Return Σ k_i D_order(P_i‖Q_i)."""

@@ -157,6 +157,10 @@ class Pair(ABC):
         """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
         return arb(1)
 
+    def lower_bound(self, epsilon: ExactReal) -> arb:
+        """Return a proved lower bound of H(ε) that takes little time: that of all outcomes."""
+        return (-epsilon.ball().expm1()).max(arb(0))
+
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
         return self

@@ -25,7 +25,7 @@ from accountant.density.law import Law, goal
 from accountant.density.pieces import Piece
 from accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
 from accountant.density.sweep import Break, sweep
-from accountant.density.tail import Decay, nearer
+from accountant.density.tail import nearer
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
@@ -195,25 +195,16 @@ class Losses:
     def _right(self) -> tuple[arb, arb] | None:
         """Return bounds of l from R on; None where f is 0 there."""
         tail = self.tails[1]
-        return None if tail is None else self._drift(tail, self.reach - self.shift, 1)
+        if tail is None:
+            return None
+        return tail.drift(ball(self.reach - self.shift), ball(self.shift))
 
     def _left(self) -> tuple[arb, arb] | None:
         tail = self.tails[0]
         if tail is None:
             return None
-        low, high = self._drift(tail, self.reach, -1)
+        low, high = tail.drift(ball(self.reach), ball(self.shift))
         return -high, -low
-
-    def _drift(self, tail: Decay, x: Fraction, side: int) -> tuple[arb, arb]:
-        """Return bounds of the integral of |(ln f)′| over any stretch of length t from x on."""
-        at, t = ball(x), ball(self.shift)
-        size = (at.log() * ball(tail.power)).exp()
-        low, high = tail.low.lower() * t, tail.high.upper() * t
-        if tail.power > 0:
-            return (low * size).lower(), arb.pos_inf()
-        if tail.power < 0:
-            return arb(0), (high * size).upper()
-        return low.lower(), high.upper()
 
     def _around(self, run: Run) -> arb:
         """Return the range of l on an open run."""

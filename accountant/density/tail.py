@@ -289,8 +289,18 @@ class Decay:
         rate = self.low.lower() * (x.log() * ball(1 + self.power)).exp()
         return (x / (rate - 1)).upper() if rate > 1 else arb.pos_inf()
 
+    def drift(self, x: arb, length: arb) -> tuple[arb, arb]:
+        """Return bounds of the integral of −(ln f)′ over any stretch of a length from x on."""
+        size = (x.log() * ball(self.power)).exp()
+        low, high = self.low.lower() * length, self.high.upper() * length
+        if self.power > 0:
+            return (low * size).lower(), arb.pos_inf()
+        if self.power < 0:
+            return arb(0), (high * size).upper()
+        return low.lower(), high.upper()
+
     def above(self, x: arb) -> arb:
-        """Return a lower bound of the same: 0, or what the power law with the largest rate has."""
+        """Return a lower bound: 0, or what the power law with the largest rate has."""
         if self.power != -1:
             return arb(0)
         return (x / (self.high.upper() - 1)).lower()

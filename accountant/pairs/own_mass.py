@@ -18,10 +18,8 @@ from flint import arb
 
 from accountant.core.pair import Pair, Tails
 from accountant.density.integers import IntegerLaw, integer_law
-from accountant.density.tail import Decay
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
 from accountant.pairs.finite import Balls, FiniteLaws, Fractions
 
 
@@ -97,8 +95,8 @@ class OwnMassPair(Pair):
         below = found.above(-low + k, -way) / whole, found.above(-low, -way) / whole
         above = found.above(high, way) / whole, found.above(high + k, way) / whole
         zero = arb(0)
-        first = (zero, zero) if left is None else _drift(left, -low, k)
-        last = (zero, zero) if right is None else _drift(right, high, k)
+        first = (zero, zero) if left is None else left.drift(arb(-low), arb(k))
+        last = (zero, zero) if right is None else right.drift(arb(high), arb(k))
         return [(*below, -first[1], -first[0]), (*above, *last)]
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -179,15 +177,6 @@ class OwnMassPair(Pair):
             "shift": self.shift,
             "mirrored": self.mirrored,
         }
-
-
-def _drift(tail: Decay, x: int, k: int) -> tuple[arb, arb]:
-    """Return bounds of the integral of −(ln f)′ over any stretch of length k from x on."""
-    size = (ball(Fraction(x)).log() * ball(tail.power)).exp()
-    low, high = (tail.low.lower() * k).lower(), tail.high.upper() * k
-    if tail.power > 0:
-        return (low * size).lower(), arb.pos_inf()
-    return (arb(0), (high * size).upper()) if tail.power < 0 else (low, high.upper())
 
 
 def _refused() -> NotApplicableError:

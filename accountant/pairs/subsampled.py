@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from flint import arb
 
 from accountant.composition.invert import least, most
-from accountant.composition.losses.finite import SubsampledLaws, finite
 from accountant.composition.losses.transform import MixtureTransform
 from accountant.composition.product import hockey_stick_at, hull, tails_at
 from accountant.core.pair import Pair, Tails
@@ -52,6 +51,7 @@ from accountant.numbers.interval import COMPOSED_WIDTH
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.finite_losses import SubsampledLaws, finite
 from accountant.pairs.gaussian import GaussianPair
 
 if TYPE_CHECKING:

@@ -89,9 +89,9 @@ def delta(
 
 
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
-    """Bound δ(ε) by max(0, 1 − e^ε), which the event of all outcomes has, and by simple bounds."""
+    """Bound δ(ε) by what takes little time."""
     above = most([pair.bound(epsilon) for pair in pairs]).min(arb(1))
-    return (-epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)), above
+    return most([pair.lower_bound(epsilon) for pair in pairs]), above
 
 
 def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:

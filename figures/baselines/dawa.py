@@ -1,4 +1,6 @@
-"""DAWA (Li, Hay, Miklau and Wang, 2014): a private partition, then noisy totals of its buckets.
+"""DAWA, simplified (Li, Hay, Miklau and Wang, 2014): a private partition, then noisy totals.
+
+Simplified: dyadic buckets only, and no second stage that fits the totals to a workload.
 
 Law: along a Hilbert curve, bucket b has the cost dev(b) + 1/ε₂, dev(b) = Σ|xⱼ − mean(b)|; costs
 of all dyadic intervals (a power of 2 long, starting at a multiple of it) get Laplace noise of

@@ -32,8 +32,9 @@ def least(problem: CountNoiseProblem, counts: int) -> Fraction | None:
 
 def crossover(ratio: Fraction, k: int) -> Fraction:
     """C_k = P_{k+1}/A_k."""
-    top = sum(ratio**j for j in range(k + 1))
-    return top / sum((k - j) * ratio**j for j in range(k))
+    zero = Fraction(0)
+    top = sum((ratio**j for j in range(k + 1)), zero)
+    return top / sum(((k - j) * ratio**j for j in range(k)), zero)
 
 
 @given(

@@ -83,6 +83,7 @@ MECHANISMS = {
     "laplace": "Laplace(scale=1)",
     "stairs": "Staircase(epsilon=1, gamma='0.4')",
     "allocation": "RandomAllocation(Gaussian(1), 20)",
+    "often": "RandomAllocation(Gaussian(2), 10, 7)",
     "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
     "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
     "logistic": "Logistic(scale=2)",
@@ -182,6 +183,8 @@ HOLDS    dp    allocation      both 1 0.2
 HOLDS    dp    allocation      both 1 1e-2
 REFUTED  dp    allocation      both 1 1e-5
 HOLDS    dp    epochs          both 1 1e-2       given
+HOLDS    dp    often           both 3 0.1        slow
+REFUTED  dp    often           both 3 1e-4
 HOLDS    dp    exponential     -    1 0.18
 REFUTED  dp    exponential     -    1 0.17
 HOLDS    renyi exponential     -    3 1.2

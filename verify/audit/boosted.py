@@ -36,6 +36,13 @@ _FINENESS = 8
 _CELLS = 2 * _BINADES * _FINENESS
 _ENTRIES = 3
 """Entries that are seen on their own: those that differ most between the datasets."""
+_SIGNIFICAND, _MODULI = 53, (3, 5, 7, 11, 13)
+"""Bits of a significand, and primes modulo which it is seen. Noise of scale c·2^k, c odd, is a
+product: of 2^k multiples of c that fall on c neighbouring numbers some fall on the same one, always
+at the same residues modulo c, and adding the value moves the residues. Where noise is positive no
+low bit tells, and these do."""
+_OF_AN_ENTRY = 2 + len(_MODULI)
+"""Numbers by which an entry is seen on its own."""
 _CHUNK = 1 << 15
 """Numbers that are looked at in one go: they stay in the processor's cache."""
 _ROWS = 2000
@@ -83,15 +90,20 @@ class Summary:
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return a row of numbers for each output."""
-        found = np.empty((len(outputs), _CELLS + 2 + 2 * len(self.views)))
+        found = np.empty((len(outputs), _CELLS + 2 + _OF_AN_ENTRY * len(self.views)))
         rows = max(1, _CHUNK // outputs.shape[1])
         for start in range(0, len(outputs), rows):
             self._count(outputs[start : start + rows], found[start : start + rows])
         with np.errstate(invalid="ignore", over="ignore"):
             found[:, _CELLS + 1] = np.nan_to_num(outputs @ self.weights)
-        for place, view in enumerate(self.views, _CELLS + 2):
-            found[:, place] = look(outputs, view)
-            found[:, place + len(self.views)] = lowest_bit(found[:, place])
+        for place, view in enumerate(self.views):
+            own = found[:, _CELLS + 2 + _OF_AN_ENTRY * place :]
+            values = look(outputs, view)
+            own[:, 0], own[:, 1] = values, lowest_bit(values)
+            significands = np.frexp(np.where(np.isfinite(values), values, 0.0))[0]
+            whole = np.ldexp(significands, _SIGNIFICAND).astype(np.int64)
+            for column, modulus in enumerate(_MODULI, 2):
+                own[:, column] = whole % modulus
         return found
 
     def _count(self, outputs: Matrix, found: Values) -> None:
@@ -167,17 +179,23 @@ def trees(first: Matrix, second: Matrix) -> Iterator[Boosted]:
 def fineness(first: Matrix, second: Matrix, undo: Undo) -> Iterator[Boosted]:
     """Propose a score of last bits, if there are enough training runs.
 
-    A half of them teaches it where outputs are single numbers, and the other half judges it, as the
-    picking runs do for vectors.
+    Where outputs are single numbers both halves of the runs are judged by the trees that the other
+    half taught; vectors are judged by runs of their own.
     """
-    runs = min(len(first), len(second)) // (2 if first.shape[1] == 1 else 1)
-    if runs < _FEWEST or find_spec("sklearn") is None:
+    runs = min(len(first), len(second))
+    if runs < 2 * _FEWEST or find_spec("sklearn") is None:
         return
-    runs = min(runs, _MOST_RUNS)
-    taught = first[:runs], second[:runs]
-    found = _grown(*taught, _summary(*taught, undo), _OF_BITS)
+    taught = first[:_MOST_RUNS], second[:_MOST_RUNS]
+    summary = _summary(*taught, undo)
+    found = _grown(*taught, summary, _OF_BITS)
     if first.shape[1] == 1:
-        found = replace(found, judged=(found(first[runs:]), found(second[runs:])))
+        judged = np.empty(len(first)), np.empty(len(second))
+        for half in (0, 1):
+            others = [side[1 - half :: 2][:_MOST_RUNS] for side in (first, second)]
+            score = _grown(others[0], others[1], summary, _OF_BITS)
+            for scores, side in zip(judged, (first, second), strict=True):
+                scores[half::2] = score(side[half::2])
+        found = replace(found, judged=judged)
     yield found
 
 

@@ -140,6 +140,8 @@ def same(one: Any, other: Any) -> bool:
             return one.name == other.name and all(same(one[n], other[n]) for n in names)
         case list(), list():
             return len(one) == len(other) and all(map(same, one, other))
+        case dict(), dict():
+            return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
         case (Fraction() | Real(), Fraction() | Real()):
             return agree(one, other)
     return bool(one == other)

@@ -121,6 +121,9 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         if not isinstance(law, Bounded) or compare(found, "<=", law.most[1]):
             return found
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
+    if law["law"] == "between":
+        *low, high = (hockey_stick(factor, epsilon) for factor in law["factors"])
+        return hull(largest(low), high)
     if law["law"] == "random-allocation":
         try:
             return allocation.hockey_stick(law, epsilon)

@@ -123,12 +123,15 @@ def _recounted(data: Mapping[str, Any], problems: Problems) -> None:
             if at < 0:
                 problems.append(("mu_tested", "expected epsilon ≥ 0"))
                 return
-            least = rounded(settle(lambda at=at: [hockey_stick(law, at)])[0])
-            eps = rounded(at)
+            eps, least = rounded(at), _delta_of(law, at)
             points.append(_other_order(eps, least) if step["reversed"] else (eps, least))
         p_value = found(data["mu_guesses"], points)
         if not p_value <= level * (1 + _SLACK_OF_MU):
             problems.append(("mu_lower_bound", f"is refuted only at {mp.nstr(p_value, 6)}"))
+
+
+def _delta_of(law: dict[str, Any], epsilon: Fraction) -> Any:
+    return rounded(settle(lambda: [hockey_stick(law, epsilon)])[0])
 
 
 def _other_order(epsilon: Any, delta: Any) -> tuple[Any, Any]:

@@ -238,6 +238,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "subsampled": ("sampling_prob", "mixture", "pair"),
     "gaussian-mixture": ("p", "q"),
     "product": ("counts", "factors"),
+    "between": ("factors",),
     **{name: law.parameters for name, law in BY_LAW.items()},
 }
 """The fields of a pair of laws."""

@@ -71,6 +71,8 @@ def _closed_mu(law: Law) -> Any:
     match law["law"]:
         case "gaussian":
             return law["mu"]
+        case "random-allocation":
+            return law["mu"]
         case "subsampled":
             return _closed_mu(law["pair"])
         case "gaussian-mixture":

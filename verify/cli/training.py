@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
@@ -61,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="records that are kept of a larger Poisson batch",
     )
     add("--schemes", action="store_true", help="answer for every sampling, in one table")
+    add("--plot", type=Path, metavar="FILE", help="with --schemes: draw epsilon against epochs")
     add("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")
 
@@ -70,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
     from accountant.errors import InvalidInputError
     from accountant.training import dpsgd, dpsgd_noise, training_schemes
 
+    if options.plot is not None and not options.schemes:
+        raise InvalidInputError("Expected --schemes with --plot: it draws one curve for each.")
     wants_noise, most = options.noise_multiplier is None, options.truncated_batch
     shared: dict[str, Any] = {
         "steps": None if options.steps is None else _whole("--steps", options.steps),
@@ -88,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
             epochs=options.epochs,
             **shared,
         )
+        if options.plot is not None:
+            table.plot(options.plot)
         if options.json:
             say_json({"schema_version": 1, **table.to_dict()})
         else:

@@ -38,7 +38,6 @@ from accountant.composition.fourier.certified import (
     plan_contour,
 )
 from accountant.composition.fourier.measure import Alike, Loss, estimator, guard, power
-from accountant.composition.losses.finite import finite
 from accountant.composition.losses.lists import (
     MAX_VALUES,
     DiscreteGaussianTransform,
@@ -54,6 +53,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.finite_losses import finite
 
 Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
 """A loss, its count, and its places: those of a list, or the step between the outcomes 0 and 1."""

@@ -228,6 +228,6 @@ def _top(product: Product) -> ExactReal:
 
 def _on_grid(product: Product) -> Product:
     """Return the same product for an engine that takes any shifts."""
-    from accountant.composition.grid.bracket import GRID
+    from accountant.composition.grid.product import GRID
 
     return product.asked(GRID)

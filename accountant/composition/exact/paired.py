@@ -26,13 +26,13 @@ from typing import final
 from flint import arb
 
 from accountant.composition.exact.convolution import Table, Value
-from accountant.composition.losses.finite import finite
 from accountant.composition.losses.lists import LossList, loss_list
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import asked_width, ball
 from accountant.numbers.precision import ctx
+from accountant.pairs.finite_losses import finite
 
 MAX_VALUES = 1 << 16
 """Most sums of one half."""

@@ -1,13 +1,12 @@
-"""Products of any pairs, between two laws on a grid."""
+"""What two laws on a grid say of a product of any pairs."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar, final
+from typing import TypeVar
 
 from flint import arb
 
@@ -15,7 +14,7 @@ from accountant.composition.grid import engine
 from accountant.composition.grid.engine import Bracket, Releases
 from accountant.composition.grid.factors import releases
 from accountant.composition.grid.plan import guess, plan
-from accountant.composition.product import Engine, Product
+from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
@@ -27,8 +26,6 @@ _T = TypeVar("_T")
 
 POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
 """Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
-SELDOM_BELOW = Fraction(1, 10**8)
-"""A relative width below which a grid hardly ever answers, after minutes."""
 _DIGITS = 20
 """Of the ends, which are rounded outward."""
 _LEAST_SIZE = Fraction(1, 10**9)
@@ -46,87 +43,72 @@ _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
 
-@final
-@dataclass(frozen=True)
-class Grid(Engine):
-    """Two laws on a grid that bracket the product; each pair is asked for its tails alone."""
+def profile(product: Product, epsilon: ExactReal, most: int | None) -> arb:
+    """Return a ball around the two bounds.
 
-    most: int = engine.MOST
-    """Grid points at most."""
-
-    def width(self, product: Product) -> Fraction:
-        """Return the relative width that grids reach within about a second."""
-        return max(pair.grid_width for pair in product.pairs)
-
-    def is_numerical(self, product: Product) -> bool:
-        """Return True: a grid has so many points at most."""
-        return True
-
-    def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around the two bounds.
-
-        Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
-        grid than there is.
-        """
-        wanted = asked_width.get()
-        if wanted is None:
-            lower, upper = bounds(product, epsilon, _points())
-            return lower.union(upper)
-        if product.infinity_mass() == 1:
-            return arb(1)
-
-        def width(points: int) -> tuple[float, tuple[arb, arb]]:
-            lower, upper = bounds(product, epsilon, points)
-            found = float((upper - lower) / lower) if lower > 0 else math.inf
-            return (0.0 if upper.is_zero() else found), (lower, upper)
-
-        lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, self.most)
+    Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
+    grid than there is.
+    """
+    wanted = asked_width.get()
+    if wanted is None:
+        lower, upper = bounds(product, epsilon, _points())
         return lower.union(upper)
+    if product.infinity_mass() == 1:
+        return arb(1)
 
-    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose ε(δ) by the points at which the two bounds pass δ.
+    def width(points: int) -> tuple[float, tuple[arb, arb]]:
+        lower, upper = bounds(product, epsilon, points)
+        found = float((upper - lower) / lower) if lower > 0 else math.inf
+        return (0.0 if upper.is_zero() else found), (lower, upper)
 
-        Raises UndecidedError as for `profile`.
-        """
-        ledger.note("grid")
-        starts: list[float | None] = [None]
-        widths = [math.inf]
-        settled = max(float(relative_width) * _SOUGHT, engine.SETTLED)
-
-        def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
-            low, high = engine.inverse(
-                _releases(product),
-                delta.ball(),
-                points,
-                starts[-1],
-                near_by=widths[-1],
-                settled=settled,
-            )
-            if high is not None:
-                starts.append(float(high))
-            if low is None or high is None:
-                return math.inf, None
-            reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
-            widths.append(reached)
-            return reached, (low, high)
-
-        found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, self.most)
-        answer = _between(found)
-        if answer is None:
-            raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
-        return answer
-
-    def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the upper bound on the coarsest grid."""
-        return bounds(product, epsilon, engine.LEAST)[1]
+    lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, most or engine.MOST)
+    return lower.union(upper)
 
 
-GRID = Grid()
+def inverse(
+    product: Product, delta: ExactReal, relative_width: Fraction, most: int | None
+) -> Interval:
+    """Enclose ε(δ) by the points at which the two bounds pass δ.
+
+    Raises UndecidedError as for `profile`.
+    """
+    ledger.note("grid")
+    starts: list[float | None] = [None]
+    widths = [math.inf]
+    settled = max(float(relative_width) * _SOUGHT, engine.SETTLED)
+
+    def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
+        low, high = engine.inverse(
+            _releases(product),
+            delta.ball(),
+            points,
+            starts[-1],
+            near_by=widths[-1],
+            settled=settled,
+        )
+        if high is not None:
+            starts.append(float(high))
+        if low is None or high is None:
+            return math.inf, None
+        reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+        widths.append(reached)
+        return reached, (low, high)
+
+    found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, most or engine.MOST)
+    answer = _between(found)
+    if answer is None:
+        raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+    return answer
 
 
 @functools.lru_cache(maxsize=64)
 def _releases(product: Product) -> Releases:
     return releases(product.factors)
+
+
+def coarsest(product: Product, epsilon: ExactReal) -> arb:
+    """Return the upper bound of H(ε) on the coarsest grid."""
+    return bounds(product, epsilon, engine.LEAST)[1]
 
 
 def start(product: Product, log_delta: float) -> float:
@@ -152,7 +134,9 @@ def roughly(product: Product) -> Callable[[float], arb]:
     return value
 
 
-def values_near(product: Product, epsilon: float, relative: float) -> Callable[[float], arb]:
+def values_near(
+    product: Product, epsilon: float, relative: float, most: int | None
+) -> Callable[[float], arb]:
     """Return H near a point, to a relative width there or as narrow as grids have it.
 
     All values are from one pair of sums, made for a point a little above: bounds hold at every
@@ -161,7 +145,6 @@ def values_near(product: Product, epsilon: float, relative: float) -> Callable[[
     ledger.note("grid")
     chosen = plan(_releases(product), engine.near(epsilon + abs(epsilon) * _ABOVE))
     points, widths = engine.LEAST, list[float]()
-    most = product.engine.most if isinstance(product.engine, Grid) else engine.MOST
 
     def value(at: float) -> arb:
         lower, upper = engine.bracket(chosen, points).bounds(arb(at))
@@ -174,7 +157,7 @@ def values_near(product: Product, epsilon: float, relative: float) -> Callable[[
         widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
         if widths[-1] <= relative:
             break
-        following = engine.next_points(points, widths, relative, most)
+        following = engine.next_points(points, widths, relative, most or engine.MOST)
     return value
 
 
@@ -209,13 +192,10 @@ def bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]
 
 
 def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
-    """Raise UndecidedError where a width below `SELDOM_BELOW` is asked for and is not near.
+    """Raise UndecidedError where a width that grids seldom have is asked for and is not near.
 
     The coarsest grid then knows H(ε) of losses with densities to less than a factor of two.
     """
-    wanted = asked_width.get()
-    if wanted is None or wanted >= SELDOM_BELOW:
-        return
     lower, upper = bounds(product, epsilon, POINTS[0])
     if not upper < 2 * lower:
         shown = _ends((lower, upper))

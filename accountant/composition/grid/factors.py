@@ -11,8 +11,8 @@ from typing import final
 from flint import arb
 
 from accountant.composition.grid import survival as tails
+from accountant.composition.grid.own_cells import own_density
 from accountant.composition.grid.survival import NormalMixtures, Survival
-from accountant.composition.losses.finite import finite
 from accountant.composition.product import Factor, apart
 from accountant.composition.tables import envelope_of, tables
 from accountant.core.pair import Pair
@@ -21,8 +21,11 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.own_density import OwnDensityPair
+from accountant.pairs.own_mass import OwnMassPair
 from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions
 
 _PRECISION = 128
@@ -110,6 +113,10 @@ def _survival(pair: Pair) -> Survival | None:
             return _sampled(inner, q, mixed_first=mixed_first)
         case EnvelopePair(family):
             return _envelope(family)
+        case OwnDensityPair():
+            return own_density(pair)
+        case OwnMassPair():
+            return tails.listed(pair)
         case GaussianMixturePair(p, q):
             return NormalMixtures(
                 [(float(weight), float(mean.ball().mid())) for weight, mean in p],

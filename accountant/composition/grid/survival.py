@@ -28,6 +28,7 @@ from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.own_mass import OwnMassPair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -308,12 +309,20 @@ def switched(positive: Survival, negative: Survival) -> Survival:
     return survival
 
 
-def listed(pair: FinitePair) -> Survival:
-    """Return the sums over the outcomes of a finite pair."""
+def listed(pair: FinitePair | OwnMassPair) -> Survival:
+    """Return the sums over the outcomes of a finite pair, or over those that are listed."""
+    rest = [0.0, 0.0]
     with ctx.workprec(_PRECISION):
+        if isinstance(pair, OwnMassPair):
+            masses = pair.rows()
+            for i in (0, 1):
+                outside = sum((tail[i] for tail in pair.tails_beyond()), start=arb(0))
+                rest[i] = float(outside.upper()) * (1 + 4 * UNIT)
+        else:
+            masses = list(zip(*_masses(pair), strict=True))
         rows = [
             (float((p / q).log().mid()), float(p.mid()), float(q.mid()))
-            for p, q in zip(*_masses(pair), strict=True)
+            for p, q in masses
             if not (p.is_zero() or q.is_zero())
         ]
         infinity = float(pair.infinity_mass().mid())
@@ -333,7 +342,8 @@ def listed(pair: FinitePair) -> Survival:
         at = np.searchsorted(losses, l, side="right")
         f, zg = above_p[at], growth * above_q[at]
         reach = above_p[np.searchsorted(losses, l - 2 * off, side="left")]
-        return Tail(f, zg, rounding * f + 2 * off * reach, (rounding + off + 4 * UNIT) * zg)
+        error_p = rounding * f + 2 * off * reach + rest[0]
+        return Tail(f, zg, error_p, (rounding + off + 4 * UNIT) * zg + growth * rest[1])
 
     return survival
 

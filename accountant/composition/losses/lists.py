@@ -28,7 +28,6 @@ from flint import acb, arb
 
 from accountant.composition.fourier.estimates import FloatTransform
 from accountant.composition.losses.decay import Decay, up
-from accountant.composition.losses.finite import finite
 from accountant.composition.losses.float_mixture import log_one_plus
 from accountant.composition.losses.transform import Quadrature, Transform
 from accountant.composition.numeric import kernels
@@ -38,6 +37,7 @@ from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.subsampled import SubsampledPair
 from accountant.pairs.theta import theta, upper_tail
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -11,7 +12,7 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, SecureIntegers
 from accountant.core.validate import Field, Positive
 from accountant.density import accuracy, integers
 from accountant.density.integers import IntegerLaw, integer_law
@@ -42,7 +43,7 @@ class Density(Field[str, str]):
 
     def read(self, value: str) -> str:
         """Require what is proved to be a density."""
-        if value:
+        if value != "":
             law(value, self._name)
         return value.strip()
 
@@ -53,7 +54,7 @@ class Mass(Field[str, str]):
 
     def read(self, value: str) -> str:
         """Require what is proved to be a law."""
-        if value:
+        if value != "":
             integer_law(value)
         return value.strip()
 
@@ -184,14 +185,6 @@ class AdditiveNoise(Mechanism):
         )
 
     @property
-    def _moments(self) -> Any:
-        return integers if self.mass else accuracy
-
-    @property
-    def _of(self) -> Any:
-        return integer_law(self.mass) if self.mass else self._law
-
-    @property
     def dimension(self) -> int:
         """One."""
         return 1
@@ -214,6 +207,8 @@ class AdditiveNoise(Mechanism):
             return integers.draw(integer_law(self.mass), size, rng)
         from accountant.density.draw import draw
 
+        if isinstance(rng, SecureIntegers):
+            raise NotApplicableError("A density that is a formula is drawn by a NumPy generator.")
         drawn: NDArray[Any] = draw(self._law, size, rng) * float(self.scale)
         return drawn
 
@@ -246,21 +241,25 @@ class AdditiveNoise(Mechanism):
         shift = float(found.worst(one).shift or self._distance) * float(self.scale)
         return -shift if found.mirrored else shift
 
+    def _asked(self, masses: Callable[[IntegerLaw], arb], density: Callable[[Law], arb]) -> arb:
+        return masses(integer_law(self.mass)) if self.mass else density(self._law)
+
     def variances(self) -> list[arb]:
         """Return [s² (E X² − (E X)²)], ∞ where a tail is too heavy."""
         second = self.mean_squared_error()
         if not second.is_finite():
             return [second]
-        mean = self.scale.ball() * self._moments.mean(self._of)
+        mean = self.scale.ball() * self._asked(integers.mean, accuracy.mean)
         return [second - mean * mean]
 
     def mean_squared_error(self) -> arb:
         """Return s² E X²."""
-        return self.scale.ball() ** 2 * self._moments.second_moment(self._of)
+        found = self._asked(integers.second_moment, accuracy.second_moment)
+        return self.scale.ball() ** 2 * found
 
     def mean_absolute_error(self) -> arb:
         """Return s E|X|."""
-        return self.scale.ball() * self._moments.absolute_moment(self._of)
+        return self.scale.ball() * self._asked(integers.absolute_moment, accuracy.absolute_moment)
 
     def quantile(self, probability: ExactReal) -> arb:
         """Return s times the x with F(x) = p."""

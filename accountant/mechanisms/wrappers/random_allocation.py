@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -14,9 +15,12 @@ from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
+from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.parts import OneMechanism
 from accountant.numbers.exact import ExactReal
+from accountant.pairs.between import Between
+from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.random_allocation import RandomAllocationPair
 
 if TYPE_CHECKING:
@@ -39,7 +43,8 @@ class RandomAllocation(Mechanism):
         t ≥ 1: the steps of one epoch.
     participations
         How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
-        equally likely, and those of different records independent. Exact at k = 1 and k = t.
+        equally likely, and those of different records independent. Exact at k = 1 and k = t; two
+        ends elsewhere.
 
     Notes
     -----
@@ -60,6 +65,12 @@ class RandomAllocation(Mechanism):
     all orthogonal ones. So the outputs are a randomised function, step by step, of a draw of P or
     of Q, which is no easier to tell apart. A record that always moves its step by the full
     sensitivity attains the pair.
+
+    *Several participations, above.* A random partition of ⌊t/k⌋ k steps into k equal blocks, and
+    one step of each block by chance, are k steps by chance: by joint convexity no worse than k
+    allocations to ⌊t/k⌋ steps. *Below.* H is at least P(S) − e^ε Q(S) for every event S. Further
+    participations make those of k = 1, {W > c}, more likely, and {W < c} less, as W grows with
+    every coordinate; and the sum of all steps is N(kμ, t) against N(0, t).
 
     It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
     that can be far less private. Noise and error are those of the mechanism of one step.
@@ -84,8 +95,8 @@ class RandomAllocation(Mechanism):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pair of one participation, or that of all steps.
 
-        Raises AdjacencyError unless add-remove is named, NotApplicableError for other numbers of
-        participations and for noise that is not Gaussian.
+        Of other numbers of participations the pair is only enclosed. Raises AdjacencyError unless
+        add-remove is named, NotApplicableError for noise that is not Gaussian.
         """
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
             raise AdjacencyError(
@@ -102,12 +113,9 @@ class RandomAllocation(Mechanism):
                 f"{type(self.mechanism).__name__}. Use Gaussian, or PoissonSubsampled, which is "
                 "another way to sample."
             )
-        if self.participations > 1:
-            raise NotApplicableError(
-                f"RandomAllocation is exact for participations=1 and participations={self.steps} "
-                f"(all steps), not {self.participations}. participations={self.steps} bounds it."
-            )
         pair = RandomAllocationPair(mu, self.steps)
+        if self.participations > 1:
+            return self._between(pair, adjacency)
         return WorstCase(
             (pair,),
             (pair.reverse(),),
@@ -115,6 +123,37 @@ class RandomAllocation(Mechanism):
             "step, of a draw of one of two laws: independent standard normal coordinates, and the "
             "same with mu added to one of them, chosen uniformly. A record that always moves its "
             "step by the full sensitivity attains it.",
+        )
+
+    def _between(self, single: RandomAllocationPair, adjacency: Adjacency | None) -> WorstCase:
+        """Return both ends for several participations."""
+        k, t = self.participations, self.steps
+        together = Gaussian(ExactReal.of_root(Fraction(t)) / single.mu, k)
+        least = (single, GaussianPair(together, None))
+        (most,) = self.blocks.worst_case(adjacency).remove
+        pair = Between(least, most, f"how private {k} steps of {t} are")
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            f"Below: one step of {t}, and the sum of all steps. Above: {k} allocations to {t // k} "
+            "steps, one in each block of a random partition.",
+        )
+
+    @property
+    def blocks(self) -> Mechanism:
+        """What is no more private: k allocations to ⌊t/k⌋ steps."""
+        few = self.steps // self.participations
+        one = self.mechanism if few == 1 else RandomAllocation(self.mechanism, few)
+        return Composed(one, self.participations)
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where several participations have two ends."""
+        if self.participations in (1, self.steps):
+            return ""
+        return (
+            f"participations={self.participations} of steps={self.steps} is known between two ends "
+            f"only. Ask about {self.blocks!r}, which is no more private."
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

@@ -19,6 +19,7 @@ from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPa
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.random_allocation import RandomAllocationPair
 from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import (
     bounded,
@@ -90,6 +91,8 @@ def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
 def _exact(pair: Pair) -> ExactReal | None:
     if isinstance(pair, GaussianPair):
         return pair.mechanism.exact_gaussian_mu(pair.adjacency)
+    if isinstance(pair, RandomAllocationPair):
+        return pair.mu
     if isinstance(pair, SubsampledPair) and isinstance(pair.inner, DiscreteGaussianPair):
         return _exact_of_sample(pair.inner, pair.sampling_prob)
     if isinstance(pair, SubsampledPair):

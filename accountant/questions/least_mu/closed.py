@@ -11,6 +11,7 @@ from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from accountant.pairs.random_allocation import RandomAllocationPair
 from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import mixture
 
@@ -21,7 +22,8 @@ def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
     It is that of Gaussian releases, subsampled or mixed in any way. Let them have the shifts μ_i
     and sampling rates q_i > 0, μ² = Σ μ_i². A test of level α has a power of at least
     Π q_i Φ(μ − z_α), which as α falls is more than that of any smaller μ; and μ is enough, for
-    hockey-stick divergences are jointly convex.
+    hockey-stick divergences are jointly convex. An epoch of random allocation to t steps is one
+    with q = 1/t: a test may look at its first step alone.
     """
     found = [mu_of_all(pair) for pair in pairs]
     return None if any(mu is None for mu in found) else most([known(mu) for mu in found])
@@ -34,6 +36,8 @@ def mu_of_all(pair: Pair) -> arb | None:
     """
     if isinstance(pair, GaussianPair):
         return pair.mu()
+    if isinstance(pair, RandomAllocationPair):
+        return pair.mu.ball()
     if isinstance(pair, GaussianMixturePair) and min(len(pair.p), len(pair.q)) == 1:
         return pair.largest_shift()
     if isinstance(pair, SubsampledPair):

@@ -10,7 +10,6 @@ import mpmath
 from flint import arb
 from mpmath import mp, mpf
 
-from accountant.composition.losses.finite import finite
 from accountant.composition.product import Factor
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -18,6 +17,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.numbers.reference import Reference, ball_to_mpf
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.subsampled import SubsampledPair
 

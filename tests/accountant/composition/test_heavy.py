@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import ctx
 
@@ -95,3 +97,33 @@ def test_no_lower_bound_is_said_to_be_known_where_none_was_found() -> None:
     with pytest.raises(UndecidedError, match=r"Reached epsilon in \[-Infinity, ") as caught:
         profile.epsilon(Composed(NOISE, 10), "0.999999", relative_width=Fraction(1, 10))
     assert caught.value.reached == math.inf
+
+
+def test_many_losses_below_a_threshold_are_bounded_without_those_above_it() -> None:
+    """The law is the same whether k releases are one factor or two, and one is known exactly."""
+    sampled = PoissonSubsampled(RankOneGaussian(dimension=5, sigma_star=400), "0.01")
+    found = profile.delta(Composed(sampled, 10), 4, adjacency="add-remove")
+    assert Decimal("3.7e-4") < found.lower < found.upper < Decimal("5.5e-4")
+    (pair,) = sampled.worst_case(Adjacency.ADD_REMOVE).remove
+    split = Product(((pair, 4), (pair, 6)), Heavy())
+    assert split.bound(exact(4)) < 5.5e-4
+    with ctx.workprec(53):
+        single = pair.hockey_stick(exact(4))
+    assert single <= Product(((pair, 1),), Heavy()).bound(exact(4)) < 1.5 * single
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dimension", "sigma_star", "epsilon"), [(5, 400, 1), (10, 10**4, 4)])
+def test_drawn_losses_agree_with_the_bounds(dimension: int, sigma_star: int, epsilon: int) -> None:
+    """The mean of (1 − e^{ε−L})⁺ over draws; five of its deviations: one false alarm in 10⁶."""
+    rng, draws, kappa = np.random.default_rng(5), 100_000, sigma_star**-0.5
+    loss = np.zeros(draws)
+    for _ in range(10):
+        own, normal = abs(rng.standard_normal(draws)), rng.standard_normal(draws)
+        cosine = normal / np.sqrt(normal**2 + rng.chisquare(dimension - 1, draws))
+        other = np.sqrt(own**2 + 2 * kappa * own * cosine + kappa**2)
+        loss += (dimension - 1) * np.log(other / own) + (other**2 - own**2) / 2
+    shown = np.maximum(0, -np.expm1(epsilon - loss))
+    room = 5 * shown.std() / draws**0.5
+    found = profile.delta(Composed(RankOneGaussian(dimension, sigma_star), 10), epsilon)
+    assert float(found.lower) - room <= shown.mean() <= float(found.upper) + room

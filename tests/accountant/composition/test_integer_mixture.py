@@ -9,7 +9,7 @@ import pytest
 from flint import arb, ctx
 
 from accountant.composition.conditional import CONDITIONAL, _masses
-from accountant.composition.grid.bracket import GRID
+from accountant.composition.grid.product import GRID
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.pair import Pair

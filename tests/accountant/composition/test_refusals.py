@@ -11,7 +11,8 @@ from accountant.composition.choose import smooth
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.sure import sure_cut
 from accountant.composition.grid import bracket
-from accountant.composition.grid.bracket import GRID, POINTS, Grid
+from accountant.composition.grid.bracket import POINTS
+from accountant.composition.grid.product import GRID, Grid
 from accountant.composition.losses.lists import FloatDiscreteGaussian
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency

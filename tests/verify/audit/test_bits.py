@@ -31,7 +31,7 @@ def test_sums_of_one_grid_tell_all_the_same() -> None:
         release,
         lambda _: delta + 1e-9,
         pairs=[(0.1, 1.1)],
-        samples=20_000,
+        samples=10_000,
         significance=LEVEL,
         seed=6,
     )

@@ -224,7 +224,7 @@ FORGED: list[tuple[str, dict[str, Any]]] = [
     ("verdict", {"verdict": "NOT_REFUTED"}),
     ("guesses_tried", {"guesses_tried": [600, 600, 150, 37, 9]}),
     ("guesses", {"guesses": 17}),
-    ("p_value", {"guesses_tried": [600, *range(200, 300), 150, 37, 9]}),
+    ("p_value", {"guesses_tried": [600, *range(200, 301), 150, 37, 9]}),
     ("scores", {"canaries": 6000}),
     ("included", {"included": ["1" * 500, "1" * 100]}),
     ("included", {"included": ["2" * 500, "1" * 100]}),

@@ -192,6 +192,11 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     np.savez(tmp_path / "coins.npz", coins)
     canaries = tmp_path / "scores.npy", tmp_path / "coins.npz"
     assert run(capsys, "audit-one-run", *canaries, "--claim", "2", "--guesses", "500")[0] == 1
+    evidence = tmp_path / "one-run.json"
+    run(capsys, "audit-one-run", *canaries, "--claim", "2", "--certificate", evidence)
+    code, said = run(capsys, "check", evidence)
+    assert code == 3
+    assert "guesses right" in said
     assert run(capsys, "audit-one-run", "--plan", 1, 2) == (0, "60\n")
 
 

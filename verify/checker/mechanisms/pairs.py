@@ -402,15 +402,27 @@ def _product(laws: list[Law], count: int) -> Law:
 def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Return the mixture over the steps against none, and the reverse; all steps are a composition.
 
-    Of other numbers of steps, and of noise that is not Gaussian, no worst pair is known.
+    Of other numbers of steps two ends: one step, the sum of all steps, and k allocations to ⌊t/k⌋
+    steps each. Of noise that is not Gaussian no worst pair is known.
     """
-    inner, steps = noise["mechanism"], noise["steps"]
-    if inner.name not in GAUSSIAN or noise["participations"] not in (1, steps):
-        raise ValueError("RandomAllocation has no exact pair for this noise or participation")
-    if noise["participations"] == steps:
-        return _composition(Noise("Composed", {"mechanism": inner, "count": steps}))
-    law = {"law": "random-allocation", "mu": gaussian_mu(inner), "steps": steps}
-    return [{**law, "mixture": "P"}], [{**law, "mixture": "Q"}]
+    inner, t, k = noise["mechanism"], noise["steps"], noise["participations"]
+    if inner.name not in GAUSSIAN:
+        raise ValueError("RandomAllocation has no exact pair for this noise")
+    if k == t:
+        return _composition(Noise("Composed", {"mechanism": inner, "count": t}))
+    mu, few = gaussian_mu(inner), t // k
+    found = []
+    for side in "PQ":
+        law = {"law": "random-allocation", "mu": mu, "steps": t, "mixture": side}
+        if k > 1:
+            most = _product([{**law, "steps": few}], k)
+            if few == 1:
+                most = _product([{"law": "gaussian", "mu": mu}], k)
+            together = {"law": "gaussian", "mu": k * mu / sqrt(t)}
+            found.append([{"law": "between", "factors": [law, together, most]}, law, together])
+        else:
+            found.append([law])
+    return found[0], found[1]
 
 
 def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law]]:

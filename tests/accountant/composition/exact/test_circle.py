@@ -13,7 +13,6 @@ from flint import arb, ctx
 
 from accountant.composition.exact.circle import CIRCLE, applies
 from accountant.composition.exact.convolution import SUMS
-from accountant.composition.losses.finite import finite
 from accountant.composition.product import Factor, Product, UnsuitedError
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -30,6 +29,7 @@ from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
+from accountant.pairs.finite_losses import finite
 from accountant.questions import profile
 from tests.quick import quick
 

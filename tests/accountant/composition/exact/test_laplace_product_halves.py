@@ -19,7 +19,7 @@ from accountant.composition.exact.laplace_product_sums import (
     _Integral,
     _reach,
 )
-from accountant.composition.grid.bracket import GRID
+from accountant.composition.grid.product import GRID
 from accountant.mechanisms import Composed, Laplace, LaplaceVector
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose

@@ -11,7 +11,7 @@ import pytest
 
 from accountant.composition.choose import product
 from accountant.composition.exact.paired import Halves
-from accountant.composition.grid.bracket import GRID
+from accountant.composition.grid.product import GRID
 from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism

@@ -11,7 +11,8 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.grid.bracket import GRID, bounds
+from accountant.composition.grid.bracket import bounds
+from accountant.composition.grid.product import GRID
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.mechanisms import Tabulated

@@ -11,8 +11,9 @@ import pytest
 from flint import arb, ctx
 
 from accountant.composition.grid import engine
-from accountant.composition.grid.bracket import GRID, POINTS, bounds
+from accountant.composition.grid.bracket import POINTS, bounds
 from accountant.composition.grid.factors import Release
+from accountant.composition.grid.product import GRID
 from accountant.composition.grid.survival import NORMAL_ERROR, UNIT, gaussian, normal_below
 from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency, Direction

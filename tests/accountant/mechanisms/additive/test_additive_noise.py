@@ -268,7 +268,8 @@ def test_several_modes_are_asked_alone() -> None:
 @pytest.mark.parametrize(
     ("density", "said"),
     [
-        ("", "text"),
+        ("", "either density"),
+        (" ", "text"),
         ("exp(-x", "formula"),
         ("1", "integrable"),
         ("1/(1+abs(x))", "integrable"),
@@ -466,3 +467,23 @@ def test_what_is_no_law_of_integers_is_refused(arguments: dict[str, Any], said: 
 def test_a_density_is_not_released() -> None:
     with pytest.raises(NotApplicableError, match="mass="):
         AdditiveNoise("exp(-abs(x))").release(0.0)
+
+
+COMPOSED: list[tuple[Mechanism, Mechanism]] = [
+    (AdditiveNoise("exp(-x**2/2)", scale=4), Gaussian(4)),
+    (AdditiveNoise("exp(-abs(x))", scale=6), Laplace(6)),
+    (AdditiveNoise(mass="exp(-x**2/32)"), DiscreteGaussian(16)),
+    (AdditiveNoise(LOGISTIC, scale=5), Logistic(5)),
+]
+
+
+@pytest.mark.parametrize(("own", "known"), quick(COMPOSED, 0, 2))
+def test_compositions_of_known_laws_have_their_answers(own: Mechanism, known: Mechanism) -> None:
+    for ours_made, known_made in (
+        (Composed(own, 8), Composed(known, 8)),
+        (Composed([own, Gaussian(3)]), Composed([known, Gaussian(3)])),
+    ):
+        for question, at in ((profile.epsilon, "1e-5"), (profile.delta, "1")):
+            ours = question(ours_made, at)
+            assert narrow(ours, Fraction(1, 1000))  # atoms of the loss lie between grid points
+            assert ours.overlaps(question(known_made, at))

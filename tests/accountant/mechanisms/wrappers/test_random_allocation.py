@@ -13,9 +13,11 @@ from accountant.core.adjacency import Adjacency, Direction
 from accountant.errors import DpassayError
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, RandomAllocation
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.random_allocation import RandomAllocationPair
 from accountant.questions import profile
+from accountant.questions.gaussian_bounds import gaussian_bounds
 
 RELATION = Adjacency.ADD_REMOVE
 
@@ -71,12 +73,32 @@ def test_two_steps_are_an_integral_of_closed_forms(
 
 
 @pytest.mark.parametrize("remove", [True, False])
-def test_profile_is_that_of_simulated_likelihood_ratios(*, remove: bool) -> None:
-    """Six standard errors: a false alarm in 5e8."""
-    mean = np.exp(np.random.default_rng(7).normal(-0.5, 1, (20_000, 100))).mean(axis=1)
-    gain = np.maximum(mean - np.exp(0.1) if remove else 1 - np.exp(0.1) * mean, 0.0)
-    value = pair("1", 100, mixed_first=remove).hockey_stick(ExactReal.of_rational(Fraction(1, 10)))
+@pytest.mark.parametrize(
+    ("sigma", "steps", "epsilon"), [("1", 100, "1/10"), ("4", 10, "1/4"), ("2", 1000, "1/10")]
+)
+def test_profile_is_that_of_simulated_likelihood_ratios(
+    sigma: str, steps: int, epsilon: str, *, remove: bool
+) -> None:
+    """All coordinates shifted, so that W is about e^ε (at last δ = 5e-12): six standard errors."""
+    mu, at = float(1 / Fraction(sigma)), float(Fraction(epsilon))
+    shift = (at if remove else -at) / mu
+    z = np.random.default_rng(7).normal(shift, 1, (5000, steps))
+    weight = np.exp(steps * shift**2 / 2 - shift * z.sum(axis=1))
+    mean = np.exp(mu * z - mu**2 / 2).mean(axis=1)
+    gain = weight * np.maximum(mean - np.exp(at) if remove else 1 - np.exp(at) * mean, 0.0)
+    value = pair(sigma, steps, mixed_first=remove).hockey_stick(
+        ExactReal.of_rational(Fraction(epsilon))
+    )
     assert abs(gain.mean() - float(value)) < 6 * gain.std() / np.sqrt(len(gain))
+    assert gain.std() / np.sqrt(len(gain)) < 0.3 * float(value)
+
+
+def test_a_run_is_as_private_as_unsampled_steps_at_small_levels() -> None:
+    run = Composed(RandomAllocation(Gaussian(2), 50), 9)
+    found = gaussian_bounds(run, adjacency=RELATION)
+    assert found.upper == Interval.of_exact(Fraction(3, 2))
+    assert found.lower < found.upper
+    assert 0 < found.regret.lower < 1
 
 
 def test_directions_are_those_of_one_pair() -> None:
@@ -117,7 +139,6 @@ def test_bad_arguments_are_named(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "relation", "words"),
     [
-        (RandomAllocation(Gaussian(1), 4, 2), RELATION, "participations"),
         (RandomAllocation(Laplace(1), 4), RELATION, "Gaussian noise"),
         (RandomAllocation(Gaussian(1), 4), Adjacency.REPLACE_ONE, "add-remove"),
         (RandomAllocation(Gaussian(1), 4), None, "adjacency"),
@@ -128,6 +149,28 @@ def test_what_is_not_known_is_refused(
 ) -> None:
     with pytest.raises(DpassayError, match=words):
         mechanism.worst_case(relation)
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
+    """W = Σ_{i<j} X_i X_j / C(t, 2) in 10^5 runs: six standard errors."""
+    two, t, at = RandomAllocation(Gaussian(1), 8, 2), 8, Fraction(1, 2)
+    direction = Direction.REMOVE if remove else Direction.ADD
+    found = profile.delta(two, at, adjacency=RELATION, direction=direction)
+    x = np.exp(np.random.default_rng(3).normal(-0.5, 1, (100_000, t)))
+    ratio = (x.sum(axis=1) ** 2 - (x**2).sum(axis=1)) / (t * (t - 1))
+    gain = np.maximum(ratio - np.exp(0.5) if remove else 1 - np.exp(0.5) * ratio, 0.0)
+    error = 6 * gain.std() / np.sqrt(len(gain))
+    assert float(found.lower) - error < gain.mean() < float(found.upper) + error
+    assert found.upper < profile.delta(Composed(Gaussian(1), 2), at, adjacency=RELATION).upper
+
+
+def test_several_participations_are_asked_alone() -> None:
+    with pytest.raises(DpassayError, match="known between two ends only"):
+        Composed(RandomAllocation(Gaussian(1), 4, 2), 3)
+    ends = profile.epsilon(RandomAllocation(Gaussian(2), 5, 4), "1e-5", adjacency=RELATION)
+    whole = profile.epsilon(Composed(Gaussian(2), 4), "1e-5", adjacency=RELATION)
+    assert ends.lower < ends.upper <= whole.upper
 
 
 def test_outputs_have_the_answer_in_one_step() -> None:

@@ -1,0 +1,113 @@
+"""A worst pair with two ends: pairs that neighbours have, and one that bounds all."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+from flint import arb
+
+from accountant.composition.invert import inverse_by_values
+from accountant.core.pair import Pair, Tails
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, narrowed
+from accountant.numbers.precision import ctx
+
+_BITS, _WIDTH = 64, Fraction(1, 10**9)
+"""Precision and relative width of ends, which are farther apart."""
+
+
+@lru_cache(maxsize=256)
+def _value(pair: Pair, epsilon: ExactReal) -> arb:
+    with ctx.workprec(_BITS), narrowed(_WIDTH):
+        return pair.hockey_stick(epsilon)
+
+
+@final
+@dataclass(frozen=True)
+class Between(Pair):
+    """H is at least that of each of some pairs, and at most that of another one."""
+
+    least: tuple[Pair, ...]
+    most: Pair
+    unknown: str
+    """What is not known closer."""
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both ends, whatever the precision."""
+        return self._low(epsilon).union(_value(self.most, epsilon))
+
+    def _low(self, epsilon: ExactReal) -> arb:
+        first, *others = (_value(pair, epsilon) for pair in self.least)
+        for other in others:
+            first = first.max(other)
+        return first
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return balls: P(L > ε) ≥ H(ε), Q(L > ε) ≤ e^{−ε}, and so for the reversed pair."""
+        above = self._low(epsilon).union(arb(1))
+        below = self.reverse()._low(-epsilon).union(arb(1))
+        return Tails(
+            above,
+            arb(0).union(epsilon.ball().exp().min(arb(1))),
+            arb(0).union((-epsilon.ball()).exp().min(arb(1))),
+            below,
+        )
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
+        low = max(inverse_by_values([pair], delta, relative_width).lower for pair in self.least)
+        high = inverse_by_values([self.most], delta, relative_width).upper
+        found = Interval(low, max(low, high))
+        width = found.relative_width
+        if width is None or width > relative_width:
+            raise UndecidedError(
+                f"Reached epsilon in {found}: {self.unknown} is not known closer. Ask for a larger "
+                "relative_width.",
+                reached=math.inf if width is None else float(width),
+                interval=found,
+            )
+        return found
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError."""
+        raise NotApplicableError(
+            f"A Rényi divergence is not known: {self.unknown} is only enclosed. Ask for delta or "
+            "epsilon, which have two ends."
+        )
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        return self.renyi(arb(1))
+
+    def max_loss(self) -> arb:
+        """Return a ball around both ends."""
+        first, *others = (pair.max_loss() for pair in self.least)
+        for other in others:
+            first = first.max(other)
+        most = self.most.max_loss()
+        return most if not first.is_finite() else first.union(most)
+
+    def attained(self, epsilon: ExactReal) -> Pair:
+        """Return the pair of `least` with the largest H."""
+        return max(self.least, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the larger end."""
+        return _value(self.most, epsilon).upper()
+
+    def reverse(self) -> Between:
+        """Return the pair of the reversed ends."""
+        return Between(
+            tuple(pair.reverse() for pair in self.least), self.most.reverse(), self.unknown
+        )
+
+    def law(self) -> dict[str, object]:
+        """Return {"law": "between", "factors"}: the laws of `least`, and then that of `most`."""
+        laws = (pair.law() for pair in (*self.least, self.most))
+        return {"law": "between", "factors": [json.dumps(law) for law in laws]}

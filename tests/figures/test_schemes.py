@@ -1,0 +1,38 @@
+"""The picture of ε against epochs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dpassay
+from figures import schemes
+from verify.cli import main
+
+
+def test_epsilon_against_epochs_is_what_each_run_has(tmp_path: Path) -> None:
+    table = dpassay.training_schemes(10, 40, epochs=3, noise_multiplier=4, delta="1e-5")
+    drawn = schemes.compute(table)
+    assert drawn.epochs[0] == 1
+    assert drawn.epochs[-1] == 10
+    for row in drawn.rows:
+        lower = [epsilon.lower for epsilon in row.epsilons]
+        assert lower == sorted(lower)
+    again = dpassay.dpsgd(4, 10, 40, epochs=10, delta="1e-5", sampling="shuffle")
+    assert drawn.rows[2].epsilons[-1] == again.epsilon
+    figure = table.plot(tmp_path / "epochs.svg")
+    assert len(figure.axes[0].get_legend().get_texts()) == len(table.runs)
+    assert "batches of 10 of 40, noise multiplier 4" in figure.axes[0].get_title(loc="left")
+
+
+def test_the_command_draws_with_schemes_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["training", "--noise-multiplier", "4", "--batch", "10", "--size", "20"]
+    words += ["--epochs", "1", "--delta", "1e-5"]
+    file = tmp_path / "epochs.png"
+    assert main([*words, "--plot", str(file)]) == 2
+    assert "Expected --schemes with --plot" in capsys.readouterr().err
+    assert main([*words, "--schemes", "--plot", str(file)]) == 0
+    assert file.stat().st_size > 1000

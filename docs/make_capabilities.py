@@ -269,7 +269,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
-        ("AdditiveNoise",): ("not yet: how small levels bound μ is not known"),
+        ("AdditiveNoise", "Skellam"): ("not yet: how small levels bound μ is not known"),
         ("AboveThreshold",): "not yet: its profile is known in bounds",
         (
             *KEYS,

@@ -12,6 +12,10 @@ most 1, so that it is the profile of a pair, the *envelope* of F_i, which domina
 every history (Zhu, Dong and Wang 2022, Proposition 7 and Theorem 10). The product of the
 envelopes dominates all releases together.
 
+Where the pairs are tables of rational numbers, and neighbours have no others, the envelope is one
+too, and moments give a second bound from above, which many releases make the better one
+(`accountant.composition.tables`).
+
 So a guarantee that holds for the product of envelopes holds, and one that fails for a sequence
 fails; between the two nothing is said. The two ends meet where one pair is the worst at all ε that
 matter, which many releases bring about: they do not close at any precision in general.
@@ -29,19 +33,25 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition import choose
+from accountant.composition import choose, tables
 from accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
 from accountant.composition.grid.product import GRID
+from accountant.composition.invert import inverse
 from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width, ball, narrowed
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import fraction
 from accountant.pairs.subsampled import EnvelopePair, Family, envelope, two_directions
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
+_POOR = 0.1
+"""Relative width from which grids are taken to fail, not the bounds to differ."""
+_LARGEST = 6
+"""Tables with the largest losses that are tried alone and by two: 21 choices."""
 _ENOUGH = Fraction(1, 10**6)
 """Relative width that a product is asked for where its grid says nothing: finer is slower."""
 _PRECISION = 128
@@ -81,7 +91,7 @@ class Adaptive(Engine):
         if wanted is None:
             level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
             cells = _levels(product)[level]
-            upper = bounds(product, epsilon, cells)[1]
+            upper = bounds(product, epsilon, cells)[1].min(_by_moments(product, epsilon))
             lower = _below(epsilon, cells, list(sequences(product)))
             return lower.lower().max(arb(0)).union(upper.upper())
         chosen = list(sequences(product))
@@ -89,6 +99,7 @@ class Adaptive(Engine):
             least, upper = bounds(product, epsilon, cells)
             if upper.is_zero():
                 return arb(0)
+            upper = upper.min(_by_moments(product, epsilon))
             lower = _below(epsilon, cells, chosen)
             scale = lower if lower > 0 else least.min(arb(1))
             if upper - lower <= ball(wanted) * _SPARE * scale:
@@ -106,6 +117,9 @@ class Adaptive(Engine):
         last, chosen = math.inf, list(sequences(product))
         for cells in _levels(product):
             high = upper_epsilon(product, delta, cells)
+            if _are_tables(product):
+                also = tables.upper_epsilon(_families(product), delta).upper()
+                high = min(high, fraction(also)) if also.is_finite() else high
             lows = [(lower_epsilon(each, delta, cells), each) for each in chosen]
             lows.sort(key=lambda entry: entry[0], reverse=True)
             low, chosen = lows[0][0], [each for _, each in lows[:_KEPT]]
@@ -116,6 +130,12 @@ class Adaptive(Engine):
             if width > _GAIN * last:
                 break
             last = width
+        if width > _POOR and _are_tables(product):
+            plain = sorted(sequences(product), key=lambda each: len(each.factors))[:_KEPT]
+            low = max([low, *_attained_epsilons(plain, delta)])
+            width = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+            if width <= relative_width:
+                return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
         raise _refusal(
             "epsilon", Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20)), width
         )
@@ -138,6 +158,30 @@ def adaptive(families: Sequence[tuple[Family, int]]) -> Product:
 
 def _families(product: Product) -> list[tuple[Family, int]]:
     return [(p.family if isinstance(p, EnvelopePair) else (p,), n) for p, n in product.factors]
+
+
+def _are_tables(product: Product) -> bool:
+    """Whether moments bound the releases too."""
+    return all(tables.tables(family) is not None for family, _ in _families(product))
+
+
+def _by_moments(product: Product, epsilon: ExactReal) -> arb:
+    if not _are_tables(product):
+        return arb(1)
+    return tables.upper_delta(_families(product), epsilon)
+
+
+def _attained_epsilons(chosen: Sequence[Product], delta: ExactReal) -> Iterator[Fraction]:
+    """Yield an ε at which some products have δ, by their own engines.
+
+    Of few different losses grids know little: H has few corners.
+    """
+    for each in chosen:
+        try:
+            yield Fraction(inverse([choose.product(each.factors)], delta, _ENOUGH).lower)
+        except UndecidedError as refusal:
+            if refusal.interval is not None:
+                yield Fraction(refusal.interval.lower)
 
 
 def _levels(product: Product) -> tuple[int, ...]:
@@ -170,7 +214,7 @@ def sequences(product: Product) -> Iterator[Product]:
     families = _families(product)
     choices = [list(_splits(len(family), count)) for family, count in families]
     if math.prod(map(len, choices)) > MOST_SEQUENCES:
-        choices = [list(_even_splits(len(family), count)) for family, count in families]
+        choices = [list(_even_splits(family, count)) for family, count in families]
     for chosen in itertools.islice(itertools.product(*choices), MOST_SEQUENCES):
         found: dict[Pair, int] = {}
         for (family, _), split in zip(families, chosen, strict=True):
@@ -191,10 +235,12 @@ def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
         yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
 
 
-def _even_splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
-    for kind in range(kinds):
+def _even_splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
+    kinds, listed = len(family), tables.tables(family)
+    best = range(kinds) if listed is None else tables.by_size(listed)[:_LARGEST]
+    for kind in best:
         yield tuple(count if i == kind else 0 for i in range(kinds))
-    for one, other in itertools.combinations(range(kinds), 2):
+    for one, other in itertools.combinations(best, 2):
         shares = {one: count - count // 2, other: count // 2}
         yield tuple(shares.get(i, 0) for i in range(kinds))
 

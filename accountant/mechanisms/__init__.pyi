@@ -23,6 +23,7 @@ from accountant.mechanisms.additive.logistic import Logistic as Logistic
 from accountant.mechanisms.additive.mixture_of_gaussians import (
     MixtureOfGaussians as MixtureOfGaussians,
 )
+from accountant.mechanisms.additive.skellam import Skellam as Skellam
 from accountant.mechanisms.additive.staircase import Staircase as Staircase
 from accountant.mechanisms.additive.truncated_geometric import (
     TruncatedGeometric as TruncatedGeometric,

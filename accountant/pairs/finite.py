@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 from flint import arb
 
@@ -32,6 +32,9 @@ class FiniteLaws(ABC):
     A mechanism derives from it (and from `Mechanism`) and lists `FinitePair(self, index)` among
     its worst pairs; it must be hashable. Masses are listed outcome by outcome, in one order.
     """
+
+    every_pair_listed: ClassVar[bool] = False
+    """Whether every two neighbours have one of the pairs: not only the largest of the profiles."""
 
     @abstractmethod
     def outcomes(self, index: int) -> Sequence[object]:

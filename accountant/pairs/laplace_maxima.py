@@ -28,13 +28,14 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import Tails
 from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import START_PRECISION, Interval, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import largest_divergence
+from accountant.pairs.maximum import MaximumPair
 
 _EQUAL, _ALL_SIZES, _MOST = 5, 6, 64
 """Candidates of equal scores, of which more are not worse; candidates up to which each size of S is
@@ -161,7 +162,7 @@ def _level(sizes: Sizes, distance: float, epsilon: float) -> float:
 
 @final
 @dataclass(frozen=True)
-class LaplaceMaximaPair(Pair):
+class LaplaceMaximaPair(MaximumPair):
     """Bounds of the profiles of all pairs of the report of a noisy maximum, Laplace noise."""
 
     candidates: int
@@ -308,22 +309,6 @@ class LaplaceMaximaPair(Pair):
     def closed_rho(self) -> arb:
         """Return the same wide ball: ρ is at least D_1."""
         return self.kullback_leibler()
-
-    def rho_bound(self) -> arb:
-        """Return t²/2, for a loss in [−t, t]."""
-        return self.distance.ball() ** 2 / 2
-
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t, which rare events of two candidates come near."""
-        return self.distance
-
-    def reverse(self) -> LaplaceMaximaPair:
-        """Return the pair itself: the complement of an event is one, with scores exchanged."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "noisy-maxima", "candidates": k, "gaussian": False, "distance": t}."""

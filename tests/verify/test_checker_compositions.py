@@ -312,3 +312,18 @@ def test_no_least_mu_is_known_of_other_losses() -> None:
     (law,) = pairs(mechanism("Laplace(scale=1)"))
     with pytest.raises(UnknownError, match="least mu"):
         suprema.least_mu(law, Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "verdict"), [("300", "HOLDS"), ("1500", "HOLDS"), ("30", "REFUTED")]
+)
+def test_what_many_tables_compose_to_is_not_checked_as_one(epsilon: str, verdict: str) -> None:
+    """The envelope of the tables is one too, but moments bound what is chosen more tightly."""
+    rows = "[['1/2', '1/2'], ['1/4', '3/4'], ['1/3', '2/3']]"
+    text = claim(times(f"Channel(matrix={rows})", 1000), epsilon, "1e-6", "replace-one")
+    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
+    finding, data = certify(read.claims[0])
+    assert finding.verdict.value == verdict
+    assert data is not None
+    found = checker.check(data)
+    assert (found.outcome.value, found.problems) == ("CONDITIONAL", [])

@@ -371,6 +371,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM if name not in TAKEN},
+    "Skellam": (
+        lambda r: f"Skellam(variance={rational(r)}, sensitivity={r.randint(1, 4)})",
+        (None, *BOTH),
+    ),
     "AboveThreshold": (  # others have bounds: their own test compares those
         lambda r: (
             f"AboveThreshold(threshold_scale={rational(r)}, query_scale={rational(r, 0)}, "

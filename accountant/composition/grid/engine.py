@@ -6,8 +6,9 @@ some B_i add to H(ε) is A − e^ε B + E_P[(e^{ε−L} − 1)⁺; some B_i], an
 
     e^ε Q(some B_i, L < ε) ≤ e^ε Σ k_i Q(B_i) Q(the sum of the others < ε − l_i).
 
-The others are at least b + N, with b the sum of their least losses, N normal: so the last factor is
-0, or at most e^{−t²/2}/2 with t standard deviations between.
+The others are at least b + N, with b the sum of their least losses, each at most 0, and N normal:
+so the last factor is 0, or at most e^{−t²/2}/2 with t standard deviations between. Where a release
+has outcomes that P never has, its least loss is −∞, and nothing is cut.
 
 Both laws of every release are on one grid (`dominate`), their sums tilted (`tilted`), and the grid
 is chosen from rough laws (`plan`). The numbers of points are tried in turn: the width falls about
@@ -117,8 +118,8 @@ def _large(chosen: Plan, places: list[Place]) -> Large | None:
         for (release, count), place in zip(chosen.releases, places, strict=True):
             if release.mu is not None:
                 mu = math.nextafter(release.mu, math.inf)
-            elif release.bottom is not None:
-                least += count * (arb(release.bottom) - abs(release.bottom) * _ROOM)
+            elif release.lowest is not None:
+                least += count * arb(release.lowest) * (1 + _ROOM)
             if not place.cut:
                 continue
             last = place.losses()[-1:]

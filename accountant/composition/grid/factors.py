@@ -14,6 +14,7 @@ from accountant.composition.grid import survival as tails
 from accountant.composition.grid.own_cells import own_density
 from accountant.composition.grid.survival import NormalMixtures, Survival
 from accountant.composition.product import Factor, apart
+from accountant.composition.tables import envelope_of, tables
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -50,6 +51,8 @@ class Release:
     """Whether the loss has a density without steps between its ends."""
     mu: float | None = None
     """The shift, of normal laws."""
+    lowest: float | None = None
+    """At most 0 and every loss, also of outcomes that P never has; None where there is none."""
 
 
 def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
@@ -77,14 +80,17 @@ def _release(pair: Pair) -> Release:
         known = _survival(pair)
         mass = float(pair.infinity_mass().lower().max(arb(0)))
         infinity = math.nextafter(mass, 0.0) if mass else 0.0
+        bottom = _end(pair.reverse(), -1)
+        bounded = bottom is not None and pair.reverse().infinity_mass().is_zero()
         return Release(
             pair,
             known or tails.in_balls(pair),
             infinity,
             _end(pair, 1),
-            _end(pair.reverse(), -1),
+            bottom,
             slow=known is None,
             smooth=isinstance(known, NormalMixtures),
+            lowest=min(bottom, 0.0) if bottom is not None and bounded else None,
         )
 
 
@@ -132,7 +138,10 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
 
 
 def _envelope(family: Family) -> Survival | None:
-    """Return the tails of the envelope of the two directions of a sample."""
+    """Return the tails of the envelope of tables, or of the two directions of a sample."""
+    listed = tables(family)
+    if listed is not None:
+        return tails.listed(envelope_of(listed))
     known = two_directions(family)
     if known is None:
         return None

@@ -6,6 +6,7 @@ All numbers here are floats that choose; the bounds of `tilted` hold whatever is
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -294,7 +295,9 @@ class Plan:
         The step divides the range of the most frequent release that is bounded on both sides.
         """
         step = (self.high - self.low) / (points - 8)
-        step = max(step, _FINEST * max(abs(self.low), abs(self.high)), _LEAST_STEP)
+        known = (ends(release, self.log_mass) for release, _ in self.releases)
+        farthest = max(map(abs, itertools.chain((self.low, self.high), *known)))
+        step = max(step, _FINEST * farthest, _LEAST_STEP)
         best = 0
         for release, count in self.releases:
             if count > best and release.top is not None and release.bottom is not None:
@@ -433,10 +436,10 @@ def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float
     for release, count in releases:
         if release.mu is not None:
             least -= release.mu**2 / 2 + _SURELY * release.mu
-        elif release.bottom is None:
+        elif release.lowest is None:
             return math.inf
         else:
-            least += count * release.bottom
+            least += count * release.lowest
     ceiling = epsilon + _NEARBY * abs(epsilon) - least + _SPARE * abs(least)
     return ceiling if ceiling > 0 else math.inf
 

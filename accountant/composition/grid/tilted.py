@@ -99,7 +99,10 @@ class TiltedSum:
         """Return an upper bound of m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ where nothing is known."""
         found, norm, rounding = self._weighted(epsilon, 1.0)
         peak = float(log_peak(arb(self.frame.tilt)).exp().upper())
-        errors = (norm * self.spread + peak * (self.lost + self.outside[1])) * _ROOM
+        with ctx.workprec(_PRECISION):
+            all_seen = ball(self.origin) <= epsilon  # else masses below the window count too
+        missing = self.outside[1] if all_seen else sum(self.outside)
+        errors = (norm * self.spread + peak * (self.lost + missing)) * _ROOM
         total = found * (1 + rounding) + errors + _LOWEST
         return self._scaled(total, epsilon) if math.isfinite(total) else arb.pos_inf()
 

@@ -13,6 +13,7 @@ from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OneOf, Rational, Switch, exact_list
 from accountant.errors import NotApplicableError
+from accountant.mechanisms.selection.choice import WITHIN
 from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import ball
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.core.randomness import Randomness
-
-_WITHIN = 1 - 1e-12
-"""Answers in floats move by this share of the sensitivity, lest they move by more."""
 
 
 @final
@@ -168,7 +166,7 @@ class AboveThreshold(Mechanism):
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return answers of which some are below, and move, and others above."""
-        move, c = _WITHIN * float(self.sensitivity), self.count
+        move, c = WITHIN * float(self.sensitivity), self.count
         up = 0.0 if self.monotone else move
         return [([move] * (c + 2) + [0.0] * c, [0.0] * (c + 2) + [up] * c)]
 

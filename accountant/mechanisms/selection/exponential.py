@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, Tails, WorstCase
-from accountant.core.randomness import SECURE
 from accountant.core.validate import Positive, Switch
-from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.logistic import LogisticPair
-from accountant.numbers.exact import ExactReal, exact
+from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
+from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.core.randomness import Randomness
     from accountant.numbers.reference import Reference
 
-_LEAST_CANDIDATES = 2
-"""A selection is among two candidates at least."""
 _RARER = 2
 """ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""
-_WITHIN = 1 - 1e-12
-"""Scores in floats move by this share of the sensitivity, lest they move by more."""
 
 
 @final
@@ -116,7 +109,7 @@ class BoundedRangePair(Pair):
 
 @final
 @dataclass(frozen=True, repr=False)
-class ExponentialMechanism(Mechanism):
+class ExponentialMechanism(Choice):
     """Select candidate i of several with probability in proportion to e^{εu_i/(2Δ)}, or e^{εu_i/Δ}.
 
     McSherry and Talwar (2007). It is ε-DP for any number of candidates, and no better.
@@ -165,11 +158,6 @@ class ExponentialMechanism(Mechanism):
             "every probability of it.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def probabilities(self, scores: ArrayLike) -> list[arb]:
         """Return the probability of each candidate, at flint's current precision.
 
@@ -180,58 +168,28 @@ class ExponentialMechanism(Mechanism):
         total = sum(weights, start=arb(0))
         return [weight / total for weight in weights]
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Select a candidate by its index, exactly: no rounding changes a probability.
-
-        Parameters
-        ----------
-        value
-            The scores, one for each candidate.
-        size
-            How many independent selections; None is one.
-        rng
-            Draws the selection.
-        """
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+        """Invert the distribution function."""
         from itertools import accumulate
 
         from accountant.release import sampling
 
         def cumulative() -> list[arb]:
-            return list(accumulate(self.probabilities(value)))[:-1]
+            return list(accumulate(self.probabilities(scores)))[:-1]
 
         cumulative()  # bad scores are named before anything is drawn
-        found: NDArray[Any] = sampling.indices_by_inversion(
-            cumulative, 1 if size is None else size, rng=rng
-        )
-        return found[0] if size is None else found
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw selections between two candidates of the same score."""
-        return self.release([0, 0], size, rng=rng)
+        return sampling.indices_by_inversion(cumulative, times, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return scores of two candidates, each moved by Δ at most: worst at ε = 0, and above it.
 
         The second candidate is e^`_RARER` times rarer in the latter.
         """
-        half = _WITHIN * float(self.sensitivity) / 2
+        half = WITHIN * float(self.sensitivity) / 2
         first = (0.0, 0.0) if self.monotone else (half, -half)
         unit = float(self.sensitivity) / float(self.epsilon) * (1 if self.monotone else 2)
         below = (0.0, -_RARER * unit)
         return [([first[0], by - half], [first[1], by + half]) for by in below]
-
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw selections with some scores."""
-        return self.release(answer, size, rng=rng)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: candidates are names."""
-        raise NotApplicableError(
-            "ExponentialMechanism selects a candidate: it has no variance. Ask for "
-            "probabilities(scores)."
-        )
 
 
 def exponents(
@@ -242,21 +200,3 @@ def exponents(
     factor = epsilon.ball() / (sensitivity.ball() * (1 if monotone else 2))
     largest = max(known, key=lambda value: float(value.mid()))
     return [factor * (value - largest) for value in known]
-
-
-def read_scores(scores: ArrayLike) -> list[ExactReal]:
-    """Return the scores exactly; raise InvalidInputError for one, or one that is not finite."""
-    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
-    if len(given) < _LEAST_CANDIDATES:
-        raise expected("scores", given, "to be a list of at least two numbers")
-    return [exact(value, f"scores[{i}]") for i, value in enumerate(given)]
-
-
-def _listed(scores: ArrayLike) -> list[Any]:
-    import numpy as np
-
-    array = np.asarray(scores)
-    if array.ndim != 1:
-        raise expected("scores", scores, "to be a list of at least two numbers")
-    values: list[Any] = array.tolist()
-    return values

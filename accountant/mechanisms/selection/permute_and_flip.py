@@ -10,34 +10,30 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, Tails, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.pair import Tails, WorstCase
 from accountant.core.validate import Positive, Switch
-from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.mechanisms.selection.choice import WITHIN, Choice
 from accountant.mechanisms.selection.exponential import exponents
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import largest_divergence
+from accountant.pairs.maximum import MaximumPair
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.core.randomness import Randomness
     from accountant.numbers.reference import Reference
 
-_WITHIN = 1 - 1e-12
-"""Scores in floats move by this share of the sensitivity, lest they move by more."""
 _STARTS = tuple(Fraction(-i, 8) for i in range(9))
 """Where a score stands before it rises by ε, in units of ε: for lower bounds of divergences."""
 
 
 @final
 @dataclass(frozen=True)
-class NoisyMaximumPair(Pair):
+class NoisyMaximumPair(MaximumPair):
     """The largest of the profiles of all pairs of permute-and-flip: that of Laplace noise.
 
     Of divergences only bounds are known: that of Laplace noise, and those of two candidates.
@@ -79,22 +75,6 @@ class NoisyMaximumPair(Pair):
         """Return a wide ball: from two candidates up to t²/2."""
         return self._two_candidates(None).union(self.rho_bound())
 
-    def rho_bound(self) -> arb:
-        """Return t²/2, for a loss in [−t, t]."""
-        return self.distance.ball() ** 2 / 2
-
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t."""
-        return self.distance
-
-    def reverse(self) -> NoisyMaximumPair:
-        """Return the pair itself: the complement of an event is one, with scores exchanged."""
-        return self
-
     def law(self) -> dict[str, object]:
         """Return {"law": "noisy-maximum", "distance": t}."""
         return {"law": "noisy-maximum", "distance": str(self.distance)}
@@ -119,7 +99,7 @@ def _law(above: arb) -> list[arb]:
 
 @final
 @dataclass(frozen=True, repr=False)
-class PermuteAndFlip(Mechanism):
+class PermuteAndFlip(Choice):
     """Go through candidates in random order; take i with probability e^{ε(u_i − max u)/(2Δ)}.
 
     McKenna and Sheldon (2020). The choice is that of the largest u_i + (2Δ/ε)E_i with independent
@@ -174,37 +154,20 @@ class PermuteAndFlip(Mechanism):
             "noise, which two candidates attain.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def _exponents(self, scores: ArrayLike) -> list[arb]:
         return exponents(scores, self.epsilon, self.sensitivity, self.monotone)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Select a candidate by its index, exactly: no rounding changes a probability.
-
-        Parameters
-        ----------
-        value
-            The scores, one for each candidate.
-        size
-            How many independent selections; None is one.
-        rng
-            Draws the selection.
-        """
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+        """Flip the coin of every candidate, and go through them in random order."""
         import numpy as np
 
         from accountant.release import sampling
 
-        count, times = len(self._exponents(value)), 1 if size is None else size
+        count = len(self._exponents(scores))
 
         @cache
         def tails(_precision: int) -> list[arb]:
-            return [-exponent.expm1() for exponent in self._exponents(value)]
+            return [-exponent.expm1() for exponent in self._exponents(scores)]
 
         def flips(i: int) -> NDArray[Any]:
             return sampling.indices_by_inversion(lambda: [tails(ctx.prec)[i]], times, rng=rng)
@@ -216,22 +179,10 @@ class PermuteAndFlip(Mechanism):
             order[met], order[drawn, each] = order[drawn, each], order[met].copy()
         first = np.take_along_axis(heads, order, axis=0).argmax(axis=0)
         found: NDArray[Any] = order[first, each]
-        return found[0] if size is None else found
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw selections between two candidates of the same score."""
-        return self.release([0, 0], size, rng=rng)
+        return found
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return scores of two candidates, each moved by Δ at most: equal, and crossing."""
-        move = _WITHIN * float(self.sensitivity)
+        move = WITHIN * float(self.sensitivity)
         down = 0.0 if self.monotone else -move
         return [([0.0, 0.0], [move, down]), ([0.0, (move - down) / 2], [move, (move + down) / 2])]
-
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw selections with some scores."""
-        return self.release(answer, size, rng=rng)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: candidates are names."""
-        raise NotApplicableError("PermuteAndFlip selects a candidate: it has no variance.")

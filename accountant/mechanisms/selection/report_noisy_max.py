@@ -10,13 +10,13 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OneOf, Positive, Switch
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.logistic import Logistic
-from accountant.mechanisms.selection.exponential import ExponentialMechanism, read_scores
+from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
+from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
 from accountant.numbers.exact import ExactReal
@@ -25,7 +25,6 @@ from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.laplace_maxima import LaplaceMaximaPair
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.core.randomness import Randomness
@@ -34,13 +33,11 @@ _LEAST = 2
 """Candidates of a choice."""
 _KNOWN = 3
 """Candidates up to which ρ with Gaussian noise is known exactly."""
-_WITHIN = 1 - 1e-12
-"""Scores in floats move by this share of the sensitivity, lest they move by more."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class ReportNoisyMax(Mechanism):
+class ReportNoisyMax(Choice):
     """Add independent noise to the score of each candidate, and report which one is the largest.
 
     Dwork and Roth (2014), section 3.3. Let t be the largest move between two scores in units of
@@ -136,48 +133,26 @@ class ReportNoisyMax(Mechanism):
             "are a lower bound.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Select a candidate by its index, exactly: no rounding changes a probability.
-
-        Parameters
-        ----------
-        value
-            The scores, one for each candidate.
-        size
-            How many independent selections; None is one.
-        rng
-            Draws the noise.
-        """
-        scores = read_scores(value)
-        if len(scores) != self.candidates:
-            raise expected("value", value, f"to have {self.candidates} scores, as candidates says")
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+        """Draw noise until it tells which score is the largest."""
+        known = read_scores(scores)
+        if len(known) != self.candidates:
+            raise expected("value", scores, f"to have {self.candidates} scores, as candidates says")
         same = self.same()
         if same is not None:
-            return same.release(value, size, rng=rng)
+            return same.choose(scores, times, rng)
         from accountant.release.noisy_maximum import place_of_largest
 
-        found = place_of_largest(
-            lambda: [score.ball() / self.scale.ball() for score in scores],
+        return place_of_largest(
+            lambda: [score.ball() / self.scale.ball() for score in known],
             {"Gaussian": "normal", "Laplace": "laplace"}[self.noise],
-            1 if size is None else size,
+            times,
             rng=rng,
         )
-        return found[0] if size is None else found
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw selections among candidates of the same score."""
-        return self.release([0] * self.candidates, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return equal scores of which half rise and half fall, and one that catches up."""
-        k, move = self.candidates, _WITHIN * float(self.sensitivity)
+        k, move = self.candidates, WITHIN * float(self.sensitivity)
         down = 0.0 if self.monotone else -move
         half = [move] * (k // 2) + [down] * (k - k // 2)
         behind = [-(move - down) / 2] + [0.0] * (k - 1)
@@ -185,10 +160,6 @@ class ReportNoisyMax(Mechanism):
             ([0.0] * k, half),
             (behind, [behind[0] + move] + [down] * (k - 1)),
         ]
-
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw selections with some scores."""
-        return self.release(answer, size, rng=rng)
 
     def chance_of_best(self, distance: arb) -> arb:
         """Return P(the best is chosen) where the others are all so many units of noise below it.
@@ -205,7 +176,3 @@ class ReportNoisyMax(Mechanism):
             return None
         pair = GaussianMaximaPair(self.candidates, self.distance)
         return ExactReal.of_rational(pair.joint_rho * self.distance.square)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: candidates are names."""
-        raise NotApplicableError("ReportNoisyMax selects a candidate: it has no variance.")

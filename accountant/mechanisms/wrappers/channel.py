@@ -142,6 +142,7 @@ class Channel(Mechanism, FiniteLaws):
     (p, q) as another one, in another order, has the same profile, and is listed once.
     """
 
+    every_pair_listed = True
     example = "Channel(matrix=[['2/3', '1/3'], ['1/4', '3/4']])"
 
     matrix: Stochastic = Stochastic()
@@ -152,6 +153,14 @@ class Channel(Mechanism, FiniteLaws):
         for pair in self.neighbours or ():
             if max(pair) >= len(self.matrix):
                 raise expected("neighbours", list(pair), f"to be in 0..{len(self.matrix) - 1}")
+
+    def __hash__(self) -> int:
+        """Hash once: every pair of rows asks."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.matrix, self.neighbours))
 
     @cached_property
     def _different(self) -> list[int]:

@@ -47,6 +47,7 @@ WHERE = {
     "Laplace": ["-9", "-0.1", "0", "0.2", "0.9", "9"],
     "DiscreteLaplace": ["0", "0.3", "-0.7", "-3", "1/7", "1.01", "sqrt(1/2)"],
     "DiscreteGaussian": ["0", "0.3", "-0.7", "1/7", "3.01", "sqrt(1/2)"],
+    "Skellam": ["0", "0.3", "-0.7", "1/7", "2.5", "sqrt(1/2)"],
     "Staircase": ["-5", "-0.3", "0", "0.1", "0.29"],
     "IntegerNoise": ["0.3", "-0.6", "1/3", "2", "sqrt(2)"],
     "BoundedCountNoise": ["0.31", "-0.4", "1.7"],
@@ -67,6 +68,7 @@ LAWS: dict[str, list[tuple[object, ...]]] = {
     "DiscreteGaussian(parameter={}, sensitivity={})": [
         ("0.05", 1), ("0.3", 2), (1, 1), ("'sqrt(2)'", 3), ("12.5", 1), (40, 7),
     ],
+    "Skellam(variance={}, sensitivity={})": [("0.25", 1), (9, 1), ("'sqrt(2)'", 2), (40, 7)],
     "Staircase(epsilon={}, gamma={}, sensitivity={})": [
         (1, "'1/4'", 1), (2, "0.5", 3), ("'1/3'", "0.9", "'sqrt(2)'"), (1, 0, 1), (4, 1, 2),
     ],

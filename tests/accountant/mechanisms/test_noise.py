@@ -42,6 +42,10 @@ def normal(parameter: str) -> Callable[[int], mpf]:
     return lambda z: mpmath.exp(-z * z / exact(parameter).mpf() / 2)
 
 
+def skellam(variance: str) -> Callable[[int], mpf]:
+    return lambda z: mpmath.besseli(z, exact(variance).mpf())
+
+
 # The density on x ≥ 0 up to a factor, in units of the scale, and where it has a kink.
 REAL: dict[str, tuple[str, Callable[[mpf], mpf], list[str]]] = {
     "Gaussian(standard_deviation='1.3')": ("1.3", lambda x: mpmath.exp(-x * x / 2), []),
@@ -61,6 +65,7 @@ REAL: dict[str, tuple[str, Callable[[mpf], mpf], list[str]]] = {
 WHOLE: dict[str, Callable[[int], mpf]] = {
     **{f"DiscreteLaplace(scale='{b}')": geometric(b) for b in ("0.3", "2", "sqrt(50)")},
     **{f"DiscreteGaussian(parameter='{v}')": normal(v) for v in ("0.05", "2", "30")},
+    **{f"Skellam(variance='{v}')": skellam(v) for v in ("0.05", "9")},
 }
 REACH = 3000
 """Beyond it no mass here is above 1e-180 of the whole."""

@@ -120,6 +120,7 @@ def test_every_mechanism_is_listed() -> None:
         "ReportNoisyMax",  # draws its noise digit by digit
         "SampledWithoutReplacement",
         "Shuffled",
+        "Skellam",
         "SubsetSelection",
         "Tabulated",
         "TruncatedGeometric",

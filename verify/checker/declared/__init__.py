@@ -11,6 +11,7 @@ from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
 from verify.checker.declared.report_noisy_max import REPORT_NOISY_MAX
+from verify.checker.declared.skellam import SKELLAM
 from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
 
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
@@ -22,6 +23,7 @@ _ALL: tuple[DeclaredLaw, ...] = (
     OWN_DENSITY,
     PERMUTE_AND_FLIP,
     REPORT_NOISY_MAX,
+    SKELLAM,
     TRUNCATED_LAPLACE,
 )
 BY_MECHANISM = {law.mechanism: law for law in _ALL}

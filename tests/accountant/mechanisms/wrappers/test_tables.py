@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import baselines, notation
+from accountant.composition import tables
+from accountant.composition.invert import most
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
@@ -154,6 +156,47 @@ def test_several_worst_pairs_compose_to_an_enclosure_of_every_choice() -> None:
     pair = profile.delta(Composed(Tabulated(made.matrix[0], made.matrix[1]), 10), "1/2")
     assert Fraction(found.lower) >= Fraction(pair.lower) * Fraction(99, 100)
     assert Fraction(found.upper) <= Fraction(pair.upper) * Fraction(5, 4)
+
+
+@given(matrices, st.sampled_from([0, Fraction(1, 3), 2]))
+def test_the_envelope_of_tables_has_the_largest_profile(
+    weights: list[list[int]], epsilon: Fraction
+) -> None:
+    made = channel(weights)
+    pairs = made.worst_case(None).remove
+    if len(pairs) > 1:
+        one = tables.envelope_of(tables.tables(pairs) or [])
+        with ctx.workprec(200):
+            largest = most([pair.hockey_stick(exact(epsilon)) for pair in pairs])
+            assert abs(one.hockey_stick(exact(epsilon)) - largest) < arb(2) ** -150
+
+
+@pytest.mark.parametrize("epsilon", ["1/4", "1", "5/2"])
+def test_every_choice_by_earlier_reports_lies_between_the_bounds(epsilon: str) -> None:
+    """The best of all adaptive choices by a recursion over the loss so far, in doubles."""
+    made = Channel([["1/2", "1/2", 0], ["1/4", "1/2", "1/4"], ["1/3", "1/6", "1/2"]])
+    rows = [[float(entry) for entry in row] for row in made.matrix]
+
+    def best(left: int, factor: float) -> float:
+        """The largest H at e^ε = factor of the releases that are left."""
+        if left == 0:
+            return max(1 - factor, 0)
+        return max(
+            sum(a * best(left - 1, factor * b / a) for a, b in zip(p, q, strict=True) if a)
+            for p, q in itertools.permutations(rows, 2)
+        )
+
+    found = profile.delta(Composed(made, 3), epsilon, relative_width=Fraction(1))
+    assert found.lower <= best(3, float(mpmath.exp(mpmath.mpf(Fraction(epsilon))))) <= found.upper
+
+
+def test_a_thousand_choices_are_bounded_by_moments() -> None:
+    rows = [["3/4", "1/8", "1/8"], ["1/8", "3/4", "1/8"], ["1/3", "1/3", "1/3"]]
+    made, pair = Channel(rows), Tabulated(rows[0], rows[1])
+    found = profile.epsilon(Composed(made, 1000), "1e-6")
+    alone = profile.epsilon(Composed(pair, 1000), "1e-6")
+    assert found.lower <= alone.upper
+    assert alone.lower <= found.upper <= Fraction(alone.upper) * Fraction(102, 100)
 
 
 def test_reports_have_the_row_of_their_input() -> None:

@@ -1,0 +1,84 @@
+"""What the selections of one of several candidates share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from flint import arb
+
+from accountant.core.mechanism import Mechanism
+from accountant.core.randomness import SECURE
+from accountant.errors import NotApplicableError, expected
+from accountant.numbers.exact import ExactReal, exact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
+
+WITHIN = 1 - 1e-12
+"""Scores in floats move by this share of the sensitivity, lest they move by more."""
+_LEAST_CANDIDATES = 2
+"""A selection is among two candidates at least."""
+
+
+class Choice(Mechanism, ABC):
+    """A mechanism that reports one of several candidates, by their scores."""
+
+    @abstractmethod
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+        """Draw several independent selections, exactly."""
+
+    @property
+    def dimension(self) -> int:
+        """One."""
+        return 1
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Select a candidate by its index, exactly: no rounding changes a probability.
+
+        Parameters
+        ----------
+        value
+            The scores, one for each candidate.
+        size
+            How many independent selections; None is one.
+        rng
+            Draws the selection.
+        """
+        found = self.choose(value, 1 if size is None else size, rng)
+        return found[0] if size is None else found
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections among candidates of the same score, two where any number is possible."""
+        return self.release([0] * getattr(self, "candidates", 2), size, rng=rng)
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw selections with some scores."""
+        return self.release(answer, size, rng=rng)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: candidates are names."""
+        raise NotApplicableError(f"{type(self).__name__} selects a candidate: it has no variance.")
+
+
+def read_scores(scores: ArrayLike) -> list[ExactReal]:
+    """Return the scores exactly; raise InvalidInputError for one, or one that is not finite."""
+    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
+    if len(given) < _LEAST_CANDIDATES:
+        raise expected("scores", given, "to be a list of at least two numbers")
+    return [exact(value, f"scores[{i}]") for i, value in enumerate(given)]
+
+
+def _listed(scores: ArrayLike) -> list[Any]:
+    import numpy as np
+
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise expected("scores", scores, "to be a list of at least two numbers")
+    values: list[Any] = array.tolist()
+    return values

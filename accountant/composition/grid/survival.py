@@ -216,6 +216,57 @@ def laplace(distance: float) -> Survival:
     return survival
 
 
+def truncated_laplace(distance: float, end: float) -> Survival:
+    """Return Laplace laws on [−a, a] and on [d − a, d + a], d ≤ a: with t = (d − l)/2, |l| ≤ d,
+
+    P(L > l) = (1 − e^{−a} + 1 − e^{−t})/N and e^l Q(L > l) = (e^{−t} − e^{l−a})/N,
+    N = 2(1 − e^{−a}); L = ∞ has the mass e^{−a}(e^d − 1)/N. As 2t ≥ 0 and l ≤ a both exponentials
+    are at most 1, and an exponent that is wrong by δ moves them by as much.
+    """
+    half = -math.expm1(-end)
+    infinity = math.exp(distance - end) * -math.expm1(-distance) / (2 * half)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        t = np.maximum((distance - l) / 2, 0.0)
+        before, beyond = l < -distance, l >= distance
+        f = (half - np.expm1(-t)) / (2 * half)
+        zg = (np.exp(-t) - np.exp(np.minimum(l - end, 0.0))) / (2 * half)
+        growth = np.exp(np.minimum(l, 700.0))
+        f = np.where(before, 1.0, np.where(beyond, infinity, f))
+        zg = np.where(before, growth * (1 - infinity), np.where(beyond, 0.0, zg))
+        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        near = np.abs(l) <= distance * (1 + 8 * UNIT)
+        far = min(end, 800.0)  # beyond, e^{−a} is 0
+        moved = 8 * UNIT * (1 + np.abs(l) + distance)
+        inside = near * (moved + 8 * UNIT * far * np.exp(np.minimum(l - end, 0.0))) / half
+        error_p = inside + 4 * UNIT * (4 + far) * infinity + 4 * UNIT * f
+        return Tail(f, zg, error_p, inside + 2 * moved * zg + before * growth * error_p)
+
+    return survival
+
+
+def logistic(distance: float) -> Survival:
+    """Return logistic laws at t and 0: P(L > l) = (1 − r)/N and e^l Q(L > l) = r(1 − r)/N.
+
+    r = e^{(l−t)/2}, N = 1 − e^{−t}, |l| ≤ t. A rounding δ of (l − t)/2 moves r by rδ, and t by so
+    much moves P(L > l) beyond it by as much.
+    """
+    whole = -math.expm1(-distance)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        half = np.minimum((l - distance) / 2, 0.0)
+        before, beyond = l < -distance, l > distance * (1 + 8 * UNIT)
+        r, f = np.exp(half), -np.expm1(half) / whole
+        moved = 4 * UNIT * (np.abs(l) + distance)
+        error_p = r * moved / whole + 8 * UNIT * f
+        f = np.where(before, 1.0, f)
+        zg = np.where(before, np.exp(np.minimum(l, 700.0)), r * f)
+        error_q = r * error_p + 2 * (moved + 4 * UNIT) * zg
+        return Tail(f, zg, np.where(beyond, 0.0, error_p), np.where(beyond, 0.0, error_q))
+
+    return survival
+
+
 def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
     """Return the laws of Z + s and Z, P(Z = z) ∝ e^{−z²/2v}; None where a table would be long.
 
